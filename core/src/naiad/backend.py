@@ -1,0 +1,162 @@
+"""The contract of a backend: three nouns with few methods each, all of them plain blocking code.
+
+A backend loads models of one kind, a model makes instances, an instance executes batches. The kernel calls an
+instance from one thread at a time (its worker); a backend author never writes `await`.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from naiad.batch import Batch
+from naiad.config import ModelConfig, ModelInstanceGroup
+from naiad.errors import NaiadError
+from naiad.types import ParameterValue
+
+__all__ = [
+    "Answer",
+    "Backend",
+    "BackendTraits",
+    "Batch",
+    "Instance",
+    "MemoryUsage",
+    "Model",
+    "ModelContext",
+    "Placement",
+    "Reply",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class BackendTraits:
+    """What the kernel must know of a backend before it loads anything.
+
+    `name` is the `backend` of a configuration and `aliases` are further names for it; `platforms` the `platform`
+    values it serves. `files` maps the file or folder names that mark a version folder as this backend's to their
+    platform ("" for a backend without platforms); the first is the default model file. `framework` is the
+    distribution of the framework it runs on ("" for none), so that its version can be shown without an import.
+    `cpu_instances` is the instance count of a CPU group without one. `loads_in_parallel` allows instances of one model
+    to be made at the same time.
+    """
+
+    name: str
+    platforms: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
+    framework: str = ""
+    cpu_instances: int = 1
+    loads_in_parallel: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ModelContext:
+    """Where a model version comes from and how it is configured.
+
+    For `Backend.complete` the configuration is what the user wrote (perhaps nothing but a name); for `Backend.load`
+    it is complete, normalised and valid. `settings` are the `--backend-config` values of this backend.
+    """
+
+    config: ModelConfig
+    version: int
+    model_directory: Path
+    version_directory: Path
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def logger(self) -> logging.LoggerAdapter[logging.Logger]:
+        """A logger whose lines carry the model's name and version."""
+        extra = {"model": self.config.name, "version": str(self.version)}
+        return logging.LoggerAdapter(logging.getLogger("naiad.model"), extra)
+
+    def model_path(self, default: str) -> Path:
+        """The model file: `default_model_filename` of the configuration, else `default`, inside the version folder."""
+        return self.version_directory / (self.config.default_model_filename or default)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where one instance lives: its `name` (`<group>_<n>`), its `kind` (`CPU`, `GPU` or `MODEL`), device, group."""
+
+    name: str
+    kind: str
+    device: int
+    group: ModelInstanceGroup
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUsage:
+    """Memory that a model holds: `type` is `CPU`, `CPU_PINNED` or `GPU`, `id` the device, and its bytes."""
+
+    type: str
+    id: int
+    byte_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One request's answer: outputs by name (arrays or anything with `__dlpack__`) and response parameters.
+
+    Shapes include the batch dimension where the model has one.
+    """
+
+    outputs: Mapping[str, Any]
+    parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
+
+
+Answer = Mapping[str, Any] | Sequence[Reply | NaiadError]
+"""What `execute` returns: one array an output for the whole batch, or one reply or error for each request, in order."""
+
+
+class Instance(Protocol):
+    """One loaded copy of a model.
+
+    It may also have: `ready() -> str`, the reason why it is not ready ("" when it is), called often and from the event
+    loop, so it must return at once; `sequence_ended(correlation_id, reason)`; and `concurrency: int`, how many batches
+    it takes at once when `execute` returns futures (1 without it).
+    """
+
+    def execute(self, batch: Batch) -> "Answer | Future[Answer]":
+        """Run one batch. An exception fails the whole batch; a NaiadError keeps its kind on the way to the caller."""
+        ...
+
+    def close(self) -> None:
+        """Free what the instance holds; called once, on the thread that executed."""
+        ...
+
+
+class Model(Protocol):
+    """One loaded version of a model, which makes instances.
+
+    It may also have `memory_usage() -> Sequence[MemoryUsage]`, and `declares_outputs: bool`; False says that the
+    configuration does not bind this model's outputs, so the kernel does not hold their dtypes and shapes against it.
+    """
+
+    def instantiate(self, placement: Placement) -> Instance:
+        """Make an instance there. Called on the thread that will execute it."""
+        ...
+
+    def close(self) -> None:
+        """Free what the instances share; called once, after the last instance was closed."""
+        ...
+
+
+@runtime_checkable
+class Backend(Protocol):
+    """Loads models of one kind. Import the framework inside `complete` and `load`, never at module level."""
+
+    traits: BackendTraits
+
+    def complete(self, context: ModelContext) -> ModelConfig:
+        """Fill what the configuration leaves open (inputs, outputs, batching) from the model's files.
+
+        Return it unchanged where the files say nothing. Not called with `--disable-auto-complete-config`.
+        Raises NaiadError when the files contradict the configuration or cannot be read.
+        """
+        ...
+
+    def load(self, context: ModelContext) -> Model:
+        """Load one version, or raise NaiadError with the file and the reason."""
+        ...

@@ -1,0 +1,59 @@
+"""A batch: the requests that one execution answers, seen one by one or joined along the batch dimension."""
+
+from collections.abc import Sequence
+from time import monotonic_ns
+
+import numpy as np
+
+from naiad.types import Request
+
+
+class Batch:
+    """What an instance executes.
+
+    `requests` are the requests one by one, in order; their inputs have the shapes that the model sees (`reshape` is
+    done). `sizes` are their batch sizes and `size` the sum (1 for a model without batching, which gets one request at a
+    time). The border between compute input and compute infer is the end of the last join, unless the backend marks
+    it; the border to compute output is the return of `execute`, unless the backend marks that.
+    """
+
+    __slots__ = ("_joined", "infer_done_ns", "input_done_ns", "requests", "size", "sizes")
+
+    def __init__(self, requests: Sequence[Request], sizes: Sequence[int]) -> None:
+        self.requests = requests
+        self.sizes = sizes
+        self.size = sizes[0] if len(sizes) == 1 else sum(sizes)
+        self.input_done_ns = 0
+        self.infer_done_ns = 0
+        self._joined: dict[str, np.ndarray] = {}
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The names of the inputs that every request of this batch has (optional inputs are all there or all absent)."""
+        return tuple(self.requests[0].inputs)
+
+    def input(self, name: str) -> np.ndarray:
+        """All requests' tensors of that input, concatenated along dimension 0 (made once); for one request its own array.
+
+        The array may be read-only. Raises KeyError when the requests do not have that input.
+        """
+        if len(self.requests) == 1:
+            return self.requests[0].inputs[name].array
+        joined = self._joined.get(name)
+        if joined is None:
+            joined = np.concatenate([request.inputs[name].array for request in self.requests])
+            self._joined[name] = joined
+            self.input_done_ns = monotonic_ns()
+        return joined
+
+    def wants(self, output: str) -> bool:
+        """Whether any request of this batch asked for that output."""
+        return any(not request.requested or output in request.requested for request in self.requests)
+
+    def mark_input_done(self) -> None:
+        """Say that the inputs are ready for the framework: compute infer starts."""
+        self.input_done_ns = monotonic_ns()
+
+    def mark_infer_done(self) -> None:
+        """Say that the framework has answered: compute output starts."""
+        self.infer_done_ns = monotonic_ns()

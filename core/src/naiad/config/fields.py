@@ -1,0 +1,105 @@
+"""How a dataclass of a model configuration maps onto a protobuf message: one `Wire` a field, read back as `FieldSpec`s.
+
+The dataclasses are the only source: the descriptor pool, the text and JSON readers and the writers all walk these specs.
+"""
+
+import functools
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Annotated, Any, Literal, TypeVar, dataclass_transform
+
+_T = TypeVar("_T")
+_SCALARS = {str: "string", bool: "bool"}
+
+# An enum class cannot carry a plain attribute, so the names of the nested enums are kept here.
+_NESTED_ENUMS = {
+    "InstanceKind": "ModelInstanceGroup.Kind",
+    "SecondaryDeviceKind": "ModelInstanceGroup.SecondaryDevice.SecondaryDeviceKind",
+    "InputFormat": "ModelInput.Format",
+    "BatchInputKind": "BatchInput.Kind",
+    "BatchOutputKind": "BatchOutput.Kind",
+    "ModelPriority": "ModelOptimizationPolicy.ModelPriority",
+    "TimeoutAction": "ModelQueuePolicy.TimeoutAction",
+    "SequenceControlKind": "ModelSequenceBatching.Control.Kind",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """The protobuf side of a field: its number, its scalar type where Python's type leaves it open, and its oneof.
+
+    For a map, `scalar` is the type of the key.
+    """
+
+    number: int
+    scalar: str = ""
+    oneof: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """One field as readers and writers need it.
+
+    `name` is the protobuf name, `attribute` the dataclass's (they differ where the name is a Python keyword).
+    `scalar` is the protobuf type of a scalar value ("" for enums and messages), `type` the Python class of one value,
+    `key` the protobuf type of a map's key ("" when the field is no map).
+    """
+
+    name: str
+    attribute: str
+    number: int
+    cardinality: Literal["optional", "repeated", "map"]
+    type: type
+    scalar: str
+    key: str
+    oneof: str
+
+    @property
+    def is_message(self) -> bool:
+        return not self.scalar and not self.is_enum
+
+    @property
+    def is_enum(self) -> bool:
+        return issubclass(self.type, IntEnum)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def message(cls: type[_T]) -> type[_T]:
+    """Make a configuration message: a frozen keyword-only dataclass with slots."""
+    return dataclass(frozen=True, slots=True, kw_only=True)(cls)
+
+
+def proto_name(cls: type) -> str:
+    """The name of the protobuf message or enum that `cls` stands for, without its package."""
+    return str(getattr(cls, "PROTO", _NESTED_ENUMS.get(cls.__name__, cls.__name__)))
+
+
+@functools.cache
+def specs(cls: type) -> Mapping[str, FieldSpec]:
+    """Every field of the message class `cls`, by protobuf name, in the order of declaration."""
+    hints = typing.get_type_hints(cls, include_extras=True)
+    found = (_spec(name, hint) for name, hint in hints.items() if typing.get_origin(hint) is Annotated)
+    return {spec.name: spec for spec in found}
+
+
+def _spec(name: str, hint: Any) -> FieldSpec:
+    python, wire = typing.get_args(hint)
+    origin, arguments = typing.get_origin(python), typing.get_args(python)
+    if origin is tuple:
+        return _field(name, wire, "repeated", arguments[0])
+    if origin is not None and issubclass(origin, Mapping):
+        key = wire.scalar or "string"
+        return _field(name, Wire(wire.number), "map", arguments[1], key)
+    if origin in (types.UnionType, typing.Union):
+        python = arguments[0]
+    return _field(name, wire, "optional", python)
+
+
+def _field(
+    name: str, wire: Wire, cardinality: Literal["optional", "repeated", "map"], python: type, key: str = ""
+) -> FieldSpec:
+    scalar = wire.scalar or _SCALARS.get(python, "")
+    return FieldSpec(name.rstrip("_"), name, wire.number, cardinality, python, scalar, key, wire.oneof)

@@ -1,0 +1,102 @@
+"""Where instances live and which versions are served.
+
+Field names, numbers and types are those of `model_config.proto` of the Open Inference Protocol's Triton extensions.
+"""
+
+from enum import IntEnum
+from typing import Annotated, ClassVar
+
+from naiad.config.fields import Wire, message
+
+
+class InstanceKind(IntEnum):
+    """`ModelInstanceGroup.Kind`."""
+
+    KIND_AUTO = 0
+    KIND_GPU = 1
+    KIND_CPU = 2
+    KIND_MODEL = 3
+
+
+class SecondaryDeviceKind(IntEnum):
+    """`ModelInstanceGroup.SecondaryDevice.SecondaryDeviceKind`."""
+
+    KIND_NVDLA = 0
+
+
+@message
+class RateLimiterResource:
+    """`ModelRateLimiter.Resource`."""
+
+    PROTO: ClassVar[str] = "ModelRateLimiter.Resource"
+
+    name: Annotated[str, Wire(1)] = ""
+    global_: Annotated[bool, Wire(2)] = False
+    count: Annotated[int, Wire(3, "uint32")] = 0
+
+
+@message
+class ModelRateLimiter:
+    """`ModelRateLimiter`."""
+
+    resources: Annotated[tuple[RateLimiterResource, ...], Wire(1)] = ()
+    priority: Annotated[int, Wire(2, "uint32")] = 0
+
+
+@message
+class SecondaryDevice:
+    """`ModelInstanceGroup.SecondaryDevice`."""
+
+    PROTO: ClassVar[str] = "ModelInstanceGroup.SecondaryDevice"
+
+    kind: Annotated[SecondaryDeviceKind, Wire(1)] = SecondaryDeviceKind.KIND_NVDLA
+    device_id: Annotated[int, Wire(2, "int64")] = 0
+
+
+@message
+class ModelInstanceGroup:
+    """`ModelInstanceGroup`."""
+
+    name: Annotated[str, Wire(1)] = ""
+    kind: Annotated[InstanceKind, Wire(4)] = InstanceKind.KIND_AUTO
+    count: Annotated[int, Wire(2, "int32")] = 0
+    rate_limiter: Annotated[ModelRateLimiter | None, Wire(6)] = None
+    gpus: Annotated[tuple[int, ...], Wire(3, "int32")] = ()
+    secondary_devices: Annotated[tuple[SecondaryDevice, ...], Wire(8)] = ()
+    profile: Annotated[tuple[str, ...], Wire(5)] = ()
+    passive: Annotated[bool, Wire(7)] = False
+    host_policy: Annotated[str, Wire(9)] = ""
+
+
+@message
+class VersionsLatest:
+    """`ModelVersionPolicy.Latest`."""
+
+    PROTO: ClassVar[str] = "ModelVersionPolicy.Latest"
+
+    num_versions: Annotated[int, Wire(1, "uint32")] = 0
+
+
+@message
+class VersionsAll:
+    """`ModelVersionPolicy.All`."""
+
+    PROTO: ClassVar[str] = "ModelVersionPolicy.All"
+
+
+@message
+class VersionsSpecific:
+    """`ModelVersionPolicy.Specific`."""
+
+    PROTO: ClassVar[str] = "ModelVersionPolicy.Specific"
+
+    versions: Annotated[tuple[int, ...], Wire(1, "int64")] = ()
+
+
+@message
+class ModelVersionPolicy:
+    """`ModelVersionPolicy`."""
+
+    latest: Annotated[VersionsLatest | None, Wire(1, oneof="policy_choice")] = None
+    all: Annotated[VersionsAll | None, Wire(2, oneof="policy_choice")] = None
+    specific: Annotated[VersionsSpecific | None, Wire(3, oneof="policy_choice")] = None

@@ -1,0 +1,151 @@
+"""Every error that Naiad raises, named after what went wrong and free of any wire protocol.
+
+    NaiadError
+    ├── InvalidArgumentError        the caller's request or configuration is wrong
+    │   ├── ConfigError             … a model configuration, with all its problems
+    │   └── TooLargeError           … it passes a configured limit
+    ├── NotFoundError               no such model, version, plugin or file
+    ├── AlreadyExistsError          the name is taken
+    ├── UnavailableError            it exists and cannot answer now; trying again later may help
+    │   ├── ModelNotReadyError      … it is loading, unloaded, or failed to load
+    │   ├── QueueFullError          … its queue has reached the configured size
+    │   ├── QueueTimeoutError       … the request waited longer than its queue policy allows
+    │   └── ShuttingDownError       … the server or this model stops
+    ├── DeadlineExceededError       the caller's own deadline passed
+    ├── RequestCancelledError       the caller went away
+    ├── UnsupportedError            well formed, and not offered here
+    ├── UnknownError                a model's own error of no known kind
+    └── InternalError               our side failed
+        ├── ModelFailedError        … the model raised, or answered with something else than it declares
+        ├── WorkerDiedError         … the worker of an instance ended while it held the request
+        └── PluginError             … a plugin is broken, missing or clashes with another
+
+A message says what happened, to which model, input or plugin and with which value, and what to do next.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+class NaiadError(Exception):
+    """What every error of Naiad is; `code` is its name in the taxonomy of the Triton protocol."""
+
+    code: ClassVar[str] = "UNKNOWN"
+
+
+class InvalidArgumentError(NaiadError):
+    """The caller's request or configuration is wrong."""
+
+    code = "INVALID_ARG"
+
+
+class TooLargeError(InvalidArgumentError):
+    """Something passes a configured limit; the message names the option that sets it."""
+
+
+class NotFoundError(NaiadError):
+    """There is no such model, version, plugin or file."""
+
+    code = "NOT_FOUND"
+
+
+class AlreadyExistsError(NaiadError):
+    """The name is taken."""
+
+    code = "ALREADY_EXISTS"
+
+
+class UnavailableError(NaiadError):
+    """It exists and cannot answer now; `retry_after` (seconds) is our guess at when it may, None when we have none."""
+
+    code = "UNAVAILABLE"
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class ModelNotReadyError(UnavailableError):
+    """The model is loading, was unloaded, or failed to load."""
+
+
+class QueueFullError(UnavailableError):
+    """The queue of the model has reached its configured size."""
+
+
+class QueueTimeoutError(UnavailableError):
+    """The request waited longer than its queue policy allows."""
+
+
+class ShuttingDownError(UnavailableError):
+    """The server or this model stops and takes no new requests."""
+
+
+class DeadlineExceededError(NaiadError):
+    """The caller's own deadline passed before the answer was there."""
+
+    code = "UNAVAILABLE"
+
+
+class RequestCancelledError(NaiadError):
+    """The caller went away or took the request back."""
+
+    code = "CANCELLED"
+
+
+class UnsupportedError(NaiadError):
+    """Well formed, and not offered here."""
+
+    code = "UNSUPPORTED"
+
+
+class UnknownError(NaiadError):
+    """A model's own error of no known kind."""
+
+
+class InternalError(NaiadError):
+    """Our side failed."""
+
+    code = "INTERNAL"
+
+
+class ModelFailedError(InternalError):
+    """The model raised, or answered with something else than it declares."""
+
+
+class WorkerDiedError(InternalError):
+    """The worker of an instance ended while it held the request."""
+
+
+class PluginError(InternalError):
+    """A plugin is broken, missing or clashes with another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong in a model configuration.
+
+    `line` and `column` count from 1, and are 0 where the text is not known (a default, an override without text).
+    `path` is the key's path, as `dynamic_batching.preferred_batch_size[1]`; `hint` is the next step, or "".
+    """
+
+    message: str
+    path: str = ""
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    hint: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        told = ": ".join(part for part in (place, self.path, self.message) if part)
+        return f"{told} ({self.hint})" if self.hint else told
+
+
+class ConfigError(InvalidArgumentError):
+    """A model configuration has these `problems`; the message lists all of them, one a line."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = tuple(problems)

@@ -1,0 +1,24 @@
+"""The contract of a frontend: it speaks one wire protocol and turns it into calls of the server."""
+
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from naiad._kernel.server import Server
+
+
+@runtime_checkable
+class Frontend(Protocol):
+    """Speaks one wire protocol. `name` is short and unique (`http`)."""
+
+    name: str
+
+    async def start(self, server: "Server") -> str:
+        """Listen, with the options in `server.settings`, and say where, in words (`http://127.0.0.1:8000`).
+
+        Called after the start-up models were loaded. Raises NaiadError when the address cannot be had.
+        """
+        ...
+
+    async def stop(self, grace: float) -> None:
+        """Take no new connections, finish what is in flight within `grace` seconds, then close."""
+        ...

@@ -1,0 +1,55 @@
+"""The whole extension surface of Naiad: every hook that a plugin may implement.
+
+A plugin is a module (or object) with some of these functions marked `@naiad.hookimpl`, named by an entry point in the
+group `naiad` of its distribution. Hooks are synchronous and called at start-up or at the edges of a model's life, never
+on the path of a request; they hand out objects, and the objects do the work.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pluggy
+
+if TYPE_CHECKING:
+    from naiad.backend import Backend, ModelContext
+    from naiad.frontend import Frontend
+    from naiad.options import Option
+    from naiad.scheduler import SchedulerFactory
+    from naiad.warmup import WarmupSample
+
+hookspec = pluggy.HookspecMarker("naiad")
+hookimpl = pluggy.HookimplMarker("naiad")
+
+
+# Start-up: what is installed
+
+
+@hookspec
+def naiad_options() -> "Sequence[Option]":  # type: ignore[empty-body]
+    """Options of this plugin for `naiad serve`. Called once, before any other hook."""
+
+
+@hookspec
+def naiad_backends() -> "Sequence[Backend]":  # type: ignore[empty-body]
+    """Backends of this plugin. Called once at start-up; must not import a framework."""
+
+
+@hookspec
+def naiad_schedulers() -> "Sequence[SchedulerFactory]":  # type: ignore[empty-body]
+    """Kinds of scheduler of this plugin. Called once at start-up."""
+
+
+@hookspec
+def naiad_frontends() -> "Sequence[Frontend]":  # type: ignore[empty-body]
+    """Frontends of this plugin. Called once at start-up; `Frontend.start` follows after the models were loaded."""
+
+
+# The life of a model
+
+
+@hookspec
+def naiad_warmup(context: "ModelContext") -> "Sequence[WarmupSample]":  # type: ignore[empty-body]
+    """Requests that each new instance of this model version must answer before the version becomes READY.
+
+    Called when a version was loaded, from a loader thread. Raise NaiadError to fail the load.
+    """

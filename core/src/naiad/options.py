@@ -1,0 +1,67 @@
+"""Server options: declared by the kernel and by plugins, read from one place.
+
+An option `http-port` is `--http-port` on the command line and `settings["http-port"]` in code.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from naiad.errors import InvalidArgumentError
+
+_T = TypeVar("_T")
+
+
+def boolean(text: str) -> bool:
+    """true/false, 1/0, yes/no, on/off in any case. Raises ValueError otherwise."""
+    lowered = text.strip().lower()
+    if lowered in ("true", "1", "yes", "on"):
+        return True
+    if lowered in ("false", "0", "no", "off"):
+        return False
+    raise ValueError(f"'{text}' is neither true nor false")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option: its name without dashes, default, one-sentence help, and how its text becomes a value.
+
+    `type` raises ValueError for a bad text. A `repeatable` option's value is a tuple of such values.
+    """
+
+    name: str
+    default: Any
+    help: str
+    type: Callable[[str], Any] = str
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+    repeatable: bool = False
+
+
+class Settings(Mapping[str, Any]):
+    """The values of all declared options, defaults included."""
+
+    def __init__(self, options: Sequence[Option], values: Mapping[str, Any]) -> None:
+        declared = {option.name: option.default for option in options}
+        for name in values:
+            if name not in declared:
+                raise InvalidArgumentError(f"unknown option '{name}'; the options are {', '.join(sorted(declared))}")
+        self._values = {**declared, **values}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def value(self, name: str, kind: type[_T]) -> _T:
+        """The option's value, which must be a `kind`. Raises InvalidArgumentError when it is not."""
+        found = self._values[name]
+        if not isinstance(found, kind):
+            raise InvalidArgumentError(
+                f"option '{name}' must be {kind.__name__}, not {type(found).__name__} ({found!r})"
+            )
+        return found

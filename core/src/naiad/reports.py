@@ -1,0 +1,110 @@
+"""What the server tells about itself and its models; the frontends only render these."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from naiad.backend import MemoryUsage
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether something can serve, and why not: one reason a cause; empty when it is ready."""
+
+    ready: bool
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ServerMetadata:
+    """Name (`--id`), version and the protocol extensions that are offered."""
+
+    name: str
+    version: str
+    extensions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMetadata:
+    """An input or output as clients see it: wire datatype and shape, with -1 for variable and batch dimensions."""
+
+    name: str
+    datatype: str
+    shape: tuple[int, ...]
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelMetadata:
+    """A model as clients see it; `versions` are the READY ones (or the one asked for), `platform` falls back to backend."""
+
+    name: str
+    versions: tuple[int, ...]
+    platform: str
+    inputs: tuple[TensorMetadata, ...]
+    outputs: tuple[TensorMetadata, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """A model version of the repository. A model never loaded has version 0 and an empty state.
+
+    `state` is UNKNOWN, READY, UNAVAILABLE, LOADING or UNLOADING; `reason` says why it is in it, where that says more.
+    """
+
+    name: str
+    version: int = 0
+    state: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceReport:
+    """One instance: its state (READY, STARTING, DEAD), why, and for how many seconds it has been executing (0: idle)."""
+
+    name: str
+    state: str
+    reason: str = ""
+    busy_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """How often something was counted and how long it took altogether, in nanoseconds."""
+
+    count: int = 0
+    ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BatchStatistics:
+    """Executions with one batch size."""
+
+    batch_size: int
+    compute_input: Duration
+    compute_infer: Duration
+    compute_output: Duration
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStatistics:
+    """The counters of one model version since it was loaded, in the terms of the protocol's statistics extension.
+
+    `last_inference` is milliseconds since the epoch. `batch_reasons` counts why batches were closed.
+    """
+
+    name: str
+    version: int
+    last_inference: int
+    inference_count: int
+    execution_count: int
+    success: Duration
+    fail: Duration
+    queue: Duration
+    compute_input: Duration
+    compute_infer: Duration
+    compute_output: Duration
+    cache_hit: Duration
+    cache_miss: Duration
+    batch_stats: tuple[BatchStatistics, ...] = ()
+    memory_usage: tuple[MemoryUsage, ...] = ()
+    batch_reasons: Mapping[str, int] = field(default_factory=dict)

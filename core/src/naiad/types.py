@@ -1,0 +1,116 @@
+"""What travels between a frontend, the kernel and a backend: tensors, requests and responses.
+
+These are plain slotted dataclasses, not frozen ones: freezing costs 0.5 µs an object, and a request makes five of them.
+Nobody changes one after handing it on.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from naiad.datatypes import tensor_type, wire_name_of
+
+ParameterValue = bool | int | float | str
+"""A request or response parameter; integers are signed 64-bit."""
+
+
+class SupportsDLPack(Protocol):
+    """Anything that offers its memory by the DLPack protocol of the Python array API standard."""
+
+    def __dlpack__(self, *, stream: Any = None) -> Any: ...
+
+    def __dlpack_device__(self) -> tuple[Any, int]: ...
+
+
+@dataclass(slots=True, eq=False)
+class Tensor:
+    """A named tensor: wire `datatype` (`FP32`, `BYTES`, …), `shape` with the batch dimension where the model has one.
+
+    `payload` is a numpy array of that shape (BYTES: object array of `bytes`; BF16: `uint16` bits), often a read-only
+    view on a received buffer, or any object with `__dlpack__`, which may live on a device.
+    """
+
+    name: str
+    datatype: str
+    shape: tuple[int, ...]
+    payload: np.ndarray | SupportsDLPack
+
+    @classmethod
+    def of(cls, name: str, value: Any, datatype: str = "") -> "Tensor":
+        """A tensor over an array, anything with `__dlpack__`, or nested lists; the datatype follows from the dtype.
+
+        Raises InvalidArgumentError when the protocol has no datatype for it.
+        """
+        if not isinstance(value, np.ndarray):
+            value = np.from_dlpack(value) if hasattr(value, "__dlpack__") else np.asarray(value)
+        wire = datatype or wire_name_of(value.dtype)
+        if wire == "BYTES":
+            value = bytes_array(value)
+        elif value.dtype != tensor_type(wire).dtype:
+            value = value.view(np.uint16) if value.dtype.name == "bfloat16" else value.astype(tensor_type(wire).dtype)
+        return cls(name, wire, tuple(value.shape), value)
+
+    @property
+    def array(self) -> np.ndarray:
+        """The tensor as a numpy array in host memory, without a copy where it already is there."""
+        if isinstance(self.payload, np.ndarray):
+            return self.payload
+        return np.from_dlpack(self.payload).reshape(self.shape)
+
+    def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
+        return self.payload.__dlpack__(stream=stream, **options)
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        return self.payload.__dlpack_device__()
+
+
+def bytes_array(value: np.ndarray) -> np.ndarray:
+    """An object array of `bytes`, same shape, from `S`, `U` or object arrays; `str` elements are encoded as UTF-8."""
+    flat = [element if type(element) is bytes else _to_bytes(element) for element in value.ravel().tolist()]
+    out = np.empty(len(flat), dtype=object)
+    out[:] = flat
+    return out.reshape(value.shape)
+
+
+def _to_bytes(element: object) -> bytes:
+    if isinstance(element, bytes | bytearray | memoryview):
+        return bytes(element)
+    return str(element).encode()
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """One request to a model.
+
+    `version` 0 asks for the largest READY version. `requested` names the outputs wanted, () all of them.
+    `priority` 0 is the model's default level. `timeout_microseconds` is the caller's queue timeout (0: none);
+    `deadline` is an absolute time of `time.monotonic()`, after which the caller wants no answer.
+    `correlation_id` 0 or "" is no sequence.
+    """
+
+    model_name: str
+    inputs: Mapping[str, Tensor]
+    version: int = 0
+    id: str = ""
+    requested: tuple[str, ...] = ()
+    parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
+    priority: int = 0
+    timeout_microseconds: int = 0
+    deadline: float | None = None
+    correlation_id: int | str = 0
+    sequence_start: bool = False
+    sequence_end: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Response:
+    """One response to a request; `final` marks the last, and only models that stream send more than one."""
+
+    model_name: str
+    version: int
+    id: str
+    outputs: Mapping[str, Tensor]
+    parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
+    final: bool = True
