@@ -1,0 +1,1 @@
+"""The private half of Naiad: nobody outside the distribution `naiad` imports from here."""

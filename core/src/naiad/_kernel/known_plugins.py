@@ -1,0 +1,53 @@
+"""Which published distribution offers what, so that an unknown name is answered with what to install.
+
+A test holds this table against what the distributions of the workspace really offer.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPlugin:
+    """A published distribution, how to install it, and the names by which its things are asked for."""
+
+    distribution: str
+    install: str
+    backends: tuple[str, ...] = ()
+    schedulers: tuple[str, ...] = ()
+    frontends: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+
+KNOWN_PLUGINS = (
+    KnownPlugin("naiad-custom", "naiad-custom", backends=("custom", "python")),
+    KnownPlugin("naiad-http", "naiad-http", frontends=("http",)),
+    KnownPlugin("naiad-onnx", "naiad-onnx[cpu]", backends=("onnxruntime",)),
+    KnownPlugin("naiad-scheduler-dynamic", "naiad-scheduler-dynamic", schedulers=("dynamic", "dynamic_batching")),
+)
+
+
+def _table() -> Mapping[tuple[str, str], KnownPlugin]:
+    table = {}
+    for plugin in KNOWN_PLUGINS:
+        kinds = {"backend": plugin.backends, "scheduler": plugin.schedulers, "frontend": plugin.frontends}
+        for kind, names in (kinds | {"option": plugin.options}).items():
+            table.update({(kind, name): plugin for name in names})
+    return MappingProxyType(table)
+
+
+_TABLE = _table()
+
+
+def where_to_get(kind: str, name: str, installed: Mapping[str, str]) -> str:
+    """A sentence with the next step for a missing thing, "" when no known distribution offers it.
+
+    `installed` maps the distributions that are installed to why each was skipped ("" when it was not).
+    """
+    plugin = _TABLE.get((kind, name))
+    if plugin is None:
+        return ""
+    if installed.get(plugin.distribution):
+        return f"{plugin.distribution} would offer it, but was skipped: {installed[plugin.distribution]}"
+    return f"It comes with {plugin.distribution}: pip install '{plugin.install}'."

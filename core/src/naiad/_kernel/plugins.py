@@ -1,0 +1,283 @@
+"""Plugins: found through their entry points, registered one by one, and asked once for what they offer."""
+
+import traceback
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pluggy
+
+from naiad import hookspecs
+from naiad._kernel.known_plugins import where_to_get
+from naiad._kernel.offers import (
+    Offer,
+    Offered,
+    checked_backends,
+    checked_frontends,
+    checked_options,
+    checked_schedulers,
+)
+from naiad.errors import NaiadError, NotFoundError, PluginError
+
+if TYPE_CHECKING:
+    from naiad.backend import Backend, ModelContext
+    from naiad.frontend import Frontend
+    from naiad.options import Option
+    from naiad.scheduler import SchedulerFactory
+    from naiad.warmup import WarmupSample
+
+GROUP = "naiad"
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class PluginReport:
+    """One plugin: its entry point's name, its distribution with version ("" when it was passed as an object).
+
+    `offers` says what it brings; `skipped` why it is not in use, "" when it is.
+    """
+
+    name: str
+    distribution: str = ""
+    version: str = ""
+    offers: tuple[Offer, ...] = ()
+    skipped: str = ""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of things it offers, each once: backend, scheduler, frontend, warmup, options."""
+        return tuple(dict.fromkeys(offer.kind for offer in self.offers))
+
+    def __str__(self) -> str:
+        return f"'{self.name}' ({self.distribution} {self.version})" if self.distribution else f"'{self.name}'"
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A plugin before it is registered: an object, or an entry point that is still to be imported."""
+
+    report: PluginReport
+    plugin: object = None
+    entry_point: metadata.EntryPoint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A plugin in use: its report, the objects it handed out, and its hooks."""
+
+    report: PluginReport
+    offered: Offered
+    hooks: pluggy.PluginManager
+
+
+class PluginRegistry:
+    """The plugins of one server. There is no global one: every server, command and test makes its own.
+
+    A plugin that cannot be imported, has a hook that is misspelt or raises in one at start-up is skipped; it fails
+    only those who need it. `warnings` has a sentence for each such plugin.
+    """
+
+    def __init__(self, sources: Iterable[_Source]) -> None:
+        self._loaded: list[_Loaded] = []
+        self.plugins = tuple(self._load(source) for source in sources)
+
+    @classmethod
+    def discover(cls) -> "PluginRegistry":
+        """The plugins that are installed, in the order of their names.
+
+        Raises PluginError when two distributions have a plugin of one name.
+        """
+        return cls(_installed(metadata.entry_points(group=GROUP)))
+
+    @classmethod
+    def of(cls, plugins: Sequence[object]) -> "PluginRegistry":
+        """Exactly these plugins, modules or objects with hook implementations.
+
+        Raises PluginError when one is listed twice.
+        """
+        return cls(_listed(plugins))
+
+    def warnings(self) -> tuple[str, ...]:
+        """One sentence for each plugin that was skipped."""
+        return tuple(f"plugin {report} is skipped: {report.skipped}" for report in self.plugins if report.skipped)
+
+    def options(self) -> "tuple[Option, ...]":
+        """The kernel's options and those of the plugins. Raises PluginError when two share a name."""
+        from naiad._kernel.kernel_options import KERNEL_OPTIONS
+
+        named = {option.name: ("the kernel", option) for option in KERNEL_OPTIONS}
+        for loaded in self._loaded:
+            for option in loaded.offered.options:
+                _claim(named, f"option --{option.name}", option.name, loaded.report, option)
+        return tuple(option for _, option in named.values())
+
+    def backends(self) -> "Mapping[str, Backend]":
+        """Every backend, by its name and by its aliases. Raises PluginError when two share one of these."""
+        named: dict[str, tuple[str, Backend]] = {}
+        for loaded in self._loaded:
+            for backend in loaded.offered.backends:
+                for name in (backend.traits.name, *backend.traits.aliases):
+                    _claim(named, f"backend '{name}'", name, loaded.report, backend)
+        return {name: backend for name, (_, backend) in named.items()}
+
+    def schedulers(self) -> "tuple[SchedulerFactory, ...]":
+        """Every kind of scheduler. Raises PluginError when two share a name or serve one scheduling choice."""
+        named: dict[str, tuple[str, SchedulerFactory]] = {}
+        choices: dict[str, tuple[str, SchedulerFactory]] = {}
+        for loaded in self._loaded:
+            for factory in loaded.offered.schedulers:
+                _claim(named, f"scheduler '{factory.name}'", factory.name, loaded.report, factory)
+                if factory.choice:
+                    _claim(choices, f"scheduler for '{factory.choice}'", factory.choice, loaded.report, factory)
+        return tuple(factory for _, factory in named.values())
+
+    def frontends(self) -> "Mapping[str, Frontend]":
+        """Every frontend by name. Raises PluginError when two share one."""
+        named: dict[str, tuple[str, Frontend]] = {}
+        for loaded in self._loaded:
+            for frontend in loaded.offered.frontends:
+                _claim(named, f"frontend '{frontend.name}'", frontend.name, loaded.report, frontend)
+        return {name: frontend for name, (_, frontend) in named.items()}
+
+    def backend(self, name: str) -> "Backend":
+        """The backend of that name or alias. Raises NotFoundError with what is installed and what to install."""
+        return self._find("backend", name, self.backends())
+
+    def frontend(self, name: str) -> "Frontend":
+        """The frontend of that name. Raises NotFoundError with what is installed and what to install."""
+        return self._find("frontend", name, self.frontends())
+
+    def scheduler(self, wanted: str) -> "SchedulerFactory":
+        """The kind of scheduler of that name, or for that scheduling choice (`dynamic_batching`).
+
+        Raises NotFoundError with what is installed and what to install.
+        """
+        factories = self.schedulers()
+        by_choice = {factory.choice: factory for factory in factories if factory.choice}
+        return self._find("scheduler", wanted, by_choice | {factory.name: factory for factory in factories})
+
+    def warmup(self, context: "ModelContext") -> "list[WarmupSample]":
+        """The samples of all plugins for that model version.
+
+        Raises what a plugin raises to fail the load; an error that is no NaiadError becomes a PluginError naming it.
+        """
+        samples: list[WarmupSample] = []
+        for loaded in self._loaded:
+            try:
+                samples.extend(_answers(loaded.hooks.hook.naiad_warmup(context=context)))
+            except NaiadError:
+                raise
+            except Exception as error:
+                raise PluginError(f"the warmup of plugin {loaded.report} raised {_told(error)}") from error
+        return samples
+
+    def _find(self, kind: str, name: str, found: Mapping[str, _T]) -> _T:
+        if name in found:
+            return found[name]
+        installed = ", ".join(sorted(found)) or "none"
+        told = f"no plugin offers the {kind} '{name}'; installed {kind}s: {installed}."
+        advice = where_to_get(kind, name, {report.distribution: report.skipped for report in self.plugins})
+        skipped = [f"Plugin {report} was skipped: {report.skipped}" for report in self.plugins if report.skipped]
+        raise NotFoundError(" ".join([told, *([advice] if advice else skipped)]))
+
+    def _load(self, source: _Source) -> PluginReport:
+        """Import the plugin, check its hooks and ask it for what it offers; what goes wrong is the report's reason."""
+        try:
+            plugin = source.entry_point.load() if source.entry_point is not None else source.plugin
+            hooks = _hooks_of(plugin, source.report.name)
+            offered = _ask(hooks)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 whatever a broken plugin does, the others go on
+            return replace(source.report, skipped=_told(error))
+        report = replace(source.report, offers=offered.offers())
+        self._loaded.append(_Loaded(report, offered, hooks))
+        return report
+
+
+def _hooks_of(plugin: object, name: str) -> pluggy.PluginManager:
+    """The plugin in a hook caller of its own, so that what it answers or breaks is known to be its own.
+
+    Raises PluginError for a hook that does not exist, and pluggy's own error for one with wrong arguments: pluggy lets
+    the first pass until `check_pending`, whose message names neither the nearest hook nor the others.
+    """
+    hooks = pluggy.PluginManager(GROUP)
+    hooks.add_hookspecs(hookspecs)
+    hooks.register(plugin, name)
+    known = sorted(hook for hook in vars(hookspecs) if hook.startswith("naiad_"))
+    for hook, caller in vars(hooks.hook).items():
+        if not hook.startswith("_") and not caller.has_spec() and not all(map(_is_optional, caller.get_hookimpls())):
+            near = get_close_matches(hook, known, n=1)
+            told = f"did you mean {near[0]}?" if near else f"the hooks are {', '.join(known)}"
+            raise PluginError(f"there is no hook {hook}; {told}")
+    return hooks
+
+
+def _is_optional(implementation: pluggy.HookImpl) -> bool:
+    return implementation.optionalhook
+
+
+def _ask(hooks: pluggy.PluginManager) -> Offered:
+    """What the plugin hands out at start-up, options first."""
+    return Offered(
+        options=checked_options(_answers(hooks.hook.naiad_options())),
+        backends=checked_backends(_answers(hooks.hook.naiad_backends())),
+        schedulers=checked_schedulers(_answers(hooks.hook.naiad_schedulers())),
+        frontends=checked_frontends(_answers(hooks.hook.naiad_frontends())),
+        warms_up=bool(hooks.hook.naiad_warmup.get_hookimpls()),
+    )
+
+
+def _answers(answers: Sequence[object]) -> list[Any]:
+    """The items of all answers to a hook. Raises PluginError for an answer that is no list or tuple."""
+    for answer in answers:
+        if not isinstance(answer, list | tuple):
+            raise PluginError(f"a hook answered with {type(answer).__name__}; return a list")
+    return [item for answer in answers if isinstance(answer, list | tuple) for item in answer]
+
+
+def _installed(entry_points: Iterable[metadata.EntryPoint]) -> list[_Source]:
+    """A source for each entry point, by name. Raises PluginError for two of one name."""
+    by_name: dict[str, _Source] = {}
+    for entry_point in sorted(entry_points, key=lambda found: found.name):
+        distribution = entry_point.dist
+        report = PluginReport(
+            entry_point.name, distribution.name if distribution else "", distribution.version if distribution else ""
+        )
+        earlier = by_name.get(report.name)
+        if earlier is not None:
+            raise PluginError(
+                f"two distributions have a plugin named '{report.name}': {earlier.report.distribution} and "
+                f"{report.distribution}; uninstall one of them"
+            )
+        by_name[report.name] = _Source(report, entry_point=entry_point)
+    return list(by_name.values())
+
+
+def _listed(plugins: Sequence[object]) -> list[_Source]:
+    """A source for each object, in the given order. Raises PluginError for an object that is there twice."""
+    sources: dict[str, _Source] = {}
+    for plugin in plugins:
+        name = str(getattr(plugin, "__name__", type(plugin).__name__))
+        while name in sources:
+            if sources[name].plugin is plugin:
+                raise PluginError(f"plugin '{name}' is listed twice; list it once")
+            name += "'"
+        sources[name] = _Source(PluginReport(name), plugin=plugin)
+    return list(sources.values())
+
+
+def _claim(named: dict[str, tuple[str, _T]], what: str, name: str, owner: PluginReport, thing: _T) -> None:
+    """Enter the thing under its name. Raises PluginError, naming both owners, when the name is taken."""
+    if name in named:
+        raise PluginError(f"{named[name][0]} and plugin {owner} both offer the {what}; uninstall one of them")
+    named[name] = (f"plugin {owner}", thing)
+
+
+def _told(error: BaseException) -> str:
+    """The error in one line; an error that is not about plugins comes with its type and the place that raised it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or ["no message"]
+    if isinstance(error, PluginError | pluggy.PluginValidationError):
+        return "; ".join(lines)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
+    return f"{type(error).__name__}: {lines[0]} ({frames[-1].filename}:{frames[-1].lineno})"
