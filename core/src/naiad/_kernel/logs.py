@@ -1,0 +1,165 @@
+"""Logging: where lines go and how they look, in the two formats that users of Triton know and as JSON.
+
+Everything that Naiad logs goes through the logger `naiad`; what concerns one model goes through `naiad.model`, whose
+records carry `model`, `version` and `request_id` where these are known.
+"""
+
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any, TextIO
+
+from naiad.errors import InvalidArgumentError
+
+VERBOSE_2 = 5
+"""The level of what `--log-verbose=2` adds to the debug lines of `--log-verbose=1`."""
+
+_CONTEXT = ("model", "version", "request_id")
+_COLOURS = {"I": "\033[32m", "W": "\033[33m", "E": "\033[31m", "F": "\033[1;31m"}
+_RESET = "\033[0m"
+
+
+@contextmanager
+def logging_to(
+    settings: Mapping[str, Any], stdout: TextIO | None = None, stderr: TextIO | None = None
+) -> Iterator[None]:
+    """Log as the `log-…` options say, and as before afterwards.
+
+    Up to INFO goes to `stdout`, the rest to `stderr` (both the process's own by default), all of it to `log-file` where
+    that is set. Lines of other libraries appear from WARNING up. Raises InvalidArgumentError when the file cannot be
+    opened.
+    """
+    with ExitStack() as undo:
+        handlers = _handlers(settings, stdout or sys.stdout, stderr or sys.stderr)
+        for handler in handlers:
+            undo.callback(handler.close)
+            handler.addFilter(_wanted(settings))
+            logging.getLogger().addHandler(handler)
+            undo.callback(logging.getLogger().removeHandler, handler)
+        undo.enter_context(_level(logging.getLogger(), logging.WARNING))
+        undo.enter_context(_level(logging.getLogger("naiad"), _threshold(settings["log-verbose"])))
+        yield
+
+
+def _handlers(settings: Mapping[str, Any], stdout: TextIO, stderr: TextIO) -> list[logging.Handler]:
+    path = settings["log-file"]
+    if path:
+        try:
+            to_file = logging.FileHandler(path, encoding="utf-8")
+        except OSError as error:
+            raise InvalidArgumentError(
+                f"--log-file {path} cannot be opened: {error.strerror}; give a file in a folder that can be written"
+            ) from error
+        to_file.setFormatter(formatter(settings["log-format"]))
+        return [to_file]
+    quiet, loud = logging.StreamHandler(stdout), logging.StreamHandler(stderr)
+    quiet.addFilter(lambda record: record.levelno < logging.WARNING)
+    loud.addFilter(lambda record: record.levelno >= logging.WARNING)
+    for handler, stream in ((quiet, stdout), (loud, stderr)):
+        handler.setFormatter(formatter(settings["log-format"], colours=takes_colours(stream)))
+    return [quiet, loud]
+
+
+def takes_colours(stream: TextIO) -> bool:
+    """Whether the stream is a terminal whose user has not set NO_COLOR (https://no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def formatter(name: str, colours: bool = False) -> logging.Formatter:
+    """The formatter of that `--log-format`: `default`, `ISO8601` or `json`. Raises InvalidArgumentError for another."""
+    if name == "json":
+        return JsonFormatter()
+    if name in ("default", "ISO8601"):
+        escape = os.environ.get("TRITON_SERVER_ESCAPE_LOG_MESSAGES") != "0"
+        return LineFormatter(iso=name == "ISO8601", escape=escape, colours=colours)
+    raise InvalidArgumentError(f"unknown --log-format '{name}'; the formats are default, ISO8601 and json")
+
+
+class LineFormatter(logging.Formatter):
+    """One line a record: level, time (UTC), process id and place, then the message as a JSON string.
+
+    `I1121 09:30:00.000001 17 server.py:12] "text"`, or with `iso` `2026-11-21T09:30:00Z I 17 server.py:12] "text"`.
+    Escaping keeps a message that quotes a request from forging lines; a traceback follows in indented lines.
+    """
+
+    def __init__(self, iso: bool = False, escape: bool = True, colours: bool = False) -> None:
+        super().__init__()
+        self._iso = iso
+        self._escape = escape
+        self._colours = colours
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record's line, and its traceback if it has one."""
+        message = record.getMessage()
+        model = getattr(record, "model", "")
+        if model and model not in message:
+            version = getattr(record, "version", "")
+            message = f"model '{model}' version {version}: {message}" if version else f"model '{model}': {message}"
+        letter = _letter(record.levelno)
+        head = self._head(letter, record)
+        if self._colours:
+            head = f"{_COLOURS[letter]}{head}{_RESET}"
+        line = f"{head} {json.dumps(message, ensure_ascii=False) if self._escape else message}"
+        return "\n".join([line, *(f"    {told}" for told in self._traceback(record).splitlines())])
+
+    def _head(self, letter: str, record: logging.LogRecord) -> str:
+        place = f"{record.process} {record.filename}:{record.lineno}]"
+        if self._iso:
+            return f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(record.created))} {letter} {place}"
+        moment = time.strftime("%m%d %H:%M:%S", time.gmtime(record.created))
+        return f"{letter}{moment}.{int(record.created % 1 * 1e6):06d} {place}"
+
+    def _traceback(self, record: logging.LogRecord) -> str:
+        return self.formatException(record.exc_info) if record.exc_info else ""
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: time (UTC, ISO 8601), level, logger, message, and what is known of model and request."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as one line of JSON; a traceback is its `exception`."""
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        line: dict[str, Any] = {
+            "time": f"{moment}.{int(record.created % 1 * 1e6):06d}Z",
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line |= {key: str(getattr(record, key)) for key in _CONTEXT if getattr(record, key, "")}
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def _letter(level: int) -> str:
+    if level >= logging.CRITICAL:
+        return "F"
+    if level >= logging.ERROR:
+        return "E"
+    return "W" if level >= logging.WARNING else "I"
+
+
+def _threshold(verbosity: int) -> int:
+    if verbosity >= 2:
+        return VERBOSE_2
+    return logging.DEBUG if verbosity else logging.INFO
+
+
+def _wanted(settings: Mapping[str, Any]) -> Callable[[logging.LogRecord], bool]:
+    """A filter that lets through the levels that are switched on; each switch is for its level alone."""
+    off = {letter for letter, name in (("I", "info"), ("W", "warning"), ("E", "error")) if not settings[f"log-{name}"]}
+    return lambda record: record.levelno < logging.INFO or _letter(record.levelno) not in off
+
+
+@contextmanager
+def _level(logger: logging.Logger, level: int) -> Iterator[None]:
+    before = logger.level
+    logger.setLevel(level)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
