@@ -57,6 +57,7 @@ class ModelContext:
 
     For `Backend.complete` the configuration is what the user wrote (perhaps nothing but a name); for `Backend.load`
     it is complete, normalised and valid. `settings` are the `--backend-config` values of this backend.
+    `compute_capability` is that of the GPU the model goes to (`8.0`), "" on a CPU.
     """
 
     config: ModelConfig
@@ -64,6 +65,7 @@ class ModelContext:
     model_directory: Path
     version_directory: Path
     settings: Mapping[str, str] = field(default_factory=dict)
+    compute_capability: str = ""
 
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:
@@ -72,8 +74,12 @@ class ModelContext:
         return logging.LoggerAdapter(logging.getLogger("naiad.model"), extra)
 
     def model_path(self, default: str) -> Path:
-        """The model file: `default_model_filename` of the configuration, else `default`, inside the version folder."""
-        return self.version_directory / (self.config.default_model_filename or default)
+        """The model file inside the version folder.
+
+        That is the file that `cc_model_filenames` has for this GPU, else `default_model_filename`, else `default`.
+        """
+        for_this_gpu = self.config.cc_model_filenames.get(self.compute_capability)
+        return self.version_directory / (for_this_gpu or self.config.default_model_filename or default)
 
 
 @dataclass(frozen=True, slots=True)

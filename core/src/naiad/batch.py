@@ -29,11 +29,11 @@ class Batch:
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """The names of the inputs that every request of this batch has (optional inputs are all there or all absent)."""
+        """The inputs that every request of this batch has; an optional input is in all of them or in none."""
         return tuple(self.requests[0].inputs)
 
     def input(self, name: str) -> np.ndarray:
-        """All requests' tensors of that input, concatenated along dimension 0 (made once); for one request its own array.
+        """All requests' tensors of that input, joined along dimension 0 (made once); for one request its own array.
 
         The array may be read-only. Raises KeyError when the requests do not have that input.
         """

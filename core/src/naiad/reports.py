@@ -8,7 +8,10 @@ from naiad.backend import MemoryUsage
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether something can serve, and why not: one reason a cause; empty when it is ready."""
+    """Whether something can serve, and why not: one reason a cause.
+
+    A model that is ready may still have reasons: what is wrong with some of its instances.
+    """
 
     ready: bool
     reasons: tuple[str, ...] = ()
@@ -35,7 +38,10 @@ class TensorMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ModelMetadata:
-    """A model as clients see it; `versions` are the READY ones (or the one asked for), `platform` falls back to backend."""
+    """A model as clients see it.
+
+    `versions` are the READY ones, or the one asked for; `platform` falls back to the backend's name.
+    """
 
     name: str
     versions: tuple[int, ...]
@@ -59,7 +65,7 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True)
 class InstanceReport:
-    """One instance: its state (READY, STARTING, DEAD), why, and for how many seconds it has been executing (0: idle)."""
+    """One instance: its state (READY, STARTING, DEAD), why, and the seconds it has been executing for (0: idle)."""
 
     name: str
     state: str

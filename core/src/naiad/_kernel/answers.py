@@ -1,0 +1,165 @@
+"""Turning what an instance answered into one response or error for each request, held against the configuration."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from naiad.backend import Answer, Batch, Reply
+from naiad.config import ModelConfig, ModelOutput
+from naiad.datatypes import tensor_type, wire_name, wire_name_of
+from naiad.errors import ModelFailedError, NaiadError
+from naiad.types import ParameterValue, Request, Response, Tensor, bytes_array
+
+Outcome = Response | NaiadError
+_NO_PARAMETERS: Mapping[str, ParameterValue] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """One output as the configuration declares it: `dims` as the model produces, `told` as the client sees them."""
+
+    datatype: str
+    dtype: np.dtype
+    dims: tuple[int, ...]
+    told: tuple[int, ...] | None
+
+
+class AnswerReader:
+    """Reads the answers of one model version; made once a load.
+
+    `strict` holds names, dtypes and shapes against the declared ones.
+    """
+
+    def __init__(self, config: ModelConfig, version: int, strict: bool = True) -> None:
+        self._model = config.name
+        self._version = version
+        self._batching = config.max_batch_size > 0
+        self._strict = strict
+        self._declared = {output.name: _declared(output) for output in config.output}
+
+    def read(self, answer: Answer, batch: Batch) -> list[Outcome]:
+        """One outcome a request, in order. Raises ModelFailedError when the answer as a whole makes no sense."""
+        if isinstance(answer, Mapping):
+            return self._read_whole(answer, batch)
+        if not isinstance(answer, Sequence) or len(answer) != len(batch.requests):
+            told = f"{len(answer)} replies" if isinstance(answer, Sequence) else type(answer).__name__
+            raise ModelFailedError(
+                f"model '{self._model}' answered a batch of {len(batch.requests)} requests with {told}; "
+                "it must return one array an output, or one reply for each request"
+            )
+        return [self._read_one(*each) for each in zip(answer, batch.requests, batch.sizes, strict=True)]
+
+    def _read_whole(self, answer: Mapping[str, Any], batch: Batch) -> list[Outcome]:
+        tensors = self._tensors(answer, batch.size)
+        requests = batch.requests
+        if len(requests) == 1:
+            return [self._response(requests[0], tensors, _NO_PARAMETERS)]
+        outcomes: list[Outcome] = []
+        start = 0
+        for request, size in zip(requests, batch.sizes, strict=True):
+            stop = start + size
+            part = {
+                name: Tensor(name, tensor.datatype, (size, *tensor.shape[1:]), tensor.payload[start:stop])  # type: ignore[index]
+                for name, tensor in tensors.items()
+            }
+            outcomes.append(self._response(request, part, _NO_PARAMETERS))
+            start = stop
+        return outcomes
+
+    def _read_one(self, reply: Reply | NaiadError, request: Request, size: int) -> Outcome:
+        if isinstance(reply, NaiadError):
+            return reply
+        try:
+            return self._response(request, self._tensors(reply.outputs, size), reply.parameters)
+        except NaiadError as error:
+            return error
+
+    def _response(
+        self, request: Request, tensors: dict[str, Tensor], parameters: Mapping[str, ParameterValue]
+    ) -> Response:
+        if request.requested:
+            tensors = self._chosen(request, tensors)
+        return Response(self._model, self._version, request.id, tensors, parameters)
+
+    def _chosen(self, request: Request, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        missing = [name for name in request.requested if name not in tensors]
+        if missing and self._strict:
+            raise ModelFailedError(
+                f"model '{self._model}' did not produce the requested output '{missing[0]}'; "
+                f"it produced {list(tensors)}"
+            )
+        return {name: tensor for name, tensor in tensors.items() if name in request.requested}
+
+    def _tensors(self, outputs: Mapping[str, Any], batch_size: int) -> dict[str, Tensor]:
+        tensors = {}
+        for name, value in outputs.items():
+            declared = self._declared.get(name)
+            if declared is not None:
+                tensors[name] = self._tensor(name, value, declared, batch_size)
+            elif self._strict:
+                raise ModelFailedError(
+                    f"model '{self._model}' produced output '{name}', which its configuration does not declare; "
+                    f"declared are {list(self._declared)}"
+                )
+        return tensors
+
+    def _tensor(self, name: str, value: Any, declared: _Declared, batch_size: int) -> Tensor:
+        array = value if type(value) is np.ndarray else _host_array(value)
+        datatype = declared.datatype
+        if array.dtype != declared.dtype:
+            array, datatype = self._converted(name, array, declared)
+        shape = array.shape
+        if self._strict:
+            self._check_shape(name, shape, declared, batch_size)
+        if declared.told is not None:
+            shape = self._told_shape(shape, declared)
+            array = array.reshape(shape)
+        return Tensor(name, datatype, shape, array)
+
+    def _converted(self, name: str, array: np.ndarray, declared: _Declared) -> tuple[np.ndarray, str]:
+        try:
+            datatype = wire_name_of(array.dtype)
+        except NaiadError as error:
+            raise ModelFailedError(f"model '{self._model}', output '{name}': {error}") from error
+        if datatype != declared.datatype and self._strict:
+            raise ModelFailedError(
+                f"model '{self._model}' produced {datatype} for output '{name}', which its configuration declares as "
+                f"{declared.datatype}"
+            )
+        if datatype == "BYTES":
+            return bytes_array(array), datatype
+        if datatype == "BF16":
+            return array.view(np.uint16), datatype
+        return array.astype(tensor_type(datatype).dtype, copy=False), datatype
+
+    def _check_shape(self, name: str, shape: tuple[int, ...], declared: _Declared, batch_size: int) -> None:
+        dims = (batch_size, *declared.dims) if self._batching else declared.dims
+        if shape == dims:
+            return
+        if len(shape) != len(dims) or any(dim not in (-1, size) for size, dim in zip(shape, dims, strict=True)):
+            raise ModelFailedError(
+                f"model '{self._model}' produced shape {list(shape)} for output '{name}'; "
+                f"its configuration and a batch of {batch_size} ask for {list(dims)}"
+            )
+
+    def _told_shape(self, shape: tuple[int, ...], declared: _Declared) -> tuple[int, ...]:
+        first = 1 if self._batching else 0
+        variable = iter([size for size, dim in zip(shape[first:], declared.dims, strict=False) if dim == -1])
+        return shape[:first] + tuple(next(variable, -1) if dim == -1 else dim for dim in declared.told or ())
+
+
+def _declared(output: ModelOutput) -> _Declared:
+    datatype = wire_name(output.data_type)
+    dims = tuple(output.dims)
+    dtype = tensor_type(datatype).dtype
+    if output.reshape is None:
+        return _Declared(datatype, dtype, dims, None)
+    return _Declared(datatype, dtype, tuple(output.reshape.shape), dims)
+
+
+def _host_array(value: Any) -> np.ndarray:
+    if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__"):
+        return np.asarray(value)
+    return np.from_dlpack(value)

@@ -1,0 +1,103 @@
+"""What is known of one model: the versions that serve, the state of each, and how to tell it."""
+
+import asyncio
+import tempfile
+from dataclasses import dataclass, field
+
+from naiad._kernel.version import ModelVersion
+from naiad.errors import ModelNotReadyError, NaiadError, NotFoundError
+from naiad.reports import IndexEntry
+
+LOADING, READY, UNLOADING, UNAVAILABLE = "LOADING", "READY", "UNLOADING", "UNAVAILABLE"
+UNLOADED = "unloaded"
+"""The reason of a version that was taken out of service on purpose."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionState:
+    """A version's state, and why it is in it where that says more."""
+
+    state: str
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class ModelEntry:
+    """One model of the server. Changed only by `Models`, under `lock` where a load is under way.
+
+    `serving` are the READY versions; `states` every version that was ever asked for. `reason` tells why there is no
+    version at all, `reload_error` why the last reload failed while the earlier generation serves on. `folder` holds
+    the files that came with the load request of this generation.
+    """
+
+    name: str
+    serving: dict[int, ModelVersion] = field(default_factory=dict)
+    states: dict[int, VersionState] = field(default_factory=dict)
+    reason: str = ""
+    reload_error: str = ""
+    fingerprint: str = ""
+    overridden: bool = False
+    unloaded: bool = False
+    folder: "tempfile.TemporaryDirectory[str] | None" = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def failed(self, error: NaiadError) -> None:
+        """A load failed: what was loading is unavailable, and what served before serves on."""
+        if self.serving:
+            self.reload_error = f"the last reload failed and the earlier generation serves: {error}"
+        else:
+            self.reason = str(error)
+        for version, state in self.states.items():
+            if version not in self.serving and state.state == LOADING:
+                self.states[version] = VersionState(UNAVAILABLE, str(error))
+
+    def retired(self) -> None:
+        """The model was unloaded on purpose; versions that still drain stay UNLOADING until they are done."""
+        self.unloaded, self.fingerprint, self.reason, self.reload_error = True, "", UNLOADED, ""
+        for version, state in self.states.items():
+            if state.state != UNLOADING:
+                self.states[version] = VersionState(UNAVAILABLE, UNLOADED)
+
+    def because(self) -> str:
+        """Why no version serves, as the end of a sentence."""
+        told = dict.fromkeys([self.reason, *(state.reason or state.state for state in self.states.values())])
+        reasons = "; ".join(reason for reason in told if reason)
+        return f": {reasons}" if reasons else ""
+
+    def missing(self, version: int) -> NaiadError:
+        """The error for a version that does not serve; version 0 stands for any."""
+        unknown = f"Request for unknown model: '{self.name}'"
+        if not version:
+            return ModelNotReadyError(f"{unknown} has no available versions{self.because()}")
+        state = self.states.get(version)
+        if state is None:
+            return NotFoundError(f"{unknown} version {version} is not found")
+        return ModelNotReadyError(f"{unknown} version {version} is not at ready state: {state.reason or state.state}")
+
+    def not_ready_reasons(self) -> list[str]:
+        """Why the model does not serve all that was asked for; none when it does, or was unloaded on purpose."""
+        if self.unloaded:
+            return []
+        if not self.serving:
+            return [f"model '{self.name}' has no version that serves{self.because()}"]
+        reasons = []
+        for number, state in self.states.items():
+            version = self.serving.get(number)
+            if version is None:
+                if state.state == UNAVAILABLE and state.reason != UNLOADED:
+                    reasons.append(f"model '{self.name}' version {number} is {state.state}: {state.reason}")
+                continue
+            readiness = version.readiness()
+            if not readiness.ready:
+                reasons.append(f"model '{self.name}' version {number}: {'; '.join(readiness.reasons)}")
+        return reasons
+
+    def index(self) -> list[IndexEntry]:
+        """One entry a version, or one for the model when no version is known."""
+        if not self.states:
+            state = UNAVAILABLE if self.reason else LOADING
+            return [IndexEntry(self.name, 0, state, self.reason)]
+        return [
+            IndexEntry(self.name, version, state.state, self.reload_error if version in self.serving else state.reason)
+            for version, state in sorted(self.states.items())
+        ]

@@ -1,0 +1,79 @@
+"""The options of the kernel itself; names and defaults are those that users of Triton know."""
+
+from naiad.options import Option, boolean
+
+
+def _count(text: str) -> int:
+    """A whole number from 0 up."""
+    value = int(text)
+    if value < 0:
+        raise ValueError(f"'{text}' is negative")
+    return value
+
+
+def _positive(text: str) -> int:
+    """A whole number from 1 up."""
+    value = int(text)
+    if value < 1:
+        raise ValueError(f"'{text}' is less than 1")
+    return value
+
+
+def _seconds(text: str) -> float:
+    """A time in seconds from 0 up."""
+    value = float(text)
+    if not value >= 0:
+        raise ValueError(f"'{text}' is not a time in seconds")
+    return value
+
+
+def _verbosity(text: str) -> int:
+    """A verbosity level; the words of a switch count as 0 and 1."""
+    return _count(text) if text.strip().isdigit() else int(boolean(text))
+
+
+REPOSITORY_OPTIONS = (
+    Option("model-repository", (), "a folder of models; may be given several times", metavar="DIR", repeatable=True),
+    Option(
+        "model-control-mode",
+        "none",
+        "none: load all at start; poll: follow changes on disk; explicit: load and unload on request",
+        choices=("none", "poll", "explicit"),
+    ),
+    Option(
+        "repository-poll-secs", 15.0, "seconds between two looks at the repositories in poll mode", _seconds, "SECS"
+    ),
+    Option(
+        "load-model", (), "a model to load at start in explicit mode, or * for all", metavar="NAME", repeatable=True
+    ),
+    Option("model-config-name", "", "use configs/NAME.pbtxt of a model where it has one", metavar="NAME"),
+    Option("disable-auto-complete-config", False, "take every config.pbtxt as it is, without completing it", boolean),
+    Option("model-load-thread-count", 4, "how many models load at the same time", _positive, "N"),
+    Option("model-load-retry-count", 0, "how often a failed load is tried again", _count, "N"),
+    Option(
+        "backend-config",
+        (),
+        "a setting of one backend, as onnxruntime,default-max-batch-size=8, or of all, as default-max-batch-size=8",
+        metavar="[BACKEND,]KEY=VALUE",
+        repeatable=True,
+    ),
+)
+
+SERVER_OPTIONS = (
+    Option("id", "naiad", "the name that the server gives itself"),
+    Option("strict-readiness", True, "ready only while every model is ready", boolean),
+    Option("exit-on-error", True, "exit when a model fails to load at start", boolean),
+    Option("exit-timeout-secs", 30.0, "how long a stopping server waits for requests in flight", _seconds, "SECS"),
+)
+
+LOG_OPTIONS = (
+    Option("log-verbose", 0, "verbosity: 0, 1 or 2", _verbosity, "LEVEL"),
+    Option("log-info", True, "log what happens", boolean),
+    Option("log-warning", True, "log what may go wrong", boolean),
+    Option("log-error", True, "log what went wrong", boolean),
+    Option("log-format", "default", "how a line looks", choices=("default", "ISO8601", "json")),
+    Option("log-file", "", "append to this file instead of the terminal", metavar="FILE"),
+)
+
+KERNEL_OPTIONS: tuple[Option, ...] = REPOSITORY_OPTIONS + SERVER_OPTIONS + LOG_OPTIONS
+"""Every option of the kernel."""

@@ -1,0 +1,307 @@
+"""The queue of one model version: the thin shell that drives a pure scheduler with the real clock."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from time import monotonic
+
+from naiad._kernel.answers import Outcome
+from naiad._kernel.call import Call, Deliver
+from naiad._kernel.statistics import VersionCounters
+from naiad._kernel.worker import Work
+from naiad.batch import Batch
+from naiad.errors import (
+    DeadlineExceededError,
+    InternalError,
+    InvalidArgumentError,
+    NaiadError,
+    QueueFullError,
+    QueueTimeoutError,
+)
+from naiad.scheduler import Dispatch, Drop, DropReason, Scheduler, Ticket
+from naiad.types import Request
+
+_logger = logging.getLogger("naiad.model")
+
+
+class ModelQueue:
+    """Tickets in, batches out. Every method runs on the event loop's thread."""
+
+    def __init__(
+        self,
+        model: str,
+        make_scheduler: Callable[[], Scheduler],
+        counters: VersionCounters,
+        send: Callable[[Work], None],
+    ) -> None:
+        self._model = model
+        self._make_scheduler = make_scheduler
+        self._counters = counters
+        self._send = send
+        self._loop = asyncio.get_running_loop()
+        self._calls: dict[int, Call] = {}
+        self._running: set[int] = set()
+        self._idle: list[int] = []
+        self._order: deque[Call] = deque()
+        self._last_id = 0
+        self._armed = False
+        self._wake: asyncio.TimerHandle | None = None
+        self._wake_at: float | None = None
+        self._empty: list[asyncio.Future[None]] = []
+        self._start_scheduler()
+
+    @property
+    def outstanding(self) -> int:
+        """How many requests wait or execute."""
+        return len(self._calls)
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait."""
+        return len(self._calls) - len(self._running)
+
+    def submit(self, request: Request, batch_size: int, shape_key: Hashable, deliver: Deliver) -> Call:
+        """Take a checked request in. Raises QueueFullError when the scheduler refuses it."""
+        now = monotonic()
+        self._last_id += 1
+        ticket = Ticket(
+            self._last_id,
+            now,
+            batch_size,
+            shape_key,
+            request.priority,
+            request.timeout_microseconds / 1e6 if request.timeout_microseconds else 0.0,
+            request.correlation_id,
+            request.sequence_start,
+            request.sequence_end,
+        )
+        call = Call(self.take_back, request, deliver, ticket)
+        try:
+            refused = self._scheduler.arrive(ticket)
+        except Exception as error:
+            raise self._scheduler_failed(error) from error
+        if refused is not None:
+            self._counters.failed(1, 0)
+            raise self._refusal(refused)
+        self._calls[ticket.id] = call
+        if self._ordered:
+            self._order.append(call)
+        if request.deadline is not None:
+            call.timer = self._loop.call_later(max(0.0, request.deadline - now), self._expire, call)
+        if not self._armed:
+            self._armed = True
+            self._loop.call_soon(self._decide)
+        return call
+
+    def free(self, place: int) -> None:
+        """A place of an instance is idle; it pulls its next batch."""
+        self._idle.append(place)
+        if len(self._calls) > len(self._running):
+            self._decide()
+
+    def lose(self, place: int) -> None:
+        """A place is gone, at least for now."""
+        if place in self._idle:
+            self._idle.remove(place)
+
+    def done(self, work: Work) -> None:
+        """A batch came back: answer its calls, count them, and let the place pull the next one."""
+        self._settle(work)
+        self.free(work.place)
+
+    def lost(self, work: Work) -> None:
+        """A batch died with its worker: its calls fail, and the place stays away."""
+        self._settle(work)
+
+    def take_back(self, call: Call) -> None:
+        """The caller went away."""
+        self._counters.failed(1, _ns_since(call.ticket.arrival, monotonic()))
+        self._forget(call)
+
+    def fail_all(self, error: NaiadError) -> None:
+        """Fail everything that waits; what executes goes on."""
+        for call in self._waiting_calls():
+            self._fail_waiting(call, error)
+
+    async def drained(self) -> None:
+        """Return when no request waits or executes."""
+        if self._calls:
+            empty = self._loop.create_future()
+            self._empty.append(empty)
+            await empty
+
+    def close(self) -> None:
+        """Stop the timer. To be called when the queue is drained or given up."""
+        if self._wake is not None:
+            self._wake.cancel()
+        self._wake = None
+
+    # Deciding
+
+    def _decide(self) -> None:
+        self._armed = False
+        now = monotonic()
+        try:
+            decision = self._scheduler.decide(now, self._idle)
+            for dispatch in decision.dispatches:
+                self._dispatch(dispatch)
+        except Exception as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
+            self._scheduler_failed(error)
+            return
+        for drop in decision.drops:
+            self._drop(drop)
+        if decision.wake_at != self._wake_at:
+            self._wake_later(decision.wake_at, now)
+
+    def _dispatch(self, dispatch: Dispatch) -> None:
+        calls = [self._calls[ticket] for ticket in dispatch.tickets]
+        self._idle.remove(dispatch.instance)
+        self._running.update(dispatch.tickets)
+        self._counters.closed(dispatch.reason)
+        batch = Batch([call.request for call in calls], [call.ticket.batch_size for call in calls])
+        self._send(Work(dispatch.instance, dispatch.tickets, calls, batch))
+
+    def _drop(self, drop: Drop) -> None:
+        error = self._refusal(drop)
+        for ticket in drop.tickets:
+            call = self._calls.get(ticket)
+            if call is not None:
+                self._fail_waiting(call, error, settled=True)
+
+    def _refusal(self, drop: Drop) -> NaiadError:
+        if drop.reason is DropReason.QUEUE_FULL:
+            detail = drop.detail or "raise max_queue_size, add instances, or send less"
+            return QueueFullError(f"Exceeds maximum queue size of model '{self._model}': {detail}", retry_after=1.0)
+        if drop.reason is DropReason.TIMEOUT:
+            detail = drop.detail or "it waited longer than its queue policy allows"
+            return QueueTimeoutError(f"Request timeout expired for model '{self._model}': {detail}", retry_after=1.0)
+        return InvalidArgumentError(drop.detail or f"the scheduler of model '{self._model}' refused the request")
+
+    def _wake_later(self, at: float | None, now: float) -> None:
+        if self._wake is not None:
+            self._wake.cancel()
+        self._wake_at = at
+        self._wake = None if at is None else self._loop.call_later(max(0.0, at - now), self._woken)
+
+    def _woken(self) -> None:
+        self._wake_at = None
+        self._decide()
+
+    # Settling
+
+    def _settle(self, work: Work) -> None:
+        now = monotonic()
+        self._running.difference_update(work.tickets)
+        self._tell_scheduler(work.tickets, now)
+        phases = work.phases()
+        outcomes = work.outcomes if work.error is None else [work.error] * len(work.calls)
+        answered = items = total_ns = queue_ns = failed = failed_ns = 0
+        for call, outcome in zip(work.calls, outcomes, strict=True):
+            self._calls.pop(call.ticket.id, None)
+            if call.over:
+                continue
+            arrival_ns = int(call.ticket.arrival * 1e9)
+            if isinstance(outcome, NaiadError):
+                failed += 1
+                failed_ns += work.done_ns - arrival_ns
+            else:
+                answered += 1
+                items += call.ticket.batch_size
+                total_ns += work.done_ns - arrival_ns
+                queue_ns += work.started_ns - arrival_ns
+            self._conclude(call, outcome)
+        if work.error is None:
+            self._counters.executed(work.batch.size, phases)
+        if answered:
+            self._counters.succeeded(answered, items, total_ns, queue_ns, phases)
+        if failed:
+            self._counters.failed(failed, failed_ns)
+        if not self._calls:
+            self._tell_drained()
+
+    def _conclude(self, call: Call, outcome: Outcome) -> None:
+        call.over = True
+        if call.timer is not None:
+            call.timer.cancel()
+        if not self._ordered:
+            self._deliver(call, outcome)
+            return
+        call.outcome = outcome
+        self._release_in_order()
+
+    def _release_in_order(self) -> None:
+        while self._order and self._order[0].over:
+            call = self._order.popleft()
+            if call.outcome is not None:
+                self._deliver(call, call.outcome)
+
+    def _deliver(self, call: Call, outcome: Outcome) -> None:
+        try:
+            call.deliver(outcome)
+        except Exception:
+            _logger.exception("delivering a response of model '%s' failed", self._model)
+
+    def _fail_waiting(self, call: Call, error: NaiadError, settled: bool = False) -> None:
+        if not call.over:
+            self._counters.failed(1, _ns_since(call.ticket.arrival, monotonic()))
+            self._conclude(call, error)
+        self._forget(call, settled)
+
+    def _expire(self, call: Call) -> None:
+        if call.over:
+            return
+        late = monotonic() - call.ticket.arrival
+        state = "executing" if call.ticket.id in self._running else "waiting"
+        error = DeadlineExceededError(
+            f"the deadline of the request to model '{self._model}' passed after {late:.3f} s, while it was {state}"
+        )
+        self._fail_waiting(call, error)
+
+    def _forget(self, call: Call, settled: bool = False) -> None:
+        """Drop an ended call from the queue; one that executes leaves with its batch."""
+        if call.timer is not None:
+            call.timer.cancel()
+        ticket = call.ticket.id
+        if ticket not in self._running:
+            self._calls.pop(ticket, None)
+            if not settled:
+                self._tell_scheduler((ticket,), monotonic())
+            if not self._calls:
+                self._tell_drained()
+        if self._ordered:
+            self._release_in_order()
+
+    def _tell_drained(self) -> None:
+        for empty in self._empty:
+            if not empty.done():
+                empty.set_result(None)
+        self._empty.clear()
+
+    # A scheduler that fails
+
+    def _start_scheduler(self) -> None:
+        self._scheduler = self._make_scheduler()
+        self._ordered = bool(getattr(self._scheduler, "preserves_ordering", False))
+
+    def _tell_scheduler(self, tickets: Sequence[int], now: float) -> None:
+        try:
+            self._scheduler.settle(tickets, now)
+        except Exception as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
+            self._scheduler_failed(error)
+
+    def _scheduler_failed(self, error: Exception) -> InternalError:
+        """Start a new scheduler and fail all that waited with the old one; returns what they were told."""
+        _logger.error("the scheduler of model '%s' failed; it starts anew", self._model, exc_info=error)
+        self._start_scheduler()
+        told = InternalError(f"the scheduler of model '{self._model}' failed: {type(error).__name__}: {error}")
+        for call in self._waiting_calls():
+            self._fail_waiting(call, told, settled=True)
+        return told
+
+    def _waiting_calls(self) -> list[Call]:
+        return [call for ticket, call in self._calls.items() if ticket not in self._running]
+
+
+def _ns_since(start: float, now: float) -> int:
+    return int((now - start) * 1e9)

@@ -1,0 +1,112 @@
+"""What lies in the model repositories: folders, versions and fingerprints of their content. Blocking; loads nothing."""
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from naiad.config import ModelVersionPolicy
+from naiad.errors import NotFoundError
+
+MAX_NAME_LENGTH = 255
+"""The longest name of a folder on the file systems in use."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """Where a model is to be loaded from: its folder, or a configuration and files given with the load request."""
+
+    name: str
+    directory: Path
+    config_override: str = ""
+    file_overrides: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def scan(roots: Sequence[Path]) -> dict[str, list[Path]]:
+    """The model folders by model name; a name that several repositories have comes with all its folders.
+
+    Raises NotFoundError when a repository is no folder that can be read.
+    """
+    found: dict[str, list[Path]] = {}
+    for root in roots:
+        try:
+            entries = sorted(os.scandir(root), key=lambda entry: entry.name)
+        except OSError as error:
+            raise NotFoundError(
+                f"model repository '{root}' cannot be read: {error.strerror}; give an existing folder of models"
+            ) from error
+        for entry in entries:
+            if not entry.name.startswith((".", "__")) and entry.is_dir():
+                found.setdefault(entry.name, []).append(Path(entry.path))
+    return found
+
+
+def find(roots: Sequence[Path], name: str) -> list[Path]:
+    """The folders of one model; none for a name that cannot be a folder's."""
+    if not is_folder_name(name):
+        return []
+    return [root / name for root in roots if (root / name).is_dir()]
+
+
+def is_folder_name(name: str) -> bool:
+    """Whether the name stays inside its repository: no separator, no NUL, not `.` or `..`, not too long."""
+    return (
+        bool(name)
+        and name not in (".", "..")
+        and not any(bad in name for bad in ("/", "\\", "\0"))
+        and len(name.encode("utf-8", "surrogatepass")) <= MAX_NAME_LENGTH
+    )
+
+
+def version_numbers(directory: Path) -> list[int]:
+    """The versions in a model folder, ascending: folders named by a positive integer without leading zero."""
+    try:
+        names = [entry.name for entry in os.scandir(directory) if entry.is_dir()]
+    except OSError:
+        return []
+    return sorted(int(name) for name in names if name.isascii() and name.isdigit() and name[0] != "0")
+
+
+def served_versions(available: Sequence[int], policy: ModelVersionPolicy | None) -> list[int]:
+    """The versions to serve of those available: the latest one, unless the policy says otherwise."""
+    if policy is not None and policy.all is not None:
+        return list(available)
+    if policy is not None and policy.specific is not None:
+        return [version for version in available if version in policy.specific.versions]
+    count = policy.latest.num_versions if policy is not None and policy.latest is not None else 1
+    return list(available)[-max(1, count) :]
+
+
+class Fingerprints:
+    """Tells whether the content of a model folder has changed, reading only files whose size or times have."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[tuple[int, int, int], bytes]] = {}
+
+    def of(self, directory: Path) -> str:
+        """A digest over the names and contents of all files and folders below `directory`."""
+        digest = hashlib.blake2b(digest_size=16)
+        seen: set[str] = set()
+        for folder, folders, files in os.walk(directory, followlinks=True):
+            real = os.path.realpath(folder)
+            folders[:] = [] if real in seen else sorted(name for name in folders if name != "__pycache__")
+            seen.add(real)
+            digest.update(f"{os.path.relpath(folder, directory)}\0{len(files)}\0".encode(errors="surrogateescape"))
+            for name in sorted(files):
+                digest.update(name.encode(errors="surrogateescape") + b"\0" + self._file(os.path.join(folder, name)))  # noqa: PTH118 - os.walk speaks strings
+        return digest.hexdigest()
+
+    def _file(self, path: str) -> bytes:
+        try:
+            stat = os.stat(path)  # noqa: PTH116 - os.walk speaks strings
+            state = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
+            known = self._known.get(path)
+            if known is not None and known[0] == state:
+                return known[1]
+            with open(path, "rb") as file:  # noqa: PTH123 - os.walk speaks strings
+                content = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).digest()
+        except OSError as error:
+            return str(error.errno).encode()
+        self._known[path] = (state, content)
+        return content

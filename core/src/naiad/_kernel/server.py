@@ -1,0 +1,265 @@
+"""The server: plugins, models and frontends put together, and everything that a frontend may ask of it."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+from types import TracebackType
+from typing import Any
+
+from naiad import __version__
+from naiad._kernel.answers import Outcome
+from naiad._kernel.call import Call, Deliver
+from naiad._kernel.loading import Loader
+from naiad._kernel.models import Models
+from naiad._kernel.plugins import PluginRegistry
+from naiad.config import ModelConfig
+from naiad.errors import ModelNotReadyError, NaiadError, NotFoundError, ShuttingDownError, UnavailableError
+from naiad.frontend import Frontend
+from naiad.options import Settings
+from naiad.reports import (
+    IndexEntry,
+    InstanceReport,
+    ModelMetadata,
+    ModelStatistics,
+    Readiness,
+    ServerMetadata,
+)
+from naiad.types import Request, Response
+
+_logger = logging.getLogger("naiad")
+
+EXTENSIONS = (
+    "classification",
+    "model_repository",
+    "schedule_policy",
+    "model_configuration",
+    "binary_tensor_data",
+    "parameters",
+    "statistics",
+)
+"""The protocol extensions that are offered, by the names that clients look for."""
+
+
+class Server:
+    """An inference server, with or without frontends. Use it as `async with Server(model_repository=[...]) as server`.
+
+    `plugins` None takes the installed ones; a list takes exactly these, and the kernel's own. `options` are the
+    options of `naiad serve` by name, already as values. Everything after `start` happens on the event loop that
+    started it, except where a docstring says otherwise.
+    """
+
+    def __init__(
+        self,
+        *,
+        model_repository: Sequence[str | Path] = (),
+        plugins: Sequence[object] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.plugins = PluginRegistry.discover() if plugins is None else PluginRegistry.of(_with_own(plugins))
+        given = dict(options or {})
+        if model_repository:
+            given["model-repository"] = tuple(str(root) for root in model_repository)
+        self.settings = Settings(self.plugins.options(), given)
+        self._state = "NEW"
+        self._models: Models
+        self._executor: ThreadPoolExecutor
+        self._frontends: list[Frontend] = []
+        self._poller: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Load the start-up models, then open the frontends.
+
+        Raises ModelNotReadyError when a start-up model failed and `exit-on-error` is set, and NaiadError when a
+        repository cannot be read or a frontend cannot listen; the server is stopped then.
+        """
+        self._state = "STARTING"
+        self._executor = ThreadPoolExecutor(self.settings["model-load-thread-count"], "naiad-load")
+        self._models = Models(Loader(self.plugins, self.settings, self._executor), self.settings)
+        for warning in self.plugins.warnings():
+            _logger.warning("%s", warning)
+        try:
+            await self._load_start_up_models()
+            for frontend in self.plugins.frontends().values():
+                where = await frontend.start(self)
+                self._frontends.append(frontend)
+                if where:
+                    _logger.info("%s frontend listens at %s", frontend.name, where)
+        except BaseException:
+            await self.stop()
+            raise
+        self._state = "READY"
+        if self.settings["model-control-mode"] == "poll":
+            self._poller = asyncio.get_running_loop().create_task(self._follow_disk())
+
+    async def stop(self) -> bool:
+        """Take no new requests, answer those in flight within `exit-timeout-secs`, and free everything.
+
+        Returns whether all ended in time. A second call does nothing.
+        """
+        if self._state in ("NEW", "STOPPING", "STOPPED"):
+            return True
+        self._state = "STOPPING"
+        deadline = monotonic() + self.settings["exit-timeout-secs"]
+        if self._poller is not None:
+            self._poller.cancel()
+        await asyncio.gather(*(frontend.stop(max(0.0, deadline - monotonic())) for frontend in self._frontends))
+        ended = await self._models.close(max(0.0, deadline - monotonic()))
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._state = "STOPPED"
+        if not ended:
+            _logger.error("some instances did not end within %g s", self.settings["exit-timeout-secs"])
+        return ended
+
+    async def __aenter__(self) -> "Server":
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    # Inference
+
+    def submit(self, request: Request, deliver: Deliver) -> Call:
+        """Send a request on its way; `deliver` gets its response or error once, on the event loop's thread.
+
+        Raises NaiadError for what can be refused at once: unknown model, wrong input, full queue. `Call.cancel` says
+        that the caller went away; nothing is delivered after it.
+        """
+        if self._state == "STOPPING" or self._state == "STOPPED":
+            raise ShuttingDownError("the server is stopping and takes no new inference requests")
+        return self._models.find(request.model_name, request.version).submit(request, deliver)
+
+    async def infer(self, request: Request) -> Response:
+        """The response to a request. Raises its error; cancelling the task takes the request back."""
+        answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+
+        def deliver(outcome: Outcome) -> None:
+            if answer.done():
+                return
+            if isinstance(outcome, NaiadError):
+                answer.set_exception(outcome)
+            else:
+                answer.set_result(outcome)
+
+        call = self.submit(request, deliver)
+        try:
+            return await answer
+        finally:
+            call.cancel()
+
+    # Health
+
+    def live(self) -> bool:
+        """Whether the server runs at all; it is live from the moment it listens until it has stopped."""
+        return self._state in ("STARTING", "READY", "STOPPING")
+
+    def ready(self) -> Readiness:
+        """Whether the server can serve what it was asked to serve, and why not.
+
+        With `strict-readiness` off only the server's own state counts.
+        """
+        if self._state != "READY":
+            return Readiness(False, (f"the server is {self._state}",))
+        if not self.settings["strict-readiness"]:
+            return Readiness(True)
+        return self._models.readiness(self.settings["model-control-mode"] != "explicit")
+
+    def model_ready(self, name: str, version: int = 0) -> Readiness:
+        """Whether a version has an instance that can serve. Raises NotFoundError or ModelNotReadyError."""
+        return self._models.find(name, version).readiness()
+
+    # What is served
+
+    def metadata(self) -> ServerMetadata:
+        """The server's name, version and protocol extensions."""
+        return ServerMetadata(self.settings["id"], __version__, EXTENSIONS)
+
+    def model_metadata(self, name: str, version: int = 0) -> ModelMetadata:
+        """A model's inputs and outputs. Raises NotFoundError or ModelNotReadyError."""
+        found = self._models.find(name, version).metadata
+        return found if version else replace(found, versions=self._models.ready_versions(name))
+
+    def model_config(self, name: str, version: int = 0) -> ModelConfig:
+        """A model's completed and normalised configuration. Raises NotFoundError or ModelNotReadyError."""
+        return self._models.find(name, version).config
+
+    def labels(self, name: str, output: str, version: int = 0) -> tuple[str, ...]:
+        """The lines of an output's label file; none without one. Raises NotFoundError or ModelNotReadyError."""
+        return self._models.find(name, version).labels.get(output, ())
+
+    def statistics(self, name: str = "", version: int = 0) -> list[ModelStatistics]:
+        """The counters of all models, of one, or of one version. Raises NotFoundError or ModelNotReadyError."""
+        return self._models.statistics(name, version)
+
+    def instances(self, name: str, version: int = 0) -> tuple[InstanceReport, ...]:
+        """The instances of a version. Raises NotFoundError or ModelNotReadyError."""
+        return self._models.find(name, version).instances()
+
+    def index(self, ready: bool = False) -> list[IndexEntry]:
+        """Every model of the repositories with its versions, their states and the reasons."""
+        return self._models.index(ready)
+
+    # Model control
+
+    async def load(self, name: str, config: str = "", files: Mapping[str, bytes] | None = None) -> None:
+        """Load or reload a model, with a JSON configuration and files (`1/model.onnx`) in place of its folder's.
+
+        Returns when it is READY. Raises UnavailableError unless the control mode is explicit, NotFoundError without
+        such a model, InvalidArgumentError when it fails; an earlier generation then goes on serving.
+        """
+        self._require_explicit_control()
+        await self._models.load(name, config, files)
+
+    async def unload(self, name: str, unload_dependents: bool = False) -> None:
+        """Take a model out of service; returns when it takes no more requests.
+
+        `unload_dependents` concerns the models that an ensemble is composed of, and no others. Raises
+        UnavailableError unless the control mode is explicit.
+        """
+        self._require_explicit_control()
+        await self._models.unload(name)
+
+    def _require_explicit_control(self) -> None:
+        mode = self.settings["model-control-mode"]
+        if mode != "explicit":
+            raise UnavailableError(
+                "explicit model load / unload is not allowed if polling is enabled; "
+                f"the model control mode is '{mode}', start the server with --model-control-mode=explicit"
+            )
+
+    async def _load_start_up_models(self) -> None:
+        names: Sequence[str] | None = None
+        if self.settings["model-control-mode"] == "explicit":
+            asked = tuple(self.settings["load-model"])
+            names = None if asked == ("*",) else asked
+        await self._models.load_all(names)
+        failed = self._models.readiness(expects_models=False)
+        if failed.reasons and self.settings["exit-on-error"]:
+            reasons = "\n".join(f"- {reason}" for reason in failed.reasons)
+            raise ModelNotReadyError(
+                f"failed to load all models:\n{reasons}\nMend them, or start with --exit-on-error=false"
+            )
+
+    async def _follow_disk(self) -> None:
+        while True:
+            await asyncio.sleep(self.settings["repository-poll-secs"])
+            try:
+                await self._models.follow_disk()
+            except NotFoundError as error:
+                _logger.error("%s; what is loaded stays loaded", error)
+            except Exception:
+                _logger.exception("looking at the model repositories failed; trying again")
+
+
+def _with_own(plugins: Sequence[object]) -> list[object]:
+    """The plugins and the kernel's own, which come through the same hooks."""
+    from naiad import default_scheduler, default_warmup
+
+    own = [plugin for plugin in (default_scheduler, default_warmup) if plugin not in plugins]
+    return [*plugins, *own]

@@ -1,0 +1,170 @@
+"""One loaded version of a model: its configuration, checks, queue, instances and counters in one place."""
+
+import asyncio
+import functools
+from collections.abc import Mapping, Sequence
+
+from naiad._kernel.answers import AnswerReader
+from naiad._kernel.call import Call, Deliver
+from naiad._kernel.instances import Instances
+from naiad._kernel.queue import ModelQueue
+from naiad._kernel.requests import RequestChecker
+from naiad._kernel.statistics import VersionCounters
+from naiad._kernel.warming import instantiate_warm
+from naiad._kernel.worker import Work
+from naiad.backend import BackendTraits, MemoryUsage, Model, ModelContext, Placement
+from naiad.datatypes import wire_name
+from naiad.errors import InvalidArgumentError, ModelNotReadyError, ShuttingDownError
+from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness, TensorMetadata
+from naiad.scheduler import SchedulerFactory
+from naiad.types import Request
+from naiad.warmup import WarmupSample
+
+
+class ModelVersion:
+    """Serves one version from its first instance to its last answer. Lives on the event loop's thread."""
+
+    def __init__(
+        self,
+        context: ModelContext,
+        model: Model,
+        placements: Sequence[Placement],
+        labels: Mapping[str, tuple[str, ...]],
+        warmup: Sequence[WarmupSample],
+    ) -> None:
+        config = context.config
+        self.name, self.version, self.config = config.name, context.version, config
+        self.labels = labels
+        self._model = model
+        self._counters = VersionCounters()
+        self._checker = RequestChecker(config)
+        strict = bool(getattr(model, "declares_outputs", True))
+        reader = AnswerReader(config, context.version, strict)
+        make = functools.partial(instantiate_warm, model, config, reader, warmup)
+        self._instances = Instances(make, placements, reader, self._done)
+        self._queue: ModelQueue | None = None
+
+    async def start(self, traits: BackendTraits, factory: SchedulerFactory) -> None:
+        """Make and warm up every instance, then open the queue. Raises what the first failing instance raised."""
+        instances = self._instances
+        await instances.start(traits.loads_in_parallel)
+        make_scheduler = functools.partial(factory.create, self.config, instances.place_count)
+        try:
+            self._queue = ModelQueue(self.name, make_scheduler, self._counters, instances.send)
+        except Exception:
+            await instances.close()
+            raise
+        instances.on_free = self._queue.free
+        instances.on_lost = self._lost
+        for place in range(instances.place_count):
+            self._queue.free(place)
+
+    def submit(self, request: Request, deliver: Deliver) -> Call:
+        """Check a request and queue it. Raises InvalidArgumentError, ModelNotReadyError or QueueFullError at once."""
+        try:
+            batch_size, shape_key = self._checker.check(request)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"[request id: {request.id}] {error}") if request.id else error from None
+        queue = self._queue
+        if queue is None or not self._instances.live():
+            raise ModelNotReadyError(f"model '{self.name}' version {self.version}: {self._no_instance()}", 1.0)
+        return queue.submit(self._checker.as_the_model_sees(request), batch_size, shape_key, deliver)
+
+    async def drain(self) -> None:
+        """Return when every request taken in has been answered."""
+        if self._queue is not None:
+            await self._queue.drained()
+
+    async def close(self, grace: float | None = None) -> bool:
+        """Fail what still waits, end the instances, free the model; whether that ended within `grace` seconds."""
+        if self._queue is not None:
+            self._queue.fail_all(
+                ShuttingDownError(
+                    f"Server is stopping, scheduler for model '{self.name}' has stopped accepting new "
+                    "inference requests"
+                )
+            )
+            self._queue.close()
+        ended = await self._instances.close(grace)
+        if ended:
+            await asyncio.to_thread(self._model.close)
+        return ended
+
+    def readiness(self) -> Readiness:
+        """Ready while at least one instance can serve; the reasons tell what is wrong with the others all the same."""
+        reasons = [slot.not_ready_because() for slot in self._instances.slots]
+        return Readiness(not all(reasons), tuple(reason for reason in reasons if reason))
+
+    def instances(self) -> tuple[InstanceReport, ...]:
+        """Every instance as it stands."""
+        return tuple(slot.report() for slot in self._instances.slots)
+
+    def statistics(self) -> ModelStatistics:
+        """The counters as they stand."""
+        return self._counters.report(self.name, self.version, self._memory_usage())
+
+    def outstanding(self) -> int:
+        """How many requests wait or execute."""
+        return self._queue.outstanding if self._queue is not None else 0
+
+    @functools.cached_property
+    def metadata(self) -> ModelMetadata:
+        """The model as clients see it, with this version alone."""
+        config, batch = self.config, (-1,) if self.config.max_batch_size > 0 else ()
+        return ModelMetadata(
+            name=self.name,
+            versions=(self.version,),
+            platform=config.platform or config.backend,
+            inputs=tuple(
+                TensorMetadata(each.name, wire_name(each.data_type), (*batch, *each.dims), each.optional)
+                for each in config.input
+            ),
+            outputs=tuple(
+                TensorMetadata(each.name, wire_name(each.data_type), (*batch, *each.dims)) for each in config.output
+            ),
+        )
+
+    def _done(self, work: Work) -> None:
+        if self._queue is not None:
+            self._queue.done(work)
+
+    def _lost(self, places: Sequence[int], works: Sequence[Work]) -> None:
+        queue = self._queue
+        if queue is None:
+            return
+        for place in places:
+            queue.lose(place)
+        for work in works:
+            queue.lost(work)
+        if not self._instances.live():
+            queue.fail_all(ModelNotReadyError(f"model '{self.name}': {self._no_instance()}", retry_after=1.0))
+
+    def _no_instance(self) -> str:
+        reasons = [slot.reason for slot in self._instances.slots if slot.reason]
+        return "it has no live instance" + (f": {'; '.join(reasons)}" if reasons else "")
+
+    def _memory_usage(self) -> Sequence[MemoryUsage]:
+        usage = getattr(self._model, "memory_usage", None)
+        return tuple(usage()) if usage is not None else ()
+
+
+def labels_of(context: ModelContext) -> dict[str, tuple[str, ...]]:
+    """The lines of each output's label file, which lies in the model's folder.
+
+    Raises InvalidArgumentError when a file is not there, not UTF-8 or outside the folder.
+    """
+    labels = {}
+    for output in context.config.output:
+        if not output.label_filename:
+            continue
+        path = context.model_directory / output.label_filename
+        if not path.resolve().is_relative_to(context.model_directory.resolve()):
+            raise InvalidArgumentError(f"label file '{output.label_filename}' leaves the model's folder")
+        try:
+            labels[output.name] = tuple(path.read_text(encoding="utf-8").splitlines())
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidArgumentError(
+                f"label file '{path}' of output '{output.name}' of model '{context.config.name}' cannot be read: "
+                f"{error}"
+            ) from error
+    return labels

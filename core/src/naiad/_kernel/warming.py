@@ -1,0 +1,65 @@
+"""Making an instance and running its warmup requests, all on the worker's own thread."""
+
+import logging
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+from naiad._kernel.answers import AnswerReader
+from naiad._kernel.requests import RequestChecker
+from naiad.backend import Batch, Instance, Model, Placement
+from naiad.config import ModelConfig
+from naiad.errors import InvalidArgumentError, NaiadError
+from naiad.types import Request
+from naiad.warmup import WarmupSample
+
+_logger = logging.getLogger("naiad.model")
+
+
+def instantiate_warm(
+    model: Model, config: ModelConfig, reader: AnswerReader, samples: Sequence[WarmupSample], placement: Placement
+) -> Instance:
+    """An instance that has answered every sample. Raises InvalidArgumentError naming the sample that failed."""
+    instance = model.instantiate(placement)
+    try:
+        for sample in samples:
+            _run(instance, config, reader, sample, placement)
+    except BaseException:
+        instance.close()
+        raise
+    return instance
+
+
+def _run(
+    instance: Instance, config: ModelConfig, reader: AnswerReader, sample: WarmupSample, placement: Placement
+) -> None:
+    checker = RequestChecker(config)
+    for iteration in range(1, sample.count + 1):
+        _logger.debug(
+            "model '%s' instance '%s' is running warmup sample '%s' for iteration %d",
+            config.name,
+            placement.name,
+            sample.name,
+            iteration,
+        )
+        try:
+            for requests in _batches(sample.requests, config.max_batch_size > 0):
+                _execute(instance, checker, reader, requests)
+        except Exception as error:
+            raise InvalidArgumentError(
+                f"failed to run warmup sample '{sample.name}': {error} (instance '{placement.name}')"
+            ) from error
+
+
+def _batches(requests: Sequence[Request], batching: bool) -> Sequence[Sequence[Request]]:
+    return [requests] if batching else [[request] for request in requests]
+
+
+def _execute(instance: Instance, checker: RequestChecker, reader: AnswerReader, requests: Sequence[Request]) -> None:
+    sizes = [checker.check(request)[0] for request in requests]
+    batch = Batch([checker.as_the_model_sees(request) for request in requests], sizes)
+    answer = instance.execute(batch)
+    if isinstance(answer, Future):
+        answer = answer.result()
+    for outcome in reader.read(answer, batch):
+        if isinstance(outcome, NaiadError):
+            raise outcome
