@@ -1,4 +1,4 @@
-"""Model configurations: frozen dataclasses with every field of `config.pbtxt`, and how to read, check and write them."""
+"""Model configurations: frozen dataclasses with every field of `config.pbtxt`, read and written by submodules."""
 
 from naiad.config.model import (
     HistogramOptions,

@@ -1,0 +1,52 @@
+"""Which backend reads which model file and platform, whether its plugin is installed or not."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from naiad._kernel.known_plugins import where_to_get
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFormat:
+    """A file or folder in a version folder that marks the model as a backend's, with its platform ("" for none)."""
+
+    file: str
+    backend: str
+    platform: str = ""
+
+
+KNOWN_FORMATS = (
+    KnownFormat("model.savedmodel", "tensorflow", "tensorflow_savedmodel"),
+    KnownFormat("model.graphdef", "tensorflow", "tensorflow_graphdef"),
+    KnownFormat("model.plan", "tensorrt", "tensorrt_plan"),
+    KnownFormat("model.onnx", "onnxruntime", "onnxruntime_onnx"),
+    KnownFormat("model.xml", "openvino"),
+    KnownFormat("model.pt", "pytorch", "pytorch_libtorch"),
+    KnownFormat("model.pt2", "pytorch", "torch_aoti"),
+    KnownFormat("model.py", "python"),
+)
+"""In the order of looking for them: the first that is there decides."""
+
+_PLANNED: Mapping[str, str] = MappingProxyType(
+    {
+        "openvino": "naiad-openvino",
+        "pytorch": "naiad-torch",
+        "tensorflow": "naiad-tensorflow",
+        "tensorrt": "naiad-tensorrt",
+    }
+)
+"""The distributions of backends that this workspace does not hold yet, under the names that are kept for them."""
+
+
+def where_backend_comes_from(backend: str) -> str:
+    """A sentence with what to install for a backend, "" when we know no distribution of it."""
+    known = where_to_get("backend", backend, {})
+    if known or backend not in _PLANNED:
+        return known
+    return f"It comes with {_PLANNED[backend]}: pip install '{_PLANNED[backend]}'."
+
+
+def backend_of_platform(platform: str) -> str:
+    """The well-known backend that serves a platform, "" when there is none."""
+    return next((known.backend for known in KNOWN_FORMATS if platform and known.platform == platform), "")
