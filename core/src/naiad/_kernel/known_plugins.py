@@ -22,7 +22,7 @@ class KnownPlugin:
 
 KNOWN_PLUGINS = (
     KnownPlugin("naiad-custom", "naiad-custom", backends=("custom", "python")),
-    KnownPlugin("naiad-http", "naiad-http", frontends=("http",)),
+    KnownPlugin("naiad-http", "naiad-http", frontends=("http",), options=("http-port", "http-address")),
     KnownPlugin("naiad-onnx", "naiad-onnx[cpu]", backends=("onnxruntime",)),
     KnownPlugin("naiad-scheduler-dynamic", "naiad-scheduler-dynamic", schedulers=("dynamic", "dynamic_batching")),
 )

@@ -103,6 +103,11 @@ class PluginRegistry:
         """One sentence for each plugin that was skipped."""
         return tuple(f"plugin {report} is skipped: {report.skipped}" for report in self.plugins if report.skipped)
 
+    def check(self) -> None:
+        """Raise PluginError when two plugins offer something of one name."""
+        for named in (self.options, self.backends, self.schedulers, self.frontends):
+            named()
+
     def options(self) -> "tuple[Option, ...]":
         """The kernel's options and those of the plugins. Raises PluginError when two share a name."""
         from naiad._kernel.kernel_options import KERNEL_OPTIONS

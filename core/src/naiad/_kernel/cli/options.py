@@ -1,0 +1,115 @@
+"""Server options on the command line: `--name=value`, `--name value`, and a bare `--name` for a switch."""
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from naiad._kernel.known_plugins import where_to_get
+from naiad.errors import InvalidArgumentError
+from naiad.options import Option
+
+ALIASES: Mapping[str, str] = {"model-store": "model-repository"}
+"""Other names that users of Triton know for some options."""
+
+
+def add_options(parser: argparse.ArgumentParser, options: Sequence[Option], title: str) -> None:
+    """Declare the options under a heading of the parser's help."""
+    group = parser.add_argument_group(title)
+    for option in options:
+        names = [f"--{option.name}", *(f"--{alias}" for alias, name in ALIASES.items() if name == option.name)]
+        group.add_argument(
+            *names,
+            dest=option.name,
+            type=_converter(option),
+            action="append" if option.repeatable else "store",
+            choices=option.choices or None,
+            metavar=_metavar(option),
+            default=argparse.SUPPRESS,
+            help=_help(option).replace("%", "%%"),
+        )
+
+
+def given(options: Sequence[Option], arguments: argparse.Namespace) -> dict[str, Any]:
+    """The values of the options that were given, by name; repeatable ones as tuples."""
+    values = {option.name: getattr(arguments, option.name) for option in options if hasattr(arguments, option.name)}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+
+
+def in_order(words: Sequence[str], options: Sequence[Option]) -> list[str]:
+    """The words with every option as `--name=value`, and all plain words after them.
+
+    argparse alone would take the plain word after a bare switch for its value, and no plain words in two places.
+    """
+    named = {f"--{option.name}": option for option in options}
+    named |= {f"--{alias}": named[f"--{name}"] for alias, name in ALIASES.items() if f"--{name}" in named}
+    told: list[str] = []
+    plain: list[str] = []
+    left = list(words)
+    while left:
+        word = left.pop(0)
+        option = named.get(word)
+        if word == "--":
+            return [*told, word, *plain, *left]
+        if option is not None and _is_switch(option):
+            told.append(f"{word}={left.pop(0) if left and _converts(option, left[0]) else 'true'}")
+        elif option is not None and left:
+            told.append(f"{word}={left.pop(0)}")
+        else:
+            (told if word.startswith("-") else plain).append(word)
+    return [*told, *plain]
+
+
+def refuse_unknown(words: Sequence[str], options: Sequence[Option], installed: Mapping[str, str]) -> None:
+    """Raise InvalidArgumentError for the first word that is an option: whose it is, or which one is near.
+
+    `installed` maps the distributions that are installed to why each was skipped ("" when it was not).
+    """
+    for word in words:
+        if not word.startswith("-"):
+            continue
+        name = word.lstrip("-").split("=", 1)[0]
+        near = get_close_matches(name, [option.name for option in options], n=1)
+        advice = where_to_get("option", name, installed)
+        if not advice:
+            advice = f"Did you mean --{near[0]}?" if near else "See naiad serve --help for those there are."
+        raise InvalidArgumentError(f"unknown option --{name}. {advice}")
+
+
+def _is_switch(option: Option) -> bool:
+    """Whether a bare `--name` has a meaning: options that are true or false, and counts that take `true` for 1."""
+    return isinstance(option.default, bool | int) and _converts(option, "true")
+
+
+def _converts(option: Option, text: str) -> bool:
+    try:
+        option.type(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _converter(option: Option) -> Callable[[str], Any]:
+    def convert(text: str) -> Any:
+        try:
+            return option.type(text)
+        except ValueError as error:
+            pythonic = str(error).startswith(("invalid literal for int", "could not convert string to float"))
+            raise argparse.ArgumentTypeError(f"'{text}' is not a number" if pythonic else str(error)) from error
+
+    return convert
+
+
+def _metavar(option: Option) -> str | None:
+    if option.metavar or option.choices:
+        return option.metavar or None
+    if isinstance(option.default, bool):
+        return "BOOL"
+    return "N" if isinstance(option.default, int) else "TEXT"
+
+
+def _help(option: Option) -> str:
+    if option.repeatable:
+        return option.help if "several" in option.help else f"{option.help}; may be given several times"
+    default = str(option.default).lower() if isinstance(option.default, bool) else str(option.default)
+    return f"{option.help} (default: {default})" if default else option.help

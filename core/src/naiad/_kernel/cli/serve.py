@@ -1,0 +1,91 @@
+"""`naiad serve`: reads the options, serves until a signal, and leaves with a status that says how it went."""
+
+import argparse
+import asyncio
+import logging
+import os
+import shutil
+import sys
+from typing import Any
+
+from naiad._kernel.cli.options import add_options, given, in_order, refuse_unknown
+from naiad._kernel.cli.parser import Parser, Subparsers
+from naiad._kernel.cli.terminal import StatusLine
+from naiad._kernel.kernel_options import KERNEL_OPTIONS
+from naiad._kernel.logs import logging_to
+from naiad._kernel.plugins import PluginRegistry
+from naiad.errors import InvalidArgumentError
+from naiad.options import Settings
+
+
+def add_parser(subparsers: "Subparsers[Parser]") -> None:
+    """Add the command `serve` with the options of the kernel and of every plugin that is installed."""
+    registry = PluginRegistry.discover()
+    options = registry.options()
+    parser = subparsers.add_parser(
+        "serve",
+        usage="naiad serve [OPTION]... DIR...",
+        description="Serve the models of the repositories DIR until SIGINT or SIGTERM.",
+        epilog="Write --name=value or --name value; a bare --name switches on. Further options come with plugins: "
+        "see naiad plugins.",
+    )
+    parser.add_argument("repositories", nargs="*", metavar="DIR", help="a model repository, as --model-repository")
+    add_options(parser, KERNEL_OPTIONS, "server options")
+    for report in registry.plugins:
+        names = {offer.name.removeprefix("--") for offer in report.offers if offer.kind == "options"}
+        if names:
+            title = f"options of plugin {report.name}"
+            add_options(parser, [option for option in options if option.name in names], title)
+    installed = {report.distribution: report.skipped for report in registry.plugins}
+    parser.rewrite = lambda words: in_order(words, options)
+    parser.refuse = lambda words: refuse_unknown(words, options, installed)
+    parser.set_defaults(run=lambda arguments: run(arguments, registry))
+
+
+def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
+    """Serve, and return 0 when everything that was in flight could be answered in time, else 1."""
+    registry.check()
+    options = registry.options()
+    values = given(options, arguments)
+    values["model-repository"] = (*values.get("model-repository", ()), *arguments.repositories)
+    if not values["model-repository"]:
+        raise InvalidArgumentError("no model repository is given; write naiad serve DIR")
+    settings = Settings(options, values)
+    status_line = _status_line(settings)
+    streams = (status_line.above(sys.stdout), status_line.above(sys.stderr)) if status_line else ()
+    with logging_to(settings, *streams):
+        return _serve(values, status_line)
+
+
+def _serve(values: dict[str, Any], status_line: StatusLine | None) -> int:
+    # numpy and all that the server needs are imported only now: --help and mistakes are answered at once
+    from naiad._kernel.cli.serving import serve
+
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        outcome = runner.run(serve(values, status_line))
+        if outcome.left_threads:
+            _leave(outcome.status)
+    return outcome.status
+
+
+def _leave(status: int) -> None:
+    """End the process without waiting for threads that a model keeps busy."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _loop_factory() -> Any:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def _status_line(settings: Settings) -> StatusLine | None:
+    """A status line when people watch: both streams are a terminal, and no machine reads the log."""
+    if settings["log-format"] == "json" or not (sys.stdout.isatty() and sys.stderr.isatty()):
+        return None
+    return StatusLine(sys.stdout, shutil.get_terminal_size().columns)

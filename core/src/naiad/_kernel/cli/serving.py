@@ -1,0 +1,108 @@
+"""From start to the last answer: loads with progress, waits for a signal, drains."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+import naiad
+from naiad._kernel.cli.tables import print_table
+from naiad._kernel.cli.terminal import StatusLine
+from naiad.errors import NaiadError
+
+_logger = logging.getLogger("naiad")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The exit status, and whether threads may still be busy with a model, so that the process must not wait."""
+
+    status: int
+    left_threads: bool = False
+
+
+async def serve(options: Mapping[str, Any], status_line: StatusLine | None) -> Outcome:
+    """Serve with these options until SIGINT or SIGTERM; with a status line, show progress and the models on it."""
+    server = naiad.Server(options=options)
+    stop = _stop_signal(server.settings["exit-timeout-secs"])
+    _logger.info("naiad %s serves %s", naiad.__version__, ", ".join(server.settings["model-repository"]))
+    try:
+        async with _progress(server, status_line):
+            interrupted = await _start(server, stop)
+    except NaiadError as error:
+        for line in str(error).splitlines():
+            _logger.error("%s", line)
+        return Outcome(1)
+    if not interrupted:
+        if status_line is not None:
+            print_models(server)
+        await stop.wait()
+    ended = await server.stop()
+    _logger.info("stopped" if ended else "stopped with requests unanswered")
+    return Outcome(0 if ended else 1, left_threads=interrupted or not ended)
+
+
+def print_models(server: naiad.Server) -> None:
+    """Print a table of all models with their states."""
+    rows = [(entry.name, str(entry.version or ""), entry.state, entry.reason) for entry in server.index()]
+    print_table(("Model", "Version", "State", "Reason"), rows)
+
+
+def _stop_signal(exit_timeout: float) -> asyncio.Event:
+    """An event that the first SIGINT or SIGTERM sets; further ones are logged and change nothing."""
+    stop = asyncio.Event()
+
+    def received(number: int) -> None:
+        if stop.is_set():
+            _logger.warning("Signal (%d) received again; still stopping, give it up to %g s", number, exit_timeout)
+            return
+        _logger.info("Signal (%d) received. Requests in flight have %g s to end", number, exit_timeout)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, received, number)
+    return stop
+
+
+async def _start(server: naiad.Server, stop: asyncio.Event) -> bool:
+    """Start the server; whether a signal came before it was up. Raises what `Server.start` raises."""
+    starting = asyncio.ensure_future(server.start())
+    stopping = asyncio.ensure_future(stop.wait())
+    await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if starting.done():
+        starting.result()
+        return False
+    starting.cancel()
+    await asyncio.wait((starting,))
+    return True
+
+
+@asynccontextmanager
+async def _progress(server: naiad.Server, status_line: StatusLine | None) -> AsyncIterator[None]:
+    """Show how many models are loaded, and which are still loading, while the block runs."""
+    if status_line is None:
+        yield
+        return
+    ticking = asyncio.ensure_future(_tick(server, status_line))
+    try:
+        yield
+    finally:
+        ticking.cancel()
+        status_line.show("")
+
+
+async def _tick(server: naiad.Server, status_line: StatusLine) -> None:
+    started = monotonic()
+    while True:
+        await asyncio.sleep(0.1)
+        entries = server.index()
+        loading = [entry.name for entry in entries if entry.state == "LOADING"]
+        asked = sum(bool(entry.state) for entry in entries)
+        status_line.show(
+            f"{asked - len(loading)} of {asked} models loaded, {monotonic() - started:.1f} s: {', '.join(loading)}"
+        )
