@@ -1,0 +1,61 @@
+"""The queue of a model without priorities, timeouts and limits: first come, first served."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Protocol
+
+from naiad.scheduler import Drop, Ticket
+
+
+class Queue(Protocol):
+    """Tickets in the order in which they are to be served. Every call is O(1), amortised, in its length."""
+
+    def push(self, ticket: Ticket) -> Drop | None:
+        """Put a ticket in its place, or refuse it."""
+        ...
+
+    def pop(self) -> Ticket | None:
+        """Take the first ticket off, None when there is none."""
+        ...
+
+    def put_back(self, tickets: Sequence[Ticket]) -> None:
+        """Put tickets back where they were popped, in the order in which they were popped."""
+        ...
+
+    def remove(self, ticket: int) -> bool:
+        """Take this ticket out, wherever it stands; False when it is not in the queue."""
+        ...
+
+
+class Fifo:
+    """A queue in the order of arrival."""
+
+    __slots__ = ("_tickets",)
+
+    def __init__(self) -> None:
+        # Ordered and keyed at once, so that a ticket whose caller left is removed in O(1) and leaves nothing behind.
+        self._tickets: OrderedDict[int, Ticket] = OrderedDict()
+
+    def push(self, ticket: Ticket) -> Drop | None:
+        """Every ticket is taken."""
+        self._tickets[ticket.id] = ticket
+        return None
+
+    def pop(self) -> Ticket | None:
+        """The oldest ticket."""
+        return self._tickets.popitem(False)[1] if self._tickets else None
+
+    def put_back(self, tickets: Sequence[Ticket]) -> None:
+        """The first of them is the oldest."""
+        put_back(self._tickets, tickets)
+
+    def remove(self, ticket: int) -> bool:
+        """O(1), wherever it stands."""
+        return self._tickets.pop(ticket, None) is not None
+
+
+def put_back(queue: OrderedDict[int, Ticket], tickets: Sequence[Ticket]) -> None:
+    """Put tickets at the front of `queue`, the first of them first."""
+    for ticket in reversed(tickets):
+        queue[ticket.id] = ticket
+        queue.move_to_end(ticket.id, last=False)

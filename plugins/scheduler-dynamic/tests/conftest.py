@@ -1,0 +1,32 @@
+"""Dynamic batchers for the tests, made as the kernel makes them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from naiad.config import ModelConfig, ModelDynamicBatching
+from naiad.scheduler import Scheduler
+from naiad_scheduler_dynamic.factory import DynamicBatching
+
+
+@pytest.fixture
+def batcher() -> Callable[..., Scheduler]:
+    """A dynamic batcher with these settings; max_batch_size is 8 unless it is given."""
+
+    def make(*, max_batch_size: int = 8, **settings: Any) -> Scheduler:
+        batching = ModelDynamicBatching(**settings)
+        config = ModelConfig(name="model", max_batch_size=max_batch_size, dynamic_batching=batching)
+        return DynamicBatching().create(config, instances=1)
+
+    return make
+
+
+@pytest.fixture
+def batches() -> Callable[..., list[tuple[float, tuple[int, ...], str]]]:
+    """The time, tickets and reason of every batch of a log."""
+
+    def of(log: Any) -> list[tuple[float, tuple[int, ...], str]]:
+        return [(sent.time, sent.tickets, sent.reason) for sent in log.sent]
+
+    return of
