@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any, TextIO
+from typing import Any, Protocol
 
 from naiad.errors import InvalidArgumentError
 
@@ -23,9 +23,19 @@ _COLOURS = {"I": "\033[32m", "W": "\033[33m", "E": "\033[31m", "F": "\033[1;31m"
 _RESET = "\033[0m"
 
 
+class LogStream(Protocol):
+    """What lines are written to; a text file is one."""
+
+    def write(self, text: str, /) -> Any: ...
+
+    def flush(self) -> Any: ...
+
+    def isatty(self) -> bool: ...
+
+
 @contextmanager
 def logging_to(
-    settings: Mapping[str, Any], stdout: TextIO | None = None, stderr: TextIO | None = None
+    settings: Mapping[str, Any], stdout: LogStream | None = None, stderr: LogStream | None = None
 ) -> Iterator[None]:
     """Log as the `log-…` options say, and as before afterwards.
 
@@ -45,7 +55,7 @@ def logging_to(
         yield
 
 
-def _handlers(settings: Mapping[str, Any], stdout: TextIO, stderr: TextIO) -> list[logging.Handler]:
+def _handlers(settings: Mapping[str, Any], stdout: LogStream, stderr: LogStream) -> list[logging.Handler]:
     path = settings["log-file"]
     if path:
         try:
@@ -64,7 +74,7 @@ def _handlers(settings: Mapping[str, Any], stdout: TextIO, stderr: TextIO) -> li
     return [quiet, loud]
 
 
-def takes_colours(stream: TextIO) -> bool:
+def takes_colours(stream: LogStream) -> bool:
     """Whether the stream is a terminal whose user has not set NO_COLOR (https://no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 

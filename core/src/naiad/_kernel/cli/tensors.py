@@ -61,13 +61,16 @@ def _convert(values: Any, datatype: str) -> np.ndarray:
 
 def _shaped(name: str, array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     """The flat array in the model's shape; the last -1 takes what the fixed dimensions leave, other ones become 1."""
+    fixed: int = math.prod(length for length in shape if length >= 0)
+    dims = [1 if length < 0 else length for length in shape]
     free = [place for place, length in enumerate(shape) if length < 0]
-    dims: list[int] = [1 if length < 0 else length for length in shape]
-    if free and math.prod(dims):
-        dims[free[-1]] = array.size // math.prod(dims)
-    if math.prod(dims) != array.size:
-        raise InvalidArgumentError(f"input '{name}' has {array.size} values, which do not fill the shape {list(shape)}")
-    return array.reshape(dims)
+    if free and fixed:
+        dims[free[-1]] = array.size // fixed
+    try:
+        return array.reshape(dims)
+    except ValueError:
+        told = f"input '{name}' has {array.size} values, which do not fill the shape {list(shape)}"
+        raise InvalidArgumentError(told) from None
 
 
 def to_wire(array: np.ndarray) -> bytes:

@@ -1,10 +1,10 @@
 """A status line at the foot of a terminal, below whatever else is written there."""
 
-import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import TextIO
+
+from naiad._kernel.logs import LogStream
 
 _ERASE = "\r\033[2K"
 
@@ -12,7 +12,7 @@ _ERASE = "\r\033[2K"
 class StatusLine:
     """One line that stays at the foot of the terminal while other lines are written through `above`."""
 
-    def __init__(self, terminal: TextIO, columns: int) -> None:
+    def __init__(self, terminal: LogStream, columns: int) -> None:
         self._terminal = terminal
         self._columns = columns
         self._text = ""
@@ -25,7 +25,7 @@ class StatusLine:
             self._terminal.write(_ERASE + self._text)
             self._terminal.flush()
 
-    def above(self, stream: TextIO) -> TextIO:
+    def above(self, stream: LogStream) -> LogStream:
         """A stream that writes to that one, which is the same terminal, above the line."""
         return _Above(self, stream)
 
@@ -42,16 +42,18 @@ class StatusLine:
                 self._terminal.flush()
 
 
-class _Above(io.TextIOBase):
-    def __init__(self, status: StatusLine, stream: TextIO) -> None:
+class _Above:
+    def __init__(self, status: StatusLine, stream: LogStream) -> None:
         self._status = status
         self._stream = stream
 
-    def write(self, text: str) -> int:
+    def write(self, text: str) -> None:
         with self._status.written_over():
-            written = self._stream.write(text)
+            self._stream.write(text)
             self._stream.flush()
-        return written
+
+    def flush(self) -> None:
+        self._stream.flush()
 
     def isatty(self) -> bool:
         return self._stream.isatty()

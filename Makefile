@@ -1,0 +1,64 @@
+# Naiad's workspace: `make help` lists what there is. Needs Python 3.11 or newer with pip and venv, and nothing else.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+ARGS   ?=
+
+MEMBERS   := core plugins/custom plugins/onnx plugins/scheduler-dynamic frontends/http
+PACKAGES  := naiad naiad_custom naiad_onnx naiad_scheduler_dynamic naiad_http
+PROJECTS  := $(MEMBERS:%=%/pyproject.toml)
+SOURCES   := core/src plugins/*/src frontends/*/src
+INSTALLED := $(VENV)/.installed
+DEVELOPED := $(VENV)/.installed-for-development
+EXAMPLES  := $(VENV)/.examples-built
+PIP       := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help install serve test test-gpu check format bench
+
+help: ## show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(INSTALLED) ## make .venv with .venv/bin/naiad and all plugins
+	@echo "$(BIN)/naiad is installed"
+
+serve: $(EXAMPLES) ## serve the example models; make serve ARGS='--http-port 9000'
+	@$(BIN)/naiad serve examples/models $(ARGS)
+
+test: $(DEVELOPED) ## run the tests; make test ARGS='-k batch'
+	@$(BIN)/python -m pytest -m "not gpu" $(ARGS)
+
+test-gpu: $(DEVELOPED) ## run the tests that need a GPU
+	@$(BIN)/python -m pytest -m gpu $(ARGS)
+
+check: $(DEVELOPED) ## check format, lint, types and import contracts
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy $(PACKAGES:%=-p %)
+	@$(BIN)/lint-imports
+
+format: $(DEVELOPED) ## format the code and mend what can be mended
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(DEVELOPED) $(EXAMPLES) ## measure Naiad, beside its peer where that is set up
+	@$(BIN)/python bench/run.py $(ARGS)
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Naiad needs Python 3.11 or newer; name one with make PYTHON=/path/to/python"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(INSTALLED): $(PROJECTS) constraints.txt | $(BIN)/python
+	$(PIP) $(foreach member,$(MEMBERS),--editable $(if $(filter %/onnx,$(member)),'$(member)[cpu]',$(member)))
+	@touch $@
+
+$(DEVELOPED): requirements-dev.txt $(INSTALLED)
+	$(PIP) --requirement requirements-dev.txt
+	@touch $@
+
+$(EXAMPLES): examples/build.py requirements-examples.txt $(INSTALLED)
+	$(PIP) --requirement requirements-examples.txt
+	$(BIN)/python examples/build.py
+	@touch $@
