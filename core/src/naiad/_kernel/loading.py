@@ -107,7 +107,7 @@ class Loader:
         return PreparedModel(
             contexts=tuple(self._context(config, version, source) for version in versions),
             backend=backend,
-            factory=self._registry.scheduler(_wanted_scheduler(config)),
+            factory=self._registry.scheduler(wanted_scheduler(config)),
             placements=instance_placements(config, gpu_count()),
         )
 
@@ -143,7 +143,7 @@ class Loader:
         )
 
 
-def _wanted_scheduler(config: ModelConfig) -> str:
+def wanted_scheduler(config: ModelConfig) -> str:
     """The parameter `scheduler` where it is given, else the member of `scheduling_choice`, else the default."""
     asked = config.parameters.get("scheduler")
     if asked is not None and asked.string_value:
