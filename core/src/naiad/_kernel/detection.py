@@ -125,7 +125,7 @@ class _Search:
         raise ConfigError([Problem(message, "backend", hint=f"set 'backend'; {self._installed()}")])
 
     def _claiming(self, known: KnownFormat) -> BackendTraits | None:
-        """The installed backend that reads this format: the one known for it, else the only one that claims its file."""
+        """The installed backend for this format: the one known for it, else the only one that claims its file."""
         usual = self._named(known.backend) if known in KNOWN_FORMATS else None
         claiming = [each for each in self._traits if known.file in each.files]
         if usual is None and len(claiming) > 1:

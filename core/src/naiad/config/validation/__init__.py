@@ -1,0 +1,78 @@
+"""Check a configuration against every rule that needs no framework, and report all that is wrong at once."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from naiad.config.lexer import Place
+from naiad.config.model import ModelConfig
+from naiad.config.paths import place_of
+from naiad.config.validation import (
+    batch_tensors,
+    batching,
+    ensembles,
+    files,
+    general,
+    instances,
+    sequences,
+    states,
+    tensors,
+    warmups,
+)
+from naiad.errors import Problem
+
+__all__ = ["misnamed", "placed", "problems"]
+
+_RULES: tuple[Callable[[ModelConfig], Iterator[Problem]], ...] = (
+    general.problems,
+    tensors.problems,
+    batch_tensors.problems,
+    batching.problems,
+    sequences.problems,
+    states.problems,
+    ensembles.problems,
+    instances.problems,
+    warmups.problems,
+    files.problems,
+)
+
+
+def problems(
+    config: ModelConfig,
+    *,
+    places: Mapping[str, Place] | None = None,
+    file: str = "",
+    model_directory: Path | None = None,
+    complete: bool = True,
+) -> tuple[Problem, ...]:
+    """Everything wrong in a configuration, in the order of its topics; () when it is valid.
+
+    `places` are those of `parse_text_with_places`, so that each problem names line and column in `file`. With
+    `model_directory` also the files that the configuration names are checked. A configuration that the backend has
+    still to complete is checked with `complete=False`: what is missing there is no problem yet.
+    """
+    found = [problem for rule in _RULES for problem in rule(config)]
+    if complete:
+        found += [*general.missing(config), *tensors.missing(config), *batch_tensors.unknown_names(config)]
+        found += warmups.unlike_inputs(config)
+    if model_directory is not None:
+        found += files.missing(config, model_directory)
+    return placed(found, places or {}, file)
+
+
+def misnamed(config: ModelConfig, directory: str) -> tuple[Problem, ...]:
+    """The problem of a model whose configured name is not the name of its folder; () when it is, or is left open."""
+    if config.name in ("", directory):
+        return ()
+    message = f"unexpected directory name '{directory}' for model '{config.name}', directory name must equal model name"
+    return (Problem(message, "name", hint=f"rename the folder, or set name to '{directory}', or leave it out"),)
+
+
+def placed(found: Iterable[Problem], places: Mapping[str, Place], file: str = "") -> tuple[Problem, ...]:
+    """The same problems with the place of their key in `file`; a problem that has a place keeps it."""
+    return tuple(problem if problem.line else _placed(problem, places, file) for problem in found)
+
+
+def _placed(problem: Problem, places: Mapping[str, Place], file: str) -> Problem:
+    line, column = place_of(problem.path, places)
+    return replace(problem, file=problem.file or file, line=line, column=column)

@@ -1,0 +1,54 @@
+"""Rules for `batch_input` and `batch_output`, the tensors that describe a batch as a whole."""
+
+from collections.abc import Iterator, Sequence
+
+from naiad.config.mistakes import nearest
+from naiad.config.model import ModelConfig
+from naiad.config.paths import element
+from naiad.config.tensors import DataType
+from naiad.errors import Problem
+
+_TYPES = (DataType.TYPE_INT32, DataType.TYPE_FP32)
+
+
+def problems(config: ModelConfig) -> Iterator[Problem]:
+    """What is wrong in the batch inputs and outputs themselves."""
+    for index, given in enumerate(config.batch_input):
+        path = element("batch_input", index)
+        if given.data_type not in _TYPES:
+            message = f"batch input data type must be TYPE_INT32 or TYPE_FP32, not {given.data_type.name}"
+            yield Problem(message, f"{path}.data_type")
+        yield from _one_source(f"batch input kind '{given.kind.name}'", given.source_input, path)
+    seen: set[str] = set()
+    for index, made in enumerate(config.batch_output):
+        path = element("batch_output", index)
+        yield from _one_source(f"batch output kind '{made.kind.name}'", made.source_input, path)
+        for position, name in enumerate(made.target_name):
+            if name in seen:
+                message = f"target output name '{name}' can only be specified once for {config.name}"
+                yield Problem(message, element(f"{path}.target_name", position))
+            seen.add(name)
+
+
+def unknown_names(config: ModelConfig) -> Iterator[Problem]:
+    """Names of batch inputs and outputs that no input or output of the complete model has."""
+    inputs = [given.name for given in config.input]
+    outputs = [made.name for made in config.output]
+    for index, given in enumerate(config.batch_input):
+        yield from _unknown("source input", given.source_input, inputs, f"batch_input[{index}].source_input")
+    for index, made in enumerate(config.batch_output):
+        yield from _unknown("source input", made.source_input, inputs, f"batch_output[{index}].source_input")
+        yield from _unknown("target output", made.target_name, outputs, f"batch_output[{index}].target_name")
+
+
+def _one_source(what: str, sources: Sequence[str], path: str) -> Iterator[Problem]:
+    if len(sources) != 1:
+        yield Problem(f"{what} expects 1 source input, got {len(sources)}", f"{path}.source_input")
+
+
+def _unknown(what: str, names: Sequence[str], known: Sequence[str], path: str) -> Iterator[Problem]:
+    for index, name in enumerate(names):
+        if name not in known:
+            near = nearest(name, known)
+            hint = f"did you mean '{near}'?" if near else f"the model has {', '.join(known) or 'none'}"
+            yield Problem(f"unknown {what} name '{name}'", element(path, index), hint=hint)

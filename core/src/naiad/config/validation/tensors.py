@@ -1,0 +1,100 @@
+"""Rules for the inputs and outputs of a model: names, types, dimensions, reshape and formats."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from naiad.config.model import ModelConfig
+from naiad.config.paths import element
+from naiad.config.tensors import DataType, InputFormat, ModelInput, ModelOutput
+from naiad.errors import Problem
+
+_DIMENSION = "dimension must be integer >= 1, or -1 to indicate a variable-size dimension"
+_RESHAPED = "reshape dimensions must be integer >= 1, or -1 to indicate a variable-size dimension"
+
+
+def problems(config: ModelConfig) -> Iterator[Problem]:
+    """What is wrong in the inputs and outputs that are given."""
+    for kind, tensors in _tensors(config):
+        seen: set[str] = set()
+        for index, tensor in enumerate(tensors):
+            path = element(kind, index)
+            what = f"model {kind} '{tensor.name}'"
+            yield from _dims(config, tensor, what, path)
+            yield from _reshape(config, tensor, what, path)
+            yield from _shape_tensor(config, tensor, what, path)
+            if tensor.name and tensor.name in seen:
+                yield Problem(f"{what} is given more than once", f"{path}.name", hint="rename or remove one of them")
+            seen.add(tensor.name)
+    for index, given in enumerate(config.input):
+        if given.format != InputFormat.FORMAT_NONE and given.dims and len(given.dims) != 3:
+            message = (
+                f"model input NHWC/NCHW require 3 dims for {config.name}, but '{given.name}' has {len(given.dims)}"
+            )
+            yield Problem(message, f"input[{index}].format", hint="leave the batch dimension out of 'dims'")
+
+
+def missing(config: ModelConfig) -> Iterator[Problem]:
+    """What a complete configuration must say of each input and output."""
+    for kind, tensors in _tensors(config):
+        for index, tensor in enumerate(tensors):
+            path = element(kind, index)
+            if not tensor.name:
+                yield Problem(f"model {kind} must specify 'name' for {config.name}", path)
+            if tensor.data_type == DataType.TYPE_INVALID:
+                message = f"model {kind} '{tensor.name}' must specify 'data_type' for {config.name}"
+                yield Problem(message, f"{path}.data_type", hint="as data_type: TYPE_FP32")
+            if not tensor.dims:
+                hint = "as dims: [ 16 ]; a tensor with one value for each item of a batch has dims: [ 1 ]"
+                yield Problem(f"model {kind} '{tensor.name}' must specify 'dims' for {config.name}", path, hint=hint)
+
+
+def _tensors(config: ModelConfig) -> tuple[tuple[str, Sequence[ModelInput | ModelOutput]], ...]:
+    return ("input", config.input), ("output", config.output)
+
+
+def _dims(config: ModelConfig, tensor: ModelInput | ModelOutput, what: str, path: str) -> Iterator[Problem]:
+    for index, dim in enumerate(tensor.dims):
+        if dim < 1 and dim != -1:
+            yield Problem(f"{what} {_DIMENSION} for {config.name}, not {dim}", element(f"{path}.dims", index))
+
+
+def _reshape(config: ModelConfig, tensor: ModelInput | ModelOutput, what: str, path: str) -> Iterator[Problem]:
+    if tensor.reshape is None:
+        return
+    shape, here = tensor.reshape.shape, f"{path}.reshape"
+    if not shape and config.max_batch_size == 0 and not _knows_scalars(config):
+        message = "cannot have empty reshape for non-batching model as scalar tensors are not supported"
+        yield Problem(f"{what} {message} for {config.name}", here, hint="leave the reshape out, or set max_batch_size")
+    wrong = [index for index, dim in enumerate(shape) if dim < 1 and dim != -1]
+    for index in wrong:
+        message = f"{what} {_RESHAPED} for {config.name}, not {shape[index]}"
+        yield Problem(message, element(f"{here}.shape", index))
+    if wrong or not tensor.dims:
+        return
+    told = f"for {config.name}: {list(tensor.dims)} and {list(shape)}"
+    if shape.count(-1) != tensor.dims.count(-1):
+        yield Problem(f"{what} has different number of variable-size dimensions for dims and reshape {told}", here)
+    elif _sizes(shape) != _sizes(tensor.dims):
+        yield Problem(f"{what} has different size for dims and reshape {told}", here)
+
+
+def _sizes(shape: Sequence[int]) -> list[int]:
+    """The element counts between the variable dimensions, which a reshape must not change."""
+    sizes: list[list[int]] = [[]]
+    for dim in shape:
+        if dim == -1:
+            sizes.append([])
+        else:
+            sizes[-1].append(dim)
+    return [math.prod(part) for part in sizes]
+
+
+def _knows_scalars(config: ModelConfig) -> bool:
+    """ONNX graphs have tensors without dimensions, so that backend takes them as `dims: [ 1 ] reshape { }`."""
+    return config.backend == "onnxruntime" or config.platform == "onnxruntime_onnx"
+
+
+def _shape_tensor(config: ModelConfig, tensor: ModelInput | ModelOutput, what: str, path: str) -> Iterator[Problem]:
+    if tensor.is_shape_tensor and config.backend != "tensorrt" and config.platform != "tensorrt_plan":
+        message = f"shape tensors are only supported for TensorRT platform, and {what} of {config.name} is one"
+        yield Problem(message, f"{path}.is_shape_tensor", hint="leave 'is_shape_tensor' out")
