@@ -21,8 +21,22 @@ class KnownPlugin:
 
 
 KNOWN_PLUGINS = (
-    KnownPlugin("naiad-custom", "naiad-custom", backends=("custom", "python")),
-    KnownPlugin("naiad-http", "naiad-http", frontends=("http",), options=("http-port", "http-address")),
+    KnownPlugin("naiad-custom", "naiad-custom", backends=("python",)),
+    KnownPlugin(
+        "naiad-http",
+        "naiad-http",
+        frontends=("http",),
+        options=(
+            "allow-http",
+            "http-address",
+            "http-header-forward-pattern",
+            "http-max-input-size",
+            "http-port",
+            "http-restricted-api",
+            "http-thread-count",
+            "reuse-http-port",
+        ),
+    ),
     KnownPlugin("naiad-onnx", "naiad-onnx[cpu]", backends=("onnxruntime",)),
     KnownPlugin("naiad-scheduler-dynamic", "naiad-scheduler-dynamic", schedulers=("dynamic", "dynamic_batching")),
 )

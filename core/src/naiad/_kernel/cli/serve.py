@@ -50,6 +50,8 @@ def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
     values["model-repository"] = (*values.get("model-repository", ()), *arguments.repositories)
     if not values["model-repository"]:
         raise InvalidArgumentError("no model repository is given; write naiad serve DIR")
+    if not registry.frontends():
+        registry.frontend("http")  # raises, with what to install: a server that nobody can reach is a mistake
     settings = Settings(options, values)
     status_line = _status_line(settings)
     streams = (status_line.above(sys.stdout), status_line.above(sys.stderr)) if status_line else ()
