@@ -77,11 +77,13 @@ def wire_name_of(dtype: np.dtype) -> str:
 
 def bf16_to_fp32(bits: np.ndarray) -> np.ndarray:
     """float32 values, same shape, of BF16 given as the `uint16` upper halves of float32 bits (exact)."""
-    return (np.asarray(bits, dtype=np.uint16).astype(np.uint32) << 16).view(np.float32)
+    bits = np.asarray(bits, dtype=np.uint16)
+    return (bits.ravel().astype(np.uint32) << 16).view(np.float32).reshape(bits.shape)
 
 
 def fp32_to_bf16(values: np.ndarray) -> np.ndarray:
     """BF16 bits (`uint16`, same shape) of float32 values, rounded to nearest even as IEEE 754 rounds; NaN stays NaN."""
-    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+    values = np.asarray(values, dtype=np.float32)
+    bits = values.ravel().view(np.uint32)
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
-    return np.where(np.isnan(values), (bits >> 16) | 0x40, rounded).astype(np.uint16)
+    return np.where(np.isnan(values.ravel()), (bits >> 16) | 0x40, rounded).astype(np.uint16).reshape(values.shape)

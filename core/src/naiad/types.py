@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from naiad.datatypes import tensor_type, wire_name_of
+from naiad.datatypes import fp32_to_bf16, tensor_type, wire_name_of
 
 ParameterValue = bool | int | float | str
 """A request or response parameter; integers are signed 64-bit."""
@@ -43,14 +43,15 @@ class Tensor:
 
         Raises InvalidArgumentError when the protocol has no datatype for it.
         """
-        if not isinstance(value, np.ndarray):
-            value = np.from_dlpack(value) if hasattr(value, "__dlpack__") else np.asarray(value)
-        wire = datatype or wire_name_of(value.dtype)
+        array = host_array(value)
+        wire = datatype or wire_name_of(array.dtype)
         if wire == "BYTES":
-            value = bytes_array(value)
-        elif value.dtype != tensor_type(wire).dtype:
-            value = value.view(np.uint16) if value.dtype.name == "bfloat16" else value.astype(tensor_type(wire).dtype)
-        return cls(name, wire, tuple(value.shape), value)
+            array = bytes_array(array)
+        elif wire == "BF16" and array.dtype.kind == "f":
+            array = fp32_to_bf16(array)
+        elif array.dtype != tensor_type(wire).dtype:
+            array = array.view(np.uint16) if array.dtype.name == "bfloat16" else array.astype(tensor_type(wire).dtype)
+        return cls(name, wire, tuple(array.shape), array)
 
     @property
     def array(self) -> np.ndarray:
@@ -64,6 +65,19 @@ class Tensor:
 
     def __dlpack_device__(self) -> tuple[Any, int]:
         return self.payload.__dlpack_device__()
+
+
+def host_array(value: Any) -> np.ndarray:
+    """An array over an array (itself), anything with `__dlpack__` in host memory, or nested lists.
+
+    Lists of text become object arrays: numpy's own text arrays lose NUL bytes at the end of an element.
+    """
+    if isinstance(value, np.ndarray):
+        return value
+    if hasattr(value, "__dlpack__"):
+        return np.from_dlpack(value)
+    array = np.asarray(value)
+    return np.asarray(value, dtype=object) if array.dtype.kind in "SU" else array
 
 
 def bytes_array(value: np.ndarray) -> np.ndarray:

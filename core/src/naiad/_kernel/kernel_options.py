@@ -1,5 +1,7 @@
 """The options of the kernel itself; names and defaults are those that users of Triton know."""
 
+import math
+
 from naiad.options import Option, boolean
 
 
@@ -20,9 +22,9 @@ def _positive(text: str) -> int:
 
 
 def _seconds(text: str) -> float:
-    """A time in seconds from 0 up."""
+    """A finite time in seconds from 0 up."""
     value = float(text)
-    if not value >= 0:
+    if not 0 <= value < math.inf:
         raise ValueError(f"'{text}' is not a time in seconds")
     return value
 
