@@ -1,0 +1,41 @@
+"""Small binary tensors over HTTP: what a request costs the server itself."""
+
+from collections.abc import Sequence
+
+from cases.case import Case
+from report import Goal, Row
+from rounds import Run, side_by_side
+from servers import Running
+
+_GOALS = {1: 1.9, 16: 1.5, 64: 1.5}
+"""The ratio of inferences/s to reach, by concurrency."""
+
+
+def measure(run: Run) -> Sequence[Row]:
+    def once(running: Running) -> dict[str, float]:
+        numbers = {}
+        for concurrency in _GOALS:
+            load = run.generator(running.port, "add_sub", concurrency)
+            numbers[f"concurrency {concurrency}: inferences/s"] = load.per_second
+            numbers[f"concurrency {concurrency}: p99, ms"] = load.p99_milliseconds
+        return numbers
+
+    seen = side_by_side(run, once)
+    rows = []
+    for concurrency, least in _GOALS.items():
+        for what, goal in (
+            ("inferences/s", Goal(least=least, of_ratio=True)),
+            ("p99, ms", Goal(most=1, of_ratio=True)),
+        ):
+            label = f"concurrency {concurrency}: {what}"
+            rows.append(Row(label, seen.naiad[label], seen.peer.get(label, ()), goal))
+    return rows
+
+
+CASE = Case(
+    "binary",
+    "HTTP, small binary tensors",
+    "The add/sub `TritonPythonModel`, two FP32[16] inputs and outputs, `max_batch_size: 64`, `dynamic_batching {}`; "
+    "perf_analyzer with one request a connection.",
+    measure,
+)

@@ -1,0 +1,89 @@
+"""Drives a server with the field's own load generators and reads what they print: perf_analyzer and wrk."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from servers import Peer
+
+_THROUGHPUT = re.compile(r"throughput: ([\d.]+) infer/sec")
+_P99 = re.compile(r"p99 latency: (\d+) usec")
+
+
+class LoadError(RuntimeError):
+    """A load generator is missing or could not measure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a load generator saw: answers a second, the 99th percentile of the latency in milliseconds."""
+
+    per_second: float
+    p99_milliseconds: float
+
+
+class Generator(Protocol):
+    """Loads a model over HTTP with binary tensors."""
+
+    def __call__(self, port: int, model: str, concurrency: int, options: Sequence[str] = ()) -> Load: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PerfAnalyzer:
+    """perf_analyzer by this command (host, port and model are added), with windows of so many milliseconds."""
+
+    command: tuple[str, ...]
+    window: int
+
+    def __call__(self, port: int, model: str, concurrency: int, options: Sequence[str] = ()) -> Load:
+        """One measurement: it repeats windows until three agree within 30 %, at most five."""
+        if self.command[-1] == "http":
+            where = [str(port), model]
+        else:
+            where = ["-i", "http", "-u", f"localhost:{port}", "-m", model, "-s", "30", "-r", "5"]
+        settings = ["-p", str(self.window), "-b", "1", "--concurrency-range", str(concurrency)]
+        ended = subprocess.run([*self.command, *where, *settings, *options], capture_output=True, text=True)
+        return read_perf_analyzer(ended.stdout + ended.stderr)
+
+
+def perf_analyzer(peer: Peer | None, quick: bool) -> PerfAnalyzer | None:
+    """The perf_analyzer that came with the peer, else the one on the path, else None."""
+    window = 500 if quick else 3000
+    if peer is not None:
+        return PerfAnalyzer((str(peer.script), "load", "http"), window)
+    found = os.environ.get("PERF_ANALYZER") or shutil.which("perf_analyzer")
+    return PerfAnalyzer((found,), window) if found else None
+
+
+def read_perf_analyzer(text: str) -> Load:
+    """The last measurement in what perf_analyzer printed. Raises LoadError where there is none."""
+    throughput, p99 = _THROUGHPUT.findall(text), _P99.findall(text)
+    if not throughput or not p99:
+        raise LoadError(f"perf_analyzer measured nothing: {text.strip()[-500:]}")
+    return Load(float(throughput[-1]), int(p99[-1]) / 1000)
+
+
+def wrk(url: str, script: Path, connections: int, seconds: int) -> Load:
+    """One measurement with wrk on one thread; the script's `done` prints a JSON object. Raises LoadError."""
+    if shutil.which("wrk") is None:
+        raise LoadError("wrk is not installed (Debian and Ubuntu: apt-get install wrk)")
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", str(script), url]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    return read_wrk(ended.stdout + ended.stderr)
+
+
+def read_wrk(text: str) -> Load:
+    """The summary that `json_bodies.lua` prints. Raises LoadError where requests failed or there is no summary."""
+    found = re.search(r"^\{.*\}$", text, re.MULTILINE)
+    if found is None:
+        raise LoadError(f"wrk measured nothing: {text.strip()[-500:]}")
+    summary = json.loads(found[0])
+    if summary["failed"] or not summary["requests"]:
+        raise LoadError(f"{summary['failed']} of {summary['requests']} requests failed")
+    return Load(summary["requests"] / summary["seconds"], summary["p99_microseconds"] / 1000)

@@ -1,0 +1,58 @@
+"""A run of the benchmark, and the loop over rounds and servers that most cases share."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from load import Generator, LoadError
+from servers import Naiad, Peer, Running
+
+MODELS = Path(__file__).resolve().parent / "models"
+"""The repository of Python models that both servers can serve."""
+
+Numbers = Mapping[str, float]
+"""What one round of one server gave, by label."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How to measure: so many rounds, `quick` for short ones; the peer and perf_analyzer where they are set up."""
+
+    rounds: int
+    quick: bool
+    peer: Peer | None
+    perf_analyzer: Generator | None
+
+    @property
+    def generator(self) -> Generator:
+        """The perf_analyzer. Raises LoadError where there is none."""
+        if self.perf_analyzer is None:
+            raise LoadError("perf_analyzer was not found: set the peer up, or name the program in PERF_ANALYZER")
+        return self.perf_analyzer
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """Both servers' numbers by label, one a round; the peer's are empty where it was not measured."""
+
+    naiad: dict[str, tuple[float, ...]]
+    peer: dict[str, tuple[float, ...]]
+
+
+def side_by_side(run: Run, measure: Callable[[Running], Numbers], rounds: int = 0) -> SideBySide:
+    """Start each server anew in each round and measure it.
+
+    The two take turns in going first, so that a machine that slows down on the way favours neither.
+    """
+    servers: list[Naiad | Peer] = [Naiad()] if run.peer is None else [Naiad(), run.peer]
+    seen: dict[str, list[Numbers]] = {"Naiad": [], "Triton": []}
+    for number in range(rounds or run.rounds):
+        for server in servers if number % 2 == 0 else reversed(servers):
+            with server.serve(MODELS) as running:
+                seen[server.name].append(measure(running))
+    return SideBySide(by_label(seen["Naiad"]), by_label(seen["Triton"]))
+
+
+def by_label(rounds: list[Numbers]) -> dict[str, tuple[float, ...]]:
+    """The numbers of several rounds, label by label."""
+    return {label: tuple(numbers[label] for numbers in rounds) for label in (rounds[0] if rounds else ())}

@@ -1,0 +1,158 @@
+"""Starts and stops the servers that are measured, one at a time, and looks at their processes."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).resolve().parent.parent
+WORK = PROJECT / "bench" / ".work"
+"""Where logs and built models go; git does not see it."""
+
+_READY_WITHIN = 60.0
+_STOPPED_WITHIN = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that is ready: its name, HTTP port, process, and how long it took from its start to ready (seconds)."""
+
+    name: str
+    port: int
+    process: subprocess.Popen[bytes]
+    start_seconds: float
+
+    def get(self, path: str) -> Any:
+        """The JSON document at that path."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection.request("GET", path)
+        document = json.loads(connection.getresponse().read())
+        connection.close()
+        return document
+
+    def resident_megabytes(self) -> float:
+        """Resident memory of the process and its children, in 10^6 bytes."""
+        return sum(_resident_bytes(pid) for pid in _family(self.process.pid)) / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Naiad:
+    """This project's server, from the environment that runs the benchmark."""
+
+    name: str = "Naiad"
+
+    @contextmanager
+    def serve(self, repository: Path) -> Iterator[Running]:
+        """A server over that repository, ready until the block ends."""
+        port = free_port()
+        command = [
+            str(Path(sys.executable).with_name("naiad")),
+            "serve",
+            str(repository),
+            "--http-address=127.0.0.1",
+            f"--http-port={port}",
+        ]
+        with _served(self.name, command, port, {}) as running:
+            yield running
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The server that Naiad is compared with, behind a script `SCRIPT serve REPOSITORY`."""
+
+    script: Path
+    name: str = "Triton"
+
+    @contextmanager
+    def serve(self, repository: Path) -> Iterator[Running]:
+        """A server over that repository, ready until the block ends."""
+        port = free_port()
+        ports = {"PEER_HTTP": str(port), "PEER_GRPC": str(free_port()), "PEER_METRICS": str(free_port())}
+        with _served(self.name, [str(self.script), "serve", str(repository)], port, ports) as running:
+            yield running
+
+
+def find_peer() -> tuple[Peer | None, str]:
+    """The peer where it has been set up, else None and the reason."""
+    script = Path(os.environ.get("NAIAD_PEER", PROJECT.parent / "shared" / "tools" / "peer"))
+    if not os.access(script, os.X_OK):
+        return None, f"there is no peer script at {script} (NAIAD_PEER names another place)"
+    home = subprocess.run([script, "home"], capture_output=True, text=True, check=True).stdout.strip()
+    if not (Path(home) / "ready").exists():
+        return None, f"the peer is not set up in {home} ({script} setup does it)"
+    return Peer(script), ""
+
+
+def free_port() -> int:
+    """A TCP port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def _served(name: str, command: Sequence[str], port: int, environment: dict[str, str]) -> Iterator[Running]:
+    WORK.mkdir(parents=True, exist_ok=True)
+    log = WORK / f"{name.lower()}.log"
+    with log.open("wb") as out:
+        started = time.monotonic()
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env={**os.environ, **environment})
+        try:
+            _wait_until_ready(name, process, port, log)
+            yield Running(name, port, process, time.monotonic() - started)
+        finally:
+            _stop(process)
+
+
+def _wait_until_ready(name: str, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    """Ask every 5 ms, which costs the server under 1 % of a core."""
+    deadline = time.monotonic() + _READY_WITHIN
+    while not _is_ready(port):
+        if process.poll() is not None:
+            raise RuntimeError(f"{name} ended with status {process.returncode} before it was ready; see {log}")
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{name} was not ready within {_READY_WITHIN:g} s; see {log}")
+        time.sleep(0.005)
+
+
+def _is_ready(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/v2/health/ready")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(_STOPPED_WITHIN)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _family(pid: int) -> list[int]:
+    pids = [pid]
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in children.read_text().split():
+            pids.extend(_family(int(child)))
+    return pids
+
+
+def _resident_bytes(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:")) * 1024
