@@ -36,7 +36,7 @@ def float32(value: float) -> float:
     """The shortest decimal that means the same 32-bit float. Raises OverflowError when none is that large."""
     if math.isinf(value) or math.isnan(value):
         return value
-    bits = struct.pack("f", value)
+    bits = struct.pack("<f", value)
     for digits in range(6, 9):
         short = float(f"{value:.{digits}g}")
         if _bits_or_nothing(short) == bits:
@@ -47,7 +47,7 @@ def float32(value: float) -> float:
 def _bits_or_nothing(value: float) -> bytes:
     """The 32-bit float nearest to the value; nothing when rounding to few digits has left its range."""
     try:
-        return struct.pack("f", value)
+        return struct.pack("<f", value)
     except OverflowError:
         return b""
 
