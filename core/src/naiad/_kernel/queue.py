@@ -2,12 +2,11 @@
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from time import monotonic
 
-from naiad._kernel.answers import Outcome
 from naiad._kernel.call import Call, Deliver
+from naiad._kernel.delivery import Delivery
 from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.worker import Work
 from naiad.batch import Batch
@@ -43,7 +42,7 @@ class ModelQueue:
         self._calls: dict[int, Call] = {}
         self._running: set[int] = set()
         self._idle: list[int] = []
-        self._order: deque[Call] = deque()
+        self._delivery = Delivery(model, counters)
         self._last_id = 0
         self._armed = False
         self._wake: asyncio.TimerHandle | None = None
@@ -62,8 +61,14 @@ class ModelQueue:
         return len(self._calls) - len(self._running)
 
     def submit(self, request: Request, batch_size: int, shape_key: Hashable, deliver: Deliver) -> Call:
-        """Take a checked request in. Raises QueueFullError when the scheduler refuses it."""
+        """Take a checked request in.
+
+        Raises QueueFullError when the scheduler refuses it, DeadlineExceededError when it comes too late.
+        """
         now = monotonic()
+        if request.deadline is not None and request.deadline <= now:
+            self._counters.failed(1, 0)
+            raise DeadlineExceededError(f"the deadline of the request to model '{self._model}' had passed on arrival")
         self._last_id += 1
         ticket = Ticket(
             self._last_id,
@@ -85,8 +90,7 @@ class ModelQueue:
             self._counters.failed(1, 0)
             raise self._refusal(refused)
         self._calls[ticket.id] = call
-        if self._ordered:
-            self._order.append(call)
+        self._delivery.expect(call)
         if request.deadline is not None:
             call.timer = self._loop.call_later(max(0.0, request.deadline - now), self._expire, call)
         if not self._armed:
@@ -106,13 +110,17 @@ class ModelQueue:
             self._idle.remove(place)
 
     def done(self, work: Work) -> None:
-        """A batch came back: answer its calls, count them, and let the place pull the next one."""
+        """A batch came back: let the place pull its next one, and answer the calls while that executes."""
         self._settle(work)
         self.free(work.place)
+        self._delivery.answer(work)
+        self._tell_drained()
 
     def lost(self, work: Work) -> None:
         """A batch died with its worker: its calls fail, and the place stays away."""
         self._settle(work)
+        self._delivery.answer(work)
+        self._tell_drained()
 
     def take_back(self, call: Call) -> None:
         """The caller went away."""
@@ -191,61 +199,15 @@ class ModelQueue:
     # Settling
 
     def _settle(self, work: Work) -> None:
-        now = monotonic()
         self._running.difference_update(work.tickets)
-        self._tell_scheduler(work.tickets, now)
-        phases = work.phases()
-        outcomes = work.outcomes if work.error is None else [work.error] * len(work.calls)
-        answered = items = total_ns = queue_ns = failed = failed_ns = 0
-        for call, outcome in zip(work.calls, outcomes, strict=True):
-            self._calls.pop(call.ticket.id, None)
-            if call.over:
-                continue
-            arrival_ns = int(call.ticket.arrival * 1e9)
-            if isinstance(outcome, NaiadError):
-                failed += 1
-                failed_ns += work.done_ns - arrival_ns
-            else:
-                answered += 1
-                items += call.ticket.batch_size
-                total_ns += work.done_ns - arrival_ns
-                queue_ns += work.started_ns - arrival_ns
-            self._conclude(call, outcome)
-        if work.error is None:
-            self._counters.executed(work.batch.size, phases)
-        if answered:
-            self._counters.succeeded(answered, items, total_ns, queue_ns, phases)
-        if failed:
-            self._counters.failed(failed, failed_ns)
-        if not self._calls:
-            self._tell_drained()
-
-    def _conclude(self, call: Call, outcome: Outcome) -> None:
-        call.over = True
-        if call.timer is not None:
-            call.timer.cancel()
-        if not self._ordered:
-            self._deliver(call, outcome)
-            return
-        call.outcome = outcome
-        self._release_in_order()
-
-    def _release_in_order(self) -> None:
-        while self._order and self._order[0].over:
-            call = self._order.popleft()
-            if call.outcome is not None:
-                self._deliver(call, call.outcome)
-
-    def _deliver(self, call: Call, outcome: Outcome) -> None:
-        try:
-            call.deliver(outcome)
-        except Exception:
-            _logger.exception("delivering a response of model '%s' failed", self._model)
+        for ticket in work.tickets:
+            self._calls.pop(ticket, None)
+        self._tell_scheduler(work.tickets, monotonic())
 
     def _fail_waiting(self, call: Call, error: NaiadError, settled: bool = False) -> None:
         if not call.over:
             self._counters.failed(1, _ns_since(call.ticket.arrival, monotonic()))
-            self._conclude(call, error)
+            self._delivery.conclude(call, error)
         self._forget(call, settled)
 
     def _expire(self, call: Call) -> None:
@@ -267,12 +229,12 @@ class ModelQueue:
             self._calls.pop(ticket, None)
             if not settled:
                 self._tell_scheduler((ticket,), monotonic())
-            if not self._calls:
-                self._tell_drained()
-        if self._ordered:
-            self._release_in_order()
+            self._tell_drained()
+        self._delivery.release()
 
     def _tell_drained(self) -> None:
+        if self._calls:
+            return
         for empty in self._empty:
             if not empty.done():
                 empty.set_result(None)
@@ -282,7 +244,7 @@ class ModelQueue:
 
     def _start_scheduler(self) -> None:
         self._scheduler = self._make_scheduler()
-        self._ordered = bool(getattr(self._scheduler, "preserves_ordering", False))
+        self._delivery.ordered = bool(getattr(self._scheduler, "preserves_ordering", False))
 
     def _tell_scheduler(self, tickets: Sequence[int], now: float) -> None:
         try:
