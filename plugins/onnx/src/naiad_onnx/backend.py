@@ -1,0 +1,57 @@
+"""The backend `onnxruntime`: completes configurations from ONNX files, and loads them."""
+
+from naiad.backend import BackendTraits, ModelContext
+from naiad.config import InstanceKind, ModelConfig
+from naiad_onnx.completion import completed, is_complete
+from naiad_onnx.model import OnnxModel
+from naiad_onnx.parameters import default_batch_size, misspelt, run_settings
+from naiad_onnx.providers import accelerators_of
+from naiad_onnx.runtime import runtime
+from naiad_onnx.sessions import model_file, read_interface
+
+
+class OnnxBackend:
+    """Serves ONNX models on ONNX Runtime."""
+
+    traits = BackendTraits(
+        name="onnxruntime",
+        platforms=("onnxruntime_onnx",),
+        files={"model.onnx": "onnxruntime_onnx"},
+        aliases=("onnx",),
+        framework="onnxruntime",
+        cpu_instances=2,
+    )
+
+    def complete(self, context: ModelContext) -> ModelConfig:
+        """Fill batching, inputs, outputs and dynamic batching from the model's file, where they are not written.
+
+        Raises NaiadError when the file is missing or broken, or cannot be batched as the configuration asks.
+        """
+        if is_complete(context.config):
+            return context.config
+        runtime()
+        path = model_file(context)
+        interface = read_interface(path, context.config.name, run_settings(context.config, context.settings))
+        if not context.config.output:
+            for output in interface.outputs:
+                if output.data_type is None:
+                    context.logger.warning("output '%s' is %s, which no client can take", output.name, output.type)
+        return completed(context.config, interface, default_batch_size(context.settings))
+
+    def load(self, context: ModelContext) -> OnnxModel:
+        """Load one version.
+
+        Raises ConfigError with everything in which the configuration and the file contradict each other, and other
+        NaiadErrors when ONNX Runtime, the file, or what the configuration asks for is not there.
+        """
+        runtime()
+        config = context.config
+        settings = run_settings(config, context.settings)
+        asked = accelerators_of(config)
+        for key, near in misspelt(config):
+            context.logger.warning("nobody reads the parameter '%s'; did you mean '%s'?", key, near)
+        if asked.gpu_execution_accelerator and all(
+            group.kind is InstanceKind.KIND_CPU for group in config.instance_group
+        ):
+            context.logger.warning("all instances are on the CPU, where gpu_execution_accelerator has no effect")
+        return OnnxModel(context, model_file(context), settings)

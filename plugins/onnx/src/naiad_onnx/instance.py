@@ -1,0 +1,78 @@
+"""One instance of an ONNX model: a batch in, a run of the session, its outputs as views."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from naiad.backend import Answer, Batch, Reply
+from naiad.errors import ModelFailedError, NaiadError
+from naiad_onnx.interface import Interface
+from naiad_onnx.runners import runner_for
+from naiad_onnx.runtime import told
+from naiad_onnx.text import as_bytes, as_text
+
+_STRING = "tensor(string)"
+
+
+class OnnxInstance:
+    """Executes batches on a session, which other instances may share: a session may run in many threads at once.
+
+    `outputs` are the outputs of the configuration; what a batch does not ask for is not computed. When a batch of
+    several requests fails, each is run alone, so that only those fail that make it fail.
+    """
+
+    def __init__(
+        self, session: Any, interface: Interface, model: str, outputs: Sequence[str], run_options: Any
+    ) -> None:
+        self._run_session = runner_for(session, interface)
+        self._model = model
+        self._outputs = tuple(outputs)
+        self._run_options = run_options
+        self._texts = frozenset(tensor.name for tensor in interface.inputs if tensor.type == _STRING)
+        self._text_outputs = frozenset(tensor.name for tensor in interface.outputs if tensor.type == _STRING)
+
+    def execute(self, batch: Batch) -> Answer:
+        """The outputs for the whole batch, or a reply or error for each request when the whole batch failed.
+
+        Raises ModelFailedError, with what ONNX Runtime says, for a batch of one request.
+        """
+        try:
+            return self._run(batch)
+        except Exception as error:
+            if len(batch.requests) == 1:
+                raise self._failure(error) from error
+            return [self._alone(batch, index) for index in range(len(batch.requests))]
+
+    def close(self) -> None:
+        """Let go of the session."""
+        del self._run_session
+
+    def _run(self, batch: Batch) -> dict[str, np.ndarray]:
+        feeds = {name: self._feed(name, batch) for name in batch.input_names}
+        wanted = [name for name in self._outputs if batch.wants(name)]
+        batch.mark_input_done()
+        values = self._run_session(wanted, feeds, self._run_options)
+        batch.mark_infer_done()
+        outputs = dict(zip(wanted, values, strict=True))
+        for name in self._text_outputs.intersection(outputs):
+            outputs[name] = as_bytes(outputs[name])
+        return outputs
+
+    def _feed(self, name: str, batch: Batch) -> np.ndarray:
+        array = batch.input(name)
+        if name in self._texts:
+            return as_text(array, self._model, name)
+        # A view on a received buffer may begin anywhere; vector instructions of a kernel may not.
+        return array if array.flags.aligned else array.copy()
+
+    def _alone(self, batch: Batch, index: int) -> Reply | NaiadError:
+        try:
+            return Reply(self._run(Batch([batch.requests[index]], [batch.sizes[index]])))
+        except Exception as error:  # noqa: BLE001 - the errors of ONNX Runtime have no common class
+            failure = self._failure(error)
+            failure.__cause__ = error
+            return failure
+
+    def _failure(self, error: Exception) -> NaiadError:
+        return error if isinstance(error, NaiadError) else ModelFailedError(f"model '{self._model}': {told(error)}")

@@ -1,0 +1,175 @@
+"""Reading what a configuration says about running a model: its parameters, graph optimisation, backend settings."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from naiad.config import ModelConfig
+from naiad.config.mistakes import nearest
+from naiad.errors import ConfigError, Problem
+from naiad.options import boolean
+
+_T = TypeVar("_T")
+
+ENTRY_PREFIXES = ("session.", "ep.", "mlas.", "optimization.")
+"""Keys that begin so go to ONNX Runtime as session configuration entries, as they are."""
+
+SHRINKAGE = "memory.enable_memory_arena_shrinkage"
+_KNOWN = (
+    "intra_op_thread_count",
+    "inter_op_thread_count",
+    "execution_mode",
+    "enable_mem_arena",
+    "enable_mem_pattern",
+    "share_session_between_instances",
+    SHRINKAGE,
+    "cudnn_conv_algo_search",
+    "gpu_mem_limit",
+    "arena_extend_strategy",
+    "do_copy_in_default_stream",
+    "session.use_device_allocator_for_initializers",
+)
+_GRAPH_LEVELS = {0: "ORT_ENABLE_ALL", -1: "ORT_ENABLE_BASIC", 1: "ORT_ENABLE_EXTENDED", 2: "ORT_DISABLE_ALL"}
+_CUDA_WORDS: Mapping[str, Mapping[str, str]] = {
+    "cudnn_conv_algo_search": {"0": "EXHAUSTIVE", "1": "HEURISTIC", "2": "DEFAULT"},
+    "arena_extend_strategy": {"0": "kNextPowerOfTwo", "1": "kSameAsRequested"},
+    "do_copy_in_default_stream": {"0": "0", "1": "1", "false": "0", "true": "1"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalThreads:
+    """Sizes of the one thread pool that all models share; 0 is one thread a core."""
+
+    intra: int = 0
+    inter: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """How to run a model.
+
+    `graph_level` is a name of `onnxruntime.GraphOptimizationLevel`. `entries` are session configuration entries,
+    `run_entries` those of each run, `cuda` options of the CUDA provider. `shared` says whether instances on one device
+    share a session; None leaves it to the device. With `global_threads` the thread counts of the model do not count.
+    """
+
+    intra_op_threads: int = 0
+    inter_op_threads: int = 0
+    parallel: bool = False
+    memory_arena: bool = True
+    memory_pattern: bool = True
+    graph_level: str = "ORT_ENABLE_ALL"
+    shared: bool | None = None
+    entries: Mapping[str, str] = field(default_factory=dict)
+    run_entries: Mapping[str, str] = field(default_factory=dict)
+    cuda: Mapping[str, str] = field(default_factory=dict)
+    global_threads: GlobalThreads | None = None
+
+
+def run_settings(config: ModelConfig, backend: Mapping[str, str]) -> RunSettings:
+    """The settings of a model; `backend` are the `--backend-config` values. Raises ConfigError with all bad values."""
+    reader = _Reader(config)
+    settings = RunSettings(
+        intra_op_threads=reader.read("intra_op_thread_count", _count, 0),
+        inter_op_threads=reader.read("inter_op_thread_count", _count, 0),
+        parallel=reader.read("execution_mode", boolean, False),
+        memory_arena=reader.read("enable_mem_arena", boolean, True),
+        memory_pattern=reader.read("enable_mem_pattern", boolean, True),
+        graph_level=reader.graph_level(),
+        shared=reader.read("share_session_between_instances", boolean, None),
+        entries={key: text for key, text in reader.texts.items() if key.startswith(ENTRY_PREFIXES)},
+        run_entries={SHRINKAGE: reader.texts[SHRINKAGE]} if reader.texts.get(SHRINKAGE) else {},
+        cuda=reader.cuda_options(),
+        global_threads=_global_threads(backend, reader),
+    )
+    if reader.problems:
+        raise ConfigError(reader.problems)
+    return settings
+
+
+def default_batch_size(backend: Mapping[str, str]) -> int:
+    """What `max_batch_size` becomes for a model that can be batched and does not say: 4 unless set otherwise."""
+    problems: list[Problem] = []
+    size = _value(
+        "default-max-batch-size", backend.get("default-max-batch-size"), _count, 4, problems, "backend-config"
+    )
+    if problems:
+        raise ConfigError(problems)
+    return size
+
+
+def misspelt(config: ModelConfig) -> list[tuple[str, str]]:
+    """Parameters that nobody reads and that look like one that we read, each with that one."""
+    unread = (key for key in config.parameters if key not in _KNOWN and not key.startswith(ENTRY_PREFIXES))
+    pairs = ((key, nearest(key, _KNOWN, 0.8)) for key in unread)
+    return [(key, near) for key, near in pairs if near]
+
+
+class _Reader:
+    """Reads the parameters of one configuration and gathers what is wrong with them."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        self.texts = {key: parameter.string_value for key, parameter in config.parameters.items()}
+        self.problems: list[Problem] = []
+        self._config = config
+
+    def read(self, key: str, parse: Callable[[str], _T], default: _T) -> _T:
+        return _value(key, self.texts.get(key), parse, default, self.problems, f"parameters[{key}]")
+
+    def graph_level(self) -> str:
+        policy = self._config.optimization
+        level = policy.graph.level if policy is not None and policy.graph is not None else 0
+        if level not in _GRAPH_LEVELS:
+            told = f"there is no graph optimisation level {level}"
+            hint = "use 0 (all), 1 (extended), -1 (basic) or 2 (none)"
+            self.problems.append(Problem(told, "optimization.graph.level", hint=hint))
+        return _GRAPH_LEVELS.get(level, "")
+
+    def cuda_options(self) -> Mapping[str, str]:
+        """Options of the CUDA provider that stand among the parameters, where older configurations have them."""
+        options = {key: self._cuda_word(key) for key in _CUDA_WORDS if key in self.texts}
+        if "gpu_mem_limit" in self.texts:
+            options["gpu_mem_limit"] = str(self.read("gpu_mem_limit", _count, 0))
+        return options
+
+    def _cuda_word(self, key: str) -> str:
+        def parse(text: str) -> str:
+            words = _CUDA_WORDS[key]
+            found = words.get(text.lower(), text if text in words.values() else "")
+            if not found:
+                raise ValueError(f"'{text}' is none of {', '.join(words)}")
+            return found
+
+        return self.read(key, parse, "")
+
+
+def _global_threads(backend: Mapping[str, str], reader: _Reader) -> GlobalThreads | None:
+    def read(key: str, parse: Callable[[str], _T], default: _T) -> _T:
+        return _value(key, backend.get(key), parse, default, reader.problems, "backend-config")
+
+    if not read("enable-global-threadpool", boolean, False):
+        return None
+    return GlobalThreads(read("intra_op_thread_count", _count, 0), read("inter_op_thread_count", _count, 0))
+
+
+def _value(
+    key: str, text: str | None, parse: Callable[[str], _T], default: _T, problems: list[Problem], path: str
+) -> _T:
+    if text is None or text == "":
+        return default
+    try:
+        return parse(text)
+    except ValueError as error:
+        problems.append(Problem(f"'{key}' cannot be '{text}': {error}", path))
+        return default
+
+
+def _count(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise ValueError("it must be a whole number") from None
+    if number < 0:
+        raise ValueError("it must not be negative")
+    return number

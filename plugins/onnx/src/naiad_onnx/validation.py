@@ -1,0 +1,219 @@
+"""Holding a complete configuration against the model it names: every mismatch, with both sides named. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from naiad.config import DataType, ModelConfig, ModelSequenceBatching, SequenceControl
+from naiad.errors import Problem
+from naiad_onnx.interface import Interface, ModelTensor, shape_text
+from naiad_onnx.written import Entry, model_dims, reserved_inputs
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """What the configuration says of one tensor; `dims` without batch dimension. `exact` dims allow no wildcard."""
+
+    path: str
+    kind: str
+    name: str
+    data_type: DataType
+    dims: tuple[int, ...]
+    exact: bool = False
+
+
+def mismatches(config: ModelConfig, interface: Interface) -> tuple[Problem, ...]:
+    """Everything in which the configuration and the model contradict each other; () when it can be served."""
+    return tuple(_Comparison(config, interface).problems())
+
+
+class _Comparison:
+    """One configuration beside one model."""
+
+    def __init__(self, config: ModelConfig, interface: Interface) -> None:
+        self._config = config
+        self._interface = interface
+        self._inputs = {tensor.name: tensor for tensor in interface.inputs}
+        self._outputs = {tensor.name: tensor for tensor in interface.outputs}
+
+    def problems(self) -> Iterator[Problem]:
+        yield from self._not_offered()
+        yield from self._count()
+        for claim in self._input_claims():
+            yield from self._check(claim, self._inputs)
+        for claim in self._output_claims():
+            yield from self._check(claim, self._outputs)
+        yield from self._optional()
+
+    def _input_claims(self) -> Iterator[_Claim]:
+        for index, entry in enumerate(self._config.input):
+            yield _claim(f"input[{index}]", "input", entry)
+        sequences = self._config.sequence_batching
+        if sequences is not None:
+            yield from _control_claims(sequences)
+            for index, state in enumerate(sequences.state):
+                path = f"sequence_batching.state[{index}].input_name"
+                yield _Claim(path, "input", state.input_name, state.data_type, tuple(state.dims))
+
+    def _output_claims(self) -> Iterator[_Claim]:
+        for index, entry in enumerate(self._config.output):
+            yield _claim(f"output[{index}]", "output", entry, exact=True)
+        sequences = self._config.sequence_batching
+        for index, state in enumerate(sequences.state if sequences is not None else ()):
+            path = f"sequence_batching.state[{index}].output_name"
+            yield _Claim(path, "output", state.output_name, state.data_type, tuple(state.dims))
+
+    def _count(self) -> Iterator[Problem]:
+        """The model must get every input that it cannot do without."""
+        given = {entry.name for entry in self._config.input} | reserved_inputs(self._config)
+        required = [tensor.name for tensor in self._interface.inputs if not tensor.optional]
+        missing = [name for name in required if name not in given]
+        if missing:
+            yield Problem(
+                f"unable to load model '{self._config.name}', configuration expects {len(given)} inputs, model "
+                f"provides {len(required)}: not configured is {_quoted(missing)}",
+                "input",
+                hint="add what is missing, or leave the inputs out to have them filled from the model",
+            )
+
+    def _check(self, claim: _Claim, tensors: Mapping[str, ModelTensor]) -> Iterator[Problem]:
+        tensor = tensors.get(claim.name)
+        if tensor is None:
+            yield Problem(
+                f"unexpected inference {claim.kind} '{claim.name}', allowed {claim.kind}s are: {', '.join(tensors)}",
+                claim.path,
+            )
+            return
+        yield from self._type_problem(claim, tensor)
+        yield from self._shape_problem(claim, tensor)
+
+    def _type_problem(self, claim: _Claim, tensor: ModelTensor) -> Iterator[Problem]:
+        if tensor.data_type is claim.data_type:
+            return
+        start = f"unable to load model '{self._config.name}', "
+        if tensor.data_type is None:
+            yield Problem(
+                f"{start}{claim.kind} '{claim.name}' of the model is {tensor.type}, for which there is no datatype",
+                claim.path,
+                hint=_way_out(tensor, claim.kind),
+            )
+            return
+        yield Problem(
+            f"{start}configuration expects datatype {claim.data_type.name} for {claim.kind} '{claim.name}', model "
+            f"provides {tensor.data_type.name}",
+            f"{claim.path}.data_type",
+        )
+
+    def _shape_problem(self, claim: _Claim, tensor: ModelTensor) -> Iterator[Problem]:
+        # An empty shape is a scalar or a shape that the file leaves open; both show themselves when the model runs.
+        if not tensor.shape:
+            return
+        start = f"model '{self._config.name}', tensor '{claim.name}': the model expects "
+        batching = self._config.max_batch_size > 0
+        if batching and tensor.shape[0] != -1:
+            yield Problem(
+                f"{start}shape {shape_text(tensor.shape)}, and for the model to support batching the first dimension "
+                "must be variable",
+                claim.path,
+                hint="set max_batch_size to 0, or export the model with a variable first dimension",
+            )
+            return
+        whole = (-1, *claim.dims) if batching else claim.dims
+        if len(whole) != len(tensor.shape):
+            yield Problem(
+                f"{start}{len(tensor.shape)} dimensions (shape {shape_text(tensor.shape)}) but the model configuration "
+                f"specifies {len(whole)} dimensions ({_how_made(claim.dims, whole, batching)})",
+                f"{claim.path}.dims",
+                hint=_rank_hint(tensor, claim.dims, batching),
+            )
+            return
+        dims = tensor.shape[1:] if batching else tensor.shape
+        if not _compatible(dims, claim.dims, claim.exact):
+            yield Problem(
+                f"{start}dims {shape_text(dims)} but the model configuration specifies dims {shape_text(claim.dims)}",
+                f"{claim.path}.dims",
+            )
+
+    def _optional(self) -> Iterator[Problem]:
+        for index, entry in enumerate(self._config.input):
+            tensor = self._inputs.get(entry.name)
+            path = f"input[{index}].optional"
+            if tensor is None or not entry.optional:
+                continue
+            if not tensor.optional:
+                yield Problem(
+                    f"input '{entry.name}' is optional in the configuration, but model '{self._config.name}' has no "
+                    "default for it",
+                    path,
+                    hint="remove 'optional', or give the model an initializer of that name",
+                )
+            elif self._config.max_batch_size > 0:
+                yield Problem(
+                    f"optional inputs are for models that do not batch: input '{entry.name}' of model "
+                    f"'{self._config.name}' is optional and max_batch_size is {self._config.max_batch_size}",
+                    path,
+                    hint="set max_batch_size to 0, or remove the input",
+                )
+
+    def _not_offered(self) -> Iterator[Problem]:
+        """Ragged batches and the tensors that go with them."""
+        for index, entry in enumerate(self._config.input):
+            if entry.allow_ragged_batch:
+                yield Problem(
+                    f"input '{entry.name}': naiad-onnx does not run ragged batches",
+                    f"input[{index}].allow_ragged_batch",
+                    hint="remove it; requests of different shapes then run in batches of their own",
+                )
+        for key in ("batch_input", "batch_output"):
+            if getattr(self._config, key):
+                yield Problem(f"naiad-onnx does not fill {key}", key, hint="remove it")
+
+
+def _claim(path: str, kind: str, entry: Entry, exact: bool = False) -> _Claim:
+    return _Claim(path, kind, entry.name, entry.data_type, model_dims(entry), exact)
+
+
+def _control_claims(sequences: ModelSequenceBatching) -> Iterator[_Claim]:
+    """Control tensors hold one element a request."""
+    for index, given in enumerate(sequences.control_input):
+        for control in given.control:
+            path = f"sequence_batching.control_input[{index}]"
+            yield _Claim(path, "input", given.name, _control_type(control), (1,))
+
+
+def _control_type(control: SequenceControl) -> DataType:
+    if control.fp32_false_true:
+        return DataType.TYPE_FP32
+    if control.bool_false_true:
+        return DataType.TYPE_BOOL
+    return DataType.TYPE_INT32 if control.int32_false_true else control.data_type
+
+
+def _compatible(model: Sequence[int], written: Sequence[int], exact: bool) -> bool:
+    return all(one == other or (not exact and -1 in (one, other)) for one, other in zip(model, written, strict=True))
+
+
+def _how_made(dims: tuple[int, ...], whole: tuple[int, ...], batching: bool) -> str:
+    if not batching:
+        return f"shape {shape_text(dims)}"
+    return (
+        "an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete "
+        f"shape {shape_text(whole)}"
+    )
+
+
+def _rank_hint(tensor: ModelTensor, written: tuple[int, ...], batching: bool) -> str:
+    dims = tensor.shape[1:] if batching else tensor.shape
+    if not dims:
+        return "write dims: [ 1 ] and reshape { shape: [ ] }"
+    without_batch = not batching and tensor.shape[0] == -1 and len(written) == len(dims) - 1
+    return f"write dims: {shape_text(dims)}" + (", or set max_batch_size" if without_batch else "")
+
+
+def _way_out(tensor: ModelTensor, kind: str) -> str:
+    if tensor.type.startswith(("seq(", "map(")):
+        return "export the model with plain tensors (scikit-learn: options={'zipmap': False})"
+    return f"remove the {kind} from the configuration" if kind == "output" else "export the model with another type"
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

@@ -1,0 +1,19 @@
+"""What a configuration writes about the tensors of a model."""
+
+from naiad.config import ModelConfig, ModelInput, ModelOutput
+
+Entry = ModelInput | ModelOutput
+
+
+def model_dims(entry: Entry) -> tuple[int, ...]:
+    """The dims of an input or output as the model sees them, without the batch dimension."""
+    return tuple(entry.reshape.shape if entry.reshape is not None else entry.dims)
+
+
+def reserved_inputs(config: ModelConfig) -> frozenset[str]:
+    """The inputs that the server fills and no client sends: sequence controls, states, batch inputs."""
+    names = {target for generated in config.batch_input for target in generated.target_name}
+    if config.sequence_batching is not None:
+        names |= {control.name for control in config.sequence_batching.control_input}
+        names |= {state.input_name for state in config.sequence_batching.state}
+    return frozenset(names)

@@ -1,0 +1,182 @@
+"""ONNX models made in code, and the backend that loads them without a server."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from naiad.backend import Batch, ModelContext, Placement
+from naiad.config import ModelConfig, ModelInstanceGroup
+from naiad.config.normalisation import normalise
+from naiad.config.text import parse_text
+from naiad.types import Request, Tensor
+from naiad_onnx.backend import OnnxBackend
+
+
+def value(name: str, shape: Any, kind: int = TensorProto.FLOAT) -> Any:
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def model_of(nodes: list[Any], inputs: list[Any], outputs: list[Any], initializers: tuple[Any, ...] = ()) -> Any:
+    graph = helper.make_graph(nodes, "graph", inputs, outputs, list(initializers))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
+def add_sub(shape: Any = ("n", 16), kind: int = TensorProto.FLOAT) -> Any:
+    """SUM = A + B, DIFFERENCE = A - B."""
+    nodes = [helper.make_node("Add", ["A", "B"], ["SUM"]), helper.make_node("Sub", ["A", "B"], ["DIFFERENCE"])]
+    inputs = [value("A", shape, kind), value("B", shape, kind)]
+    return model_of(nodes, inputs, [value("SUM", shape, kind), value("DIFFERENCE", shape, kind)])
+
+
+def identity(shape: Any, kind: int = TensorProto.FLOAT) -> Any:
+    """OUT = IN."""
+    node = helper.make_node("Identity", ["IN"], ["OUT"])
+    return model_of([node], [value("IN", shape, kind)], [value("OUT", shape, kind)])
+
+
+def gather() -> Any:
+    """OUT = TABLE[INDEX] of a table of four rows: fails at run time for an index of 4 and more."""
+    table = helper.make_tensor("TABLE", TensorProto.FLOAT, [4], [10.0, 11.0, 12.0, 13.0])
+    node = helper.make_node("Gather", ["TABLE", "INDEX"], ["OUT"])
+    inputs = [value("INDEX", ["n", 1], TensorProto.INT64)]
+    return model_of([node], inputs, [value("OUT", ["n", 1])], (table,))
+
+
+def with_default() -> Any:
+    """OUT = IN * SCALE, where SCALE may be left out and is 2 then."""
+    scale = helper.make_tensor("SCALE", TensorProto.FLOAT, [1], [2.0])
+    node = helper.make_node("Mul", ["IN", "SCALE"], ["OUT"])
+    return model_of([node], [value("IN", [3]), value("SCALE", [1])], [value("OUT", [3])], (scale,))
+
+
+def accumulator() -> Any:
+    """A model of sequences: OUT = IN + STATE, STATE_OUT = OUT, and control inputs START and READY."""
+    nodes = [
+        helper.make_node("Mul", ["STATE", "READY"], ["kept"]),
+        helper.make_node("Mul", ["kept", "START"], ["old"]),
+        helper.make_node("Add", ["IN", "old"], ["OUT"]),
+        helper.make_node("Identity", ["OUT"], ["STATE_OUT"]),
+    ]
+    names = ["IN", "STATE", "START", "READY"]
+    outputs = [value("OUT", ["n", 1]), value("STATE_OUT", ["n", 1])]
+    return model_of(nodes, [value(name, ["n", 1]) for name in names], outputs)
+
+
+def dense(rows: int = 64, columns: int = 64) -> Any:
+    """OUT = IN @ WEIGHTS, weights of ones."""
+    weights = numpy_helper.from_array(np.ones((rows, columns), np.float32), "WEIGHTS")
+    node = helper.make_node("MatMul", ["IN", "WEIGHTS"], ["OUT"])
+    return model_of([node], [value("IN", ["n", rows])], [value("OUT", ["n", columns])], (weights,))
+
+
+def sequence_output() -> Any:
+    """OUT = IN, and LIST, a sequence of tensors, which no client can take."""
+    nodes = [helper.make_node("Identity", ["IN"], ["OUT"]), helper.make_node("SequenceConstruct", ["IN"], ["LIST"])]
+    listed = helper.make_tensor_sequence_value_info("LIST", TensorProto.FLOAT, None)
+    return model_of(nodes, [value("IN", ["n", 2])], [value("OUT", ["n", 2]), listed])
+
+
+@pytest.fixture(scope="session")
+def models() -> SimpleNamespace:
+    """The functions that make models, by name."""
+    made = (add_sub, identity, gather, with_default, accumulator, dense, sequence_output, model_of, value)
+    return SimpleNamespace(**{function.__name__: function for function in made})
+
+
+@dataclass
+class Loaded:
+    """A model that went through the backend as the kernel would take it."""
+
+    config: ModelConfig
+    model: Any
+    instance: Any
+
+    def execute(self, *inputs: Mapping[str, Any], requested: tuple[str, ...] = ()) -> Any:
+        """What the instance answers to one batch of these requests."""
+        return self.instance.execute(batch_of(*inputs, requested=requested, batching=self.config.max_batch_size > 0))
+
+
+def batch_of(*inputs: Mapping[str, Any], requested: tuple[str, ...] = (), batching: bool = True) -> Batch:
+    requests = [
+        Request(
+            "m",
+            {name: given if isinstance(given, Tensor) else Tensor.of(name, given) for name, given in each.items()},
+            requested=requested,
+        )
+        for each in inputs
+    ]
+    sizes = [next(iter(request.inputs.values())).shape[0] if batching else 1 for request in requests]
+    return Batch(requests, sizes)
+
+
+@dataclass
+class Workbench:
+    """Writes models into a model folder, and completes and loads them with the backend."""
+
+    directory: Path
+    backend: OnnxBackend
+
+    def context(self, config: str = "", settings: Mapping[str, str] | None = None) -> ModelContext:
+        written = replace(parse_text(config), name="m")
+        return ModelContext(written, 1, self.directory, self.directory / "1", settings or {})
+
+    def write(self, proto: Any, file: str = "model.onnx") -> Path:
+        path = self.directory / "1" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(proto if isinstance(proto, bytes) else proto.SerializeToString())
+        return path
+
+    def complete(self, proto: Any, config: str = "", settings: Mapping[str, str] | None = None) -> ModelConfig:
+        self.write(proto)
+        return self.backend.complete(self.context(config, settings))
+
+    def load(self, proto: Any, config: str = "", settings: Mapping[str, str] | None = None) -> Loaded:
+        """The model with its first instance."""
+        self.write(proto)
+        return self.load_files(config, settings)
+
+    def load_files(self, config: str = "", settings: Mapping[str, str] | None = None) -> Loaded:
+        context = self.context(config, settings)
+        completed = normalise(self.backend.complete(context), traits=self.backend.traits)
+        model = self.backend.load(replace(context, config=completed))
+        return Loaded(completed, model, model.instantiate(cpu("m_0")))
+
+
+def cpu(name: str) -> Placement:
+    return Placement(name, "CPU", 0, ModelInstanceGroup())
+
+
+@pytest.fixture
+def workbench(tmp_path: Path) -> Workbench:
+    return Workbench(tmp_path / "m", OnnxBackend())
+
+
+@pytest.fixture(scope="session")
+def request_batch() -> Any:
+    """A batch of requests, one a mapping of inputs."""
+    return batch_of
+
+
+@pytest.fixture(scope="session")
+def float_array() -> Any:
+    """A float32 array from nested lists."""
+    return lambda values: np.asarray(values, dtype=np.float32)
+
+
+@pytest.fixture(scope="session")
+def save_with_external_weights() -> Any:
+    """Write a model whose weights lie in a file `weights.bin` beside it."""
+
+    def save(proto: Any, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        onnx.save(proto, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+        assert (path.parent / "weights.bin").stat().st_size
+
+    return save
