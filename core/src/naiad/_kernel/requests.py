@@ -75,7 +75,7 @@ class RequestChecker:
                     f"expects '{wanted.datatype}'"
                 )
             shape = tensor.shape
-            _check_payload(tensor, wanted)
+            _check_payload(tensor, wanted, self._model)
             if not batching:
                 if shape != wanted.dims and not _matches(shape, wanted.dims):
                     raise self._unexpected_shape(name, shape, wanted.dims)
@@ -164,13 +164,19 @@ def _expected(given: ModelInput) -> _Expected:
     )
 
 
-def _check_payload(tensor: Tensor, wanted: _Expected) -> None:
+def _check_payload(tensor: Tensor, wanted: _Expected, model: str) -> None:
     """A tensor built by hand may contradict its own payload; the codecs' never do."""
     payload = tensor.payload
-    if isinstance(payload, np.ndarray) and (payload.shape != tensor.shape or payload.dtype != wanted.dtype):
+    if isinstance(payload, np.ndarray):
+        if payload.shape != tensor.shape or payload.dtype != wanted.dtype:
+            raise InvalidArgumentError(
+                f"input '{tensor.name}' says {tensor.datatype} {_dims(tensor.shape)} and holds "
+                f"{payload.dtype} {_dims(payload.shape)}"
+            )
+    elif min(tensor.shape, default=0) < 0:
         raise InvalidArgumentError(
-            f"input '{tensor.name}' says {tensor.datatype} {_dims(tensor.shape)} and holds "
-            f"{payload.dtype} {_dims(payload.shape)}"
+            f"All input dimensions should be specified for input '{tensor.name}' for model '{model}', "
+            f"got {_dims(tensor.shape)}"
         )
 
 
