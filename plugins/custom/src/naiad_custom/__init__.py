@@ -1,1 +1,58 @@
-"""Hook implementations of this plugin."""
+"""Hook implementations of this plugin, and beside them the names that a model.py is written with.
+
+Both are light: `naiad_custom.api` imports nothing but the standard library, so asking for the hooks stays cheap and
+`from naiad_custom import model` stays short.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from naiad import hookimpl
+from naiad_custom.api import (
+    BF16,
+    BOOL,
+    BYTES,
+    FP16,
+    FP32,
+    FP64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    Array,
+    model,
+)
+
+if TYPE_CHECKING:
+    from naiad.backend import Backend
+
+__all__ = [
+    "BF16",
+    "BOOL",
+    "BYTES",
+    "FP16",
+    "FP32",
+    "FP64",
+    "INT8",
+    "INT16",
+    "INT32",
+    "INT64",
+    "UINT8",
+    "UINT16",
+    "UINT32",
+    "UINT64",
+    "Array",
+    "model",
+]
+
+
+@hookimpl
+def naiad_backends() -> "Sequence[Backend]":
+    """The backend `python`: functions, classes and Triton-style model.py."""
+    from naiad_custom.backend import PythonBackend
+
+    return [PythonBackend()]

@@ -1,0 +1,20 @@
+"""For tests of models and plugins: a server in the same process, published fakes and conformance checks.
+
+`serve` and `Client` are in `naiad.testing.serving`, the fixture `naiad_serve` in `naiad.testing.fixtures`, checks and a
+fake for backends in `naiad.testing.backends`, for schedulers in `naiad.testing.schedulers`.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from naiad.testing.serving import Client, ModelClient, serve
+
+__all__ = ["Client", "ModelClient", "serve"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the public names when they are first used: pytest imports this package in every run, for its fixture."""
+    if name not in __all__:
+        raise AttributeError(f"module 'naiad.testing' has no attribute '{name}'")
+    return getattr(importlib.import_module("naiad.testing.serving"), name)

@@ -1,0 +1,157 @@
+"""What a model.py is written with: the `model` decorator, `Array` annotations and the datatypes.
+
+A type checker takes `Array` for `typing.Annotated` and a datatype for the numpy array it stands for, so
+`a: Array[FP32, 16]` is a float32 array to it. At run time `Array[FP32, 16]` keeps datatype and dims for the server.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, overload
+
+if TYPE_CHECKING:
+    from typing import Annotated as Array
+    from typing import TypeAlias
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    BOOL: TypeAlias = NDArray[np.bool_]
+    UINT8: TypeAlias = NDArray[np.uint8]
+    UINT16: TypeAlias = NDArray[np.uint16]
+    UINT32: TypeAlias = NDArray[np.uint32]
+    UINT64: TypeAlias = NDArray[np.uint64]
+    INT8: TypeAlias = NDArray[np.int8]
+    INT16: TypeAlias = NDArray[np.int16]
+    INT32: TypeAlias = NDArray[np.int32]
+    INT64: TypeAlias = NDArray[np.int64]
+    FP16: TypeAlias = NDArray[np.float16]
+    FP32: TypeAlias = NDArray[np.float32]
+    FP64: TypeAlias = NDArray[np.float64]
+    BF16: TypeAlias = NDArray[np.float32]
+    BYTES: TypeAlias = NDArray[np.object_]
+else:
+    BOOL, BYTES, BF16, FP16, FP32, FP64 = "BOOL", "BYTES", "BF16", "FP16", "FP32", "FP64"
+    INT8, INT16, INT32, INT64 = "INT8", "INT16", "INT32", "INT64"
+    UINT8, UINT16, UINT32, UINT64 = "UINT8", "UINT16", "UINT32", "UINT64"
+
+    class Array:
+        """`Array[datatype, dim, ...]`: an array of that datatype; the dim -1 is variable, the batch dim is left out."""
+
+        def __class_getitem__(cls, item: Any) -> Any:
+            return Annotated[Any, ArraySpec.of(item)]
+
+
+__all__ = [
+    "BF16",
+    "BOOL",
+    "BYTES",
+    "FP16",
+    "FP32",
+    "FP64",
+    "INT8",
+    "INT16",
+    "INT32",
+    "INT64",
+    "MARK",
+    "UINT8",
+    "UINT16",
+    "UINT32",
+    "UINT64",
+    "Array",
+    "ArraySpec",
+    "Declaration",
+    "model",
+]
+
+MARK = "__naiad_model__"
+"""The attribute by which `model` marks a function or class; its value is the `Declaration`."""
+
+_DATATYPES = frozenset(
+    ["BOOL", "BYTES", "BF16", "FP16", "FP32", "FP64"]
+    + [f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)]
+)
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """What an `Array[...]` annotation says: the wire name of the datatype, and the dims without the batch dimension."""
+
+    datatype: str
+    dims: tuple[int, ...]
+
+    @classmethod
+    def of(cls, item: Any) -> "ArraySpec":
+        """The spec between the brackets of `Array[...]`. Raises TypeError with what to write instead."""
+        datatype, *dims = item if isinstance(item, tuple) else (item,)
+        if not isinstance(datatype, str) or datatype not in _DATATYPES:
+            told = getattr(datatype, "__name__", repr(datatype))
+            raise TypeError(
+                f"Array[...] starts with a datatype of naiad_custom, not with {told}; write Array[FP32, 16] with one "
+                f"of {', '.join(sorted(_DATATYPES))}"
+            )
+        if not dims:
+            raise TypeError(f"Array[{datatype}] has no dims; write Array[{datatype}, 16], or -1 for a variable dim")
+        for dim in dims:
+            if type(dim) is not int or (dim < 1 and dim != -1):
+                raise TypeError(
+                    f"the dims of Array[{datatype}, ...] are integers >= 1, or -1 for variable; not {dim!r}"
+                )
+        return cls(datatype, tuple(dims))
+
+    def __str__(self) -> str:
+        return f"Array[{', '.join([self.datatype, *map(str, self.dims)])}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What `model` said about the function or class that it marks."""
+
+    max_batch_size: int = 0
+    outputs: tuple[str, ...] = ()
+    concurrency: int = 16
+
+    def serve_from(self, target: Any, repository: Path) -> Sequence[object]:
+        """Enter the marked object itself into a model repository; the plugins that serve it (`naiad.testing`)."""
+        from naiad_custom.live import enter
+
+        plugins: Sequence[object] = enter(target, repository)
+        return plugins
+
+
+@overload
+def model(target: _T, /) -> _T: ...
+
+
+@overload
+def model(
+    *, max_batch_size: int = 0, outputs: str | Sequence[str] = (), concurrency: int = 16
+) -> Callable[[_T], _T]: ...
+
+
+def model(
+    target: Any = None, /, *, max_batch_size: int = 0, outputs: str | Sequence[str] = (), concurrency: int = 16
+) -> Any:
+    """Mark the function or class of this file that is served; it stays what it is and can be called as before.
+
+    `max_batch_size` above 0 adds a batch dimension in front of all dims and turns dynamic batching on. `outputs` names
+    what is returned where the annotation does not. `concurrency` bounds how many calls of an `async def` run at once on
+    one instance.
+    """
+    if type(max_batch_size) is not int or max_batch_size < 0:
+        raise TypeError(f"max_batch_size is an integer >= 0, not {max_batch_size!r}")
+    if type(concurrency) is not int or concurrency < 1:
+        raise TypeError(f"concurrency is an integer >= 1, not {concurrency!r}")
+    names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+    if len(set(names)) < len(names):
+        raise TypeError(f"outputs names one output twice: {names}")
+    declaration = Declaration(max_batch_size, names, concurrency)
+
+    def mark(marked: Any) -> Any:
+        if not callable(marked):
+            raise TypeError(f"@model marks a function or a class, not {marked!r}")
+        setattr(marked, MARK, declaration)
+        return marked
+
+    return mark if target is None else mark(target)

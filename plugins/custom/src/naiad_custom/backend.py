@@ -1,0 +1,115 @@
+"""The backend `python`: serves the function, the class or the TritonPythonModel that a model.py holds."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from naiad.backend import BackendTraits, Model, ModelContext
+from naiad.config import ModelConfig
+from naiad.errors import InvalidArgumentError, UnsupportedError
+from naiad_custom.api import MARK
+from naiad_custom.completion import completed
+from naiad_custom.files import ModelFile
+from naiad_custom.native import Marked, MarkedModel
+
+if TYPE_CHECKING:
+    from naiad_custom.triton.model import TritonModel
+
+_TRITON_CLASS = "TritonPythonModel"
+
+
+class PythonBackend:
+    """Decides by what the file holds: something that `@model` marked, or a class TritonPythonModel.
+
+    A file is imported once for `complete` and `load` together: what runs at its top level runs once a version.
+    """
+
+    traits = BackendTraits(name="python", files={"model.py": ""})
+
+    def __init__(self) -> None:
+        self._imported: dict[Path, tuple[tuple[int, int], ModelFile]] = {}
+
+    def complete(self, context: ModelContext) -> ModelConfig:
+        """The configuration with what annotations or `auto_complete_config` say."""
+        file = self._import(context)
+        try:
+            config = self._completed(context, file)
+        except BaseException:
+            file.close()
+            raise
+        self._keep(file)
+        return config
+
+    def load(self, context: ModelContext) -> Model:
+        """Make the model of a version ready to be instantiated. Raises NaiadError with file, line and reason."""
+        policy = context.config.model_transaction_policy
+        if policy is not None and policy.decoupled:
+            raise UnsupportedError(
+                f"model '{context.config.name}' is decoupled, and several responses to one request are not offered "
+                "yet; drop 'decoupled' from model_transaction_policy and return one response a request"
+            )
+        file = self._kept(context) or self._import(context)
+        try:
+            return self._model(context, file)
+        except BaseException:
+            file.close()
+            raise
+
+    def _completed(self, context: ModelContext, file: ModelFile) -> ModelConfig:
+        if _TRITON_CLASS in vars(file.module):
+            from naiad_custom.triton.completion import auto_completed
+
+            return auto_completed(context.config, file, vars(file.module)[_TRITON_CLASS])
+        marked = marked_in(file)
+        return completed(context.config, marked.signature, marked.declaration)
+
+    def _model(self, context: ModelContext, file: ModelFile) -> "MarkedModel | TritonModel":
+        if _TRITON_CLASS in vars(file.module):
+            from naiad_custom.triton.model import TritonModel
+
+            return TritonModel(context, file, vars(file.module)[_TRITON_CLASS])
+        marked = marked_in(file)
+        completed(context.config, marked.signature, marked.declaration)
+        return MarkedModel(marked, context, file.close, file.place)
+
+    def _import(self, context: ModelContext) -> ModelFile:
+        return ModelFile(context, context.model_path("model.py"))
+
+    def _keep(self, file: ModelFile) -> None:
+        earlier = self._imported.pop(file.path, None)
+        if earlier is not None:
+            earlier[1].close()
+        self._imported[file.path] = (_stamp(file.path), file)
+
+    def _kept(self, context: ModelContext) -> ModelFile | None:
+        """The file as `complete` imported it a moment ago, unless it changed since."""
+        path = context.model_path("model.py")
+        stamp, file = self._imported.pop(path, ((0, 0), None))
+        if file is None or (path.is_file() and stamp == _stamp(path)):
+            return file
+        file.close()
+        return None
+
+
+def marked_in(file: ModelFile) -> Marked:
+    """The one thing in the file that `@model` marked. Raises InvalidArgumentError when there is none, or several."""
+    held = {id(each): each for each in vars(file.module).values() if MARK in getattr(each, "__dict__", {})}
+    own = [each for each in held.values() if each.__module__ == file.module.__name__]
+    found: list[Callable[..., object]] = own or list(held.values())
+    if len(found) == 1:
+        try:
+            return Marked(found[0])
+        except TypeError as error:
+            raise InvalidArgumentError(f"{file.path}: {error}") from error
+    if found:
+        names = ", ".join(each.__qualname__ for each in found)
+        raise InvalidArgumentError(f"{file.path}: @model marks {names}; a file holds one model, so mark one of them")
+    raise InvalidArgumentError(
+        f"{file.path} holds no model: mark a function or class with @naiad_custom.model, or define a class "
+        f"{_TRITON_CLASS}"
+    )
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size

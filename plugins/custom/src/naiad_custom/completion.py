@@ -1,0 +1,100 @@
+"""Filling a model configuration from a signature, and holding what the user wrote against it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from naiad.config import DataType, ModelConfig, ModelDynamicBatching, ModelInput, ModelOutput
+from naiad.datatypes import TENSOR_TYPES
+from naiad.errors import ConfigError, Problem
+from naiad_custom.api import ArraySpec, Declaration
+from naiad_custom.signature import Signature
+
+_FILE = "config.pbtxt"
+
+
+def completed(config: ModelConfig, signature: Signature, declaration: Declaration) -> ModelConfig:
+    """The configuration with everything that the function says.
+
+    Raises ConfigError with every place where the configuration says something else.
+    """
+    problems: list[Problem] = []
+    size = config.max_batch_size or declaration.max_batch_size
+    if config.max_batch_size > 0 and declaration.max_batch_size == 0:
+        told = f"it asks for batches, and '{signature.function}' is written for single requests"
+        problems.append(Problem(told, "max_batch_size", _FILE, hint=f"write @model(max_batch_size={size})"))
+    inputs = _inputs(config.input, signature, problems)
+    outputs = _outputs(config.output, signature, problems)
+    if problems:
+        raise ConfigError(problems)
+    filled = replace(config, max_batch_size=size, input=inputs, output=outputs)
+    schedulers = (config.dynamic_batching, config.sequence_batching, config.ensemble_scheduling)
+    if size > 1 and not any(each is not None for each in schedulers):
+        filled = replace(filled, dynamic_batching=ModelDynamicBatching())
+    return filled
+
+
+def _inputs(given: Sequence[ModelInput], signature: Signature, problems: list[Problem]) -> tuple[ModelInput, ...]:
+    arguments = {argument.name: argument for argument in signature.arguments}
+    filled = []
+    for index, each in enumerate(given):
+        argument = arguments.pop(each.name, None)
+        path = f"input[{index}]"
+        if argument is None:
+            problems.append(
+                _unknown(path, each.name, "parameter", [each.name for each in signature.arguments], signature)
+            )
+            continue
+        if each.optional and not argument.optional:
+            told = f"'{signature.function}' has no default for '{each.name}', and the configuration makes it optional"
+            problems.append(Problem(told, f"{path}.optional", _FILE, hint="give the parameter a default"))
+        datatype, dims = _checked(each, argument.spec, path, problems)
+        filled.append(replace(each, data_type=datatype, dims=dims, optional=each.optional or argument.optional))
+    added = [
+        ModelInput(name=name, data_type=_enum(left.spec), dims=left.spec.dims, optional=left.optional)
+        for name, left in arguments.items()
+    ]
+    return (*filled, *added)
+
+
+def _outputs(given: Sequence[ModelOutput], signature: Signature, problems: list[Problem]) -> tuple[ModelOutput, ...]:
+    results = {result.name: result for result in signature.results}
+    filled = []
+    for index, each in enumerate(given):
+        result = results.pop(each.name, None)
+        path = f"output[{index}]"
+        if result is None:
+            problems.append(_unknown(path, each.name, "output", [each.name for each in signature.results], signature))
+            continue
+        datatype, dims = _checked(each, result.spec, path, problems)
+        filled.append(replace(each, data_type=datatype, dims=dims))
+    added = [ModelOutput(name=name, data_type=_enum(left.spec), dims=left.spec.dims) for name, left in results.items()]
+    return (*filled, *added)
+
+
+def _checked(
+    given: ModelInput | ModelOutput, spec: ArraySpec, path: str, problems: list[Problem]
+) -> tuple[DataType, tuple[int, ...]]:
+    """Datatype and dims to use, after holding those that are given against the annotation."""
+    wanted = _enum(spec)
+    hint = f"the annotation is {spec}; change one of the two"
+    if given.data_type not in (DataType.TYPE_INVALID, wanted):
+        told = f"'{given.name}' is {given.data_type.name} here and {wanted.name} in the code"
+        problems.append(Problem(told, f"{path}.data_type", _FILE, hint=hint))
+    seen = given.dims if given.reshape is None else given.reshape.shape
+    if (given.dims or given.reshape is not None) and not _fits(seen, spec.dims):
+        told = f"'{given.name}' has dims {list(seen)} here and {list(spec.dims)} in the code"
+        problems.append(Problem(told, f"{path}.dims", _FILE, hint=hint))
+    return wanted, given.dims or spec.dims
+
+
+def _fits(given: Sequence[int], wanted: Sequence[int]) -> bool:
+    return len(given) == len(wanted) and all(there in (-1, here) for here, there in zip(given, wanted, strict=True))
+
+
+def _unknown(path: str, name: str, what: str, known: Sequence[str], signature: Signature) -> Problem:
+    told = f"'{signature.function}' has no {what} '{name}'"
+    return Problem(told, f"{path}.name", _FILE, hint=f"it has {', '.join(known)}")
+
+
+def _enum(spec: ArraySpec) -> DataType:
+    return TENSOR_TYPES[spec.datatype].config

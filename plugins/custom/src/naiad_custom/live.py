@@ -1,0 +1,48 @@
+"""Serving a marked function or class itself, as it stands in a test or a notebook, without a file of its own."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from naiad import hookimpl
+from naiad.backend import Backend, BackendTraits, Model, ModelContext
+from naiad.config import ModelConfig
+from naiad_custom.completion import completed
+from naiad_custom.native import Marked, MarkedModel
+
+
+def enter(target: Callable[..., Any], repository: Path) -> Sequence[object]:
+    """Write a model folder that stands for the marked object, and give the plugin that serves it from there."""
+    name = target.__name__
+    backend = f"live-{name}"
+    (repository / name / "1").mkdir(parents=True)
+    (repository / name / "config.pbtxt").write_text(f'backend: "{backend}"\n', encoding="utf-8")
+    return [LivePlugin(LiveBackend(backend, target))]
+
+
+class LivePlugin:
+    """A plugin with one backend."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    @hookimpl
+    def naiad_backends(self) -> Sequence[Backend]:
+        """The backend that serves the object."""
+        return [self._backend]
+
+
+class LiveBackend:
+    """Serves one marked object under its own name. Raises ConfigError for annotations that do not tell enough."""
+
+    def __init__(self, name: str, target: Callable[..., Any]) -> None:
+        self.traits = BackendTraits(name=name)
+        self._marked = Marked(target)
+
+    def complete(self, context: ModelContext) -> ModelConfig:
+        """The configuration with what the annotations say."""
+        return completed(context.config, self._marked.signature, self._marked.declaration)
+
+    def load(self, context: ModelContext) -> Model:
+        """The object as a model."""
+        return MarkedModel(self._marked, context)

@@ -1,0 +1,223 @@
+"""From the annotations of a function to the inputs, outputs and special parameters of a model."""
+
+import ast
+import dataclasses
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from naiad.batch import Batch
+from naiad.errors import ConfigError, Problem
+from naiad.types import Request
+from naiad_custom.api import ArraySpec, Declaration
+
+_UNIONS = (types.UnionType, typing.Union)
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One input: its name, datatype, dims without batch dimension, and whether requests may leave it out."""
+
+    name: str
+    spec: ArraySpec
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One output: its name, datatype and dims without batch dimension."""
+
+    name: str
+    spec: ArraySpec
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a function takes and gives.
+
+    `specials` are the parameters that get the `Request` or the `Batch` itself. `form` says how results are returned:
+    `one` array, a `tuple` (also a named one), a `mapping`, or the `attributes` of a dataclass.
+    """
+
+    function: str
+    arguments: tuple[Argument, ...]
+    specials: Mapping[str, type]
+    results: tuple[Result, ...]
+    form: str
+
+
+def read_signature(function: Callable[..., Any], declaration: Declaration, is_method: bool = False) -> Signature:
+    """The signature of a function. Raises ConfigError with everything wrong, each with file, line and column."""
+    return _Reader(function, declaration, is_method).read()
+
+
+class _Reader:
+    def __init__(self, function: Callable[..., Any], declaration: Declaration, is_method: bool) -> None:
+        self._function = inspect.unwrap(function)
+        self._name = self._function.__qualname__
+        self._declaration = declaration
+        self._is_method = is_method
+        self._problems: list[Problem] = []
+        self._node = _node_of(self._function)
+
+    def read(self) -> Signature:
+        parameters = list(inspect.signature(self._function).parameters.values())[1 if self._is_method else 0 :]
+        self._refuse_generators()
+        arguments: list[Argument] = []
+        specials: dict[str, type] = {}
+        for parameter in parameters:
+            self._read_parameter(parameter, arguments, specials)
+        if not arguments and not self._problems:
+            self._note("it takes no array", "", "add a parameter such as a: Array[FP32, 16]")
+        form, results = self._read_return()
+        if self._problems:
+            raise ConfigError(self._problems)
+        return Signature(self._name, tuple(arguments), specials, results, form)
+
+    def _refuse_generators(self) -> None:
+        if inspect.isgeneratorfunction(self._function) or inspect.isasyncgenfunction(self._function):
+            self._note("it yields, and several responses to one request are not offered", "", "return the arrays once")
+
+    def _read_parameter(
+        self, parameter: inspect.Parameter, arguments: list[Argument], specials: dict[str, type]
+    ) -> None:
+        name = parameter.name
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            self._note("inputs are passed by name", name, f"write {name} as an ordinary parameter")
+            return
+        example = f"write {name}: Array[FP32, 16]"
+        if parameter.annotation is parameter.empty:
+            self._note("it has no annotation", name, example)
+            return
+        hint = self._resolved(parameter.annotation, name)
+        if hint is None:
+            return
+        inner, optional = _without_none(hint)
+        has_default = parameter.default is not parameter.empty
+        if inner is Request or inner is Batch:
+            self._read_special(name, inner, specials)
+        elif (spec := _spec_of(inner)) is None:
+            self._note(f"its annotation {_shown(hint)} tells neither datatype nor dims", name, example)
+        elif optional and not has_default:
+            self._note("an optional input needs a default", name, f"write {name}: {spec} | None = None")
+        else:
+            arguments.append(Argument(name, spec, has_default))
+
+    def _read_special(self, name: str, kind: type, specials: dict[str, type]) -> None:
+        if kind is Request and self._declaration.max_batch_size > 0:
+            told = "with max_batch_size above 0 one call answers several requests"
+            self._note(told, name, f"write {name}: Batch and look at {name}.requests")
+        specials[name] = kind
+
+    def _read_return(self) -> tuple[str, tuple[Result, ...]]:
+        given = self._function.__annotations__.get("return")
+        if given is None:
+            self._note("it does not say what it returns", "return", "write -> Array[FP32, 16] before the colon")
+            return "one", ()
+        hint = self._resolved(given, "return")
+        if hint is None:
+            return "one", ()
+        form, found = self._returned(hint)
+        return form, tuple(Result(name, spec) for name, each in found if (spec := self._returned_spec(name, each)))
+
+    def _returned(self, hint: Any) -> tuple[str, list[tuple[str, Any]]]:
+        if isinstance(hint, Mapping):
+            return "mapping", [(str(name), self._resolved(each, "return")) for name, each in hint.items()]
+        if inspect.isclass(hint) and (form := _class_form(hint)):
+            fields = typing.get_type_hints(hint, include_extras=True)
+            self._refuse_names(f"{hint.__name__} has its own")
+            return form, list(fields.items())
+        names = self._declaration.outputs
+        if typing.get_origin(hint) is not tuple:
+            if len(names) > 1:
+                self._note(f"@model names {len(names)} outputs and it returns one", "return", "name just one")
+            return "one", [(names[0] if names else "output", hint)]
+        items = typing.get_args(hint)
+        if len(names) != len(items):
+            example = ", ".join(f'"output{number}"' for number in range(len(items)))
+            told = f"it returns a tuple of {len(items)} arrays, and @model names {len(names)} outputs"
+            self._note(told, "return", f"write @model(outputs=({example})), or return a NamedTuple")
+        return "tuple", list(zip(names, items, strict=False))
+
+    def _returned_spec(self, name: str, hint: Any) -> ArraySpec | None:
+        spec = _spec_of(hint)
+        if spec is None:
+            told = f"the annotation {_shown(hint)} of output '{name}' tells neither datatype nor dims"
+            self._note(told, "return", "write Array[FP32, 16], or a NamedTuple, TypedDict or dataclass of such fields")
+        return spec
+
+    def _refuse_names(self, reason: str) -> None:
+        if self._declaration.outputs:
+            self._note(f"@model names outputs, and {reason}", "return", "drop outputs= from @model")
+
+    def _resolved(self, annotation: Any, parameter: str) -> Any:
+        """The annotation with its text (`from __future__ import annotations`) evaluated; None when that failed."""
+        scope = SimpleNamespace(__annotations__={"it": annotation})
+        if isinstance(annotation, Mapping) or annotation is None:
+            return annotation
+        try:
+            return typing.get_type_hints(scope, self._function.__globals__, include_extras=True)["it"]
+        except Exception as error:  # noqa: BLE001 - an annotation is an expression of the user's and may raise anything
+            self._note(f"its annotation cannot be read: {type(error).__name__}: {error}", parameter, "")
+            return None
+
+    def _note(self, message: str, parameter: str, hint: str) -> None:
+        code = self._function.__code__
+        line, column = code.co_firstlineno, 1
+        if self._node is not None:
+            place: ast.AST = self._node
+            if parameter == "return":
+                place = self._node.returns or self._node
+            elif parameter:
+                every = [*self._node.args.posonlyargs, *self._node.args.args, *self._node.args.kwonlyargs]
+                every += [one for one in (self._node.args.vararg, self._node.args.kwarg) if one is not None]
+                place = next((one for one in every if one.arg == parameter), self._node)
+            line, column = place.lineno, place.col_offset + 1  # type: ignore[attr-defined]
+        subject = f"the answer of '{self._name}'" if parameter == "return" else f"'{self._name}'"
+        if parameter and parameter != "return":
+            subject = f"parameter '{parameter}' of '{self._name}'"
+        self._problems.append(Problem(f"{subject}: {message}", "", code.co_filename, line, column, hint))
+
+
+def _node_of(function: types.FunctionType) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """The function in the syntax tree of its file, for the lines of its parameters; None without a file."""
+    code = function.__code__
+    try:
+        tree = ast.parse(Path(code.co_filename).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == function.__name__:
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            if first == code.co_firstlineno:
+                return node
+    return None
+
+
+def _without_none(hint: Any) -> tuple[Any, bool]:
+    if typing.get_origin(hint) not in _UNIONS:
+        return hint, False
+    kept = [each for each in typing.get_args(hint) if each is not type(None)]
+    return (kept[0], True) if len(kept) == 1 else (hint, False)
+
+
+def _spec_of(hint: Any) -> ArraySpec | None:
+    metadata: Sequence[Any] = getattr(hint, "__metadata__", ())
+    return next((each for each in metadata if isinstance(each, ArraySpec)), None)
+
+
+def _class_form(cls: type) -> str:
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        return "tuple"
+    if typing.is_typeddict(cls):
+        return "mapping"
+    return "attributes" if dataclasses.is_dataclass(cls) else ""
+
+
+def _shown(hint: Any) -> str:
+    return hint.__qualname__ if inspect.isclass(hint) else str(hint)

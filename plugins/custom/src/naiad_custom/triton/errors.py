@@ -1,0 +1,85 @@
+"""The errors of a Triton-style model: `TritonError` in a response, `TritonModelException` to raise."""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import ClassVar
+
+from naiad.errors import (
+    AlreadyExistsError,
+    InternalError,
+    InvalidArgumentError,
+    NaiadError,
+    NotFoundError,
+    RequestCancelledError,
+    UnavailableError,
+    UnknownError,
+    UnsupportedError,
+)
+
+
+class TritonModelException(Exception):  # noqa: N818 - the name is the interface's
+    """What a model raises to fail the requests at hand; `message()` is its text."""
+
+    def message(self) -> str:
+        """The text it was made with."""
+        return str(self)
+
+
+class TritonErrorCode(IntEnum):
+    """`TRITONSERVER_Error_Code`."""
+
+    UNKNOWN = 0
+    INTERNAL = 1
+    NOT_FOUND = 2
+    INVALID_ARG = 3
+    UNAVAILABLE = 4
+    UNSUPPORTED = 5
+    ALREADY_EXISTS = 6
+    CANCELLED = 7
+
+
+_KINDS: Mapping[TritonErrorCode, type[NaiadError]] = {
+    TritonErrorCode.UNKNOWN: UnknownError,
+    TritonErrorCode.INTERNAL: InternalError,
+    TritonErrorCode.NOT_FOUND: NotFoundError,
+    TritonErrorCode.INVALID_ARG: InvalidArgumentError,
+    TritonErrorCode.UNAVAILABLE: UnavailableError,
+    TritonErrorCode.UNSUPPORTED: UnsupportedError,
+    TritonErrorCode.ALREADY_EXISTS: AlreadyExistsError,
+    TritonErrorCode.CANCELLED: RequestCancelledError,
+}
+
+
+class TritonError:
+    """Why one request failed: a message and one of the codes below."""
+
+    UNKNOWN: ClassVar = TritonErrorCode.UNKNOWN
+    INTERNAL: ClassVar = TritonErrorCode.INTERNAL
+    NOT_FOUND: ClassVar = TritonErrorCode.NOT_FOUND
+    INVALID_ARG: ClassVar = TritonErrorCode.INVALID_ARG
+    UNAVAILABLE: ClassVar = TritonErrorCode.UNAVAILABLE
+    UNSUPPORTED: ClassVar = TritonErrorCode.UNSUPPORTED
+    ALREADY_EXISTS: ClassVar = TritonErrorCode.ALREADY_EXISTS
+    CANCELLED: ClassVar = TritonErrorCode.CANCELLED
+
+    __slots__ = ("_code", "_message")
+
+    def __init__(self, message: str, code: int = TritonErrorCode.INTERNAL) -> None:
+        self._message = str(message)
+        self._code = TritonErrorCode(code)
+
+    def message(self) -> str:
+        """What happened."""
+        return self._message
+
+    def code(self) -> TritonErrorCode:
+        """The kind of error."""
+        return self._code
+
+    def __str__(self) -> str:
+        return self._message
+
+
+def as_naiad_error(error: TritonError) -> NaiadError:
+    """The same error in the kernel's terms."""
+    return _KINDS[error.code()](error.message())

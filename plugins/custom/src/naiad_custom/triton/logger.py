@@ -1,0 +1,94 @@
+"""`pb_utils.Logger`, and how a model's code is found to belong to its model."""
+
+import logging
+import sys
+from enum import IntEnum
+from typing import ClassVar
+
+from naiad.backend import ModelContext
+from naiad.errors import NotFoundError
+from naiad_custom.files import CONTEXT
+
+_logger = logging.getLogger("naiad.model")
+
+
+class LogLevel(IntEnum):
+    """Levels of `Logger`; VERBOSE lines are shown from `--log-verbose 1` on."""
+
+    INFO = 0
+    WARNING = 1
+    ERROR = 2
+    VERBOSE = 3
+
+
+_LEVELS: dict[int, int] = {
+    LogLevel.INFO: logging.INFO,
+    LogLevel.WARNING: logging.WARNING,
+    LogLevel.ERROR: logging.ERROR,
+    LogLevel.VERBOSE: logging.DEBUG,
+}
+
+
+class Logger:
+    """Writes to the server's log; each line carries the model and version, and the file and line of the caller."""
+
+    LogLevel: ClassVar = LogLevel
+    INFO: ClassVar = LogLevel.INFO
+    WARNING: ClassVar = LogLevel.WARNING
+    ERROR: ClassVar = LogLevel.ERROR
+    VERBOSE: ClassVar = LogLevel.VERBOSE
+
+    @staticmethod
+    def log(message: str, level: int = LogLevel.INFO) -> None:
+        """Write a line at one of the levels."""
+        _log(_LEVELS[level], message)
+
+    @staticmethod
+    def log_info(message: str) -> None:
+        """Write a line at level INFO."""
+        _log(logging.INFO, message)
+
+    @staticmethod
+    def log_warn(message: str) -> None:
+        """Write a line at level WARNING."""
+        _log(logging.WARNING, message)
+
+    @staticmethod
+    def log_error(message: str) -> None:
+        """Write a line at level ERROR."""
+        _log(logging.ERROR, message)
+
+    @staticmethod
+    def log_verbose(message: str) -> None:
+        """Write a line that verbose logs show."""
+        _log(logging.DEBUG, message)
+
+
+def get_model_dir() -> str:
+    """The folder of the version whose code asks. Raises NotFoundError for code that belongs to no model."""
+    context = _context_of_caller()
+    if context is None:
+        raise NotFoundError(
+            "get_model_dir() was called from code outside a model's folder; use args['model_repository']"
+        )
+    return str(context.version_directory)
+
+
+def _log(level: int, message: str) -> None:
+    if not _logger.isEnabledFor(level):
+        return
+    context = _context_of_caller()
+    extra = {} if context is None else {"model": context.config.name, "version": str(context.version)}
+    _logger.log(level, "%s", message, stacklevel=3, extra=extra)
+
+
+def _context_of_caller() -> ModelContext | None:
+    """The model whose code is nearest on the call stack: modules of a model live in a package that knows it."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        package = sys.modules.get(str(frame.f_globals.get("__name__", "")).partition(".")[0])
+        context = getattr(package, CONTEXT, None)
+        if isinstance(context, ModelContext):
+            return context
+        frame = frame.f_back  # type: ignore[assignment]
+    return None

@@ -1,0 +1,164 @@
+"""`pb_utils.InferenceRequest`: what `execute` gets one of for each request."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+from naiad import types
+from naiad_custom.triton.errors import TritonModelException
+from naiad_custom.triton.later import no_calls, no_rescheduling, no_sender
+from naiad_custom.triton.memory import MemoryType, PreferredMemory
+from naiad_custom.triton.tensor import Tensor, received
+
+TRITONSERVER_REQUEST_FLAG_SEQUENCE_START = 1
+TRITONSERVER_REQUEST_FLAG_SEQUENCE_END = 2
+TRITONSERVER_REQUEST_RELEASE_ALL = 1
+TRITONSERVER_REQUEST_RELEASE_RESCHEDULE = 2
+
+
+class InferenceRequest:
+    """A request to a model; `timeout` is in microseconds, `flags` are the sequence flags.
+
+    Raises TritonModelException for parameters that are neither a dict nor the text of a JSON object.
+    """
+
+    __slots__ = ("_inputs", "_outputs", "_preferred_memory", "_request", "_trace")
+
+    def __init__(
+        self,
+        request_id: str = "",
+        correlation_id: int | str = 0,
+        inputs: Sequence[Tensor] = (),
+        requested_output_names: Sequence[str] = (),
+        model_name: str = "",
+        model_version: int = -1,
+        flags: int = 0,
+        timeout: int = 0,
+        preferred_memory: PreferredMemory | None = None,
+        trace: Any = None,
+        parameters: Mapping[str, Any] | str | None = None,
+    ) -> None:
+        tensors = {each.name(): each for each in inputs}
+        self._request = types.Request(
+            model_name,
+            {
+                name: types.Tensor(name, each._datatype, tuple(each.shape()), each._payload)
+                for name, each in tensors.items()
+            },
+            version=max(0, model_version),
+            id=request_id,
+            requested=tuple(requested_output_names),
+            parameters=_parameters(parameters),
+            timeout_microseconds=timeout,
+            correlation_id=correlation_id,
+        )
+        self._inputs: dict[str, Tensor] | None = tensors
+        self._outputs: Sequence[str] = ()
+        self._preferred_memory = preferred_memory or PreferredMemory(MemoryType.DEFAULT)
+        self._trace = trace
+        self.set_flags(flags)
+
+    def inputs(self) -> list[Tensor]:
+        """The inputs, the same objects each time."""
+        return list((self._inputs or _by_name(self)).values())
+
+    def request_id(self) -> str:
+        """The caller's id, "" without one."""
+        return self._request.id
+
+    def correlation_id(self) -> int | str:
+        """The sequence, 0 or "" without one."""
+        return self._request.correlation_id
+
+    def flags(self) -> int:
+        """Sequence start (1) and end (2)."""
+        request = self._request
+        return (TRITONSERVER_REQUEST_FLAG_SEQUENCE_START if request.sequence_start else 0) | (
+            TRITONSERVER_REQUEST_FLAG_SEQUENCE_END if request.sequence_end else 0
+        )
+
+    def set_flags(self, flags: int) -> None:
+        """Set sequence start (1) and end (2)."""
+        self._request.sequence_start = bool(flags & TRITONSERVER_REQUEST_FLAG_SEQUENCE_START)
+        self._request.sequence_end = bool(flags & TRITONSERVER_REQUEST_FLAG_SEQUENCE_END)
+
+    def timeout(self) -> int:
+        """The caller's queue timeout in microseconds, 0 for none."""
+        return self._request.timeout_microseconds
+
+    def parameters(self) -> str:
+        """The custom parameters as the text of a JSON object."""
+        return json.dumps(dict(self._request.parameters))
+
+    def requested_output_names(self) -> list[str]:
+        """The outputs that the caller wants: all of the model's where it named none."""
+        return list(self._request.requested or self._outputs)
+
+    def preferred_memory(self) -> PreferredMemory:
+        """Where the outputs of a call should be."""
+        return self._preferred_memory
+
+    def trace(self) -> Any:
+        """What was passed as trace."""
+        return self._trace
+
+    def is_cancelled(self) -> bool:
+        """False: a request whose caller left before `execute` does not reach it, and its answer is dropped after."""
+        return False
+
+    def get_response_sender(self) -> NoReturn:
+        """Not offered yet. Raises UnsupportedError."""
+        no_sender()
+
+    def set_release_flags(self, flags: int) -> None:
+        """Releasing is what happens anyway; rescheduling raises UnsupportedError."""
+        if flags & TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:
+            no_rescheduling()
+
+    def exec(self, decoupled: bool = False, execution_timeout: int = 0) -> NoReturn:
+        """Not offered yet. Raises UnsupportedError."""
+        no_calls()
+
+    async def async_exec(self, decoupled: bool = False, execution_timeout: int = 0) -> NoReturn:
+        """Not offered yet. Raises UnsupportedError."""
+        no_calls()
+
+
+_new = InferenceRequest.__new__
+_NO_MEMORY = PreferredMemory(MemoryType.DEFAULT)
+
+
+def received_request(request: types.Request, outputs: Sequence[str]) -> InferenceRequest:
+    """The kernel's request as a model sees it; `outputs` are the names that the model's configuration has."""
+    self = _new(InferenceRequest)
+    self._request = request
+    self._outputs = outputs
+    self._inputs = None
+    self._preferred_memory = _NO_MEMORY
+    self._trace = None
+    return self
+
+
+def get_input_tensor_by_name(inference_request: InferenceRequest, name: str) -> Tensor | None:
+    """The request's input of that name, None when it has none."""
+    return (inference_request._inputs or _by_name(inference_request)).get(name)
+
+
+def _by_name(request: InferenceRequest) -> dict[str, Tensor]:
+    """The inputs by name, made when first asked for; later calls give the same objects."""
+    found = {name: received(name, tensor) for name, tensor in request._request.inputs.items()}
+    request._inputs = found
+    return found
+
+
+def _parameters(given: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
+    if isinstance(given, str):
+        try:
+            given = json.loads(given)
+        except ValueError as error:
+            raise TritonModelException(f"the parameters of a request are no JSON: {error}") from error
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TritonModelException(f"the parameters of a request are a dict, or a JSON object as text, not {given!r}")
+    return dict(given)

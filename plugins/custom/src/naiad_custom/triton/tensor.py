@@ -1,0 +1,134 @@
+"""`pb_utils.Tensor`: a named tensor that a model reads as numpy or through DLPack, and answers with."""
+
+from typing import Any
+
+import numpy as np
+
+from naiad import types
+from naiad.config import DataType
+from naiad.datatypes import TENSOR_TYPES, wire_name_of
+from naiad.types import bytes_array
+from naiad_custom.triton.dlpack import CPU_DEVICES, Capsule, as_bfloat16, content_of, copied
+from naiad_custom.triton.errors import TritonModelException
+
+_ndarray = np.ndarray
+_WIRE = {kind.dtype: kind.wire for kind in TENSOR_TYPES.values() if kind.wire != "BF16"}
+
+
+class Tensor:
+    """A tensor over a numpy array; no copy is made of it.
+
+    `str` and `bytes` elements of an object array make a BYTES tensor. Raises TritonModelException for what is no numpy
+    array, or has a dtype that the protocol cannot carry.
+    """
+
+    __slots__ = ("_datatype", "_name", "_payload")
+
+    def __init__(self, name: str, array: np.ndarray) -> None:
+        self._name = name
+        self._payload: Any = array
+        try:
+            self._datatype = _WIRE[array.dtype]
+        except (KeyError, AttributeError):
+            self._payload, self._datatype = _converted(name, array)
+
+    @staticmethod
+    def from_dlpack(name: str, tensor: Any) -> "Tensor":
+        """A tensor over the memory of a DLPack capsule, or of an object with `__dlpack__`; no copy but for bfloat16.
+
+        Raises TritonModelException for tensors that are not contiguous or have no datatype of the protocol.
+        """
+        capsule = tensor.__dlpack__() if hasattr(tensor, "__dlpack__") else tensor
+        content = content_of(capsule)
+        datatype = "BF16" if content.is_bfloat16 else wire_name_of(content.dtype)
+        if content.device[0] not in CPU_DEVICES:
+            payload: Any = tensor if capsule is not tensor else Capsule(capsule, content.device)
+        elif content.is_bfloat16:
+            payload = copied(content)
+        else:
+            payload = np.from_dlpack(Capsule(capsule, content.device))
+        return received(name, types.Tensor(name, datatype, content.shape, payload))
+
+    def name(self) -> str:
+        """Its name."""
+        return self._name
+
+    def triton_dtype(self) -> DataType:
+        """The datatype as the number that model configurations use."""
+        return TENSOR_TYPES[self._datatype].config
+
+    def shape(self) -> list[int]:
+        """Its shape, batch dimension included."""
+        shape = getattr(self._payload, "shape", None)
+        return list(content_of(self._payload.__dlpack__()).shape if shape is None else shape)
+
+    def is_cpu(self) -> bool:
+        """Whether the memory can be read by the host."""
+        return type(self._payload) is np.ndarray or self._payload.__dlpack_device__()[0] in CPU_DEVICES
+
+    def as_numpy(self) -> np.ndarray:
+        """The tensor as an array that may be written to; received memory that may not is copied the first time.
+
+        Raises TritonModelException for a tensor on a device and for BF16, which numpy has no dtype for.
+        """
+        payload = self._payload
+        if type(payload) is _ndarray and payload.flags.writeable and self._datatype != "BF16":
+            return payload
+        if self._datatype == "BF16":
+            raise TritonModelException(f"tensor '{self._name}' is BF16, which numpy does not know; use to_dlpack()")
+        self._payload = array = self._host_array() if type(payload) is not _ndarray else payload.copy()
+        return array
+
+    def to_dlpack(self) -> Any:
+        """A DLPack capsule of the tensor's memory. Raises TritonModelException for BYTES."""
+        return self.__dlpack__()
+
+    def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
+        if self._datatype == "BYTES":
+            raise TritonModelException(f"tensor '{self._name}' is BYTES, which DLPack cannot carry; use as_numpy()")
+        if type(self._payload) is not np.ndarray:
+            return self._payload.__dlpack__(stream=stream, **options)
+        if not self._payload.flags.writeable:
+            self._payload = self._payload.copy()
+        if not self._payload.flags.c_contiguous:
+            raise TritonModelException(
+                f"tensor '{self._name}' is not contiguous; pass it through numpy.ascontiguousarray"
+            )
+        return as_bfloat16(self._payload) if self._datatype == "BF16" else self._payload.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        kind, device = self._payload.__dlpack_device__()
+        return int(kind), device
+
+    def _host_array(self) -> np.ndarray:
+        if not self.is_cpu():
+            raise TritonModelException(f"tensor '{self._name}' is not in host memory; read it with to_dlpack()")
+        return np.from_dlpack(self._payload).copy()
+
+
+_new = Tensor.__new__
+
+
+def received(name: str, tensor: types.Tensor) -> Tensor:
+    """The kernel's tensor as a model sees it."""
+    self = _new(Tensor)
+    self._name = name
+    self._payload = tensor.payload
+    self._datatype = tensor.datatype
+    return self
+
+
+def _converted(name: str, array: Any) -> tuple[np.ndarray, str]:
+    """The array in a dtype of the protocol: other byte orders, and fixed-width strings."""
+    if not isinstance(array, np.ndarray):
+        raise TritonModelException(f"tensor '{name}' needs a numpy array, not {type(array).__name__}")
+    if array.dtype.kind in "SU":
+        return bytes_array(array), "BYTES"
+    if array.dtype.name == "bfloat16":
+        return array.view(np.uint16), "BF16"
+    native = array.dtype.newbyteorder("=")
+    if native not in _WIRE:
+        raise TritonModelException(
+            f"tensor '{name}' has dtype '{array.dtype}', which the protocol cannot carry; convert the array first"
+        )
+    return array.astype(native), _WIRE[native]
