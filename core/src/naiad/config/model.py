@@ -17,14 +17,14 @@ from naiad.config.tensors import BatchInput, BatchOutput, DataType, ModelInput, 
 
 @message
 class ModelParameter:
-    """`ModelParameter`."""
+    """A value that the backend or the model's own code reads by its key."""
 
     string_value: Annotated[str, Wire(1)] = ""
 
 
 @message
 class WarmupInput:
-    """`ModelWarmup.Input`."""
+    """One tensor of a warmup sample: zeros, random values, or a file in the model's `warmup` folder."""
 
     PROTO: ClassVar[str] = "ModelWarmup.Input"
 
@@ -37,7 +37,10 @@ class WarmupInput:
 
 @message
 class ModelWarmup:
-    """`ModelWarmup`."""
+    """Requests that every instance answers before the version is ready: `batch_size` requests at once, `count` times.
+
+    A batch size of 0 skips the sample; a count of 0 means 1.
+    """
 
     name: Annotated[str, Wire(1)] = ""
     batch_size: Annotated[int, Wire(2, "uint32")] = 0
@@ -47,21 +50,21 @@ class ModelWarmup:
 
 @message
 class ModelOperations:
-    """`ModelOperations`."""
+    """Libraries with operations of its own that the model needs."""
 
     op_library_filename: Annotated[tuple[str, ...], Wire(1)] = ()
 
 
 @message
 class ModelTransactionPolicy:
-    """`ModelTransactionPolicy`."""
+    """Whether a request may get any number of responses (`decoupled`) or gets exactly one."""
 
     decoupled: Annotated[bool, Wire(1)] = False
 
 
 @message
 class RepositoryAgent:
-    """`ModelRepositoryAgents.Agent`."""
+    """Something that looks at the model's files, or changes them, before they are loaded."""
 
     PROTO: ClassVar[str] = "ModelRepositoryAgents.Agent"
 
@@ -71,21 +74,21 @@ class RepositoryAgent:
 
 @message
 class ModelRepositoryAgents:
-    """`ModelRepositoryAgents`."""
+    """The agents to run, in this order."""
 
     agents: Annotated[tuple[RepositoryAgent, ...], Wire(1)] = ()
 
 
 @message
 class ModelResponseCache:
-    """`ModelResponseCache`."""
+    """Whether equal requests may be answered from the server's cache."""
 
     enable: Annotated[bool, Wire(1)] = False
 
 
 @message
 class MetricIdentifier:
-    """`ModelMetrics.MetricControl.MetricIdentifier`."""
+    """The family of metrics that a control is about."""
 
     PROTO: ClassVar[str] = "ModelMetrics.MetricControl.MetricIdentifier"
 
@@ -94,7 +97,7 @@ class MetricIdentifier:
 
 @message
 class HistogramOptions:
-    """`ModelMetrics.MetricControl.HistogramOptions`."""
+    """The upper bounds of a histogram's buckets, ascending."""
 
     PROTO: ClassVar[str] = "ModelMetrics.MetricControl.HistogramOptions"
 
@@ -103,7 +106,7 @@ class HistogramOptions:
 
 @message
 class MetricControl:
-    """`ModelMetrics.MetricControl`."""
+    """How one family of metrics is kept for this model."""
 
     PROTO: ClassVar[str] = "ModelMetrics.MetricControl"
 
@@ -113,14 +116,18 @@ class MetricControl:
 
 @message
 class ModelMetrics:
-    """`ModelMetrics`."""
+    """Settings for the metrics of this model."""
 
     metric_control: Annotated[tuple[MetricControl, ...], Wire(1)] = ()
 
 
 @message
 class ModelConfig:
-    """`ModelConfig`."""
+    """Everything that is configured for a model: what it takes and gives, who executes it, where, and in which batches.
+
+    `max_batch_size` 0 says that the model has no batch dimension. At most one of the three schedulers is set; without
+    one, requests are executed one by one as they came. Maps and tuples are never changed in place.
+    """
 
     name: Annotated[str, Wire(1)] = ""
     platform: Annotated[str, Wire(2)] = ""

@@ -12,7 +12,7 @@ from naiad.config.fields import Wire, message
 
 
 class ModelPriority(IntEnum):
-    """`ModelOptimizationPolicy.ModelPriority`."""
+    """Whether the work of this model goes before or after that of others, for backends that can tell a device so."""
 
     PRIORITY_DEFAULT = 0
     PRIORITY_MAX = 1
@@ -21,7 +21,7 @@ class ModelPriority(IntEnum):
 
 @message
 class OptimizationGraph:
-    """`ModelOptimizationPolicy.Graph`."""
+    """How much the framework rewrites the model's graph; 0 is its own default, and the other levels are its own too."""
 
     PROTO: ClassVar[str] = "ModelOptimizationPolicy.Graph"
 
@@ -30,7 +30,7 @@ class OptimizationGraph:
 
 @message
 class CudaGraphShape:
-    """`ModelOptimizationPolicy.Cuda.GraphSpec.Shape`."""
+    """The shape of one input for which a CUDA graph is captured, without the batch dimension."""
 
     PROTO: ClassVar[str] = "ModelOptimizationPolicy.Cuda.GraphSpec.Shape"
 
@@ -39,7 +39,7 @@ class CudaGraphShape:
 
 @message
 class CudaGraphLowerBound:
-    """`ModelOptimizationPolicy.Cuda.GraphSpec.LowerBound`."""
+    """The smallest batch and shapes that a captured CUDA graph may also serve."""
 
     PROTO: ClassVar[str] = "ModelOptimizationPolicy.Cuda.GraphSpec.LowerBound"
 
@@ -49,7 +49,7 @@ class CudaGraphLowerBound:
 
 @message
 class CudaGraphSpec:
-    """`ModelOptimizationPolicy.Cuda.GraphSpec`."""
+    """A batch size and input shapes for which a CUDA graph is captured when the model is loaded."""
 
     PROTO: ClassVar[str] = "ModelOptimizationPolicy.Cuda.GraphSpec"
 
@@ -60,7 +60,7 @@ class CudaGraphSpec:
 
 @message
 class OptimizationCuda:
-    """`ModelOptimizationPolicy.Cuda`."""
+    """Ways to work on a GPU: captured graphs, waiting in a loop, and a stream of its own for copying outputs."""
 
     PROTO: ClassVar[str] = "ModelOptimizationPolicy.Cuda"
 
@@ -72,7 +72,7 @@ class OptimizationCuda:
 
 @message
 class Accelerator:
-    """`ModelOptimizationPolicy.ExecutionAccelerators.Accelerator`."""
+    """An engine inside a framework that executes what it can of the model, with its settings."""
 
     PROTO: ClassVar[str] = "ModelOptimizationPolicy.ExecutionAccelerators.Accelerator"
 
@@ -82,7 +82,7 @@ class Accelerator:
 
 @message
 class ExecutionAccelerators:
-    """`ModelOptimizationPolicy.ExecutionAccelerators`."""
+    """The accelerators to try on each kind of device, the preferred one first."""
 
     PROTO: ClassVar[str] = "ModelOptimizationPolicy.ExecutionAccelerators"
 
@@ -92,7 +92,7 @@ class ExecutionAccelerators:
 
 @message
 class PinnedMemoryBuffer:
-    """`ModelOptimizationPolicy.PinnedMemoryBuffer`."""
+    """Whether copies between host and GPU go through page-locked host memory."""
 
     PROTO: ClassVar[str] = "ModelOptimizationPolicy.PinnedMemoryBuffer"
 
@@ -101,7 +101,11 @@ class PinnedMemoryBuffer:
 
 @message
 class ModelOptimizationPolicy:
-    """`ModelOptimizationPolicy`."""
+    """Settings for speed that a backend may follow.
+
+    Copies of at least `gather_kernel_buffer_threshold` buffers are gathered on the GPU; `eager_batching` prepares a
+    batch while the one before still runs.
+    """
 
     graph: Annotated[OptimizationGraph | None, Wire(1)] = None
     priority: Annotated[ModelPriority, Wire(2)] = ModelPriority.PRIORITY_DEFAULT

@@ -10,7 +10,7 @@ from naiad.config.fields import Wire, message
 
 
 class InstanceKind(IntEnum):
-    """`ModelInstanceGroup.Kind`."""
+    """Where instances live: on GPUs, on the CPU, where the model decides, or (AUTO) on a GPU when there is one."""
 
     KIND_AUTO = 0
     KIND_GPU = 1
@@ -19,14 +19,14 @@ class InstanceKind(IntEnum):
 
 
 class SecondaryDeviceKind(IntEnum):
-    """`ModelInstanceGroup.SecondaryDevice.SecondaryDeviceKind`."""
+    """Kinds of devices that an instance uses beside its own."""
 
     KIND_NVDLA = 0
 
 
 @message
 class RateLimiterResource:
-    """`ModelRateLimiter.Resource`."""
+    """So many units of something scarce that an execution needs: on each device, or in one `global_` pool."""
 
     PROTO: ClassVar[str] = "ModelRateLimiter.Resource"
 
@@ -37,7 +37,7 @@ class RateLimiterResource:
 
 @message
 class ModelRateLimiter:
-    """`ModelRateLimiter`."""
+    """What an execution must get hold of before it starts; a larger `priority` (0: 1) makes instances run less often."""
 
     resources: Annotated[tuple[RateLimiterResource, ...], Wire(1)] = ()
     priority: Annotated[int, Wire(2, "uint32")] = 0
@@ -45,7 +45,7 @@ class ModelRateLimiter:
 
 @message
 class SecondaryDevice:
-    """`ModelInstanceGroup.SecondaryDevice`."""
+    """A further device of an instance, such as an accelerator core beside the GPU."""
 
     PROTO: ClassVar[str] = "ModelInstanceGroup.SecondaryDevice"
 
@@ -55,7 +55,10 @@ class SecondaryDevice:
 
 @message
 class ModelInstanceGroup:
-    """`ModelInstanceGroup`."""
+    """Instances that live alike: `count` of them, on each GPU of the group where it is one for GPUs.
+
+    Instances of a `passive` group are made and never get a request. `profile` chooses TensorRT optimisation profiles.
+    """
 
     name: Annotated[str, Wire(1)] = ""
     kind: Annotated[InstanceKind, Wire(4)] = InstanceKind.KIND_AUTO
@@ -70,7 +73,7 @@ class ModelInstanceGroup:
 
 @message
 class VersionsLatest:
-    """`ModelVersionPolicy.Latest`."""
+    """Serve so many versions with the largest numbers; 0 means 1."""
 
     PROTO: ClassVar[str] = "ModelVersionPolicy.Latest"
 
@@ -79,14 +82,14 @@ class VersionsLatest:
 
 @message
 class VersionsAll:
-    """`ModelVersionPolicy.All`."""
+    """Serve every version that is there."""
 
     PROTO: ClassVar[str] = "ModelVersionPolicy.All"
 
 
 @message
 class VersionsSpecific:
-    """`ModelVersionPolicy.Specific`."""
+    """Serve the listed versions, as far as they are there."""
 
     PROTO: ClassVar[str] = "ModelVersionPolicy.Specific"
 
@@ -95,7 +98,7 @@ class VersionsSpecific:
 
 @message
 class ModelVersionPolicy:
-    """`ModelVersionPolicy`."""
+    """Which versions of the model are served; one of the three, or the latest version where none is set."""
 
     latest: Annotated[VersionsLatest | None, Wire(1, oneof="policy_choice")] = None
     all: Annotated[VersionsAll | None, Wire(2, oneof="policy_choice")] = None

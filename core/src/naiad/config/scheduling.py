@@ -12,7 +12,7 @@ from naiad.config.fields import Wire, message
 
 
 class TimeoutAction(IntEnum):
-    """`ModelQueuePolicy.TimeoutAction`."""
+    """What happens to a request whose time in the queue is over: refused, or served after all that are in time."""
 
     REJECT = 0
     DELAY = 1
@@ -20,7 +20,10 @@ class TimeoutAction(IntEnum):
 
 @message
 class ModelQueuePolicy:
-    """`ModelQueuePolicy`."""
+    """How long and how many requests may wait; 0 is without limit.
+
+    `allow_timeout_override` lets a request shorten the timeout for itself, never lengthen it.
+    """
 
     timeout_action: Annotated[TimeoutAction, Wire(1)] = TimeoutAction.REJECT
     default_timeout_microseconds: Annotated[int, Wire(2, "uint64")] = 0
@@ -30,7 +33,12 @@ class ModelQueuePolicy:
 
 @message
 class ModelDynamicBatching:
-    """`ModelDynamicBatching`."""
+    """Join requests of different callers into batches.
+
+    The oldest request is held back for at most `max_queue_delay_microseconds` to reach a preferred size. Priority
+    levels count from 1, the highest; `priority_queue_policy` is by level. `preserve_ordering` keeps the responses in
+    the order of the requests.
+    """
 
     preferred_batch_size: Annotated[tuple[int, ...], Wire(1, "int32")] = ()
     max_queue_delay_microseconds: Annotated[int, Wire(2, "uint64")] = 0
@@ -43,7 +51,7 @@ class ModelDynamicBatching:
 
 @message
 class EnsembleStep:
-    """`ModelEnsembling.Step`."""
+    """One model of an ensemble; the maps lead from its tensor names to the ensemble's, and version -1 is the latest."""
 
     PROTO: ClassVar[str] = "ModelEnsembling.Step"
 
@@ -56,7 +64,10 @@ class EnsembleStep:
 
 @message
 class ModelEnsembling:
-    """`ModelEnsembling`."""
+    """Models that answer together: steps joined by tensor names, in any order.
+
+    At most `max_inflight_requests` wait or run at each step; 0 is without limit.
+    """
 
     step: Annotated[tuple[EnsembleStep, ...], Wire(1)] = ()
     max_inflight_requests: Annotated[int, Wire(2, "uint32")] = 0

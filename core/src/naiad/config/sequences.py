@@ -11,7 +11,7 @@ from naiad.config.tensors import DataType
 
 
 class SequenceControlKind(IntEnum):
-    """`ModelSequenceBatching.Control.Kind`."""
+    """What a control tensor says of a row: its sequence starts, has a request at all, ends, or which it is."""
 
     CONTROL_SEQUENCE_START = 0
     CONTROL_SEQUENCE_READY = 1
@@ -21,7 +21,10 @@ class SequenceControlKind(IntEnum):
 
 @message
 class StrategyDirect:
-    """`ModelSequenceBatching.StrategyDirect`."""
+    """Every sequence keeps one row of one instance's batch for its whole life; rows without a request stay empty.
+
+    A batch waits at most the delay, until this share of its rows (0 to 1) has a request.
+    """
 
     PROTO: ClassVar[str] = "ModelSequenceBatching.StrategyDirect"
 
@@ -31,7 +34,7 @@ class StrategyDirect:
 
 @message
 class StrategyOldest:
-    """`ModelSequenceBatching.StrategyOldest`."""
+    """Batches are made of one request from each of the candidate sequences, older ones first; a row means nothing."""
 
     PROTO: ClassVar[str] = "ModelSequenceBatching.StrategyOldest"
 
@@ -43,7 +46,7 @@ class StrategyOldest:
 
 @message
 class SequenceControl:
-    """`ModelSequenceBatching.Control`."""
+    """One control: the pair of values for false and true, or the type of the correlation id."""
 
     PROTO: ClassVar[str] = "ModelSequenceBatching.Control"
 
@@ -56,7 +59,7 @@ class SequenceControl:
 
 @message
 class SequenceControlInput:
-    """`ModelSequenceBatching.ControlInput`."""
+    """An input of the model that the server fills with a control; clients do not send it."""
 
     PROTO: ClassVar[str] = "ModelSequenceBatching.ControlInput"
 
@@ -66,7 +69,7 @@ class SequenceControlInput:
 
 @message
 class SequenceInitialState:
-    """`ModelSequenceBatching.InitialState`."""
+    """What a state holds when a sequence starts: zeros, or a file in the model's `initial_state` folder."""
 
     PROTO: ClassVar[str] = "ModelSequenceBatching.InitialState"
 
@@ -79,7 +82,7 @@ class SequenceInitialState:
 
 @message
 class SequenceState:
-    """`ModelSequenceBatching.State`."""
+    """A tensor that the server keeps for each sequence: an output of one request is an input of the next."""
 
     PROTO: ClassVar[str] = "ModelSequenceBatching.State"
 
@@ -94,7 +97,11 @@ class SequenceState:
 
 @message
 class ModelSequenceBatching:
-    """`ModelSequenceBatching`."""
+    """Send all requests of a sequence to one instance, in order.
+
+    A sequence that is silent for `max_sequence_idle_microseconds` (0: a second) loses its slot.
+    `iterative_sequence` makes one request a sequence that the model may ask to see again.
+    """
 
     direct: Annotated[StrategyDirect | None, Wire(3, oneof="strategy_choice")] = None
     oldest: Annotated[StrategyOldest | None, Wire(4, oneof="strategy_choice")] = None

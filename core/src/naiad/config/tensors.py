@@ -10,7 +10,7 @@ from naiad.config.fields import Wire, message
 
 
 class DataType(IntEnum):
-    """`DataType`."""
+    """The element type of a tensor; the wire names are these without `TYPE_`, and BYTES for strings."""
 
     TYPE_INVALID = 0
     TYPE_BOOL = 1
@@ -30,7 +30,7 @@ class DataType(IntEnum):
 
 
 class InputFormat(IntEnum):
-    """`ModelInput.Format`."""
+    """How the three dimensions of an image input are laid out; the batch dimension is not counted."""
 
     FORMAT_NONE = 0
     FORMAT_NHWC = 1
@@ -38,7 +38,7 @@ class InputFormat(IntEnum):
 
 
 class BatchInputKind(IntEnum):
-    """`BatchInput.Kind`."""
+    """What a batch input tells of a batch: element counts, their running sums, the largest, or its items' shapes."""
 
     BATCH_ELEMENT_COUNT = 0
     BATCH_ACCUMULATED_ELEMENT_COUNT = 1
@@ -49,21 +49,21 @@ class BatchInputKind(IntEnum):
 
 
 class BatchOutputKind(IntEnum):
-    """`BatchOutput.Kind`."""
+    """How an output that holds the whole batch in one piece is cut into the answers of its requests."""
 
     BATCH_SCATTER_WITH_INPUT_SHAPE = 0
 
 
 @message
 class ModelTensorReshape:
-    """`ModelTensorReshape`."""
+    """The shape that the model sees, where it is not the `dims` that clients see; neither counts the batch."""
 
     shape: Annotated[tuple[int, ...], Wire(1, "int64")] = ()
 
 
 @message
 class ModelInput:
-    """`ModelInput`."""
+    """A tensor that requests bring. `dims` leave out the batch dimension and are -1 where any size is allowed."""
 
     name: Annotated[str, Wire(1)] = ""
     data_type: Annotated[DataType, Wire(2)] = DataType.TYPE_INVALID
@@ -78,7 +78,7 @@ class ModelInput:
 
 @message
 class ModelOutput:
-    """`ModelOutput`."""
+    """A tensor that responses bring; `label_filename`, in the model folder, holds a label for each index, one a line."""
 
     name: Annotated[str, Wire(1)] = ""
     data_type: Annotated[DataType, Wire(2)] = DataType.TYPE_INVALID
@@ -91,7 +91,7 @@ class ModelOutput:
 
 @message
 class BatchInput:
-    """`BatchInput`."""
+    """A tensor that the server makes for the model from the other inputs of a batch; clients do not send it."""
 
     kind: Annotated[BatchInputKind, Wire(1)] = BatchInputKind.BATCH_ELEMENT_COUNT
     target_name: Annotated[tuple[str, ...], Wire(2)] = ()
@@ -101,7 +101,7 @@ class BatchInput:
 
 @message
 class BatchOutput:
-    """`BatchOutput`."""
+    """Outputs that come for the whole batch in one piece and are cut by the shapes of an input."""
 
     target_name: Annotated[tuple[str, ...], Wire(1)] = ()
     kind: Annotated[BatchOutputKind, Wire(2)] = BatchOutputKind.BATCH_SCATTER_WITH_INPUT_SHAPE
