@@ -81,8 +81,14 @@ def host_array(value: Any) -> np.ndarray:
 
 
 def bytes_array(value: np.ndarray) -> np.ndarray:
-    """An object array of `bytes`, same shape, from `S`, `U` or object arrays; `str` elements are encoded as UTF-8."""
-    flat = [element if type(element) is bytes else _to_bytes(element) for element in value.ravel().tolist()]
+    """An object array of `bytes`, same shape, from `S`, `U` or object arrays; `str` elements are encoded as UTF-8.
+
+    An object array that holds nothing but `bytes` is given back as it is.
+    """
+    flat = value.ravel().tolist()
+    if value.dtype.hasobject and set(map(type, flat)) <= {bytes}:
+        return value
+    flat = [element if type(element) is bytes else _to_bytes(element) for element in flat]
     out = np.empty(len(flat), dtype=object)
     out[:] = flat
     return out.reshape(value.shape)

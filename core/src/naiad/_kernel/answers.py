@@ -10,7 +10,7 @@ from naiad.backend import Answer, Batch, Reply
 from naiad.config import ModelConfig, ModelOutput
 from naiad.datatypes import tensor_type, wire_name, wire_name_of
 from naiad.errors import ModelFailedError, NaiadError
-from naiad.types import ParameterValue, Request, Response, Tensor, bytes_array
+from naiad.types import ParameterValue, Request, Response, Tensor, bytes_array, host_array
 
 Outcome = Response | NaiadError
 _NO_PARAMETERS: Mapping[str, ParameterValue] = {}
@@ -56,6 +56,8 @@ class AnswerReader:
         requests = batch.requests
         if len(requests) == 1:
             return [self._response(requests[0], tensors, _NO_PARAMETERS)]
+        if not self._strict:
+            self._check_rows(tensors, batch.size)
         outcomes: list[Outcome] = []
         start = 0
         for request, size in zip(requests, batch.sizes, strict=True):
@@ -71,6 +73,11 @@ class AnswerReader:
     def _read_one(self, reply: Reply | NaiadError, request: Request, size: int) -> Outcome:
         if isinstance(reply, NaiadError):
             return reply
+        if not isinstance(reply, Reply):
+            return ModelFailedError(
+                f"model '{self._model}' answered a request with {type(reply).__name__}; "
+                "it must be a naiad.backend.Reply or a NaiadError"
+            )
         try:
             return self._response(request, self._tensors(reply.outputs, size), reply.parameters)
         except NaiadError as error:
@@ -78,19 +85,24 @@ class AnswerReader:
 
     def _response(
         self, request: Request, tensors: dict[str, Tensor], parameters: Mapping[str, ParameterValue]
-    ) -> Response:
+    ) -> Outcome:
         if request.requested:
-            tensors = self._chosen(request, tensors)
+            missing = [name for name in request.requested if name not in tensors]
+            if missing and self._strict:
+                return ModelFailedError(
+                    f"model '{self._model}' did not produce the requested output '{missing[0]}'; "
+                    f"it produced {list(tensors)}"
+                )
+            tensors = {name: tensor for name, tensor in tensors.items() if name in request.requested}
         return Response(self._model, self._version, request.id, tensors, parameters)
 
-    def _chosen(self, request: Request, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-        missing = [name for name in request.requested if name not in tensors]
-        if missing and self._strict:
-            raise ModelFailedError(
-                f"model '{self._model}' did not produce the requested output '{missing[0]}'; "
-                f"it produced {list(tensors)}"
-            )
-        return {name: tensor for name, tensor in tensors.items() if name in request.requested}
+    def _check_rows(self, tensors: Mapping[str, Tensor], batch_size: int) -> None:
+        for name, tensor in tensors.items():
+            if tensor.shape[:1] != (batch_size,):
+                rows = tensor.shape[0] if tensor.shape else "no"
+                raise ModelFailedError(
+                    f"model '{self._model}', output '{name}' has {rows} rows for a batch of {batch_size}"
+                )
 
     def _tensors(self, outputs: Mapping[str, Any], batch_size: int) -> dict[str, Tensor]:
         tensors = {}
@@ -106,9 +118,9 @@ class AnswerReader:
         return tensors
 
     def _tensor(self, name: str, value: Any, declared: _Declared, batch_size: int) -> Tensor:
-        array = value if type(value) is np.ndarray else _host_array(value)
+        array = value if type(value) is np.ndarray else self._host_array(name, value)
         datatype = declared.datatype
-        if array.dtype != declared.dtype:
+        if array.dtype != declared.dtype or datatype == "BYTES":
             array, datatype = self._converted(name, array, declared)
         shape = array.shape
         if self._strict:
@@ -117,6 +129,14 @@ class AnswerReader:
             shape = self._told_shape(shape, declared)
             array = array.reshape(shape)
         return Tensor(name, datatype, shape, array)
+
+    def _host_array(self, name: str, value: Any) -> np.ndarray:
+        try:
+            return host_array(value)
+        except Exception as error:
+            raise ModelFailedError(
+                f"model '{self._model}', output '{name}' cannot be read as an array: {type(error).__name__}: {error}"
+            ) from error
 
     def _converted(self, name: str, array: np.ndarray, declared: _Declared) -> tuple[np.ndarray, str]:
         try:
@@ -157,9 +177,3 @@ def _declared(output: ModelOutput) -> _Declared:
     if output.reshape is None:
         return _Declared(datatype, dtype, dims, None)
     return _Declared(datatype, dtype, tuple(output.reshape.shape), dims)
-
-
-def _host_array(value: Any) -> np.ndarray:
-    if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__"):
-        return np.asarray(value)
-    return np.from_dlpack(value)
