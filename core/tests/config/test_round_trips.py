@@ -3,21 +3,29 @@
 import json
 import struct
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from google.protobuf import json_format, text_format
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from naiad.backend import BackendTraits
 from naiad.config import ModelConfig
 from naiad.config.descriptors import from_message, message_class, to_message
 from naiad.config.escapes import quoted, unescape
 from naiad.config.fields import FieldSpec, specs
 from naiad.config.json import parse_json, to_json
 from naiad.config.mistakes import INTEGER_RANGES
+from naiad.config.normalisation import normalise
 from naiad.config.scalars import float32
 from naiad.config.text import parse_text, to_text
+from naiad.config.validation import problems
+
+# Drawing a configuration takes milliseconds, and a busy machine must not make these tests fail.
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 _text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
@@ -62,6 +70,7 @@ def _single(spec: FieldSpec) -> st.SearchStrategy[Any]:
     return {"string": _text, "bool": st.booleans(), "double": st.floats(allow_nan=False)}[spec.scalar]
 
 
+@unhurried
 @given(configs())
 def test_text_that_we_write_reads_back_equal(config):
     text = to_text(config)
@@ -69,6 +78,7 @@ def test_text_that_we_write_reads_back_equal(config):
     assert parse_text(text) == config
 
 
+@unhurried
 @given(configs())
 def test_protobuf_reads_the_text_that_we_write(config):
     read = text_format.Parse(to_text(config), message_class(ModelConfig)())
@@ -76,6 +86,7 @@ def test_protobuf_reads_the_text_that_we_write(config):
     assert read == to_message(config)
 
 
+@unhurried
 @given(configs(), st.booleans(), st.booleans())
 def test_we_read_the_text_that_protobuf_writes(config, one_line, angles):
     text = text_format.MessageToString(
@@ -85,11 +96,13 @@ def test_we_read_the_text_that_protobuf_writes(config, one_line, angles):
     assert parse_text(text) == config
 
 
+@unhurried
 @given(configs())
 def test_json_that_we_write_reads_back_equal(config):
     assert parse_json(json.dumps(to_json(config))) == config
 
 
+@unhurried
 @given(configs())
 def test_protobuf_reads_the_json_that_we_write(config):
     read = json_format.Parse(json.dumps(to_json(config)), message_class(ModelConfig)())
@@ -97,6 +110,7 @@ def test_protobuf_reads_the_json_that_we_write(config):
     assert read == to_message(config)
 
 
+@unhurried
 @given(configs(), st.booleans())
 def test_we_read_the_json_that_protobuf_writes(config, names):
     text = json_format.MessageToJson(to_message(config), preserving_proto_field_name=names)
@@ -104,11 +118,24 @@ def test_we_read_the_json_that_protobuf_writes(config, names):
     assert parse_json(text) == config
 
 
+@unhurried
 @given(configs())
 def test_messages_turn_back_into_the_configuration(config):
     wire = to_message(config).SerializeToString()
 
     assert from_message(message_class(ModelConfig).FromString(wire)) == config
+
+
+@unhurried
+@given(configs(), st.integers(0, 3))
+def test_normalising_changes_nothing_the_second_time_and_checking_never_fails(config, gpus):
+    named = replace(config, name="m")
+    once = normalise(named, traits=BackendTraits("b", cpu_instances=2), gpus=gpus)
+
+    found = problems(once, model_directory=Path("/nowhere"))
+
+    assert normalise(once, traits=BackendTraits("b", cpu_instances=2), gpus=gpus) == once
+    assert all(problem.message for problem in found)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))

@@ -108,6 +108,11 @@ def test_a_32_bit_float_keeps_the_digits_that_were_written():
     assert config.sequence_batching.direct.minimum_slot_utilization == 0.3
 
 
+def test_a_float_that_32_bits_cannot_hold_is_refused():
+    with pytest.raises(ConfigError, match="expected a number, found '1e39'"):
+        parse_text("sequence_batching { direct { minimum_slot_utilization: 1e39 } }")
+
+
 @pytest.mark.parametrize("platform", ["caffe2_netdef", "custom", "tensorrt_plan"])
 def test_configurations_of_older_servers_are_read(platform):
     config = parse_text(

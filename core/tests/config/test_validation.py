@@ -319,6 +319,7 @@ def test_dynamic_batching_rules(text, path, phrase):
             "has kind KIND_MODEL but specifies one or more GPUs",
         ),
         ('{ profile: "0" }', "instance_group[0].profile", "specifies 'profile', which only TensorRT models have"),
+        ("{ count: 1025 }", "instance_group[0].count", "has count 1025, and the most is 1024"),
         ("{ rate_limiter { resources { count: 1 } } }", "instance_group[0].rate_limiter.resources[0]", "have a name"),
         (
             """[ { rate_limiter { resources { name: "R" } } },

@@ -20,10 +20,10 @@ def is_ensemble(config: ModelConfig) -> bool:
 
 
 def normalise(config: ModelConfig, *, traits: BackendTraits | None, gpus: int = 0) -> ModelConfig:
-    """The configuration as the server works by it and shows it; normalising twice changes nothing.
+    """The configuration as the server works by it and shows it; normalising it twice changes nothing.
 
-    `traits` are the backend's (None for an ensemble), `gpus` the number of GPUs here. What only the files of the model
-    can tell (platform, inputs, outputs) is not filled here.
+    The configuration has its name already. `traits` are the backend's (None for an ensemble), `gpus` the number of GPUs
+    here. What only the files of the model can tell (platform, inputs, outputs) is not filled here.
     """
     ensemble = is_ensemble(config)
     return replace(

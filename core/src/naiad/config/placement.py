@@ -37,7 +37,7 @@ class RateLimiterResource:
 
 @message
 class ModelRateLimiter:
-    """What an execution must get hold of before it starts; a larger `priority` (0: 1) makes instances run less often."""
+    """What an execution must get hold of before it starts; the larger the `priority` (0: 1), the less often it runs."""
 
     resources: Annotated[tuple[RateLimiterResource, ...], Wire(1)] = ()
     priority: Annotated[int, Wire(2, "uint32")] = 0

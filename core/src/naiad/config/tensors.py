@@ -78,7 +78,7 @@ class ModelInput:
 
 @message
 class ModelOutput:
-    """A tensor that responses bring; `label_filename`, in the model folder, holds a label for each index, one a line."""
+    """A tensor that responses bring; line n of `label_filename`, in the model folder, is the label of index n."""
 
     name: Annotated[str, Wire(1)] = ""
     data_type: Annotated[DataType, Wire(2)] = DataType.TYPE_INVALID

@@ -7,6 +7,9 @@ from naiad.config.paths import element
 from naiad.config.placement import InstanceKind, ModelInstanceGroup
 from naiad.errors import Problem
 
+MOST_INSTANCES = 1024
+"""The largest `count` of a group: each instance has a thread, and a slip of the finger must not ask for a million."""
+
 
 def problems(config: ModelConfig) -> Iterator[Problem]:
     """What is wrong in the instance groups."""
@@ -16,6 +19,9 @@ def problems(config: ModelConfig) -> Iterator[Problem]:
         if group.gpus and group.kind in (InstanceKind.KIND_CPU, InstanceKind.KIND_MODEL):
             message = f"{what} has kind {group.kind.name} but specifies one or more GPUs"
             yield Problem(message, f"{path}.gpus", hint="leave 'gpus' out, or use KIND_GPU")
+        if group.count > MOST_INSTANCES:
+            message = f"{what} has count {group.count}, and the most is {MOST_INSTANCES}"
+            yield Problem(message, f"{path}.count", hint="one instance executes whole batches; start with few")
         yield from _profiles(config, group, what, path)
     yield from _resources(config)
 
