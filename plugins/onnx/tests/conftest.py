@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from naiad.backend import Batch, ModelContext, Placement
-from naiad.config import ModelConfig, ModelInstanceGroup
-from naiad.config.normalisation import normalise
+from naiad.backend import Batch, ModelContext
+from naiad.config import ModelConfig
+from naiad.config.normalisation import instance_placements, normalise
 from naiad.config.text import parse_text
 from naiad.types import Request, Tensor
 from naiad_onnx.backend import OnnxBackend
@@ -96,7 +97,11 @@ class Loaded:
 
     config: ModelConfig
     model: Any
-    instance: Any
+    instances: list[Any]
+
+    @property
+    def instance(self) -> Any:
+        return self.instances[0]
 
     def execute(self, *inputs: Mapping[str, Any], requested: tuple[str, ...] = ()) -> Any:
         """What the instance answers to one batch of these requests."""
@@ -122,6 +127,7 @@ class Workbench:
 
     directory: Path
     backend: OnnxBackend
+    gpus: int = 0
 
     def context(self, config: str = "", settings: Mapping[str, str] | None = None) -> ModelContext:
         written = replace(parse_text(config), name="m")
@@ -138,24 +144,35 @@ class Workbench:
         return self.backend.complete(self.context(config, settings))
 
     def load(self, proto: Any, config: str = "", settings: Mapping[str, str] | None = None) -> Loaded:
-        """The model with its first instance."""
+        """The model with its instances."""
         self.write(proto)
         return self.load_files(config, settings)
 
     def load_files(self, config: str = "", settings: Mapping[str, str] | None = None) -> Loaded:
         context = self.context(config, settings)
-        completed = normalise(self.backend.complete(context), traits=self.backend.traits)
+        completed = normalise(self.backend.complete(context), traits=self.backend.traits, gpus=self.gpus)
         model = self.backend.load(replace(context, config=completed))
-        return Loaded(completed, model, model.instantiate(cpu("m_0")))
-
-
-def cpu(name: str) -> Placement:
-    return Placement(name, "CPU", 0, ModelInstanceGroup())
+        instances = [model.instantiate(placement) for placement in instance_placements(completed, self.gpus)]
+        return Loaded(completed, model, instances)
 
 
 @pytest.fixture
 def workbench(tmp_path: Path) -> Workbench:
     return Workbench(tmp_path / "m", OnnxBackend())
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The sessions that were opened, in order."""
+    sessions: list[Any] = []
+
+    class Recorded(onnxruntime.InferenceSession):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            sessions.append(self)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", Recorded)
+    return sessions
 
 
 @pytest.fixture(scope="session")

@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 import pytest
+from onnx import TensorProto
 
-from naiad.backend import Placement
-from naiad.config import ModelInstanceGroup, ModelTensorReshape
+from naiad.config import ModelTensorReshape
 from naiad.errors import ConfigError, InvalidArgumentError, NotFoundError, PluginError, UnsupportedError
 
 ADD_SUB = """
@@ -146,8 +147,6 @@ def test_a_file_cut_short_is_refused(workbench, models):
 
 
 def test_an_operator_that_onnx_runtime_lacks_is_told_without_blaming_the_file(workbench, models):
-    from onnx import TensorProto
-
     with pytest.raises(InvalidArgumentError) as caught:
         workbench.load(models.add_sub(("n", 2), TensorProto.BFLOAT16))
 
@@ -190,15 +189,28 @@ def test_a_configuration_that_contradicts_the_file_is_refused_with_all_problems(
     assert [problem.path for problem in caught.value.problems] == ["input[0].dims", "output[0].data_type"]
 
 
-def test_a_gpu_instance_without_a_gpu_build_is_refused(workbench, models):
-    import onnxruntime
+def test_a_gpu_instance_without_a_gpu_build_is_refused(workbench, models, monkeypatch):
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
+    workbench.gpus = 1
 
-    if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
-        pytest.fail("this test needs the CPU build of ONNX Runtime, as installed by `make install`")
-    served = workbench.load(models.add_sub())
+    with pytest.raises(UnsupportedError, match=r"model 'm' asks for a GPU, and this build .* has no CUDAExecution"):
+        workbench.load(models.add_sub(), "instance_group [ { kind: KIND_GPU } ]")
 
-    with pytest.raises(UnsupportedError, match="has no CUDAExecutionProvider"):
-        served.model.instantiate(Placement("m_0", "GPU", 0, ModelInstanceGroup()))
+
+def test_a_provider_that_does_not_start_fails_the_load(workbench, models, monkeypatch):
+    class OnTheCpu:
+        def __init__(self, *arguments, **options):
+            pass
+
+        def get_providers(self):
+            return ["CPUExecutionProvider"]
+
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider"])
+    monkeypatch.setattr(onnxruntime, "InferenceSession", OnTheCpu)
+    workbench.gpus = 1
+
+    with pytest.raises(UnsupportedError, match="could not start CUDAExecutionProvider for model 'm'"):
+        workbench.load(models.add_sub(), "instance_group [ { kind: KIND_GPU } ]")
 
 
 def test_an_unknown_accelerator_is_refused(workbench, models):

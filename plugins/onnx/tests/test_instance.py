@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from naiad.backend import Placement, Reply
-from naiad.config import ModelInstanceGroup
+from naiad.backend import Reply
 from naiad.datatypes import TENSOR_TYPES, fp32_to_bf16
 from naiad.errors import InvalidArgumentError, ModelFailedError
 from naiad.types import Tensor
@@ -216,12 +215,11 @@ def test_the_borders_of_compute_are_marked(workbench, models, float_array, reque
 
 def test_two_instances_run_at_once(workbench, models, request_batch):
     served = workbench.load(models.dense())
-    instances = [served.instance, served.model.instantiate(Placement("m_1", "CPU", 0, ModelInstanceGroup()))]
     results: list[list[np.ndarray]] = [[], []]
 
     def run(index: int) -> None:
         for _ in range(50):
-            answer = instances[index].execute(request_batch({"IN": np.full((2, 64), index + 1, np.float32)}))
+            answer = served.instances[index].execute(request_batch({"IN": np.full((2, 64), index + 1, np.float32)}))
             results[index].append(answer["OUT"])
 
     threads = [threading.Thread(target=run, args=(index,)) for index in range(2)]

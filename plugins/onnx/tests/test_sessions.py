@@ -9,8 +9,6 @@ from pathlib import Path
 import onnxruntime
 import pytest
 
-from naiad.backend import Placement
-from naiad.config import ModelInstanceGroup
 from naiad.errors import ModelFailedError
 
 
@@ -18,37 +16,17 @@ def parameter(key: str, text: str) -> str:
     return f'parameters {{ key: "{key}" value: {{ string_value: "{text}" }} }}'
 
 
-@pytest.fixture
-def opened(monkeypatch):
-    """The sessions that were opened, in order."""
-    sessions = []
-
-    class Recorded(onnxruntime.InferenceSession):
-        def __init__(self, *arguments, **options):
-            super().__init__(*arguments, **options)
-            sessions.append(self)
-
-    monkeypatch.setattr(onnxruntime, "InferenceSession", Recorded)
-    return sessions
-
-
-def second(served):
-    return served.model.instantiate(Placement("m_1", "CPU", 0, ModelInstanceGroup()))
-
-
 def test_instances_on_the_cpu_share_a_session(workbench, models, opened):
     served = workbench.load(models.add_sub())
 
-    second(served)
-
+    assert len(served.instances) == 2
     assert len(opened) == 1
 
 
 def test_instances_have_sessions_of_their_own_where_the_configuration_says_so(workbench, models, opened):
     served = workbench.load(models.add_sub(), parameter("share_session_between_instances", "false"))
 
-    second(served)
-
+    assert len(served.instances) == 2
     assert len(opened) == 2
 
 
@@ -91,7 +69,8 @@ def test_a_closed_model_lets_go_of_its_session(workbench, models, opened):
     served = workbench.load(models.add_sub())
     session = weakref.ref(opened.pop())
 
-    served.instance.close()
+    for instance in served.instances:
+        instance.close()
     served.model.close()
     gc.collect()
 

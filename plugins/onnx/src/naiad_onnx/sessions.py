@@ -15,6 +15,7 @@ from naiad_onnx.runtime import CPU_PROVIDER, runtime, told
 DEFAULT_FILE = "model.onnx"
 _FATAL = 4
 _NOT_IMPLEMENTED = "onnx runtime error 9:"
+_CHECK_DRIVER = "check that the driver and the libraries of the device are installed and fit this build of ONNX Runtime"
 
 # ONNX Runtime keeps one global thread pool a process, and once it is there every later session must use it.
 _global_pool: list[GlobalThreads] = []
@@ -52,7 +53,7 @@ def read_interface(path: Path, model: str, settings: RunSettings) -> Interface:
     try:
         read = InferenceSession(options, str(path), True, False)
     except Exception as error:
-        raise unreadable(path, model, error) from error
+        raise _refused(path, model, error, CPU_PROVIDER) from error
     return interface_of(read.inputs_meta, read.outputs_meta, read.overridable_initializers)
 
 
@@ -62,28 +63,29 @@ def open_session(path: Path, model: str, settings: RunSettings, providers: Seque
     Raises InvalidArgumentError when the file cannot be loaded, UnsupportedError when the first provider does not start.
     """
     onnxruntime = runtime()
-    if providers[0][0] != CPU_PROVIDER and hasattr(onnxruntime, "preload_dlls"):
+    first = providers[0][0]
+    if first != CPU_PROVIDER and hasattr(onnxruntime, "preload_dlls"):
         onnxruntime.preload_dlls()
     try:
         session = onnxruntime.InferenceSession(
             str(path), sess_options=_options(settings), providers=list(providers), enable_fallback=False
         )
     except Exception as error:
-        raise unreadable(path, model, error) from error
-    first = providers[0][0]
+        raise _refused(path, model, error, first) from error
     if first not in session.get_providers():
         raise UnsupportedError(
-            f"ONNX Runtime could not start {first} for model '{model}' (its log above says why); check that the driver "
-            "and the libraries of the GPU are installed and fit this build of ONNX Runtime"
+            f"ONNX Runtime could not start {first} for model '{model}' (its log above says why); {_CHECK_DRIVER}"
         )
     return session
 
 
-def unreadable(path: Path, model: str, error: Exception) -> InvalidArgumentError:
+def _refused(path: Path, model: str, error: Exception, provider: str) -> InvalidArgumentError:
     """The error for a file that ONNX Runtime refuses: which file, what it says, and what to do."""
-    reason = told(error)
+    reason = told(error).replace(f"Load model from {path} failed:", "")
     if reason.startswith(_NOT_IMPLEMENTED):
         step = "export the model with other operators or types, or run it where this build of ONNX Runtime has them"
+    elif provider != CPU_PROVIDER and provider.removesuffix("ExecutionProvider").lower() in reason.lower():
+        step = _CHECK_DRIVER
     else:
         step = "check the file with onnx.checker, or write it again"
     return InvalidArgumentError(f"ONNX Runtime cannot load '{path}' of model '{model}': {reason}; {step}")

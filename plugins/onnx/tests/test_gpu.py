@@ -1,0 +1,85 @@
+"""The same models on a GPU: `make test-gpu` on a machine with one and `naiad-onnx[gpu]`."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from naiad.datatypes import bf16_to_fp32, fp32_to_bf16
+from naiad.types import Tensor
+
+pytestmark = pytest.mark.gpu
+
+ON_GPU = "instance_group [ { kind: KIND_GPU gpus: [ 0 ] } ]"
+EXACT = """
+optimization { execution_accelerators { gpu_execution_accelerator [
+  { name: "cuda" parameters { key: "use_tf32" value: "0" } }
+] } }
+"""
+
+
+@pytest.fixture
+def gpu_workbench(workbench):
+    workbench.gpus = 1
+    return workbench
+
+
+def test_a_network_on_the_gpu_equals_numpy(gpu_workbench, models):
+    generator = np.random.default_rng(7)
+    first, second = (generator.standard_normal((64, 64), dtype=np.float32) for _ in range(2))
+    nodes = [
+        helper.make_node("MatMul", ["IN", "FIRST"], ["hidden"]),
+        helper.make_node("Relu", ["hidden"], ["active"]),
+        helper.make_node("MatMul", ["active", "SECOND"], ["OUT"]),
+    ]
+    weights = (numpy_helper.from_array(first, "FIRST"), numpy_helper.from_array(second, "SECOND"))
+    network = models.model_of(nodes, [models.value("IN", ["n", 64])], [models.value("OUT", ["n", 64])], weights)
+    sent = generator.standard_normal((8, 64), dtype=np.float32)
+    served = gpu_workbench.load(network, ON_GPU + EXACT)
+
+    answer = served.execute({"IN": sent[:3]}, {"IN": sent[3:]})
+
+    np.testing.assert_allclose(answer["OUT"], np.maximum(sent @ first, 0) @ second, rtol=1e-3, atol=1e-3)
+
+
+def test_the_session_is_on_the_gpu(gpu_workbench, models, opened):
+    gpu_workbench.load(models.add_sub(), ON_GPU)
+
+    assert opened[0].get_providers()[0] == "CUDAExecutionProvider"
+    assert opened[0].get_provider_options()["CUDAExecutionProvider"]["device_id"] == "0"
+
+
+def test_instances_on_a_gpu_have_sessions_of_their_own(gpu_workbench, models, opened):
+    gpu_workbench.load(models.add_sub(), "instance_group [ { kind: KIND_GPU gpus: [ 0 ] count: 2 } ]")
+
+    assert len(opened) == 2
+
+
+def test_kind_auto_takes_the_gpu(gpu_workbench, models, opened):
+    gpu_workbench.load(models.add_sub())
+
+    assert opened[0].get_providers()[0] == "CUDAExecutionProvider"
+
+
+def test_options_of_the_cuda_accelerator_reach_the_provider(gpu_workbench, models, opened):
+    gpu_workbench.load(models.add_sub(), ON_GPU + EXACT)
+
+    assert opened[0].get_provider_options()["CUDAExecutionProvider"]["use_tf32"] == "0"
+
+
+def test_bf16_runs_on_the_gpu(gpu_workbench, models):
+    served = gpu_workbench.load(models.add_sub(("n", 2), TensorProto.BFLOAT16), ON_GPU)
+    three, two = (
+        Tensor.of(name, fp32_to_bf16(np.full((1, 2), number)), "BF16") for name, number in (("A", 3), ("B", 2))
+    )
+
+    answer = served.execute({"A": three, "B": two})
+
+    assert bf16_to_fp32(answer["SUM"]).tolist() == [[5.0, 5.0]]
+
+
+def test_strings_pass_through_a_gpu_instance(gpu_workbench, models):
+    served = gpu_workbench.load(models.identity(["n", 1], TensorProto.STRING), ON_GPU)
+
+    answer = served.execute({"IN": np.array([["text"]], dtype=object)})
+
+    assert answer["OUT"].tolist() == [[b"text"]]
