@@ -97,5 +97,5 @@ class VersionCounters:
                 for size, tally in sorted(self._by_batch_size.items())
             ),
             memory_usage=tuple(memory),
-            batch_reasons=dict(self._reasons),
+            batch_reasons={str(reason): count for reason, count in self._reasons.items()},
         )
