@@ -1,0 +1,120 @@
+"""Rules for warmup samples and for the files that a configuration names."""
+
+from pathlib import Path
+
+import pytest
+
+from naiad.config.text import parse_text
+from naiad.config.validation import problems
+
+VALID = 'name: "m" backend: "b" max_batch_size: 8 '
+INPUT = 'input { name: "x" data_type: TYPE_FP32 dims: 4 } '
+OUTPUT = 'output { name: "y" data_type: TYPE_FP32 dims: 4 } '
+
+
+def found(text, **options):
+    return [(problem.path, problem.message) for problem in problems(parse_text(text), **options)]
+
+
+def only(text, **options):
+    (told,) = found(text, **options)
+    return told
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "phrase"),
+    [
+        ("dims: 0 zero_data: true", ".dims[0]", "has the dimension 0"),
+        ("dims: [ 4, -1 ] zero_data: true", ".dims[1]", "has the dimension -1"),
+        ("dims: 4", "", "takes one of 'zero_data', 'random_data' and 'input_data_file', and has none"),
+    ],
+)
+def test_warmup_rules(text, path, phrase):
+    sample = f'model_warmup {{ batch_size: 1 inputs {{ key: "x" value {{ data_type: TYPE_FP32 {text} }} }} }}'
+
+    told = only(VALID + INPUT + sample)
+
+    assert told[0] == f'model_warmup[0].inputs["x"]{path}'
+    assert phrase in told[1]
+
+
+def test_a_sample_must_be_like_the_inputs():
+    sample = """
+    input { name: "z" data_type: TYPE_FP32 dims: 1 }
+    sequence_batching { control_input { name: "S" control { int32_false_true: [ 0, 1 ] } } }
+    model_warmup { name: "w" batch_size: 1
+      inputs { key: "x" value { data_type: TYPE_INT32 dims: 4 zero_data: true } }
+      inputs { key: "xx" value { data_type: TYPE_INT32 dims: 4 zero_data: true } }
+      inputs { key: "S" value { data_type: TYPE_INT32 dims: 1 zero_data: true } }
+    }
+    """
+
+    assert found(VALID + INPUT + sample) == [
+        ('model_warmup[0].inputs["x"].data_type', "warmup input 'x' is TYPE_INT32, but the input of m is TYPE_FP32"),
+        ('model_warmup[0].inputs["xx"]', "warmup input 'xx' is no input of m"),
+        ("model_warmup[0]", "warmup sample 'w' lacks the input z"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["../x", "/x", "a/../../x", "..", "a\\000b"])
+def test_no_file_leaves_its_folder(name):
+    text = f"""
+    default_model_filename: "{name}"
+    cc_model_filenames {{ key: "8.0" value: "{name}" }}
+    output {{ name: "o" data_type: TYPE_FP32 dims: 1 label_filename: "{name}" }}
+    model_warmup {{ inputs {{ key: "x" value {{ data_type: TYPE_FP32 dims: 1 input_data_file: "{name}" }} }} }}
+    """
+
+    assert [path for path, _ in found(VALID + INPUT + text, model_directory=Path("/nowhere"))] == [
+        "default_model_filename",
+        'cc_model_filenames["8.0"]',
+        "output[0].label_filename",
+        'model_warmup[0].inputs["x"].input_data_file',
+    ]
+
+
+def test_files_must_be_there_and_large_enough(tmp_path):
+    (tmp_path / "warmup").mkdir()
+    (tmp_path / "warmup" / "small").write_bytes(b"1234")
+    (tmp_path / "warmup" / "folder").mkdir()
+    text = """
+    output { name: "o" data_type: TYPE_FP32 dims: 1 label_filename: "labels.txt" }
+    model_warmup [
+      { inputs { key: "x" value { data_type: TYPE_FP32 dims: 4 input_data_file: "small" } } },
+      { inputs { key: "x" value { data_type: TYPE_FP32 dims: 4 input_data_file: "none" } } },
+      { inputs { key: "x" value { data_type: TYPE_FP32 dims: 4 input_data_file: "folder" } } }
+    ]
+    """
+
+    assert found(VALID + INPUT + text, model_directory=tmp_path) == [
+        ("output[0].label_filename", "the label file 'labels.txt' of output 'o' is not in the model folder"),
+        (
+            'model_warmup[0].inputs["x"].input_data_file',
+            "warmup setting expects 16 bytes, but the data provided from small only has 4 bytes",
+        ),
+        ('model_warmup[1].inputs["x"].input_data_file', "the file 'none' is not there"),
+        ('model_warmup[2].inputs["x"].input_data_file', "the file 'folder' is not there"),
+    ]
+
+
+def test_a_file_name_longer_than_the_file_system_allows_is_a_file_that_is_not_there(tmp_path):
+    text = f'output {{ name: "o" data_type: TYPE_FP32 dims: 1 label_filename: "{"x" * 5000}" }}'
+
+    assert [path for path, _ in found(VALID + text, model_directory=tmp_path)] == ["output[0].label_filename"]
+
+
+def test_files_that_are_there_are_no_problem(tmp_path):
+    (tmp_path / "warmup").mkdir()
+    (tmp_path / "warmup" / "x.bin").write_bytes(bytes(20))
+    (tmp_path / "warmup" / "s.bin").write_bytes(b"\1\0\0\0a")
+    (tmp_path / "labels.txt").write_text("a\n")
+    text = """
+    input { name: "s" data_type: TYPE_STRING dims: 1000 }
+    output { name: "o" data_type: TYPE_FP32 dims: 1 label_filename: "labels.txt" }
+    model_warmup { batch_size: 1
+      inputs { key: "x" value { data_type: TYPE_FP32 dims: 4 input_data_file: "x.bin" } }
+      inputs { key: "s" value { data_type: TYPE_STRING dims: 1000 input_data_file: "s.bin" } }
+    }
+    """
+
+    assert found(VALID + INPUT + text, model_directory=tmp_path) == []

@@ -1,0 +1,127 @@
+"""Rules for inputs, outputs and the tensors of a batch."""
+
+import pytest
+
+from naiad.config.text import parse_text
+from naiad.config.validation import problems
+
+VALID = 'name: "m" backend: "b" max_batch_size: 8 '
+INPUT = 'input { name: "x" data_type: TYPE_FP32 dims: 4 } '
+OUTPUT = 'output { name: "y" data_type: TYPE_FP32 dims: 4 } '
+
+
+def found(text, **options):
+    return [(problem.path, problem.message) for problem in problems(parse_text(text), **options)]
+
+
+def only(text, **options):
+    (told,) = found(text, **options)
+    return told
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "phrase"),
+    [
+        ("input { data_type: TYPE_FP32 dims: 1 }", "input[0]", "model input must specify 'name'"),
+        ('output { name: "o" dims: 1 }', "output[0].data_type", "model output 'o' must specify 'data_type'"),
+        ('output { name: "o" data_type: TYPE_FP32 }', "output[0]", "model output 'o' must specify 'dims'"),
+        (
+            'input { name: "i" data_type: TYPE_FP32 dims: [ 1, -2 ] }',
+            "input[0].dims[1]",
+            "model input 'i' dimension must be integer >= 1, or -1 to indicate a variable-size dimension for m",
+        ),
+        (
+            'input { name: "i" data_type: TYPE_FP32 dims: 4 reshape { shape: [ 2, 3 ] } }',
+            "input[0].reshape",
+            "model input 'i' has different size for dims and reshape for m",
+        ),
+        (
+            'input { name: "i" data_type: TYPE_FP32 dims: [ 4, -1, 2 ] reshape { shape: [ 2, -1, 4 ] } }',
+            "input[0].reshape",
+            "model input 'i' has different size for dims and reshape for m",
+        ),
+        (
+            'output { name: "o" data_type: TYPE_FP32 dims: [ 4, -1 ] reshape { shape: 4 } }',
+            "output[0].reshape",
+            "model output 'o' has different number of variable-size dimensions for dims and reshape for m",
+        ),
+        (
+            'input { name: "i" data_type: TYPE_FP32 dims: 4 reshape { shape: [ 4, 0 ] } }',
+            "input[0].reshape.shape[1]",
+            "model input 'i' reshape dimensions must be integer >= 1, or -1",
+        ),
+        (
+            'input { name: "i" data_type: TYPE_FP32 dims: [ 2, 2 ] format: FORMAT_NHWC }',
+            "input[0].format",
+            "model input NHWC/NCHW require 3 dims for m",
+        ),
+        (
+            'input { name: "i" data_type: TYPE_FP32 dims: 2 is_shape_tensor: true }',
+            "input[0].is_shape_tensor",
+            "shape tensors are only supported for TensorRT platform",
+        ),
+        (INPUT + INPUT, "input[1].name", "model input 'x' is given more than once"),
+    ],
+)
+def test_tensor_rules(text, path, phrase):
+    told = only(VALID + text)
+
+    assert told[0] == path
+    assert phrase in told[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        VALID + 'input { name: "i" data_type: TYPE_FP32 dims: [ 2, 4, -1, 6 ] reshape { shape: [ 8, -1, 1, 6 ] } }',
+        VALID + 'input { name: "i" data_type: TYPE_FP32 dims: 1 reshape { } }',
+        VALID + 'input { name: "i" data_type: TYPE_FP32 dims: [ 3, 4, 4 ] format: FORMAT_NCHW }',
+        'name: "m" platform: "tensorrt_plan" input { name: "i" data_type: TYPE_INT32 dims: 2 is_shape_tensor: true }',
+        'name: "m" backend: "onnxruntime" input { name: "i" data_type: TYPE_INT32 dims: 1 reshape { } }',
+    ],
+)
+def test_what_tensors_may_be(text):
+    assert found(text) == []
+
+
+def test_a_scalar_needs_batching():
+    told = only('name: "m" backend: "b" input { name: "i" data_type: TYPE_INT32 dims: 1 reshape { } }')
+
+    assert "cannot have empty reshape for non-batching model as scalar tensors are not supported for m" in told[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "phrase"),
+    [
+        (
+            'batch_input { kind: BATCH_ELEMENT_COUNT target_name: "t" data_type: TYPE_FP32 }',
+            "batch_input[0].source_input",
+            "batch input kind 'BATCH_ELEMENT_COUNT' expects 1 source input, got 0",
+        ),
+        (
+            'batch_input { target_name: "t" data_type: TYPE_INT64 source_input: "x" }',
+            "batch_input[0].data_type",
+            "batch input data type must be TYPE_INT32 or TYPE_FP32",
+        ),
+        (
+            'batch_input { target_name: "t" data_type: TYPE_INT32 source_input: "z" }',
+            "batch_input[0].source_input[0]",
+            "unknown source input name 'z'",
+        ),
+        (
+            'batch_output { target_name: "yy" source_input: "x" }',
+            "batch_output[0].target_name[0]",
+            "unknown target output name 'yy'",
+        ),
+        (
+            'batch_output { target_name: "y" target_name: "y" source_input: "x" }',
+            "batch_output[0].target_name[1]",
+            "target output name 'y' can only be specified once",
+        ),
+    ],
+)
+def test_batch_tensor_rules(text, path, phrase):
+    told = only(VALID + INPUT + OUTPUT + text)
+
+    assert told[0] == path
+    assert phrase in told[1]
