@@ -100,9 +100,7 @@ async def _tick(server: naiad.Server, status_line: StatusLine) -> None:
     started = monotonic()
     while True:
         await asyncio.sleep(0.1)
-        entries = server.index()
-        loading = [entry.name for entry in entries if entry.state == "LOADING"]
-        asked = sum(bool(entry.state) for entry in entries)
-        status_line.show(
-            f"{asked - len(loading)} of {asked} models loaded, {monotonic() - started:.1f} s: {', '.join(loading)}"
-        )
+        asked = [entry for entry in server.index() if entry.state]
+        loading = [entry.name for entry in asked if entry.state == "LOADING"]
+        counted = f"loading models: {len(asked) - len(loading)} of {len(asked)} done, {monotonic() - started:.1f} s"
+        status_line.show(f"{counted}, waiting for {', '.join(loading)}" if loading else "")

@@ -1,0 +1,79 @@
+"""Real server processes for tests that cross distributions."""
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from queue import Queue
+from threading import Thread
+
+import pytest
+
+NAIAD = Path(sys.executable).with_name("naiad")
+
+
+class ServerProcess:
+    """A running `naiad serve`; its lines of both streams in the order in which they came."""
+
+    def __init__(self, command: list[str | Path]) -> None:
+        self.lines: list[str] = []
+        self._coming: Queue[str | None] = Queue()
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self._reader = Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        for line in self._process.stdout or ():
+            self._coming.put(line.rstrip("\n"))
+        self._coming.put(None)
+
+    def wait_for(self, pattern: str) -> re.Match[str]:
+        """The match of the first line from here on that the pattern is found in."""
+        while (line := self._coming.get(timeout=60)) is not None:
+            self.lines.append(line)
+            found = re.search(pattern, line)
+            if found:
+                return found
+        told = "\n".join(self.lines)
+        raise AssertionError(f"it ended with status {self._process.wait()} and no line with {pattern!r}:\n{told}")
+
+    @property
+    def url(self) -> str:
+        """Where it listens, as soon as it does."""
+        port = self.wait_for(r"http frontend listens at \S+:(\d+)").group(1)
+        return f"http://127.0.0.1:{port}"
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def exit_status(self) -> int:
+        """Wait for its end; the remaining lines are in `lines` then."""
+        status = self._process.wait(timeout=60)
+        self._reader.join()
+        while (line := self._coming.get_nowait()) is not None:
+            self.lines.append(line)
+        return status
+
+    def end(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        if self._process.stdout:
+            self._process.stdout.close()
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., ServerProcess]]:
+    """Start `naiad serve` with these words on a free port; it is ended with the test."""
+    started: list[ServerProcess] = []
+
+    def start(*words: str | Path, naiad: Path = NAIAD) -> ServerProcess:
+        started.append(ServerProcess([naiad, "serve", "--http-address=127.0.0.1", "--http-port=0", *words]))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.end()

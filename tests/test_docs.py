@@ -1,0 +1,133 @@
+"""The documentation names everything that users can name, and names nothing that is not there."""
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from naiad import hookspecs
+from naiad._kernel.cli.main import COMMANDS
+from naiad._kernel.known_plugins import KNOWN_PLUGINS
+from naiad._kernel.plugins import PluginRegistry
+
+ROOT = Path(__file__).parents[1]
+PAGES = {path.name: path.read_text() for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
+HOOKS = [getattr(hookspecs, name) for name in vars(hookspecs) if name.startswith("naiad_")]
+PUBLIC_MODULES = (
+    "naiad",
+    "naiad.backend",
+    "naiad.batch",
+    "naiad.datatypes",
+    "naiad.errors",
+    "naiad.frontend",
+    "naiad.options",
+    "naiad.reports",
+    "naiad.scheduler",
+    "naiad.testing",
+    "naiad.testing.backends",
+    "naiad.testing.schedulers",
+    "naiad.types",
+    "naiad.warmup",
+    "naiad_custom",
+)
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """The names of `__all__`, else what the module itself defines without a leading underscore."""
+    if hasattr(module, "__all__"):
+        return [name for name in module.__all__ if not name.startswith("__")]
+    own = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+    return [name for name in own if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook.__name__)
+def test_every_hook_is_documented_with_its_arguments(hook: object) -> None:
+    arguments = ", ".join(inspect.signature(hook).parameters)
+
+    assert f"`{hook.__name__}({arguments})`" in PAGES["hooks.md"]
+
+
+@pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook.__name__)
+def test_every_hook_is_used_by_a_plugin_of_this_workspace(hook: object) -> None:
+    registry = PluginRegistry.discover()
+    kind = hook.__name__.removeprefix("naiad_").removesuffix("s" if hook.__name__ != "naiad_options" else "")
+
+    assert any(kind in report.kinds for report in registry.plugins)
+
+
+def test_no_page_names_a_hook_that_is_not_there() -> None:
+    told = {name for page in PAGES.values() for name in re.findall(r"`(naiad_[a-z]+)\(", page)}
+
+    assert told == {hook.__name__ for hook in HOOKS}
+
+
+@pytest.mark.parametrize("option", PluginRegistry.discover().options(), ids=lambda option: option.name)
+def test_every_option_is_documented(option: object) -> None:
+    assert any(re.search(rf"`--{option.name}[`=]", page) for page in PAGES.values())
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_command_is_documented(command: object) -> None:
+    assert f"\n## naiad {command.name}\n" in PAGES["cli.md"]
+
+
+def test_no_page_names_a_command_that_is_not_there() -> None:
+    told = {name for page in PAGES.values() for name in re.findall(r"[`/]naiad ([a-z]+)", page)}
+
+    assert told <= {command.name for command in COMMANDS} | {"help"}
+
+
+@pytest.mark.parametrize("name", PUBLIC_MODULES)
+def test_every_public_name_is_documented(name: str) -> None:
+    everything = "\n".join(PAGES.values())
+
+    missing = [
+        told for told in public_names(importlib.import_module(name)) if not re.search(rf"\b{told}\b", everything)
+    ]
+
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_links_between_pages_lead_somewhere(page: str) -> None:
+    folder = ROOT if page == "README.md" else ROOT / "docs"
+    links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", PAGES[page]) if "://" not in link]
+
+    assert [link for link in links if not (folder / link).exists()] == []
+
+
+def test_make_targets_that_are_named_are_there() -> None:
+    pages = "\n".join([*PAGES.values(), (ROOT / "CONTRIBUTING.md").read_text(), (ROOT / ".ci/run").read_text()])
+    told = set(re.findall(r"(?:`|^|&& )make ([a-z-]+)", pages, re.MULTILINE))
+
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+    assert {"install", "serve", "test"} <= told <= targets
+
+
+def test_options_in_commands_that_are_shown_are_there() -> None:
+    blocks = "\n".join(block for page in PAGES.values() for block in re.findall(r"```\w*\n(.*?)```", page, re.DOTALL))
+    told = {name for line in blocks.splitlines() if "naiad serve" in line for name in re.findall(r"--([a-z-]+)", line)}
+
+    assert told <= {option.name for option in PluginRegistry.discover().options()}
+
+
+def test_what_to_install_is_told_as_it_is() -> None:
+    registry = PluginRegistry.discover()
+    offered = {
+        report.distribution: {(offer.kind, offer.name.removeprefix("--")) for offer in report.offers}
+        for report in registry.plugins
+        if report.distribution != "naiad"
+    }
+    choices = {factory.name: factory.choice for factory in registry.schedulers()}
+
+    for known in KNOWN_PLUGINS:
+        told = {("backend", name) for name in known.backends} | {("frontend", name) for name in known.frontends}
+        told |= {("options", name) for name in known.options}
+        told |= {("scheduler", name) for name in known.schedulers if name in choices}
+        assert told == {offer for offer in offered.pop(known.distribution) if offer[0] != "warmup"}
+        assert {name for name in known.schedulers if name not in choices} <= set(choices.values())
+    assert offered == {}

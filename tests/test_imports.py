@@ -1,0 +1,50 @@
+"""What importing a plugin and listing all of them costs, each in a fresh interpreter."""
+
+import json
+import resource
+import subprocess
+import sys
+from importlib import metadata
+
+import pytest
+
+FRAMEWORKS = ("onnx", "onnxruntime", "tensorflow", "tensorrt", "torch")
+PLUGINS = sorted(point.value for point in metadata.entry_points(group="naiad"))
+
+
+def modules_after(statements: str) -> set[str]:
+    """The names of the top-level modules that these statements import."""
+    told = "import json, sys; sys.stderr.write(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
+    ran = subprocess.run([sys.executable, "-c", f"{statements}\n{told}"], capture_output=True, text=True, check=True)
+    return set(json.loads(ran.stderr))
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_importing_a_plugin_imports_no_framework(plugin: str) -> None:
+    imported = modules_after(f"import {plugin}")
+
+    assert imported.isdisjoint(FRAMEWORKS)
+
+
+def test_importing_naiad_imports_little() -> None:
+    imported = modules_after("import naiad")
+
+    assert imported.isdisjoint({*FRAMEWORKS, "asyncio", "google", "numpy", "rich"})
+
+
+def test_listing_the_plugins_imports_no_framework() -> None:
+    imported = modules_after("from naiad._kernel.cli.main import main; main(['plugins'])")
+
+    assert imported.isdisjoint({*FRAMEWORKS, "rich"})
+
+
+def test_listing_the_plugins_takes_well_under_half_a_second() -> None:
+    command = [sys.executable, "-m", "naiad._kernel.cli.main", "plugins"]
+    taken = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, capture_output=True, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+
+    assert min(taken) < 0.5

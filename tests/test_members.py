@@ -1,0 +1,106 @@
+"""All distributions of the workspace are alike; what differs is what they do."""
+
+import ast
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MEMBERS = sorted(path.parent for path in ROOT.glob("*/pyproject.toml")) + sorted(
+    path.parent for path in ROOT.glob("*/*/pyproject.toml")
+)
+BESIDE = {"plugins/custom": ("triton_python_backend_utils",)}
+"""Packages that a member has beside its own: models for Triton import theirs by a name that is not ours to choose."""
+PLUGINS = [member for member in MEMBERS if member.name != "core"]
+
+
+def project(member: Path) -> dict:
+    return tomllib.loads((member / "pyproject.toml").read_text())
+
+
+def package(member: Path) -> Path:
+    return member / "src" / project(member)["project"]["name"].replace("-", "_")
+
+
+def named(member: Path) -> str:
+    return member.relative_to(ROOT).as_posix()
+
+
+def test_the_workspace_has_its_members() -> None:
+    names = [named(member) for member in MEMBERS]
+
+    assert names == ["core", "frontends/http", "plugins/custom", "plugins/onnx", "plugins/scheduler-dynamic"]
+
+
+@pytest.mark.parametrize("member", MEMBERS, ids=named)
+def test_each_member_has_the_same_shape(member: Path) -> None:
+    found = {path.name for path in member.iterdir() if not path.name.startswith((".", "__")) and path.name != "dist"}
+
+    assert found == {"README.md", "pyproject.toml", "src", "tests"}
+    assert package(member).is_dir()
+    assert (package(member) / "py.typed").read_text() == ""
+    assert (member / "README.md").read_text().startswith(f"# {project(member)['project']['name']}\n")
+    assert list((member / "tests").rglob("test_*.py"))
+
+
+@pytest.mark.parametrize("member", MEMBERS, ids=named)
+def test_each_project_is_described_alike(member: Path) -> None:
+    described, core = project(member), project(ROOT / "core")
+
+    for same in ("version", "requires-python", "license", "readme"):
+        assert described["project"][same] == core["project"][same]
+    assert described["build-system"] == core["build-system"]
+    assert described["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == [
+        f"src/{name}" for name in (package(member).name, *BESIDE.get(named(member), ()))
+    ]
+    assert described["project"]["description"]
+    assert all("<" in dependency for dependency in described["project"]["dependencies"])
+
+
+@pytest.mark.parametrize("member", PLUGINS, ids=named)
+def test_each_plugin_needs_the_kernel_and_has_one_entry_point_named_as_its_folder(member: Path) -> None:
+    described = project(member)["project"]
+
+    assert described["name"] == f"naiad-{member.name}"
+    assert any(dependency.startswith("naiad>=") for dependency in described["dependencies"])
+    assert described["entry-points"]["naiad"] == {member.name: package(member).name}
+
+
+@pytest.mark.parametrize("member", PLUGINS, ids=named)
+def test_a_plugins_package_holds_hook_implementations_and_nothing_else(member: Path) -> None:
+    tree = ast.parse((package(member) / "__init__.py").read_text())
+
+    others = [ast.unparse(node).splitlines()[0] for node in tree.body if not _belongs(node)]
+
+    assert others == []
+
+
+def _belongs(node: ast.stmt) -> bool:
+    """Whether a statement is the docstring, an import, the list of public names, or a hook implementation."""
+    match node:
+        case ast.Expr(value=ast.Constant()) | ast.Import() | ast.ImportFrom():
+            return True
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+            return all(isinstance(inner, ast.Import | ast.ImportFrom) for inner in node.body)
+        case ast.Assign(targets=[ast.Name(id="__all__")]):
+            return True
+        case ast.FunctionDef(decorator_list=[ast.Name(id="hookimpl")]):
+            return node.name.startswith("naiad_")
+    return False
+
+
+def test_the_makefile_installs_every_member() -> None:
+    (line,) = (line for line in (ROOT / "Makefile").read_text().splitlines() if line.startswith("MEMBERS"))
+
+    assert sorted(line.split(":=")[1].split()) == sorted(named(member) for member in MEMBERS)
+
+
+def test_every_python_file_starts_with_what_it_is_for() -> None:
+    files = [path for member in MEMBERS for path in package(member).rglob("*.py")]
+
+    bare = [
+        path for path in files if "templates" not in path.parts and not ast.get_docstring(ast.parse(path.read_text()))
+    ]
+
+    assert bare == []

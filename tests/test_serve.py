@@ -1,0 +1,253 @@
+"""`naiad serve` as a process: how it starts, what it says, how it ends."""
+
+import json
+import os
+import pty
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import ServerProcess
+
+    Serve = Callable[..., ServerProcess]
+
+NAIAD = Path(sys.executable).with_name("naiad")
+
+ECHO = """
+from naiad_custom import FP32, Array, model
+
+@model
+def echo(x: Array[FP32, 1]) -> Array[FP32, 1]:
+    return x
+"""
+
+WAITS_TO_ANSWER = """
+from pathlib import Path
+
+from naiad_custom import FP32, Array, model
+
+@model
+def waits(x: Array[FP32, 1]) -> Array[FP32, 1]:
+    Path({entered!r}).write_text("in")
+    Path({gate!r}).read_text()
+    return x
+"""
+
+WAITS_TO_LOAD = """
+from pathlib import Path
+
+Path({entered!r}).write_text("in")
+Path({gate!r}).read_text()
+"""
+
+
+def write_model(repository: Path, name: str, source: str) -> Path:
+    """A model folder with that model.py, which loads where the text is sound."""
+    folder = repository / name / "1"
+    folder.mkdir(parents=True)
+    (folder / "model.py").write_text(source)
+    return folder
+
+
+class Gate:
+    """Two named pipes: a model tells that it was entered, and waits until it is let through."""
+
+    def __init__(self, folder: Path) -> None:
+        self.paths = {name: str(folder / name) for name in ("entered", "gate")}
+        for path in self.paths.values():
+            os.mkfifo(path)
+
+    def wait_until_entered(self) -> None:
+        Path(self.paths["entered"]).read_text()
+
+    def let_through(self) -> None:
+        Path(self.paths["gate"]).write_text("go")
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Gate:
+    return Gate(tmp_path)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "models"
+    folder.mkdir()
+    return folder
+
+
+def infer(url: str, model: str) -> tuple[int, str]:
+    """Status and body of one request to a model with the input x, FP32[1]."""
+    body = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [7]}]}
+    request = urllib.request.Request(f"{url}/v2/models/{model}/infer", json.dumps(body).encode())
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_a_server_serves_until_a_signal_and_exits_with_0(serve: "Serve", repository: Path) -> None:
+    write_model(repository, "echo", ECHO)
+    server = serve(repository)
+
+    status, body = infer(server.url, "echo")
+    server.signal(signal.SIGTERM)
+
+    assert server.exit_status() == 0
+    assert (status, json.loads(body)["outputs"][0]["data"]) == (200, [7.0])
+    assert [line.split("] ", 1)[1] for line in server.lines][-2:] == [
+        '"Signal (15) received. Requests in flight have 30 s to end"',
+        '"stopped"',
+    ]
+
+
+def test_a_request_in_flight_is_answered_and_further_signals_change_nothing(
+    serve: "Serve", repository: Path, gate: Gate
+) -> None:
+    write_model(repository, "waits", WAITS_TO_ANSWER.format(**gate.paths))
+    server = serve(repository)
+    url = server.url
+
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(infer, url, "waits")
+        gate.wait_until_entered()
+        server.signal(signal.SIGTERM)
+        server.wait_for("Signal \\(15\\) received")
+        server.signal(signal.SIGINT)
+        server.wait_for("Signal \\(2\\) received again")
+        gate.let_through()
+
+    assert answer.result()[0] == 200
+    assert server.exit_status() == 0
+
+
+def test_a_model_that_never_answers_holds_the_server_no_longer_than_it_may(
+    serve: "Serve", repository: Path, gate: Gate
+) -> None:
+    write_model(repository, "waits", WAITS_TO_ANSWER.format(**gate.paths))
+    server = serve(repository, "--exit-timeout-secs=0.2")
+    url = server.url
+
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(infer, url, "waits")
+        gate.wait_until_entered()
+        server.signal(signal.SIGTERM)
+        status = server.exit_status()
+
+    assert status == 1
+    assert answer.exception() is not None or answer.result()[0] >= 500
+    assert any("did not end within 0.2 s" in line for line in server.lines)
+
+
+def test_a_signal_while_a_model_loads_ends_the_server(serve: "Serve", repository: Path, gate: Gate) -> None:
+    write_model(repository, "slow", WAITS_TO_LOAD.format(**gate.paths))
+    server = serve(repository)
+
+    gate.wait_until_entered()
+    server.signal(signal.SIGINT)
+
+    assert server.exit_status() == 0
+
+
+def test_models_that_fail_at_start_end_the_server_with_the_reasons(serve: "Serve", repository: Path) -> None:
+    write_model(repository, "echo", ECHO)
+    write_model(repository, "broken", "import no_such_module")
+    (repository / "broken" / "config.pbtxt").write_text("max_batch_sise: 4\nbackend: 3\n")
+
+    server = serve(repository)
+
+    assert server.exit_status() == 1
+    told = "\n".join(server.lines)
+    assert "failed to load all models:" in told
+    assert re.search(r"- model 'broken' has no version that serves: .*config\.pbtxt:1:1: .*max_batch_size", told)
+    assert "start with --exit-on-error=false" in told
+
+
+def test_a_server_that_tolerates_failures_serves_the_other_models(serve: "Serve", repository: Path) -> None:
+    write_model(repository, "echo", ECHO)
+    write_model(repository, "broken", "import no_such_module")
+
+    url = serve(repository, "--exit-on-error=false").url
+
+    assert infer(url, "echo")[0] == 200
+    status, body = infer(url, "broken")
+    assert status == 503
+    assert "no_such_module" in body
+
+
+def test_an_address_that_is_taken_ends_the_server_with_the_option_to_change(serve: "Serve", repository: Path) -> None:
+    write_model(repository, "echo", ECHO)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+        server = serve(repository, f"--http-port={port}")
+
+        assert server.exit_status() == 1
+    assert any(str(port) in line and "--http-port" in line for line in server.lines)
+
+
+def test_a_repository_that_is_not_there_ends_the_server(serve: "Serve", tmp_path: Path) -> None:
+    server = serve(tmp_path / "nowhere")
+
+    assert server.exit_status() == 1
+    assert "nowhere' cannot be read: No such file or directory" in server.lines[-1]
+
+
+def test_json_logs_carry_model_and_version(serve: "Serve", repository: Path) -> None:
+    write_model(repository, "echo", ECHO)
+    server = serve(repository, "--log-format=json")
+
+    server.wait_for("listens at")
+
+    (ready,) = (line for line in map(json.loads, server.lines) if "READY" in line["message"])
+    assert (ready["logger"], ready["level"], ready["model"], ready["version"]) == ("naiad.model", "INFO", "echo", "1")
+
+
+def test_a_log_file_takes_all_lines(serve: "Serve", repository: Path, tmp_path: Path) -> None:
+    write_model(repository, "broken", "import no_such_module")
+    log = tmp_path / "server.log"
+
+    server = serve(repository, f"--log-file={log}", "--log-format=ISO8601")
+
+    assert server.exit_status() == 1
+    assert server.lines == []
+    line_format = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ [IWE] \d+ \w+\.py:\d+\] \".*\"")
+    assert all(line_format.fullmatch(line) for line in log.read_text().splitlines())
+
+
+def test_a_terminal_shows_progress_and_a_table_of_the_models(repository: Path, gate: Gate) -> None:
+    write_model(repository, "echo", ECHO)
+    write_model(repository, "slow", WAITS_TO_LOAD.format(**gate.paths) + ECHO)
+    ours, theirs = pty.openpty()
+    words = ["serve", "--http-port=0", "--http-address=127.0.0.1", str(repository)]
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "100", "NO_COLOR": ""}
+    process = subprocess.Popen([NAIAD, *words], stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    written = b""
+    while b"1 of 2 done" not in written:
+        written += os.read(ours, 65536)
+    gate.wait_until_entered()
+    gate.let_through()
+    while "┘".encode() not in written:
+        written += os.read(ours, 65536)
+    process.send_signal(signal.SIGINT)
+    status = process.wait(timeout=60)
+    os.close(ours)
+
+    shown = re.sub(r"\x1b\[[0-9;]*[a-zA-Z]", "", written.decode())
+    assert status == 0
+    assert "waiting for slow" in shown
+    assert re.search(r"Model +┃ Version ┃ State ", shown)
+    assert re.search(r"echo +│ 1 +│ READY ", shown)

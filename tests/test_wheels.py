@@ -1,0 +1,168 @@
+"""Each plugin works alone beside `naiad`, installed from wheels, with what it declares to need and nothing else.
+
+The wheels are built and installed by pip into empty environments. What they need of others is not downloaded: exactly
+the distributions that the wheels' own metadata asks for, and what these ask for, are linked in from the environment of
+the tests, and `pip check` says whether anything is missing.
+"""
+
+import subprocess
+import sys
+import sysconfig
+import urllib.request
+from collections.abc import Callable, Iterable
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import onnx
+import pytest
+from packaging.requirements import Requirement
+
+if TYPE_CHECKING:
+    from conftest import ServerProcess
+
+ROOT = Path(__file__).parents[1]
+MEMBERS = ("core", "plugins/custom", "plugins/onnx", "plugins/scheduler-dynamic", "frontends/http")
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+
+SERVES_A_FUNCTION = """
+import naiad_custom
+from naiad.testing import serve
+
+@naiad_custom.model
+def double(x: naiad_custom.Array[naiad_custom.FP32, 2]) -> naiad_custom.Array[naiad_custom.FP32, 2]:
+    return x + x
+
+with serve(double) as client:
+    (out,) = client.infer(x=[1, 2]).values()
+    assert out.tolist() == [2, 4], out
+"""
+
+SERVES_ONNX = """
+import sys
+from naiad.testing import serve
+
+with serve(sys.argv[1]) as client:
+    (out,) = client.infer(x=[1, 2]).values()
+    assert out.tolist() == [2, 4], out
+"""
+
+SCHEDULES = """
+from naiad._kernel.plugins import PluginRegistry
+from naiad.config import ModelConfig
+from naiad.config.text import parse_text
+from naiad.scheduler import Ticket
+
+config = parse_text("max_batch_size: 4 dynamic_batching {}")
+scheduler = PluginRegistry.discover().scheduler("dynamic_batching").create(config, 1)
+for id in range(4):
+    scheduler.arrive(Ticket(id, 0.0))
+(dispatch,) = scheduler.decide(0.0, [0]).dispatches
+assert dispatch.tickets == (0, 1, 2, 3), dispatch
+"""
+
+PROOFS = {"naiad-custom": SERVES_A_FUNCTION, "naiad-onnx": SERVES_ONNX, "naiad-scheduler-dynamic": SCHEDULES}
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The wheel of each member by the name of its distribution."""
+    folder = tmp_path_factory.mktemp("wheels")
+    members = [str(ROOT / member) for member in MEMBERS]
+    subprocess.run([*PIP, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder, *members], check=True)
+    return {path.name.split("-")[0].replace("_", "-"): path for path in folder.glob("*.whl")}
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model repository with the ONNX model `double`, FP32[2] to FP32[2]."""
+    folder = tmp_path_factory.mktemp("models")
+    (folder / "double" / "1").mkdir(parents=True)
+    tensor = onnx.TensorProto.FLOAT
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Add", ["x", "x"], ["y"])],
+        "double",
+        [onnx.helper.make_tensor_value_info("x", tensor, [2])],
+        [onnx.helper.make_tensor_value_info("y", tensor, [2])],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9)
+    onnx.save(model, folder / "double" / "1" / "model.onnx")
+    return folder
+
+
+def needed(requirements: Iterable[str], extras: Iterable[str] = ()) -> set[str]:
+    """The names of the distributions that these ask for, and of what those ask for, without the workspace's own."""
+    found: set[str] = set()
+    for text in requirements:
+        requirement = Requirement(text)
+        environments = [{"extra": extra} for extra in ("", *extras)]
+        wanted = requirement.marker is None or any(requirement.marker.evaluate(each) for each in environments)
+        if wanted and not requirement.name.startswith("naiad"):
+            name = requirement.name
+            found |= {name} | needed(metadata.requires(name) or (), requirement.extras)
+    return found
+
+
+def link(distribution: str, target: Path) -> None:
+    """Make an installed distribution visible in another folder of packages."""
+    for file in metadata.files(distribution) or ():
+        top = file.parts[0]
+        if top not in ("..", "__pycache__") and not (target / top).exists():
+            (target / top).symlink_to(Path(sysconfig.get_path("purelib")) / top)
+
+
+def environment(folder: Path, wheels: Iterable[Path], extras: Iterable[str]) -> Path:
+    """The Python of a new environment with these wheels and what they need."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    python = folder / "bin" / "python"
+    (packages,) = folder.glob("lib/python*/site-packages")
+    subprocess.run([*PIP, "--python", python, "install", "-q", "--no-index", "--no-deps", *wheels], check=True)
+    for wheel in metadata.distributions(path=[str(packages)]):
+        for distribution in needed(wheel.requires or (), extras):
+            link(distribution, packages)
+    subprocess.run([*PIP, "--python", python, "check"], check=True)
+    return python
+
+
+@pytest.mark.parametrize("distribution", sorted(PROOFS))
+def test_a_plugin_works_alone_beside_the_kernel(
+    distribution: str, wheels: dict[str, Path], repository: Path, tmp_path: Path
+) -> None:
+    extras = ["cpu"] if distribution == "naiad-onnx" else []
+
+    python = environment(tmp_path / "venv", [wheels["naiad"], wheels[distribution]], extras)
+    plugins = subprocess.run([python.parent / "naiad", "plugins"], capture_output=True, text=True, check=True)
+    proof = subprocess.run(
+        [python, "-c", PROOFS[distribution], str(repository)], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+
+    assert (proof.returncode, proof.stderr) == (0, "")
+    assert {line.split("\t")[1] for line in plugins.stdout.splitlines()[1:]} == {
+        "naiad 0.1.0",
+        f"{distribution} 0.1.0",
+    }
+    assert "skipped" not in plugins.stdout
+
+
+def test_the_http_frontend_works_alone_beside_the_kernel(
+    serve: "Callable[..., ServerProcess]", wheels: dict[str, Path], tmp_path: Path
+) -> None:
+    python = environment(tmp_path / "venv", [wheels["naiad"], wheels["naiad-http"]], [])
+
+    server = serve(tmp_path, "--model-control-mode=explicit", naiad=python.with_name("naiad"))
+
+    with urllib.request.urlopen(f"{server.url}/v2/health/ready") as answer:
+        assert answer.status == 200
+
+
+def test_the_kernel_works_alone(wheels: dict[str, Path], tmp_path: Path) -> None:
+    python = environment(tmp_path / "venv", [wheels["naiad"]], [])
+
+    answer = subprocess.run(
+        [python.parent / "naiad", "serve", "--http-port=1", tmp_path], capture_output=True, text=True, check=False
+    )
+
+    assert answer.returncode == 1
+    assert answer.stderr == (
+        "naiad serve: unknown option --http-port. It comes with naiad-http: pip install 'naiad-http'.\n"
+    )
