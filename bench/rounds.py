@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from load import Generator, LoadError
+from report import Goal, Row
 from servers import Naiad, Peer, Running
 
 MODELS = Path(__file__).resolve().parent / "models"
@@ -37,6 +38,10 @@ class SideBySide:
 
     naiad: dict[str, tuple[float, ...]]
     peer: dict[str, tuple[float, ...]]
+
+    def rows(self, goals: Mapping[str, Goal]) -> list[Row]:
+        """A row for each label, with its goal where it has one."""
+        return [Row(label, values, self.peer.get(label, ()), goals.get(label)) for label, values in self.naiad.items()]
 
 
 def side_by_side(run: Run, measure: Callable[[Running], Numbers], rounds: int = 0) -> SideBySide:

@@ -39,6 +39,14 @@ class Running:
         connection.close()
         return document
 
+    def cpu_seconds(self) -> float:
+        """Processor time that the process and its children have used."""
+        return sum(_cpu_seconds(pid) for pid in _family(self.process.pid))
+
+    def inference_count(self, model: str) -> int:
+        """How many inferences a model has made, by the server's own count."""
+        return sum(int(version["inference_count"]) for version in self.get(f"/v2/models/{model}/stats")["model_stats"])
+
     def resident_megabytes(self) -> float:
         """Resident memory of the process and its children, in 10^6 bytes."""
         return sum(_resident_bytes(pid) for pid in _family(self.process.pid)) / 1e6
@@ -151,6 +159,11 @@ def _family(pid: int) -> list[int]:
         for child in children.read_text().split():
             pids.extend(_family(int(child)))
     return pids
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")  # utime and stime of proc(5)
 
 
 def _resident_bytes(pid: int) -> int:

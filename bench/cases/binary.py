@@ -1,8 +1,10 @@
 """Small binary tensors over HTTP: what a request costs the server itself."""
 
+import functools
 from collections.abc import Sequence
 
 from cases.case import Case
+from load import with_cost
 from report import Goal, Row
 from rounds import Run, side_by_side
 from servers import Running
@@ -15,21 +17,19 @@ def measure(run: Run) -> Sequence[Row]:
     def once(running: Running) -> dict[str, float]:
         numbers = {}
         for concurrency in _GOALS:
-            load = run.generator(running.port, "add_sub", concurrency)
+            measure = functools.partial(run.generator, running.port, "add_sub", concurrency)
+            load, cost = with_cost(running, "add_sub", measure)
             numbers[f"concurrency {concurrency}: inferences/s"] = load.per_second
             numbers[f"concurrency {concurrency}: p99, ms"] = load.p99_milliseconds
+            numbers[f"concurrency {concurrency}: server's processor time, µs each"] = cost
         return numbers
 
     seen = side_by_side(run, once)
-    rows = []
+    goals = {}
     for concurrency, least in _GOALS.items():
-        for what, goal in (
-            ("inferences/s", Goal(least=least, of_ratio=True)),
-            ("p99, ms", Goal(most=1, of_ratio=True)),
-        ):
-            label = f"concurrency {concurrency}: {what}"
-            rows.append(Row(label, seen.naiad[label], seen.peer.get(label, ()), goal))
-    return rows
+        goals[f"concurrency {concurrency}: inferences/s"] = Goal(least=least, of_ratio=True)
+        goals[f"concurrency {concurrency}: p99, ms"] = Goal(most=1, of_ratio=True)
+    return seen.rows(goals)
 
 
 CASE = Case(

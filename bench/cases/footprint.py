@@ -20,9 +20,7 @@ def measure(run: Run) -> Sequence[Row]:
             numbers[_LOADED] = running.resident_megabytes()
         return numbers
 
-    seen = side_by_side(run, once)
-    goals = {_READY: Goal(most=1.0), _MEMORY: Goal(most=90)}
-    return [Row(label, values, seen.peer.get(label, ()), goals.get(label)) for label, values in seen.naiad.items()]
+    return side_by_side(run, once).rows({_READY: Goal(most=1.0), _MEMORY: Goal(most=90)})
 
 
 CASE = Case(

@@ -1,9 +1,11 @@
 """Large binary tensors over HTTP: how often a body is copied on its way in and out."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cases.case import Case
+from load import with_cost
 from report import Goal, Row
 from rounds import Run, side_by_side
 from servers import Running
@@ -17,7 +19,7 @@ class _Size:
     least: float
 
 
-_SIZES = (_Size("600 KB", 150_000, 8, 1.6), _Size("4 MB", 1_000_000, 4, 1.3))
+_SIZES = (_Size("600 KB, concurrency 8", 150_000, 8, 1.6), _Size("4 MB, concurrency 4", 1_000_000, 4, 1.3))
 
 
 def measure(run: Run) -> Sequence[Row]:
@@ -25,18 +27,15 @@ def measure(run: Run) -> Sequence[Row]:
         numbers = {}
         for size in _SIZES:
             options = ["--shape", f"INPUT0:{size.elements}"]
-            load = run.generator(running.port, "identity", size.concurrency, options)
-            numbers[f"{size.label}, concurrency {size.concurrency}: inferences/s"] = load.per_second
-            numbers[f"{size.label}, concurrency {size.concurrency}: p99, ms"] = load.p99_milliseconds
+            measure = functools.partial(run.generator, running.port, "identity", size.concurrency, options)
+            load, cost = with_cost(running, "identity", measure)
+            numbers[f"{size.label}: inferences/s"] = load.per_second
+            numbers[f"{size.label}: p99, ms"] = load.p99_milliseconds
+            numbers[f"{size.label}: server's processor time, µs each"] = cost
         return numbers
 
     seen = side_by_side(run, once)
-    rows = []
-    for size in _SIZES:
-        for what, goal in (("inferences/s", Goal(least=size.least, of_ratio=True)), ("p99, ms", None)):
-            label = f"{size.label}, concurrency {size.concurrency}: {what}"
-            rows.append(Row(label, seen.naiad[label], seen.peer.get(label, ()), goal))
-    return rows
+    return seen.rows({f"{size.label}: inferences/s": Goal(least=size.least, of_ratio=True) for size in _SIZES})
 
 
 CASE = Case(

@@ -1,0 +1,103 @@
+"""Asks every example model something with Triton's own client, and prints the answers. Start `make serve` first."""
+
+import argparse
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import tritonclient.http as client
+from tritonclient.http import aio
+
+from drawing import LABELS, draw
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--url", default="localhost:8000", help="host and port of the server (default: %(default)s)")
+    url = parser.parse_args().url
+    with client.InferenceServerClient(url) as server:
+        for ask in (shapes, word_ids, celsius, nearest_city, add_sub):
+            announce(ask)
+            ask(server)
+    announce(text_embedding)
+    asyncio.run(text_embedding(url))
+
+
+def announce(ask: Callable[..., object]) -> None:
+    print(f"\n{ask.__name__}: {ask.__doc__}")
+
+
+def shapes(server: client.InferenceServerClient) -> None:
+    """Three pictures in one request; the server names the classes by the model's label file."""
+    chance = np.random.default_rng(5)
+    drawn = [LABELS[chance.integers(len(LABELS))] for _ in range(3)]
+    pictures = np.stack([draw(label, chance) for label in drawn])
+    best_two = client.InferRequestedOutput("probabilities", class_count=2)
+    answer = server.infer("shapes", [tensor("image", pictures, "UINT8")], outputs=[best_two])
+    for label, classes in zip(drawn, answer.as_numpy("probabilities"), strict=True):
+        seen = [each.decode().split(":") for each in classes]
+        told = ", ".join(f"{name} {float(probability):.0%}" for probability, _, name in seen)
+        print(f"  drawn: {label:14} seen: {told}")
+
+
+def word_ids(server: client.InferenceServerClient) -> None:
+    """Strings of any number in, fewer strings and their numbers out."""
+    words = ["The", "cat", "SLEEPS", "while", "a", "bird", "sings"]
+    answer = server.infer("word_ids", [strings("words", [words])])
+    kept = [word.decode() for word in answer.as_numpy("kept")[0]]
+    print(f"  {' '.join(words)} -> {dict(zip(kept, answer.as_numpy('ids')[0].tolist(), strict=True))}")
+
+
+def celsius(server: client.InferenceServerClient) -> None:
+    """A function with annotations is the whole model."""
+    degrees = np.array([[-40], [0], [37], [100]], dtype=np.float32)
+    answer = server.infer("celsius", [tensor("celsius", degrees, "FP32")])
+    for before, after in zip(degrees[:, 0], answer.as_numpy("fahrenheit")[:, 0], strict=True):
+        print(f"  {before:g} °C is {after:g} °F")
+
+
+def nearest_city(server: client.InferenceServerClient) -> None:
+    """A class that loaded its table of cities once."""
+    positions = {"Stonehenge": (51.18, -1.83), "Mount Fuji": (35.36, 138.73), "the South Pole": (-90, 0)}
+    given = np.array(list(positions.values()), dtype=np.float32)
+    answer = server.infer("nearest_city", [tensor("position", given, "FP32")])
+    cities, distances = answer.as_numpy("city")[:, 0], answer.as_numpy("kilometres")[:, 0]
+    for place, city, distance in zip(positions, cities, distances, strict=True):
+        print(f"  {place}: {city.decode()}, {distance:,.0f} km")
+
+
+def add_sub(server: client.InferenceServerClient) -> None:
+    """A model.py written for Triton's Python backend."""
+    a, b = np.array([[1, 2, 3, 4]], dtype=np.float32), np.array([[10, 20, 30, 40]], dtype=np.float32)
+    answer = server.infer("add_sub", [tensor("INPUT0", a, "FP32"), tensor("INPUT1", b, "FP32")])
+    print(f"  {a[0]} + {b[0]} = {answer.as_numpy('OUTPUT0')[0]}")
+    print(f"  {a[0]} - {b[0]} = {answer.as_numpy('OUTPUT1')[0]}")
+
+
+async def text_embedding(url: str) -> None:
+    """Many single requests at once, which the server batches; near texts get near vectors."""
+    texts = ["a red apple", "a red apple pie", "green apples", "the night train to Vienna"] * 16
+    async with aio.InferenceServerClient(url) as server:
+        asked = [server.infer("text_embedding", [strings("text", [[text]])]) for text in texts]
+        answers = await asyncio.gather(*asked)
+    vectors = [answer.as_numpy("embedding")[0] for answer in answers]
+    for text, vector in zip(texts[:4], vectors, strict=False):
+        print(f"  '{texts[0]}' and '{text}': similarity {vectors[0] @ vector:.2f}")
+    together = Counter(int(answer.as_numpy("ran_together")[0, 0]) for answer in answers)
+    sizes = ", ".join(f"{count} in batches of {size}" for size, count in sorted(together.items()))
+    print(f"  {len(texts)} requests ran: {sizes}")
+
+
+def tensor(name: str, array: np.ndarray, datatype: str) -> client.InferInput:
+    given = client.InferInput(name, list(array.shape), datatype)
+    given.set_data_from_numpy(array)
+    return given
+
+
+def strings(name: str, rows: list[list[str]]) -> client.InferInput:
+    return tensor(name, np.array(rows, dtype=object), "BYTES")
+
+
+if __name__ == "__main__":
+    main()
