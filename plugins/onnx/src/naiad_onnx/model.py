@@ -23,7 +23,7 @@ class OnnxModel:
     """Opens sessions and makes instances over them.
 
     On a CPU the instances share one session: two of them cost twice the memory and, with a thread pool each, ran an MLP
-    at a third of the speed. On a GPU each has its own, for TensorRT and CUDA graphs run one batch at a time.
+    at down to a third of the speed. On a GPU each has its own, for TensorRT and CUDA graphs run one batch at a time.
     """
 
     def __init__(self, context: ModelContext, path: Path, settings: RunSettings) -> None:

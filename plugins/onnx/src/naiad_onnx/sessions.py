@@ -10,7 +10,7 @@ from naiad.errors import InvalidArgumentError, NotFoundError, UnsupportedError
 from naiad_onnx.interface import Interface, interface_of
 from naiad_onnx.parameters import GlobalThreads, RunSettings
 from naiad_onnx.providers import Provider
-from naiad_onnx.runtime import CPU_PROVIDER, runtime, told
+from naiad_onnx.runtime import CPU_PROVIDER, CUDA_PROVIDER, runtime, told
 
 DEFAULT_FILE = "model.onnx"
 _FATAL = 4
@@ -64,7 +64,7 @@ def open_session(path: Path, model: str, settings: RunSettings, providers: Seque
     """
     onnxruntime = runtime()
     first = providers[0][0]
-    if first != CPU_PROVIDER and hasattr(onnxruntime, "preload_dlls"):
+    if any(name == CUDA_PROVIDER for name, _ in providers):
         onnxruntime.preload_dlls()
     try:
         session = onnxruntime.InferenceSession(
