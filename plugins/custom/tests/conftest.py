@@ -1,0 +1,89 @@
+"""Model folders written by a test, and instances made from them without a server."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import numpy as np
+import pytest
+
+from naiad.backend import Batch, ModelContext, Placement
+from naiad.config import ModelConfig, ModelInstanceGroup
+from naiad.config.normalisation import normalise
+from naiad.config.text import parse_text
+from naiad.types import Request, Tensor
+from naiad_custom.backend import PythonBackend
+
+
+class Folder:
+    """The folder of a model that a test writes and loads."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.backend = PythonBackend()
+        self.placement = Placement("m_0", "CPU", 0, ModelInstanceGroup())
+        self.instances: list[Any] = []
+        self.models: list[Any] = []
+
+    def write(self, code: str = "", config: str = "", files: Mapping[str, str] | None = None, version: int = 1) -> Path:
+        folder = self.path / str(version)
+        folder.mkdir(parents=True, exist_ok=True)
+        if code:
+            (folder / "model.py").write_text(dedent(code).lstrip(), encoding="utf-8")
+        if config:
+            (self.path / "config.pbtxt").write_text(config, encoding="utf-8")
+        for name, text in (files or {}).items():
+            target = self.path / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(dedent(text), encoding="utf-8")
+        return self.path
+
+    def context(self, version: int = 1) -> ModelContext:
+        file = self.path / "config.pbtxt"
+        text = file.read_text(encoding="utf-8") if file.is_file() else ""
+        config = parse_text(f'name: "{self.path.name}" backend: "python"\n{text}')
+        return ModelContext(config, version, self.path, self.path / str(version))
+
+    def completed(self) -> ModelConfig:
+        return self.backend.complete(self.context())
+
+    def model(self, version: int = 1) -> Any:
+        given = self.context(version)
+        config = normalise(self.backend.complete(given), traits=self.backend.traits)
+        model = self.backend.load(ModelContext(config, version, given.model_directory, given.version_directory))
+        self.models.append(model)
+        return model
+
+    def instance(self, version: int = 1) -> Any:
+        instance = self.model(version).instantiate(self.placement)
+        self.instances.append(instance)
+        return instance
+
+    def close(self) -> None:
+        for each in [*self.instances, *self.models]:
+            with suppress(RuntimeError):  # a test of a failing close
+                each.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Folder]:
+    folder = Folder(tmp_path / "m")
+    yield folder
+    folder.close()
+
+
+@pytest.fixture
+def batch_of() -> Any:
+    """Makes a batch from one dict of arrays for each request; `batching` False makes every size 1."""
+
+    def make(*inputs: Mapping[str, Any], batching: bool = True, requested: Sequence[str] = ()) -> Batch:
+        requests = []
+        for number, each in enumerate(inputs):
+            tensors = {name: Tensor.of(name, np.asarray(value)) for name, value in each.items()}
+            requests.append(Request("m", tensors, id=str(number), requested=tuple(requested)))
+        sizes = [next(iter(request.inputs.values())).shape[0] if batching else 1 for request in requests]
+        return Batch(requests, sizes)
+
+    return make

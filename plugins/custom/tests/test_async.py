@@ -1,0 +1,118 @@
+"""`async def` models: many requests at once on one instance, within bounds."""
+
+import asyncio
+import threading
+
+import pytest
+
+from naiad.errors import ModelFailedError, ShuttingDownError
+from naiad.testing import serve
+from naiad_custom import INT64, Array, model
+
+
+def test_an_async_model_runs_many_requests_at_once():
+    everyone = threading.Barrier(4)
+
+    @model(concurrency=4)
+    async def meet(x: Array[INT64, 1]) -> Array[INT64, 1]:
+        await asyncio.to_thread(everyone.wait, 10)
+        return x + 1
+
+    with serve(meet) as client:
+        answers = client.infer_all(*({"x": [number]} for number in range(4)))
+
+    assert [answer["output"].item() for answer in answers] == [1, 2, 3, 4]
+
+
+def test_an_async_model_never_runs_more_than_its_concurrency():
+    running, most = 0, 0
+
+    @model(concurrency=3)
+    async def count(x: Array[INT64, 1]) -> Array[INT64, 1]:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        running -= 1
+        return x
+
+    with serve(count) as client:
+        client.infer_all(*({"x": [number]} for number in range(20)))
+
+    assert 1 <= most <= 3
+
+
+def test_an_async_class_loads_executes_and_closes_on_one_event_loop():
+    loops = []
+
+    @model
+    class Gateway:
+        async def load(self, context: object) -> None:
+            loops.append(asyncio.get_running_loop())
+
+        async def execute(self, x: Array[INT64, 1]) -> Array[INT64, 1]:
+            loops.append(asyncio.get_running_loop())
+            return x
+
+        async def close(self) -> None:
+            loops.append(asyncio.get_running_loop())
+
+    with serve(Gateway) as client:
+        client.infer(x=[1])
+
+    assert len(loops) == 3
+    assert len(set(loops)) == 1
+
+
+def test_an_async_model_that_raises_fails_its_request_alone():
+    @model
+    async def picky(x: Array[INT64, 1]) -> Array[INT64, 1]:
+        if x[0] == 1:
+            raise ValueError("not one")
+        return x
+
+    with serve(picky) as client:
+        first, second = client.send_all([client.request(x=[1]), client.request(x=[2])])
+
+    assert isinstance(first, ModelFailedError)
+    assert "not one" in str(first)
+    assert second.outputs["output"].array.tolist() == [2]
+
+
+def test_closing_an_instance_ends_the_calls_that_still_run(folder, batch_of):
+    folder.write("""
+        import asyncio
+        from naiad_custom import INT64, Array, model
+
+        @model
+        async def forever(x: Array[INT64, 1]) -> Array[INT64, 1]:
+            await asyncio.Event().wait()
+            return x
+    """)
+    instance = folder.model().instantiate(folder.placement)
+    answer = instance.execute(batch_of({"x": [1]}, batching=False))
+
+    instance.close()
+
+    assert isinstance(answer.exception(timeout=10), ShuttingDownError)
+
+
+def test_an_async_load_that_fails_leaves_no_thread_behind(folder):
+    folder.write("""
+        from naiad_custom import INT64, Array, model
+
+        @model
+        class Broken:
+            async def load(self, context) -> None:
+                raise OSError("no network")
+
+            async def execute(self, x: Array[INT64, 1]) -> Array[INT64, 1]:
+                return x
+    """)
+    loaded = folder.model()
+
+    with pytest.raises(ModelFailedError, match="OSError: no network"):
+        loaded.instantiate(folder.placement)
+
+    assert [thread for thread in threading.enumerate() if thread.name == "naiad-async-model"] == []

@@ -1,0 +1,112 @@
+"""`pb_utils.InferenceRequest`, `InferenceResponse`, `TritonError` and the functions that look into them."""
+
+import json
+
+import numpy as np
+import pytest
+
+import triton_python_backend_utils as pb_utils
+from naiad.errors import NaiadError
+from naiad.types import Request, Tensor
+from naiad_custom.triton.errors import as_naiad_error
+from naiad_custom.triton.request import received_request
+
+
+def request_with(**fields):
+    inputs = {"A": Tensor.of("A", np.array([1])), "B": Tensor.of("B", np.array([2.0]))}
+    return received_request(Request("m", inputs, **fields), ("X", "Y"))
+
+
+def test_a_received_request_tells_everything():
+    request = request_with(
+        id="seven",
+        parameters={"tries": 3, "who": "me", "fast": True},
+        timeout_microseconds=250,
+        correlation_id="call",
+        sequence_start=True,
+        requested=("Y",),
+    )
+
+    assert [tensor.name() for tensor in request.inputs()] == ["A", "B"]
+    assert (request.request_id(), request.correlation_id(), request.timeout()) == ("seven", "call", 250)
+    assert request.flags() == pb_utils.TRITONSERVER_REQUEST_FLAG_SEQUENCE_START
+    assert json.loads(request.parameters()) == {"tries": 3, "who": "me", "fast": True}
+    assert request.requested_output_names() == ["Y"]
+    assert request.is_cancelled() is False
+
+
+def test_a_request_that_names_no_outputs_wants_all():
+    assert request_with().requested_output_names() == ["X", "Y"]
+
+
+def test_an_input_is_found_by_name():
+    request = request_with()
+
+    assert pb_utils.get_input_tensor_by_name(request, "B").as_numpy().tolist() == [2.0]
+    assert pb_utils.get_input_tensor_by_name(request, "B") is request.inputs()[1]
+    assert pb_utils.get_input_tensor_by_name(request, "C") is None
+
+
+def test_a_request_can_be_made_by_a_model():
+    request = pb_utils.InferenceRequest(
+        request_id="one",
+        correlation_id=4,
+        inputs=[pb_utils.Tensor("A", np.array([1]))],
+        requested_output_names=["X"],
+        model_name="other",
+        model_version=2,
+        flags=pb_utils.TRITONSERVER_REQUEST_FLAG_SEQUENCE_END,
+        timeout=9,
+        preferred_memory=pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_GPU, 1),
+        parameters='{"key": "value"}',
+    )
+
+    assert (request.request_id(), request.correlation_id(), request.timeout()) == ("one", 4, 9)
+    assert request.flags() == pb_utils.TRITONSERVER_REQUEST_FLAG_SEQUENCE_END
+    assert pb_utils.get_input_tensor_by_name(request, "A").as_numpy().tolist() == [1]
+    assert (request.requested_output_names(), request.parameters()) == (["X"], '{"key": "value"}')
+    assert request.preferred_memory().device_id() == 1
+
+
+@pytest.mark.parametrize("parameters", ["{", "[1]"])
+def test_parameters_of_a_request_that_are_no_object_are_refused(parameters):
+    with pytest.raises(pb_utils.TritonModelException, match="parameters of a request"):
+        pb_utils.InferenceRequest(parameters=parameters)
+
+
+def test_a_response_tells_its_outputs_and_parameters():
+    response = pb_utils.InferenceResponse([pb_utils.Tensor("X", np.array([1]))], parameters={"a": 1, "b": False})
+
+    assert pb_utils.get_output_tensor_by_name(response, "X").as_numpy().tolist() == [1]
+    assert pb_utils.get_output_tensor_by_name(response, "Y") is None
+    assert json.loads(response.parameters()) == {"a": 1, "b": False}
+    assert (response.has_error(), response.error()) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ({1: "a"}, "Expect parameters keys to have type str, found type"),
+        ({"a": 0.5}, "Expect parameters values to have type bool/int/str, found type"),
+    ],
+)
+def test_response_parameters_of_other_types_are_refused(parameters, told):
+    with pytest.raises(pb_utils.TritonModelException, match=told):
+        pb_utils.InferenceResponse(parameters=parameters)
+
+
+def test_an_error_is_internal_unless_it_says_otherwise():
+    error = pb_utils.TritonError("text")
+
+    assert (error.message(), error.code(), str(error)) == ("text", pb_utils.TritonError.INTERNAL, "text")
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["UNKNOWN", "INTERNAL", "NOT_FOUND", "INVALID_ARG", "UNAVAILABLE", "UNSUPPORTED", "ALREADY_EXISTS", "CANCELLED"],
+)
+def test_every_code_reaches_the_caller(code):
+    error = as_naiad_error(pb_utils.TritonError("text", getattr(pb_utils.TritonError, code)))
+
+    assert isinstance(error, NaiadError)
+    assert (error.code, str(error)) == (code, "text")
