@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from naiad.config import ModelTensorReshape
 from naiad.errors import ConfigError, InvalidArgumentError, NotFoundError, PluginError, UnsupportedError
@@ -211,6 +211,16 @@ def test_a_provider_that_does_not_start_fails_the_load(workbench, models, monkey
 
     with pytest.raises(UnsupportedError, match="could not start CUDAExecutionProvider for model 'm'"):
         workbench.load(models.add_sub(), "instance_group [ { kind: KIND_GPU } ]")
+
+
+def test_a_model_with_bf16_and_strings_is_refused(workbench, models):
+    tensors = [("IN", ["n", 1], TensorProto.STRING), ("HALF", ["n", 1], TensorProto.BFLOAT16)]
+    nodes = [helper.make_node("Identity", [name], [f"{name}_OUT"]) for name, _, _ in tensors]
+    inputs = [models.value(*tensor) for tensor in tensors]
+    outputs = [models.value(f"{name}_OUT", shape, kind) for name, shape, kind in tensors]
+
+    with pytest.raises(UnsupportedError, match="model 'm' has both BF16 and string tensors"):
+        workbench.load(models.model_of(nodes, inputs, outputs))
 
 
 def test_an_unknown_accelerator_is_refused(workbench, models):

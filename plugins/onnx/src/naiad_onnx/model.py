@@ -1,7 +1,6 @@
 """One loaded version of an ONNX model: its sessions, shared or one for each instance."""
 
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +84,7 @@ def _first_place(config: ModelConfig) -> _Place:
 
 
 def _check(config: ModelConfig, interface: Interface) -> None:
-    problems: Sequence[Any] = mismatches(config, interface)
+    problems = mismatches(config, interface)
     if problems:
         raise ConfigError(problems)
     types = {tensor.type for tensor in (*interface.inputs, *interface.outputs)}
