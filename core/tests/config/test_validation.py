@@ -1,6 +1,5 @@
 """What is wrong in a configuration: every rule, with the key it is about."""
 
-
 import pytest
 
 from naiad.config import ModelConfig
@@ -78,6 +77,33 @@ def test_what_the_backend_may_still_complete_is_no_problem_yet():
         "input[0]",
         "batch_input[0].source_input[0]",
     ]
+
+
+def test_what_depends_on_the_backend_or_the_batch_size_is_settled_later():
+    text = """
+    name: "m" dynamic_batching { preferred_batch_size: 4 } instance_group { profile: "0" }
+    input { name: "x" data_type: TYPE_FP32 dims: 1 is_shape_tensor: true reshape { } }
+    """
+
+    assert found(text, complete=False) == []
+    assert [path for path, _ in found(text + 'backend: "b"')] == [
+        "input[0].is_shape_tensor",
+        "instance_group[0].profile",
+        "input[0].reshape",
+        "dynamic_batching.preferred_batch_size",
+    ]
+
+
+def test_sequences_without_batching_have_no_preferred_sizes():
+    text = 'name: "m" backend: "b" sequence_batching { oldest { preferred_batch_size: 2 } }'
+
+    assert only(text)[0] == "sequence_batching.oldest.preferred_batch_size"
+
+
+def test_an_ensemble_needs_no_platform_before_it_is_completed():
+    text = 'name: "e" ensemble_scheduling { }'
+
+    assert found(text, complete=False) == [("ensemble_scheduling", "must specify 'step' for ensemble 'e'")]
 
 
 def test_a_problem_without_a_text_has_no_place():

@@ -35,6 +35,13 @@ _RULES: tuple[Callable[[ModelConfig], Iterator[Problem]], ...] = (
     warmups.problems,
     files.problems,
 )
+_RULES_OF_COMPLETE: tuple[Callable[[ModelConfig], Iterator[Problem]], ...] = (
+    general.missing,
+    tensors.missing,
+    batch_tensors.unknown_names,
+    batching.sizes_without_batching,
+    warmups.unlike_inputs,
+)
 
 
 def problems(
@@ -48,13 +55,13 @@ def problems(
     """Everything wrong in a configuration, in the order of its topics; () when it is valid.
 
     `places` are those of `parse_text_with_places`, so that each problem names line and column in `file`. With
-    `model_directory` also the files that the configuration names are checked. A configuration that the backend has
-    still to complete is checked with `complete=False`: what is missing there is no problem yet.
+    `model_directory` also the files that the configuration names are checked. `complete=False` is for a configuration
+    as it was written, which detection, the backend and normalisation have still to fill: what is missing there is no
+    problem yet. Check that before a backend sees the configuration: afterwards no file name leaves its folder.
     """
     found = [problem for rule in _RULES for problem in rule(config)]
     if complete:
-        found += [*general.missing(config), *tensors.missing(config), *batch_tensors.unknown_names(config)]
-        found += warmups.unlike_inputs(config)
+        found += [problem for rule in _RULES_OF_COMPLETE for problem in rule(config)]
     if model_directory is not None:
         found += files.missing(config, model_directory)
     return placed(found, places or {}, file)

@@ -29,9 +29,24 @@ def preferred_sizes(what: str, sizes: tuple[int, ...], path: str, config: ModelC
         if size < 1:
             message = f"{what} must be positive for {config.name}, not {size}"
             yield Problem(message, element(path, index))
-        elif size > config.max_batch_size:
+        elif size > config.max_batch_size > 0:
             message = f"{what} must be <= max batch size for {config.name}: {size} > {config.max_batch_size}"
             yield Problem(message, element(path, index), hint="raise max_batch_size, or prefer smaller batches")
+
+
+def sizes_without_batching(config: ModelConfig) -> Iterator[Problem]:
+    """Preferred batch sizes of a complete model that has no batch dimension."""
+    if config.max_batch_size > 0:
+        return
+    oldest = config.sequence_batching.oldest if config.sequence_batching is not None else None
+    told = "must be <= max batch size"
+    hint = "set max_batch_size when the model has a batch dimension, else leave the sizes out"
+    if config.dynamic_batching is not None and config.dynamic_batching.preferred_batch_size:
+        message = f"dynamic batching preferred size {told} for {config.name}, which is 0"
+        yield Problem(message, "dynamic_batching.preferred_batch_size", hint=hint)
+    if oldest is not None and oldest.preferred_batch_size:
+        message = f"sequence batching preferred batch size {told} for {config.name}, which is 0"
+        yield Problem(message, "sequence_batching.oldest.preferred_batch_size", hint=hint)
 
 
 def _levels(batching: ModelDynamicBatching, name: str) -> Iterator[Problem]:

@@ -14,7 +14,7 @@ def problems(config: ModelConfig) -> Iterator[Problem]:
     """What is wrong in an ensemble; whether its models fit together is known only when they are loaded."""
     scheduling = config.ensemble_scheduling
     name = config.name
-    if config.platform != "ensemble":
+    if config.platform != "ensemble" and (scheduling is None or config.platform or config.backend):
         if scheduling is not None:
             message = f"ensemble scheduling cannot be set for model '{name}' whose platform is not ensemble"
             yield Problem(message, "ensemble_scheduling", hint="set platform to 'ensemble'")

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from naiad.config.model import ModelConfig
 from naiad.config.paths import element
 from naiad.config.placement import InstanceKind, ModelInstanceGroup
+from naiad.config.validation.tensors import may_be_tensorrt
 from naiad.errors import Problem
 
 MOST_INSTANCES = 1024
@@ -29,7 +30,7 @@ def problems(config: ModelConfig) -> Iterator[Problem]:
 def _profiles(config: ModelConfig, group: ModelInstanceGroup, what: str, path: str) -> Iterator[Problem]:
     if not group.profile:
         return
-    if config.backend != "tensorrt" and config.platform != "tensorrt_plan":
+    if not may_be_tensorrt(config):
         message = f"{what} specifies 'profile', which only TensorRT models have"
         yield Problem(message, f"{path}.profile", hint="leave 'profile' out")
         return

@@ -46,6 +46,12 @@ def missing(config: ModelConfig) -> Iterator[Problem]:
             if not tensor.dims:
                 hint = "as dims: [ 16 ]; a tensor with one value for each item of a batch has dims: [ 1 ]"
                 yield Problem(f"model {kind} '{tensor.name}' must specify 'dims' for {config.name}", path, hint=hint)
+            yield from _scalar(config, tensor, f"model {kind} '{tensor.name}'", path)
+
+
+def may_be_tensorrt(config: ModelConfig) -> bool:
+    """Whether the model is a TensorRT plan, or nothing says yet what it is."""
+    return config.backend == "tensorrt" or config.platform == "tensorrt_plan" or not (config.backend or config.platform)
 
 
 def _tensors(config: ModelConfig) -> tuple[tuple[str, Sequence[ModelInput | ModelOutput]], ...]:
@@ -62,9 +68,6 @@ def _reshape(config: ModelConfig, tensor: ModelInput | ModelOutput, what: str, p
     if tensor.reshape is None:
         return
     shape, here = tensor.reshape.shape, f"{path}.reshape"
-    if not shape and config.max_batch_size == 0 and not _knows_scalars(config):
-        message = "cannot have empty reshape for non-batching model as scalar tensors are not supported"
-        yield Problem(f"{what} {message} for {config.name}", here, hint="leave the reshape out, or set max_batch_size")
     wrong = [index for index, dim in enumerate(shape) if dim < 1 and dim != -1]
     for index in wrong:
         message = f"{what} {_RESHAPED} for {config.name}, not {shape[index]}"
@@ -78,6 +81,16 @@ def _reshape(config: ModelConfig, tensor: ModelInput | ModelOutput, what: str, p
         yield Problem(f"{what} has different size for dims and reshape {told}", here)
 
 
+def _scalar(config: ModelConfig, tensor: ModelInput | ModelOutput, what: str, path: str) -> Iterator[Problem]:
+    """A reshape to no dimensions is a scalar, and without batching only ONNX graphs have scalars."""
+    knows_scalars = config.backend == "onnxruntime" or config.platform == "onnxruntime_onnx"
+    if tensor.reshape is None or tensor.reshape.shape or config.max_batch_size > 0 or knows_scalars:
+        return
+    message = "cannot have empty reshape for non-batching model as scalar tensors are not supported"
+    hint = "leave the reshape out, or set max_batch_size"
+    yield Problem(f"{what} {message} for {config.name}", f"{path}.reshape", hint=hint)
+
+
 def _sizes(shape: Sequence[int]) -> list[int]:
     """The element counts between the variable dimensions, which a reshape must not change."""
     sizes: list[list[int]] = [[]]
@@ -89,12 +102,7 @@ def _sizes(shape: Sequence[int]) -> list[int]:
     return [math.prod(part) for part in sizes]
 
 
-def _knows_scalars(config: ModelConfig) -> bool:
-    """ONNX graphs have tensors without dimensions, so that backend takes them as `dims: [ 1 ] reshape { }`."""
-    return config.backend == "onnxruntime" or config.platform == "onnxruntime_onnx"
-
-
 def _shape_tensor(config: ModelConfig, tensor: ModelInput | ModelOutput, what: str, path: str) -> Iterator[Problem]:
-    if tensor.is_shape_tensor and config.backend != "tensorrt" and config.platform != "tensorrt_plan":
+    if tensor.is_shape_tensor and not may_be_tensorrt(config):
         message = f"shape tensors are only supported for TensorRT platform, and {what} of {config.name} is one"
         yield Problem(message, f"{path}.is_shape_tensor", hint="leave 'is_shape_tensor' out")
