@@ -1,0 +1,100 @@
+"""The whole frontend as one ASGI application: inference in front, starlette's router for everything else."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from naiad.errors import NaiadError
+from naiad_http.envelopes import INFER_PATH, EnvelopeReader
+from naiad_http.infer import unexpected
+from naiad_http.inference_app import InferenceApp, raw_path
+from naiad_http.openapi import describe
+from naiad_http.restrictions import Restrictions
+from naiad_http.routes.health import HealthRoutes
+from naiad_http.routes.operations import Endpoint, Operation, as_json
+from naiad_http.routes.repository import RepositoryRoutes
+from naiad_http.routes.statistics import StatisticsRoutes
+from naiad_http.site import Site
+from naiad_http.statuses import Answer, HttpError, answer_to
+
+if TYPE_CHECKING:
+    from naiad import Server
+
+
+def make_application(
+    server: "Server", site: Site, envelopes: EnvelopeReader, restrictions: Restrictions, stopping: Callable[[], bool]
+) -> ASGIApp:
+    """The ASGI application; `stopping` says whether health checks are to be told that the server is about to end."""
+    listed = operations(server, site.limit, stopping)
+    router = Starlette(
+        routes=[_route(each, restrictions) for each in (*listed, _description(listed))],
+        exception_handlers={
+            NaiadError: _on_error,
+            HttpError: _on_error,
+            HTTPException: _on_starlette_error,
+        },
+    )
+    router.router.redirect_slashes = False
+    inference = InferenceApp(site, envelopes)
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        infers = scope["type"] == "http" and INFER_PATH.fullmatch(raw_path(scope))
+        await (inference if infers else router)(scope, receive, send)
+
+    return application
+
+
+def operations(server: "Server", limit: int, stopping: Callable[[], bool]) -> list[Operation]:
+    """Every operation that starlette serves, in the order in which paths are tried."""
+    return [
+        *StatisticsRoutes(server).operations(),
+        *HealthRoutes(server, stopping).operations(),
+        *RepositoryRoutes(server, limit).operations(),
+    ]
+
+
+def _description(listed: list[Operation]) -> Operation:
+    document = describe(listed)
+
+    async def openapi(_request: Request) -> Response:
+        return as_json(document)
+
+    return Operation("GET", "/openapi.json", "metadata", "This description", openapi)
+
+
+def _route(operation: Operation, restrictions: Restrictions) -> Route:
+    return Route(operation.path, _restricted(operation, restrictions), methods=[operation.method])
+
+
+def _restricted(operation: Operation, restrictions: Restrictions) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        restrictions.check(operation.api, request.headers.raw)
+        try:
+            return await operation.endpoint(request)
+        except (NaiadError, HttpError):
+            raise
+        except Exception as error:  # noqa: BLE001 - the client gets JSON whatever breaks; the log gets the traceback
+            return _response(unexpected(error))
+
+    return endpoint
+
+
+async def _on_error(_request: Request, error: Exception) -> Response:
+    return _response(answer_to(error) if isinstance(error, NaiadError | HttpError) else unexpected(error))
+
+
+async def _on_starlette_error(_request: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        return _response(unexpected(error))
+    headers = tuple((error.headers or {}).items())
+    return _response(answer_to(HttpError(error.status_code, str(error.detail), headers)))
+
+
+def _response(answer: Answer) -> Response:
+    return Response(answer.body, answer.status, dict(answer.headers))

@@ -1,0 +1,40 @@
+"""Putting the parts together: the site, the ASGI application and the listener of one server."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from naiad_http.application import make_application
+from naiad_http.envelopes import EnvelopeReader
+from naiad_http.heads import HeadReader
+from naiad_http.infer import Inference
+from naiad_http.listener import Listener
+from naiad_http.protocol import HttpProtocol
+from naiad_http.restrictions import Restrictions
+from naiad_http.site import Site
+
+if TYPE_CHECKING:
+    from naiad import Server
+
+
+def make_listener(server: "Server", stopping: Callable[[], bool]) -> Listener:
+    """A listener for that server, as its options say. Raises InvalidArgumentError for an option that makes no sense."""
+    settings = server.settings
+    restrictions = Restrictions(settings["http-restricted-api"])
+    envelopes = EnvelopeReader(settings["http-header-forward-pattern"], restrictions)
+    limit: int = settings["http-max-input-size"]
+    site = Site(server.submit, Inference(server, limit), HeadReader(envelopes), limit)
+    config = uvicorn.Config(
+        make_application(server, site, envelopes, restrictions, stopping),
+        http=partial(HttpProtocol, site),  # type: ignore[arg-type]
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+    )
+    return Listener(config, site)

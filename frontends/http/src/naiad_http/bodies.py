@@ -1,0 +1,24 @@
+"""The body of an ASGI request, whole and bounded."""
+
+from starlette.types import Receive
+
+from naiad_http.chunks import too_large
+from naiad_http.statuses import HttpError
+
+
+async def read_body(receive: Receive, limit: int) -> bytes:
+    """The body of a request. Raises HttpError 400 beyond `limit` bytes, 499 when the client leaves before its end."""
+    pieces: list[bytes] = []
+    size = 0
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise HttpError(499, "the client left before its request was complete")
+        piece = message.get("body", b"")
+        size += len(piece)
+        if size > limit:
+            raise too_large(size, limit)
+        pieces.append(piece)
+        more = message.get("more_body", False)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)

@@ -1,0 +1,115 @@
+"""Chunked transfer coding, decoded as it arrives: RFC 9112 section 7.1, strict, and bounded in every way."""
+
+import re
+from enum import Enum, auto
+
+from naiad_http.statuses import HttpError
+
+_SIZE_LINE = re.compile(rb"([0-9a-fA-F]{1,16})[ \t]*(?:;[^\r\n]*)?")
+_LONGEST_LINE = 4096
+_MOST_CHUNKS = 65536
+_MOST_TRAILERS = 128
+
+
+class _Next(Enum):
+    """What the next bytes are."""
+
+    SIZE = auto()
+    CONTENT = auto()
+    END_OF_CONTENT = auto()
+    TRAILER = auto()
+    NOTHING = auto()
+
+
+class ChunkReader:
+    """Takes the bytes behind a head in any pieces and puts the body together in `body`, of at most `limit` bytes.
+
+    Trailers are read and dropped.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.body = bytearray()
+        self._limit = limit
+        self._next = _Next.SIZE
+        self._line = bytearray()
+        self._left = 0
+        self._chunks = 0
+        self._trailers = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether the body is complete."""
+        return self._next is _Next.NOTHING
+
+    def feed(self, content: memoryview) -> int:
+        """Take bytes in and return how many belong to the body: fewer than all only when it is complete.
+
+        Raises HttpError 400 for a malformed or endless coding and for a body beyond the limit.
+        """
+        place, end = 0, len(content)
+        while place < end and not self.done:
+            if self._next is _Next.CONTENT:
+                taken = min(self._left, end - place)
+                self.body += content[place : place + taken]
+                self._left -= taken
+                place += taken
+                if self._left == 0:
+                    self._next = _Next.END_OF_CONTENT
+            else:
+                place += self._feed_line(bytes(content[place : place + _LONGEST_LINE]))
+        return place
+
+    def _feed_line(self, piece: bytes) -> int:
+        """Take the rest of a line in, or as much of it as is there, and return how many bytes that were."""
+        taken = piece.find(b"\n") + 1 or len(piece)
+        self._line += piece[:taken]
+        if len(self._line) > _LONGEST_LINE:
+            raise _malformed(f"a line is longer than {_LONGEST_LINE} bytes")
+        if self._line.endswith(b"\n"):
+            line, self._line = bytes(self._line), bytearray()
+            if not line.endswith(b"\r\n"):
+                raise _malformed("a line does not end with CRLF")
+            self._take_line(line[:-2])
+        return taken
+
+    def _take_line(self, line: bytes) -> None:
+        if self._next is _Next.SIZE:
+            self._take_size(line)
+        elif self._next is _Next.END_OF_CONTENT:
+            if line:
+                raise _malformed("a chunk is longer than its size says")
+            self._next = _Next.SIZE
+        elif line:
+            self._trailers += 1
+            if self._trailers > _MOST_TRAILERS:
+                raise _malformed(f"there are more than {_MOST_TRAILERS} trailers")
+        else:
+            self._next = _Next.NOTHING
+
+    def _take_size(self, line: bytes) -> None:
+        found = _SIZE_LINE.fullmatch(line)
+        if found is None:
+            raise _malformed("a chunk does not start with its size in hexadecimal digits")
+        self._left = int(found[1], 16)
+        if self._left == 0:
+            self._next = _Next.TRAILER
+            return
+        self._chunks += 1
+        if self._chunks > _MOST_CHUNKS:
+            raise _malformed(f"there are more than {_MOST_CHUNKS} chunks; send fewer and larger ones")
+        if len(self.body) + self._left > self._limit:
+            raise too_large(len(self.body) + self._left, self._limit)
+        self._next = _Next.CONTENT
+
+
+def too_large(size: int, limit: int) -> HttpError:
+    """The refusal of a body of `size` bytes or more; the status is Triton's, whose clients know no 413."""
+    return HttpError(
+        400,
+        f"request JSON size of {size} bytes exceeds the maximum allowed input size of {limit} bytes. "
+        "Use --http-max-input-size to increase the limit.",
+    )
+
+
+def _malformed(reason: str) -> HttpError:
+    return HttpError(400, f"malformed chunked body: {reason}")

@@ -1,0 +1,50 @@
+"""The classification extension: the best values of an output with their indices and labels, as strings."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from naiad.errors import InvalidArgumentError
+from naiad.types import Tensor
+from naiad_http.codec.buffers import object_array
+
+_MOST_ELEMENTS = 1_000_000
+_WITHOUT_CLASSES = frozenset(("BYTES", "BOOL", "FP16", "BF16"))
+
+
+def best_classes(tensor: Tensor, classes: int, labels: Sequence[str], batched: bool) -> Tensor:
+    """A BYTES tensor of the `classes` largest values in falling order, for each entry of the batch where `batched`.
+
+    An element is `<value>:<index>`, or `<value>:<index>:<label>` where there is a label. Of equal values the smaller
+    index comes first; NaN comes last. Raises InvalidArgumentError for a datatype without order and for huge tensors.
+    """
+    if tensor.datatype in _WITHOUT_CLASSES:
+        raise InvalidArgumentError(
+            f"class result not available for output '{tensor.name}' due to unsupported type '{tensor.datatype}'"
+        )
+    array = tensor.array
+    if array.size > _MOST_ELEMENTS:
+        raise InvalidArgumentError(
+            f"classification output tensor too large: '{tensor.name}' has {array.size} elements, "
+            f"{_MOST_ELEMENTS} is the most that can be classified"
+        )
+    entries = array.shape[0] if batched else 1
+    rows = array.reshape(entries, array.size // max(entries, 1))
+    kept = min(classes, rows.shape[1])
+    elements = [told for row in rows for told in _best_of(row, kept, labels)]
+    shape = (entries, kept) if batched else (kept,)
+    return Tensor(tensor.name, "BYTES", shape, object_array(elements).reshape(shape))
+
+
+def _best_of(row: np.ndarray, kept: int, labels: Sequence[str]) -> list[bytes]:
+    last = len(row) - 1
+    keys = np.where(np.isnan(row), -np.inf, row) if row.dtype.kind == "f" else row
+    # sorting the reversed row in rising order keeps equal values in order when the result is read backwards
+    order = last - np.argsort(keys[::-1], kind="stable")[::-1][:kept]
+    return [_told(row[index], int(index), labels) for index in order]
+
+
+def _told(value: np.generic, index: int, labels: Sequence[str]) -> bytes:
+    number = f"{value:f}" if value.dtype.kind == "f" else str(value)
+    label = f":{labels[index]}" if index < len(labels) else ""
+    return f"{number}:{index}{label}".encode()

@@ -1,0 +1,104 @@
+"""JSON text to Python values, and typed access to their members; every mistake is an InvalidArgumentError.
+
+Numbers may be `NaN`, `Infinity` and `-Infinity`, as Triton writes them. orjson refuses these, so only a text that has
+them is read again by the slower parser of the standard library.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from naiad.errors import InvalidArgumentError
+
+MAX_DEPTH = 100
+"""How deep JSON may be nested."""
+
+_MAX_UINT = 2**64 - 1
+
+
+def parse(text: bytes | bytearray | memoryview) -> Any:
+    """The value of a JSON text in UTF-8. Raises InvalidArgumentError with the reason and the offset."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        if "depth" in error.msg or "ecursion" in error.msg:
+            raise too_deep() from error
+        told = bytes(text)
+        if b"NaN" in told or b"Infinity" in told:
+            return _parse_with_constants(told)
+        raise _unreadable(error) from error
+
+
+def _parse_with_constants(text: bytes) -> Any:
+    try:
+        return json.loads(text.decode())
+    except RecursionError as error:
+        raise too_deep() from error
+    except ValueError as error:  # not JSON, not UTF-8, or a number of thousands of digits
+        raise _unreadable(error) from error
+
+
+def _unreadable(error: ValueError) -> InvalidArgumentError:
+    reason = f"{error.msg} at {error.pos}" if isinstance(error, json.JSONDecodeError) else str(error)
+    return InvalidArgumentError(f"failed to parse the request JSON buffer: {reason}")
+
+
+def too_deep() -> InvalidArgumentError:
+    """The error for JSON that is nested deeper than MAX_DEPTH."""
+    return InvalidArgumentError(
+        f"JSON nesting depth exceeds maximum allowed limit ({MAX_DEPTH}); send the tensor flat, its shape says the rest"
+    )
+
+
+def as_object(value: Any, what: str) -> Mapping[str, Any]:
+    """`value`, which must be a JSON object; `what` names it in the error."""
+    if type(value) is dict:
+        return value
+    raise _wrong(what, "an object", value)
+
+
+def as_array(value: Any, what: str) -> list[Any]:
+    """`value`, which must be a JSON array."""
+    if type(value) is list:
+        return value
+    raise _wrong(what, "an array", value)
+
+
+def as_string(value: Any, what: str) -> str:
+    """`value`, which must be a JSON string."""
+    if type(value) is str:
+        return value
+    raise _wrong(what, "a string", value)
+
+
+def as_boolean(value: Any, what: str) -> bool:
+    """`value`, which must be true or false."""
+    if type(value) is bool:
+        return value
+    raise _wrong(what, "true or false", value)
+
+
+def as_unsigned(value: Any, what: str, most: int = _MAX_UINT) -> int:
+    """`value`, which must be an integer from 0 to `most`."""
+    if type(value) is int and 0 <= value <= most:
+        return value
+    raise _wrong(what, f"an integer from 0 to {most}", value)
+
+
+def member(holder: Mapping[str, Any], key: str, what: str) -> Any:
+    """The member `key` of an object, which must have it."""
+    try:
+        return holder[key]
+    except KeyError:
+        raise InvalidArgumentError(f"Unable to parse '{key}': {what} has no member '{key}'") from None
+
+
+def _wrong(what: str, wanted: str, value: Any) -> InvalidArgumentError:
+    told = json.dumps(value, default=str) if type(value) in (str, int, float, bool, type(None)) else _kind(value)
+    return InvalidArgumentError(f"Unable to parse '{what}': it must be {wanted}, not {told[:80]}")
+
+
+def _kind(value: Any) -> str:
+    return "an object" if isinstance(value, dict) else "an array"

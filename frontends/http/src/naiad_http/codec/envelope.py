@@ -1,0 +1,20 @@
+"""What the URL and the HTTP headers say about an infer request, before its body is read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """Which model is asked and how the body is laid out.
+
+    `version` 0 is the server's choice. `header_length` is how many bytes of the body are JSON: None for all of them,
+    0 for a raw request, whose whole body is the one tensor. `timeout` is the caller's time limit in seconds (None: no
+    limit). `forwarded` are the HTTP headers that the model gets as parameters.
+    """
+
+    model_name: str
+    version: int = 0
+    header_length: int | None = None
+    timeout: float | None = None
+    forwarded: Mapping[str, str] = field(default_factory=dict)

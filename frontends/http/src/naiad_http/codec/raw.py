@@ -1,0 +1,63 @@
+"""A raw request: the whole body is the one input of the model, whose shape follows from the number of bytes."""
+
+from math import prod
+
+import numpy as np
+
+from naiad.config import ModelConfig
+from naiad.datatypes import tensor_type, wire_name
+from naiad.errors import InvalidArgumentError
+from naiad.types import Request, Tensor
+from naiad_http.codec.buffers import Buffer, bool_array, object_array
+from naiad_http.codec.envelope import Envelope
+from naiad_http.codec.forms import AS_BINARY, AnswerForm
+
+
+def raw_request(envelope: Envelope, config: ModelConfig, body: Buffer) -> tuple[Request, AnswerForm]:
+    """The request with that body, a batch of one where the model batches; all outputs are wanted as bytes.
+
+    Raises InvalidArgumentError when the model's inputs do not allow it or the bytes do not fit the shape.
+    """
+    if len(config.input) != 1:
+        raise InvalidArgumentError(
+            f"Raw request must only have 1 input to be deduced but got {len(config.input)} inputs in '{config.name}' "
+            "model configuration; send a JSON header that names the inputs"
+        )
+    given = config.input[0]
+    kind = tensor_type(wire_name(given.data_type))
+    batch = (1,) if config.max_batch_size > 0 else ()
+    dims = tuple(given.dims)
+    if kind.wire == "BYTES":
+        if dims != (1,):
+            raise InvalidArgumentError(
+                f"For BYTE datatype raw input '{given.name}', the model must have input shape [1], got {list(dims)}"
+            )
+        array = object_array([bytes(body)]).reshape((*batch, 1))
+    else:
+        shape = (*batch, *_deduced(dims, len(body), kind.itemsize, given.name, config.name))
+        array = bool_array(shape, body) if kind.wire == "BOOL" else np.ndarray(shape, kind.dtype, body)
+    tensor = Tensor(given.name, kind.wire, array.shape, array)
+    inputs = {given.name: tensor}
+    request = Request(envelope.model_name, inputs, envelope.version, parameters=dict(envelope.forwarded))
+    return request, AnswerForm(AS_BINARY)
+
+
+def _deduced(dims: tuple[int, ...], size: int, itemsize: int, name: str, model: str) -> tuple[int, ...]:
+    """`dims` with the one variable dimension, if there is one, computed from the number of bytes."""
+    if dims.count(-1) > 1:
+        raise InvalidArgumentError(
+            f"The shape of the raw input '{name}' can not be deduced because there are more than one variable-sized "
+            f"dimension: {list(dims)}; send a JSON header with the shape"
+        )
+    fixed = prod(dim for dim in dims if dim != -1) * itemsize
+    if -1 not in dims:
+        fits, variable = size == fixed, 0
+    else:
+        variable, left = divmod(size, fixed) if fixed else (0, size)
+        fits = left == 0
+    if not fits:
+        raise InvalidArgumentError(
+            f"input byte size mismatch for input '{name}' for model '{model}'. Expected "
+            f"{'a multiple of ' if -1 in dims else ''}{fixed}, got {size}"
+        )
+    return tuple(variable if dim == -1 else dim for dim in dims)

@@ -1,0 +1,145 @@
+"""The JSON part of an infer request as a skeleton: all that can be known before the bytes behind it are seen."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from naiad.datatypes import TensorType, tensor_type
+from naiad.errors import InvalidArgumentError, UnsupportedError
+from naiad.types import Tensor
+from naiad_http.codec.buffers import Buffer
+from naiad_http.codec.documents import as_array, as_boolean, as_object, as_string, as_unsigned, member, parse
+from naiad_http.codec.forms import AS_BINARY, AS_JSON, AnswerForm, OutputForm
+from naiad_http.codec.parameters import NO_PARAMETERS, Parameters, read_parameters
+from naiad_http.codec.shapes import count_elements, read_shape
+from naiad_http.codec.tensors import array_of_json
+
+_SOURCES = "'data', 'binary_data_size' in 'parameters', 'shared_memory_region' in 'parameters'"
+_NO_MEMBERS: Mapping[str, Any] = {}
+
+
+class BinaryInput(NamedTuple):
+    """An input whose `size` bytes come from `start` on in the part behind the JSON (a tuple: unpacked each request).
+
+    `is_view` says that its array is nothing but a view on them: no BYTES, no BOOL, and aligned to its element size.
+    """
+
+    name: str
+    datatype: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    elements: int
+    start: int
+    size: int
+    is_view: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Skeleton:
+    """A request without its binary tensors; `size` is how many bytes these take together.
+
+    `constant` says that it holds no tensor, only what describes one: such a skeleton serves any number of requests.
+    """
+
+    id: str
+    parameters: Parameters
+    inputs: tuple[Tensor | BinaryInput, ...]
+    requested: tuple[str, ...]
+    form: AnswerForm
+    size: int
+    constant: bool
+
+
+def read_skeleton(text: Buffer, model: str, limit: int) -> Skeleton:
+    """The skeleton of a request's JSON; `model` is only told in errors, `limit` bounds the bytes of a JSON tensor.
+
+    Raises InvalidArgumentError for everything that makes no sense whatever the model is.
+    """
+    document = as_object(parse(text), "request")
+    parameters = NO_PARAMETERS
+    if "parameters" in document:
+        parameters = read_parameters(as_object(document["parameters"], "parameters"))
+    inputs, size = _read_inputs(as_array(member(document, "inputs", "the request"), "inputs"), model, limit)
+    forms = _read_outputs(as_array(document.get("outputs", []), "outputs"))
+    return Skeleton(
+        id=as_string(document.get("id", ""), "id"),
+        parameters=parameters,
+        inputs=inputs,
+        requested=tuple(forms),
+        form=AnswerForm(AS_BINARY if parameters.binary_outputs else AS_JSON, forms),
+        size=size,
+        constant=all(type(each) is BinaryInput for each in inputs),
+    )
+
+
+def _read_inputs(given: list[Any], model: str, limit: int) -> tuple[tuple[Tensor | BinaryInput, ...], int]:
+    inputs: dict[str, Tensor | BinaryInput] = {}
+    start = 0
+    for each in given:
+        tensor = _read_input(as_object(each, "inputs"), start, model, limit)
+        if tensor.name in inputs:
+            raise InvalidArgumentError(f"input '{tensor.name}' already exists in request; name each input once")
+        inputs[tensor.name] = tensor
+        if type(tensor) is BinaryInput:
+            start += tensor.size
+    return tuple(inputs.values()), start
+
+
+def _read_input(given: Mapping[str, Any], start: int, model: str, limit: int) -> Tensor | BinaryInput:
+    name = as_string(member(given, "name", "an input"), "name")
+    kind = tensor_type(as_string(member(given, "datatype", f"input '{name}'"), "datatype"))
+    shape = read_shape(member(given, "shape", f"input '{name}'"), name)
+    count = count_elements(shape, kind.itemsize, name)
+    parameters = as_object(given.get("parameters", _NO_MEMBERS), f"parameters of input '{name}'")
+    if "shared_memory_region" in parameters:
+        raise UnsupportedError(
+            f"input '{name}' is in a shared memory region, which this server does not offer; send it as binary data"
+        )
+    if ("data" in given) == ("binary_data_size" in parameters):
+        told = "Both 'data' and 'binary_data_size' are set" if "data" in given else "But no field is set"
+        raise InvalidArgumentError(f"Input must set only one of the following fields: {_SOURCES}. {told}: '{name}'")
+    if "data" in given:
+        array = array_of_json(given["data"], name, kind, count, limit)
+        return Tensor(name, kind.wire, shape, array.reshape(shape))
+    size = as_unsigned(parameters["binary_data_size"], "binary_data_size")
+    _check_size(size, count, kind, name, model)
+    is_view = kind.wire not in ("BYTES", "BOOL") and start % kind.itemsize == 0
+    return BinaryInput(name, kind.wire, shape, kind.dtype, count, start, size, is_view)
+
+
+def _check_size(size: int, count: int, kind: TensorType, name: str, model: str) -> None:
+    if kind.itemsize and size != count * kind.itemsize:
+        raise InvalidArgumentError(
+            f"input byte size mismatch for input '{name}' for model '{model}'. "
+            f"Expected {count * kind.itemsize}, got {size}"
+        )
+
+
+def _read_outputs(given: list[Any]) -> dict[str, OutputForm]:
+    forms: dict[str, OutputForm] = {}
+    for each in given:
+        output = as_object(each, "outputs")
+        name = as_string(member(output, "name", "an output"), "name")
+        if name in forms:
+            raise InvalidArgumentError(f"output '{name}' already exists in request; name each output once")
+        forms[name] = _read_form(
+            as_object(output.get("parameters", _NO_MEMBERS), f"parameters of output '{name}'"), name
+        )
+    return forms
+
+
+def _read_form(parameters: Mapping[str, Any], name: str) -> OutputForm:
+    if "shared_memory_region" in parameters:
+        if "classification" in parameters:
+            raise InvalidArgumentError(
+                f"Output can't set both 'shared_memory_region' and 'classification', as '{name}' does"
+            )
+        raise UnsupportedError(
+            f"output '{name}' is wanted in a shared memory region, which this server does not offer; "
+            "ask for binary data"
+        )
+    classes = as_unsigned(parameters.get("classification", 0), "classification", 2**31 - 1)
+    binary = as_boolean(parameters.get("binary_data", False), "binary_data")
+    return OutputForm(binary, classes) if classes else (AS_BINARY if binary else AS_JSON)

@@ -1,0 +1,63 @@
+"""A complete request as one of uvicorn's ordinary ASGI cycles."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import unquote
+
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+from uvicorn.protocols.utils import get_local_addr, get_remote_addr
+from uvicorn.server import ServerState
+
+from naiad_http.heads import Head
+from naiad_http.reader import Message
+
+_log = logging.getLogger("uvicorn.error")
+
+
+def make_cycle(
+    message: Message,
+    transport: asyncio.Transport,
+    flow: FlowControl,
+    state: ServerState,
+    keep_alive: bool,
+    on_response: Callable[[], None],
+) -> RequestResponseCycle:
+    """The cycle for a request whose body is all there; `on_response` is called when its answer is written."""
+    cycle = RequestResponseCycle(
+        scope=_scope(message.head, transport),  # type: ignore[arg-type]
+        transport=transport,
+        flow=flow,
+        logger=_log,
+        access_logger=_log,
+        access_log=False,
+        default_headers=state.default_headers,
+        message_event=asyncio.Event(),
+        expect_100_continue=False,
+        keep_alive=keep_alive,
+        on_response=on_response,
+    )
+    cycle.body += message.front
+    cycle.more_body = False
+    cycle.message_event.set()
+    return cycle
+
+
+def _scope(head: Head, transport: asyncio.Transport) -> dict[str, Any]:
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": head.http_version,
+        "server": get_local_addr(transport),
+        "client": get_remote_addr(transport),
+        "scheme": "http",
+        "root_path": "",
+        "method": head.method,
+        "path": unquote(head.path.decode("latin-1")),
+        "raw_path": head.path,
+        "query_string": head.query,
+        "headers": list(head.headers),
+        "state": {},
+    }

@@ -1,0 +1,107 @@
+"""The URL and headers of an infer request to its envelope."""
+
+import re
+from collections.abc import Sequence
+from math import isfinite
+from urllib.parse import unquote
+
+from naiad.errors import InvalidArgumentError
+from naiad_http.codec.envelope import Envelope
+from naiad_http.codec.parameters import RESERVED_NAMES, RESERVED_PREFIX
+from naiad_http.restrictions import Restrictions
+
+INFER_PATH = re.compile(rb"/v2/models/([^/]+)(?:/versions/([0-9]+))?/infer")
+_MAX_VERSION = 2**63 - 1
+
+HeaderList = Sequence[tuple[bytes, bytes]]
+
+
+class EnvelopeReader:
+    """Reads envelopes, for one `--http-header-forward-pattern` and the restrictions of the inference API."""
+
+    def __init__(self, forward_pattern: str, restrictions: Restrictions) -> None:
+        self._forward = compile_pattern(forward_pattern)
+        self._restrictions = restrictions
+
+    def read(self, raw_path: bytes, headers: HeaderList) -> Envelope | None:
+        """The envelope of a request to that path (still percent-encoded); None when that is no infer route.
+
+        Raises InvalidArgumentError for a header or version that makes no sense, HttpError 403 for a restricted API.
+        """
+        found = INFER_PATH.fullmatch(raw_path)
+        if found is None:
+            return None
+        lowered = {name.lower(): value for name, value in headers}
+        self._restrictions.check("inference", tuple(lowered.items()))
+        return Envelope(
+            model_name=unquote(found[1].decode("latin-1"), errors="replace"),
+            version=read_version(found[2].decode()) if found[2] else 0,
+            header_length=_header_length(lowered.get(b"inference-header-content-length")),
+            timeout=_timeout(lowered.get(b"request-timeout")),
+            forwarded=self._forwarded(headers) if self._forward else {},
+        )
+
+    def _forwarded(self, headers: HeaderList) -> dict[str, str]:
+        pattern = self._forward
+        forwarded: dict[str, str] = {}
+        for raw_name, value in headers:
+            name = raw_name.decode("latin-1")
+            if pattern is None or not pattern.search(name):
+                continue
+            if name in RESERVED_NAMES or name.startswith(RESERVED_PREFIX):
+                raise InvalidArgumentError(f"Header '{name}' is reserved for Triton usage and cannot be forwarded.")
+            forwarded[name] = value.decode("latin-1").strip()
+        return forwarded
+
+
+def compile_pattern(text: str) -> re.Pattern[str] | None:
+    """The pattern of `--http-header-forward-pattern`, which ignores case unless it starts with `(?-i)`; None for "".
+
+    Raises InvalidArgumentError when it is no regular expression.
+    """
+    if not text:
+        return None
+    body = text.removeprefix("(?-i)")
+    try:
+        return re.compile(body, re.IGNORECASE if body == text else 0)
+    except re.error as error:
+        raise InvalidArgumentError(
+            f"--http-header-forward-pattern: '{text}' is no regular expression: {error}"
+        ) from error
+
+
+def read_version(text: str) -> int:
+    """The model version of a URL, given as digits. Raises InvalidArgumentError for 0 and for what passes 63 bits."""
+    if len(text) > 19 or int(text) > _MAX_VERSION:
+        raise InvalidArgumentError(
+            f"failed to get model version from specified version string '{text:.40}' (details: out of range), "
+            f"version should be an integral value > 0"
+        )
+    if int(text) == 0:
+        raise InvalidArgumentError(
+            f"invalid model version specified '{text}' , version should be an integral value > 0"
+        )
+    return int(text)
+
+
+def _header_length(value: bytes | None) -> int | None:
+    if value is None:
+        return None
+    text = value.decode("latin-1").strip()
+    if not (text.removeprefix("-").isascii() and text.removeprefix("-").isdigit() and len(text) < 20):
+        raise InvalidArgumentError(f"Unable to parse Inference-Header-Content-Length, got: {text[:80]}")
+    return int(text)
+
+
+def _timeout(value: bytes | None) -> float | None:
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = 0.0
+    if not (isfinite(seconds) and seconds > 0):
+        raise InvalidArgumentError(
+            f"Request-Timeout must be a number of seconds greater than 0, got: {value.decode('latin-1')[:80]}"
+        )
+    return seconds

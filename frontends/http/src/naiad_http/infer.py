@@ -1,0 +1,64 @@
+"""The infer route without its wire: an envelope and a body to a request, the outcome of its call to an answer."""
+
+import logging
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from naiad.errors import InternalError, NaiadError, UnsupportedError
+from naiad.types import Request, Response
+from naiad_http.codec import AnswerForm, Decoder, Encoded, Encoder
+from naiad_http.codec.buffers import Buffer
+from naiad_http.codec.envelope import Envelope
+from naiad_http.statuses import Answer, HttpError, answer_to
+
+if TYPE_CHECKING:
+    from naiad import Server
+
+_log = logging.getLogger("naiad.http")
+Outcome = Response | NaiadError
+
+
+class Inference:
+    """Decodes, submits and encodes; the protocol class and the ASGI application share it."""
+
+    def __init__(self, server: "Server", max_input_size: int) -> None:
+        self._server = server
+        self._decoder = Decoder(max_input_size, server.model_config)
+        self._encoder = Encoder(self._batches, server.labels)
+
+    def decode(self, envelope: Envelope, front: Buffer, rest: Buffer) -> tuple[Request, AnswerForm]:
+        """The request in that body and the form of answer that it wants. Raises NaiadError."""
+        request, form = self._decoder.decode(envelope, front, rest)
+        if envelope.timeout is not None:
+            request.deadline = monotonic() + envelope.timeout
+        return request, form
+
+    def encode(self, outcome: Outcome, request: Request, form: AnswerForm) -> Encoded | Answer:
+        """The body of a success, or the whole answer to an error."""
+        if isinstance(outcome, NaiadError):
+            return answer_to(outcome, request.id)
+        if not outcome.final:
+            return answer_to(
+                UnsupportedError(
+                    "HTTP end point doesn't support models with decoupled transaction policy, "
+                    f"and '{request.model_name}' sends several responses"
+                ),
+                request.id,
+            )
+        try:
+            return self._encoder.encode(outcome, form)
+        except NaiadError as error:
+            return answer_to(error, request.id)
+        except Exception as error:  # noqa: BLE001 - the caller must get an answer whatever a model put into its outputs
+            return unexpected(error, request.id)
+
+    def _batches(self, model: str, version: int) -> bool:
+        return self._server.model_config(model, version).max_batch_size > 0
+
+
+def unexpected(error: Exception, request_id: str = "") -> Answer:
+    """The answer to an error of ours that nobody foresaw: its traceback goes to the log, never to the caller."""
+    _log.error("unexpected error while answering a request", exc_info=error)
+    if isinstance(error, NaiadError | HttpError):
+        return answer_to(error, request_id)
+    return answer_to(InternalError("the server failed to answer; its log tells why"), request_id)

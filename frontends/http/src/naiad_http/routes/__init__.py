@@ -1,0 +1,1 @@
+"""The routes of the protocol but for inference, as starlette endpoints."""

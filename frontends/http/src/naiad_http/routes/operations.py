@@ -1,0 +1,43 @@
+"""What a route is: one method and path of the protocol, its endpoint, and what its description says."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from naiad_http.envelopes import read_version
+from naiad_http.statuses import HttpError
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of the protocol.
+
+    `path` has its variables in braces, as starlette and OpenAPI both write them; `api` is the group that
+    `--http-restricted-api` knows it by. `answers` says what each status means, beside 200 and the common ones.
+    """
+
+    method: str
+    path: str
+    api: str
+    summary: str
+    endpoint: Endpoint
+    answers: Mapping[int, str] = field(default_factory=dict)
+
+
+def as_json(value: Any) -> Response:
+    """A 200 with a JSON document."""
+    return Response(orjson.dumps(value), media_type="application/json")
+
+
+def model_of(request: Request) -> tuple[str, int]:
+    """The model and version (0: none given) of the path. Raises HttpError 404 for a version that is no number."""
+    text = request.path_params.get("version", "")
+    if text and not (text.isascii() and text.isdigit()):
+        raise HttpError(404, "Not Found")
+    return request.path_params["model"], read_version(text) if text else 0

@@ -1,0 +1,80 @@
+"""The statistics extension."""
+
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from naiad.reports import BatchStatistics, Duration, ModelStatistics
+from naiad_http.routes.operations import Operation, as_json, model_of
+
+if TYPE_CHECKING:
+    from naiad import Server
+
+_DURATIONS = (
+    "success",
+    "fail",
+    "queue",
+    "compute_input",
+    "compute_infer",
+    "compute_output",
+    "cache_hit",
+    "cache_miss",
+)
+
+
+class StatisticsRoutes:
+    """Counters of all models, of one, or of one version."""
+
+    def __init__(self, server: "Server") -> None:
+        self._server = server
+
+    def operations(self) -> list[Operation]:
+        """Every operation of this group; that of all models must come before a model named `stats`."""
+        model = "/v2/models/{model}"
+        return [
+            Operation("GET", "/v2/models/stats", "statistics", "Counters of all models", self.all_statistics),
+            Operation("GET", f"{model}/stats", "statistics", "Counters of a model", self.statistics),
+            Operation(
+                "GET", f"{model}/versions/{{version}}/stats", "statistics", "Counters of a version", self.statistics
+            ),
+        ]
+
+    async def all_statistics(self, _request: Request) -> Response:
+        """The counters of every READY version."""
+        return as_json({"model_stats": [statistics_json(each) for each in self._server.statistics()]})
+
+    async def statistics(self, request: Request) -> Response:
+        """The counters of one model's READY versions, or of one version."""
+        found = self._server.statistics(*model_of(request))
+        return as_json({"model_stats": [statistics_json(each) for each in found]})
+
+
+def statistics_json(statistics: ModelStatistics) -> dict[str, Any]:
+    """A model's counters as the extension writes them; `batch_reasons`, why batches were closed, is our own."""
+    return {
+        "name": statistics.name,
+        "version": str(statistics.version),
+        "last_inference": statistics.last_inference,
+        "inference_count": statistics.inference_count,
+        "execution_count": statistics.execution_count,
+        "inference_stats": {name: _duration(getattr(statistics, name)) for name in _DURATIONS},
+        "batch_stats": [_batch(each) for each in statistics.batch_stats],
+        "memory_usage": [
+            {"type": each.type, "id": each.id, "byte_size": each.byte_size} for each in statistics.memory_usage
+        ],
+        "batch_reasons": dict(statistics.batch_reasons),
+    }
+
+
+def _batch(batch: BatchStatistics) -> dict[str, Any]:
+    return {
+        "batch_size": batch.batch_size,
+        "compute_input": _duration(batch.compute_input),
+        "compute_infer": _duration(batch.compute_infer),
+        "compute_output": _duration(batch.compute_output),
+    }
+
+
+def _duration(duration: Duration) -> dict[str, int]:
+    return {"count": duration.count, "ns": duration.ns}

@@ -1,0 +1,32 @@
+"""What all connections of one listener share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from naiad_http.heads import HeadReader
+from naiad_http.infer import Inference, Outcome
+from naiad_http.reader import Scratch
+
+if TYPE_CHECKING:
+    from naiad.types import Request
+
+
+class Call(Protocol):
+    """A request on its way through the server."""
+
+    def cancel(self) -> None:
+        """Say that nobody waits for the answer any more."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class Site:
+    """The server as a connection sees it; `date` is the current Date header line, `limit` the most bytes of a body."""
+
+    submit: "Callable[[Request, Callable[[Outcome], None]], Call]"
+    inference: Inference
+    heads: HeadReader
+    limit: int
+    scratch: Scratch = field(default_factory=Scratch)
+    date: bytes = b""

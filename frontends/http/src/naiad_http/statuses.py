@@ -1,0 +1,83 @@
+"""From errors to HTTP statuses: one table, and the answer that an error gets."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from math import ceil
+from types import MappingProxyType
+
+import orjson
+
+from naiad import errors
+
+STATUSES: Mapping[type[errors.NaiadError], int] = MappingProxyType(
+    {
+        errors.NaiadError: 500,
+        errors.InvalidArgumentError: 400,
+        errors.ConfigError: 400,
+        errors.TooLargeError: 400,
+        errors.NotFoundError: 404,
+        errors.AlreadyExistsError: 400,
+        errors.UnavailableError: 503,
+        errors.ModelNotReadyError: 503,
+        errors.QueueFullError: 503,
+        errors.QueueTimeoutError: 503,
+        errors.ShuttingDownError: 503,
+        errors.DeadlineExceededError: 504,
+        errors.RequestCancelledError: 499,
+        errors.UnsupportedError: 501,
+        errors.UnknownError: 500,
+        errors.InternalError: 500,
+        errors.ModelFailedError: 500,
+        errors.WorkerDiedError: 500,
+        errors.PluginError: 500,
+    }
+)
+"""The status of every error: 4xx is the client's fault, 5xx ours. A class not listed has that of its nearest parent."""
+
+_PHRASES = {status.value: status.phrase for status in HTTPStatus} | {499: "Client Closed Request"}
+_RETRY_SECONDS = 1
+"""What `Retry-After` says when the error itself does not know better."""
+
+Headers = tuple[tuple[str, str], ...]
+
+
+class HttpError(Exception):
+    """Something wrong that only HTTP knows: a status, a message and the headers that belong to them."""
+
+    def __init__(self, status: int, message: str, headers: Headers = ()) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = headers
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole HTTP answer but for what concerns the connection."""
+
+    status: int
+    body: bytes = b""
+    headers: Headers = ()
+
+
+def phrase(status: int) -> str:
+    """The reason phrase of a status, "" for one that has none."""
+    return _PHRASES.get(status, "")
+
+
+def status_of(error: errors.NaiadError) -> int:
+    """The HTTP status that says what kind of error this is."""
+    return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
+
+
+def answer_to(error: errors.NaiadError | HttpError, request_id: str = "") -> Answer:
+    """The answer to an error: its status and `{"error": message}`; the message starts with the request's id if any."""
+    message = f"[request id: {request_id}] {error}" if request_id else str(error)
+    body = orjson.dumps({"error": message.encode("utf-8", "replace").decode()})
+    headers: Headers = (("Content-Type", "application/json"),)
+    if isinstance(error, HttpError):
+        return Answer(error.status, body, headers + error.headers)
+    if isinstance(error, errors.UnavailableError):
+        seconds = _RETRY_SECONDS if error.retry_after is None else max(1, ceil(error.retry_after))
+        headers = (*headers, ("Retry-After", str(seconds)))
+    return Answer(status_of(error), body, headers)

@@ -1,0 +1,40 @@
+"""Answers as bytes on an HTTP/1.1 connection."""
+
+from collections.abc import Sequence
+
+from naiad_http.codec import Encoded
+from naiad_http.codec.buffers import Buffer
+from naiad_http.statuses import Answer, phrase
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_CLOSE = b"Connection: close\r\n"
+
+
+def success(encoded: Encoded, date: bytes, keep_alive: bool) -> Sequence[Buffer]:
+    """The head and body of a 200, as buffers to be written one after the other; `date` is a header line or empty."""
+    text = encoded.text
+    close = b"" if keep_alive else _CLOSE
+    if encoded.size:
+        head = (
+            b"HTTP/1.1 200 OK\r\n%bContent-Type: application/octet-stream\r\n"
+            b"Inference-Header-Content-Length: %d\r\nContent-Length: %d\r\n%b\r\n%b"
+        ) % (date, len(text), len(text) + encoded.size, close, text)
+        return (head, *encoded.buffers)
+    return (
+        b"HTTP/1.1 200 OK\r\n%bContent-Type: application/json\r\nContent-Length: %d\r\n%b\r\n%b"
+        % (date, len(text), close, text),
+    )
+
+
+def whole(answer: Answer, date: bytes, keep_alive: bool) -> bytes:
+    """The head and body of any answer."""
+    lines = "".join(f"{name}: {value}\r\n" for name, value in answer.headers).encode("latin-1", "replace")
+    return b"HTTP/1.1 %d %b\r\n%b%bContent-Length: %d\r\n%b\r\n%b" % (
+        answer.status,
+        phrase(answer.status).encode(),
+        date,
+        lines,
+        len(answer.body),
+        b"" if keep_alive else _CLOSE,
+        answer.body,
+    )

@@ -1,0 +1,163 @@
+"""Responses become JSON and buffers that share memory with the model's arrays."""
+
+import numpy as np
+import orjson
+import pytest
+
+from naiad.errors import InvalidArgumentError
+from naiad.types import Response, Tensor
+from naiad_http.codec import AnswerForm, Encoder, OutputForm
+
+BINARY = AnswerForm(OutputForm(binary=True))
+JSON = AnswerForm()
+
+
+def encoder(batched=True, labels=()):
+    return Encoder(lambda model, version: batched, lambda model, output, version: labels)
+
+
+def response(*tensors, **members):
+    return Response("m", 1, members.pop("id", ""), {each.name: each for each in tensors}, **members)
+
+
+def encode(*tensors, form=JSON, **members):
+    encoded = encoder().encode(response(*tensors, **members), form)
+    return orjson.loads(encoded.text), encoded
+
+
+def test_a_response_as_json_is_flat():
+    document, encoded = encode(Tensor.of("Y", np.array([[1, 2], [3, 4]], np.int32)), id="42", parameters={"k": 1.5})
+
+    assert document == {
+        "id": "42",
+        "model_name": "m",
+        "model_version": "1",
+        "parameters": {"k": 1.5},
+        "outputs": [{"name": "Y", "datatype": "INT32", "shape": [2, 2], "data": [1, 2, 3, 4]}],
+    }
+    assert (encoded.buffers, encoded.size) == ([], 0)
+
+
+def test_an_id_and_parameters_are_there_only_when_set():
+    document, _ = encode(Tensor.of("Y", np.zeros(1, np.int8)))
+
+    assert list(document) == ["model_name", "model_version", "outputs"]
+
+
+def test_binary_outputs_follow_in_order_with_their_sizes():
+    first, second = np.arange(3, dtype=np.float32), np.array([b"ab", b"\x00"], dtype=object)
+
+    document, encoded = encode(Tensor.of("A", first), Tensor.of("B", second), form=BINARY)
+
+    assert [each["parameters"]["binary_data_size"] for each in document["outputs"]] == [12, 11]
+    assert b"".join(encoded.buffers) == first.tobytes() + b"\x02\x00\x00\x00ab\x01\x00\x00\x00\x00"
+    assert encoded.size == 23
+
+
+def test_a_large_tensor_is_not_copied():
+    array = np.zeros((100, 100), np.float32)
+
+    _, encoded = encode(Tensor.of("Y", array), form=BINARY)
+
+    assert np.shares_memory(np.frombuffer(encoded.buffers[0], np.float32), array)
+
+
+def test_a_tensor_whose_memory_is_not_in_order_is_put_in_order():
+    array = np.arange(10000, dtype=np.float32).reshape(100, 100).T
+
+    _, encoded = encode(Tensor.of("Y", array), form=BINARY)
+
+    assert b"".join(encoded.buffers) == array.tobytes()
+
+
+def test_json_and_binary_outputs_may_be_mixed():
+    form = AnswerForm(OutputForm(binary=True), {"A": OutputForm()})
+
+    document, encoded = encode(
+        Tensor.of("A", np.array([1], np.int8)), Tensor.of("B", np.array([2], np.int8)), form=form
+    )
+
+    assert document["outputs"][0]["data"] == [1]
+    assert document["outputs"][1]["parameters"] == {"binary_data_size": 1}
+    assert b"".join(encoded.buffers) == b"\x02"
+
+
+def test_an_empty_binary_tensor_has_a_size_and_no_bytes():
+    document, encoded = encode(Tensor.of("Y", np.zeros((0, 4), np.float32)), form=BINARY)
+
+    assert document["outputs"] == [
+        {"name": "Y", "datatype": "FP32", "shape": [0, 4], "parameters": {"binary_data_size": 0}}
+    ]
+    assert (list(encoded.buffers), encoded.size) == ([], 0)
+
+
+def test_not_a_number_and_the_infinities_are_bare_words():
+    values = np.array([np.nan, np.inf, -np.inf, 0.1], np.float32)
+
+    encoded = encoder().encode(response(Tensor.of("Y", values)), JSON)
+
+    assert b'"data":[NaN,Infinity,-Infinity,0.1]' in encoded.text
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_floats_survive_json(dtype):
+    values = np.array([0.1, 1 / 3, 1e-45, 3.4e38, 16777217.0, -0.0], dtype)
+
+    document, _ = encode(Tensor.of("Y", values))
+
+    np.testing.assert_array_equal(np.array(document["outputs"][0]["data"], dtype), values)
+
+
+def test_64_bit_integers_and_booleans_are_plain_json():
+    document, encoded = encode(
+        Tensor.of("A", np.array([2**64 - 1], np.uint64)),
+        Tensor.of("B", np.array([-(2**63)], np.int64)),
+        Tensor.of("C", np.array([True, False])),
+    )
+
+    assert [each["data"] for each in document["outputs"]] == [[2**64 - 1], [-(2**63)], [True, False]]
+    assert b"18446744073709551615" in encoded.text
+
+
+def test_text_survives_json():
+    document, _ = encode(Tensor.of("Y", np.array(['ü"\\', "\x00"], dtype=object)))
+
+    assert document["outputs"][0]["data"] == ['ü"\\', "\x00"]
+
+
+def test_bytes_that_are_no_text_cannot_be_json():
+    with pytest.raises(InvalidArgumentError, match="Please use the binary data format"):
+        encode(Tensor.of("Y", np.array([b"\xff"], dtype=object)))
+
+
+@pytest.mark.parametrize("datatype", ["FP16", "BF16"])
+def test_half_floats_cannot_be_json(datatype):
+    tensor = Tensor("Y", datatype, (1,), np.zeros(1, np.uint16 if datatype == "BF16" else np.float16))
+
+    with pytest.raises(InvalidArgumentError, match=f"sending {datatype} data via JSON is not supported"):
+        encode(tensor)
+
+
+def test_names_are_escaped():
+    document, _ = encode(Tensor.of('Y"\\ü', np.zeros(1, np.int8)), form=BINARY)
+
+    assert document["outputs"][0]["name"] == 'Y"\\ü'
+
+
+def test_classes_replace_the_output():
+    form = AnswerForm(outputs={"Y": OutputForm(classes=2)})
+    scores = Tensor.of("Y", np.array([[0.1, 0.7, 0.2], [5, 5, 1]], np.float32))
+
+    encoded = encoder(labels=("cat", "dog")).encode(response(scores), form)
+
+    (output,) = orjson.loads(encoded.text)["outputs"]
+    assert (output["datatype"], output["shape"]) == ("BYTES", [2, 2])
+    assert output["data"] == ["0.700000:1:dog", "0.200000:2", "5.000000:0:cat", "5.000000:1:dog"]
+
+
+def test_classes_may_be_binary():
+    form = AnswerForm(outputs={"Y": OutputForm(binary=True, classes=1)})
+
+    encoded = encoder(batched=False).encode(response(Tensor.of("Y", np.array([3, 9], np.int32))), form)
+
+    assert b"".join(encoded.buffers) == b"\x03\x00\x00\x009:1"
