@@ -76,7 +76,7 @@ class HeadReader:
             headers=tuple((name.lower(), value) for name, value in parts.headers),
             length=int(fields.get(b"content-length", b"0")),
             chunked=_is_chunked(fields.get(b"transfer-encoding", b"")),
-            keep_alive=version == "1.1" and parser.should_keep_alive(),
+            keep_alive=version == "1.1" and not _asks_to_close(parts.headers),
             expects_continue=version == "1.1" and fields.get(b"expect", b"").lower() == b"100-continue",
             envelope=envelope,
             refusal=refusal,
@@ -117,6 +117,11 @@ def _url_of_upgrade(target: bytes) -> "httptools.parser.url_parser.URL":
         return httptools.parse_url(target)
     except httptools.HttpParserInvalidURLError as error:  # CONNECT has a host where others have a path
         raise HttpError(400, "this server is no proxy: CONNECT has no meaning here") from error
+
+
+def _asks_to_close(headers: HeaderList) -> bool:
+    wishes = (value for name, value in headers if name.lower() == b"connection")
+    return any(wish.strip().lower() == b"close" for value in wishes for wish in value.split(b","))
 
 
 def _is_chunked(codings: bytes) -> bool:

@@ -1,0 +1,71 @@
+"""gzip and deflate both ways, and which coding an answer gets."""
+
+import gzip
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from naiad_http.compression import compress, decompress, wanted_coding
+from naiad_http.statuses import HttpError
+
+
+@given(st.binary(max_size=500), st.sampled_from(["identity", "gzip", "deflate"]))
+def test_what_is_compressed_comes_back(content, coding):
+    assert decompress(compress(content, coding), coding, 500) == content
+
+
+def test_what_clients_compress_is_understood():
+    assert decompress(gzip.compress(b"abc"), "gzip", 10) == b"abc"
+    assert decompress(zlib.compress(b"abc"), "Deflate ", 10) == b"abc"
+    assert decompress(gzip.compress(b"abc") + gzip.compress(b"def"), "gzip", 10) == b"abcdef"
+
+
+def test_a_bomb_is_refused_before_it_unfolds():
+    with pytest.raises(HttpError, match="request JSON size of 1001 bytes exceeds") as caught:
+        decompress(gzip.compress(bytes(10_000_000)), "gzip", 1000)
+
+    assert caught.value.status == 400
+
+
+def test_many_members_share_the_limit():
+    with pytest.raises(HttpError, match="exceeds the maximum"):
+        decompress(gzip.compress(bytes(600)) * 2, "gzip", 1000)
+
+
+@pytest.mark.parametrize("body", [b"plain text", gzip.compress(b"abc")[:-4], gzip.compress(b"abc")[:12]])
+def test_a_broken_body_is_refused(body):
+    with pytest.raises(HttpError) as caught:
+        decompress(body, "gzip", 1000)
+
+    assert caught.value.status == 400
+
+
+@pytest.mark.parametrize("coding", ["br", "gzip, deflate", "zstd"])
+def test_another_coding_is_not_supported(coding):
+    with pytest.raises(HttpError, match="Unsupported compression type") as caught:
+        decompress(b"", coding, 1000)
+
+    assert caught.value.status == 501
+    assert caught.value.headers == (("Accept-Encoding", "gzip, deflate"),)
+
+
+@pytest.mark.parametrize(
+    ("header", "coding"),
+    [
+        ("", "identity"),
+        ("br", "identity"),
+        ("gzip", "gzip"),
+        ("gzip, deflate", "gzip"),
+        ("deflate, gzip", "deflate"),
+        ("gzip;q=0.5, deflate;q=0.8", "deflate"),
+        ("gzip;q=0", "identity"),
+        ("gzip; q=0.2, identity; q=0.9", "identity"),
+        ("GZIP", "gzip"),
+        ("gzip;q=often", "identity"),
+        ("*", "identity"),
+    ],
+)
+def test_the_coding_that_is_liked_best_wins(header, coding):
+    assert wanted_coding(header) == coding

@@ -1,0 +1,135 @@
+"""URLs and headers of infer requests."""
+
+import pytest
+
+from naiad.errors import InvalidArgumentError
+from naiad_http.codec.envelope import Envelope
+from naiad_http.envelopes import EnvelopeReader
+from naiad_http.restrictions import Restrictions
+from naiad_http.statuses import HttpError
+
+
+def read(path, headers=(), pattern="", rules=()):
+    return EnvelopeReader(pattern, Restrictions(rules)).read(path, tuple(headers))
+
+
+@pytest.mark.parametrize(
+    ("path", "envelope"),
+    [
+        (b"/v2/models/m/infer", Envelope("m")),
+        (b"/v2/models/m/versions/12/infer", Envelope("m", 12)),
+        (b"/v2/models/a%20b%C3%BC/infer", Envelope("a bü")),
+        (b"/v2/models/..%2F..%2Fetc/infer", Envelope("../../etc")),
+        (b"/v2/models/%FF/infer", Envelope("\ufffd")),
+        (b"/v2/models/m/versions/007/infer", Envelope("m", 7)),
+        (b"/v2/models/m/versions/9223372036854775807/infer", Envelope("m", 2**63 - 1)),
+    ],
+)
+def test_a_path_names_the_model_and_version(path, envelope):
+    assert read(path) == envelope
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        b"/v2/models/m",
+        b"/v2/models//infer",
+        b"/v2/models/m/infer/",
+        b"/v2/models/a/b/infer",
+        b"/v2/models/m/versions//infer",
+        b"/v2/models/m/versions/x/infer",
+        b"/v2/models/m/versions/-1/infer",
+        b"/v2/models/m/versions/1.0/infer",
+        b"/base/v2/models/m/infer",
+    ],
+)
+def test_another_path_is_no_infer_route(path):
+    assert read(path) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        (b"0", "invalid model version specified '0'"),
+        (b"9223372036854775808", "failed to get model version from specified version string"),
+        (b"9" * 5000, "failed to get model version from specified version string"),
+    ],
+)
+def test_a_version_that_cannot_be_is_refused(version, told):
+    with pytest.raises(InvalidArgumentError) as caught:
+        read(b"/v2/models/m/versions/%b/infer" % version)
+
+    assert told in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_the_headers_say_how_long_the_json_is_and_how_long_the_caller_waits():
+    headers = [(b"INFERENCE-header-content-LENGTH", b" 17 "), (b"Request-Timeout", b"0.25")]
+
+    envelope = read(b"/v2/models/m/infer", headers)
+
+    assert (envelope.header_length, envelope.timeout) == (17, 0.25)
+
+
+@pytest.mark.parametrize("value", [b"", b"x", b"1.5", b"0x10", b"1_0", b"--1", b"\xb2", b"9" * 40])
+def test_a_header_length_that_is_no_integer_is_refused(value):
+    with pytest.raises(InvalidArgumentError, match="Unable to parse Inference-Header-Content-Length, got: "):
+        read(b"/v2/models/m/infer", [(b"inference-header-content-length", value)])
+
+
+@pytest.mark.parametrize("value", [b"", b"soon", b"0", b"-1", b"nan", b"inf", b"1e999"])
+def test_a_timeout_that_is_no_time_is_refused(value):
+    with pytest.raises(InvalidArgumentError, match="Request-Timeout must be a number of seconds greater than 0"):
+        read(b"/v2/models/m/infer", [(b"request-timeout", value)])
+
+
+def test_headers_whose_names_match_are_forwarded_whatever_their_case():
+    headers = [(b"X-User", b"ada"), (b"Other", b"no"), (b"my-x-user", b" bob ")]
+
+    envelope = read(b"/v2/models/m/infer", headers, pattern="x-u")
+
+    assert envelope.forwarded == {"X-User": "ada", "my-x-user": "bob"}
+
+
+def test_a_pattern_may_ask_for_the_exact_case():
+    headers = [(b"X-User", b"ada"), (b"x-user", b"bob")]
+
+    assert read(b"/v2/models/m/infer", headers, pattern="(?-i)^x-").forwarded == {"x-user": "bob"}
+
+
+@pytest.mark.parametrize("name", [b"priority", b"timeout", b"headers", b"sequence_id", b"triton_x"])
+def test_a_reserved_name_is_not_forwarded(name):
+    with pytest.raises(InvalidArgumentError, match="is reserved for Triton usage and cannot be forwarded"):
+        read(b"/v2/models/m/infer", [(name, b"1")], pattern=".*")
+
+
+def test_a_pattern_that_is_none_is_refused_at_start():
+    with pytest.raises(InvalidArgumentError, match="--http-header-forward-pattern: '\\[' is no regular expression"):
+        EnvelopeReader("[", Restrictions())
+
+
+def test_a_restricted_api_asks_for_its_header():
+    rules = ["inference,health:Secret=open"]
+
+    assert read(b"/v2/models/m/infer", [(b"secret", b"open")], rules=rules) == Envelope("m")
+    for headers in ([], [(b"secret", b"shut")], [(b"secret", b"")]):
+        with pytest.raises(HttpError, match="This API is restricted, expecting header 'Secret'") as caught:
+            read(b"/v2/models/m/infer", headers, rules=rules)
+        assert caught.value.status == 403
+
+
+@pytest.mark.parametrize(
+    ("rules", "told"),
+    [
+        (["inference"], "is not of the form"),
+        (["inference:key"], "is not of the form"),
+        (["inference:=x"], "is not of the form"),
+        (["dreams:k=v"], "unknown restricted api 'dreams'"),
+        (["health:k=v", "metadata,health:k=v"], "api 'health' can not be specified in multiple config groups"),
+    ],
+)
+def test_a_rule_that_makes_no_sense_is_refused_at_start(rules, told):
+    with pytest.raises(InvalidArgumentError) as caught:
+        Restrictions(rules)
+
+    assert told in str(caught.value)

@@ -1,0 +1,204 @@
+"""The framing of requests, however their bytes arrive."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from naiad_http.envelopes import EnvelopeReader
+from naiad_http.heads import HeadReader
+from naiad_http.reader import Message, RequestReader, Scratch, Signal
+from naiad_http.restrictions import Restrictions
+from naiad_http.statuses import HttpError
+
+INFER = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: h\r\n"
+HEADS = HeadReader(EnvelopeReader("", Restrictions()))
+
+
+def make_reader(limit=100_000):
+    return RequestReader(HEADS, limit, Scratch())
+
+
+def feed(reader, content, step=None):
+    """The events of these bytes, put into the reader in pieces of at most `step` bytes, as an event loop does."""
+    events = []
+    place = 0
+    while place < len(content):
+        buffer = reader.buffer()
+        count = min(len(buffer), len(content) - place, step or len(content))
+        buffer[:count] = content[place : place + count]
+        place += count
+        event = reader.received(count)
+        while event is not None:
+            events.append(event)
+            event = reader.next_event()
+        reader._scratch.view[:] = b"\xaa" * len(reader._scratch.view)  # another connection uses it next
+    return events
+
+
+def parts(events):
+    return [(event.head.path, bytes(event.front), bytes(event.rest)) for event in events]
+
+
+def infer(front, rest=b"", *headers):
+    lines = b"".join(header + b"\r\n" for header in headers)
+    length = b"Inference-Header-Content-Length: %d\r\n" % len(front)
+    return INFER + lines + length + b"Content-Length: %d\r\n\r\n" % (len(front) + len(rest)) + front + rest
+
+
+STEPS = pytest.mark.parametrize("step", [None, 1, 2, 3, 50, 1000])
+
+
+@STEPS
+def test_an_infer_body_is_split_where_its_json_ends(step):
+    events = feed(make_reader(), infer(b"{json}", b"tensor"), step)
+
+    assert parts(events) == [(b"/v2/models/m/infer", b"{json}", b"tensor")]
+
+
+@STEPS
+def test_pipelined_requests_come_one_by_one_in_order(step):
+    content = infer(b"a", b"1") + b"GET /v2 HTTP/1.1\r\n\r\n" + infer(b"b", b"2" * 3000) + b"\r\n\r\n" + infer(b"c")
+
+    events = feed(make_reader(), content, step)
+
+    assert parts(events) == [
+        (b"/v2/models/m/infer", b"a", b"1"),
+        (b"/v2", b"", b""),
+        (b"/v2/models/m/infer", b"b", b"2" * 3000),
+        (b"/v2/models/m/infer", b"c", b""),
+    ]
+
+
+@STEPS
+def test_a_chunked_body_is_split_too(step):
+    head = INFER + b"Inference-Header-Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
+    content = head + b"3\r\n{js\r\n5\r\n}tens\r\n0\r\n\r\n" + infer(b"next")
+
+    events = feed(make_reader(), content, step)
+
+    assert parts(events) == [(b"/v2/models/m/infer", b"{js}", b"tens"), (b"/v2/models/m/infer", b"next", b"")]
+
+
+def test_without_a_header_length_the_whole_body_is_the_front():
+    (event,) = feed(make_reader(), INFER + b"Content-Length: 3\r\n\r\nabc")
+
+    assert (bytes(event.front), bytes(event.rest)) == (b"abc", b"")
+
+
+@pytest.mark.parametrize("length", [b"-3", b"100"])
+def test_a_header_length_outside_the_body_splits_nothing(length):
+    lines = b"Inference-Header-Content-Length: " + length + b"\r\nContent-Length: 3\r\n\r\nabc"
+
+    (event,) = feed(make_reader(), INFER + lines)
+
+    assert (bytes(event.front), bytes(event.rest)) == (b"abc", b"")
+
+
+@pytest.mark.parametrize("front", [b"{}", b"{  }", b"{     }"])
+@pytest.mark.parametrize("size", [8, 80_000])
+def test_tensors_begin_where_frameworks_can_read_them(front, size):
+    (event,) = feed(make_reader(), infer(front, bytes(size)))
+
+    assert np.frombuffer(event.rest, np.float64).flags.aligned
+
+
+def test_a_large_body_is_received_into_its_place():
+    reader = make_reader()
+    head = INFER + b"Inference-Header-Content-Length: 2\r\nContent-Length: 50002\r\n\r\n{}"
+    feed(reader, head)
+
+    place = reader.buffer()
+    place[:] = b"x" * 50_000
+    event = reader.received(50_000)
+
+    assert isinstance(event, Message)
+    assert np.shares_memory(np.frombuffer(event.rest, np.uint8), np.frombuffer(place, np.uint8))
+
+
+@STEPS
+def test_a_client_that_waits_for_our_word_is_noticed(step):
+    reader = make_reader()
+    head = INFER + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n"
+
+    assert feed(reader, head, step) == [Signal.CONTINUE]
+    assert parts(feed(reader, b"{}", step)) == [(b"/v2/models/m/infer", b"{}", b"")]
+
+
+def test_a_client_that_does_not_wait_for_our_word_needs_none():
+    events = feed(make_reader(), INFER + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n{}")
+
+    assert parts(events) == [(b"/v2/models/m/infer", b"{}", b"")]
+
+
+def test_bytes_that_come_while_a_request_is_in_flight_are_kept():
+    reader = make_reader()
+    content = infer(b"a")
+    reader.buffer()[: len(content)] = content
+
+    assert reader.received(len(content), parse=False) is None
+    assert parts([reader.next_event()]) == [(b"/v2/models/m/infer", b"a", b"")]
+
+
+@pytest.mark.parametrize(
+    "content", [INFER + b"Content-Length: 1001\r\n\r\n", INFER + b"Content-Length: 1001\r\n\r\n" + bytes(1001)]
+)
+def test_a_body_beyond_the_limit_is_refused_before_it_is_read(content):
+    with pytest.raises(HttpError, match=r"size of 1001 bytes exceeds .* 1000 bytes\. Use --http-max-input"):
+        feed(make_reader(limit=1000), content)
+
+
+@pytest.mark.parametrize("step", [None, 1000])
+def test_an_endless_head_is_refused(step):
+    with pytest.raises(HttpError) as caught:
+        feed(make_reader(), b"GET / HTTP/1.1\r\nA: " + b"a" * 200_000, step)
+
+    assert caught.value.status == 431
+
+
+def test_after_a_refusal_everything_goes_by_unread():
+    reader = make_reader()
+    reader.discard()
+
+    assert feed(reader, infer(b"a") * 10) == []
+    assert reader.missing == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "missing"),
+    [
+        (b"", ""),
+        (infer(b"a"), ""),
+        (b"POST /v2", "the request ends within its headers"),
+        (INFER + b"Content-Length: 9\r\n\r\nabc", "the body ends after 3 of the 9 bytes that Content-Length says"),
+        (INFER + b"Transfer-Encoding: chunked\r\n\r\n3\r\nab", "the chunked body ends without its last chunk"),
+    ],
+)
+def test_a_torso_says_what_is_missing(content, missing):
+    reader = make_reader()
+
+    feed(reader, content)
+
+    assert reader.missing == missing
+
+
+REQUESTS = st.lists(
+    st.tuples(st.binary(max_size=30), st.binary(max_size=100), st.booleans(), st.booleans()), min_size=1, max_size=4
+)
+
+
+@given(REQUESTS, st.integers(1, 400))
+def test_any_requests_in_any_pieces_come_out_whole(requests, step):
+    content = b""
+    for front, rest, chunked, newline in requests:
+        if chunked:
+            body = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (front, rest) if part) + b"0\r\n\r\n"
+            length = b"Inference-Header-Content-Length: %d\r\n" % len(front)
+            content += INFER + length + b"Transfer-Encoding: chunked\r\n\r\n" + body
+        else:
+            content += infer(front, rest)
+        content += b"\r\n" if newline else b""
+
+    events = feed(make_reader(), content, step)
+
+    assert parts(events) == [(b"/v2/models/m/infer", front, rest) for front, rest, _, _ in requests]
