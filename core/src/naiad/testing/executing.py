@@ -1,0 +1,90 @@
+"""Executing batches on an instance without a server, and comparing what comes out, for the checks of backends."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+
+from naiad._kernel.answers import AnswerReader
+from naiad.backend import Batch, Instance
+from naiad.config import ModelConfig
+from naiad.datatypes import wire_name
+from naiad.errors import NaiadError
+from naiad.testing.simulation import ContractBroken
+from naiad.types import Request, Response, Tensor
+
+PATIENCE = 60.0
+"""Seconds that an execution may take before it counts as hanging."""
+
+
+def batches(requests: Sequence[Mapping[str, Any]], most: int) -> Iterator[tuple[int, Sequence[Mapping[str, Any]]]]:
+    """Neighbouring requests with inputs of one shape, as many as fit into a batch, with the number of the first."""
+    start = 0
+    while start < len(requests):
+        stop, size = start, 0
+        while stop < len(requests) and _shapes(requests[stop]) == _shapes(requests[start]):
+            size += _size(requests[stop])
+            if size > most:
+                break
+            stop += 1
+        stop = max(stop, start + 1)
+        yield start, requests[start:stop]
+        start = stop
+
+
+def _shapes(inputs: Mapping[str, Any]) -> Mapping[str, tuple[int, ...]]:
+    return {name: np.shape(value)[1:] for name, value in inputs.items()}
+
+
+def _size(inputs: Mapping[str, Any]) -> int:
+    return int(np.shape(next(iter(inputs.values())))[0])
+
+
+def outputs_of(
+    instance: Instance, requests: Sequence[Mapping[str, Any]], config: ModelConfig
+) -> list[Mapping[str, np.ndarray]]:
+    """The outputs of one execution, a mapping for each request. Raises what the instance answered as errors."""
+    datatypes = {each.name: wire_name(each.data_type) for each in config.input}
+    made = [
+        Request(config.name, {name: _tensor(name, value, datatypes.get(name, "")) for name, value in each.items()})
+        for each in requests
+    ]
+    sizes = [_size(each) if config.max_batch_size > 0 else 1 for each in requests]
+    batch = Batch(made, sizes)
+    answer = instance.execute(batch)
+    if isinstance(answer, Future):
+        answer = answer.result(PATIENCE)
+    outcomes = AnswerReader(config, 1).read(answer, batch)
+    for outcome in outcomes:
+        if isinstance(outcome, NaiadError):
+            raise outcome
+    return [
+        {name: tensor.array for name, tensor in outcome.outputs.items()}
+        for outcome in outcomes
+        if isinstance(outcome, Response)
+    ]
+
+
+def _tensor(name: str, value: Any, datatype: str) -> Tensor:
+    """A tensor that cannot be written to, as a received one."""
+    tensor = Tensor.of(name, value, datatype)
+    array = tensor.array.view()
+    array.flags.writeable = False
+    return Tensor(name, tensor.datatype, tensor.shape, array)
+
+
+def compare(outputs: Mapping[str, np.ndarray], expected: Mapping[str, Any], tolerance: float, where: str) -> None:
+    """Raise ContractBroken, saying `where`, when the outputs are not those expected."""
+    for name, wanted in expected.items():
+        if name not in outputs:
+            raise ContractBroken(f"{where}: there is no output '{name}', only {list(outputs)}")
+        found, wanted = outputs[name], np.asarray(wanted)
+        if found.shape != wanted.shape:
+            raise ContractBroken(f"{where}: output '{name}' has shape {found.shape}, expected {wanted.shape}")
+        if found.dtype.kind == "f":
+            equal = np.allclose(found, wanted, rtol=tolerance, atol=tolerance, equal_nan=True)
+        else:
+            equal = found.tolist() == wanted.tolist()
+        if not equal:
+            raise ContractBroken(f"{where}: output '{name}' is {found.tolist()}, expected {wanted.tolist()}")
