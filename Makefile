@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 ARGS   ?=
 
 MEMBERS   := core plugins/custom plugins/onnx plugins/scheduler-dynamic frontends/http
-PACKAGES  := naiad naiad_custom naiad_onnx naiad_scheduler_dynamic naiad_http
+PACKAGES  := naiad naiad_custom triton_python_backend_utils naiad_onnx naiad_scheduler_dynamic naiad_http
 PROJECTS  := $(MEMBERS:%=%/pyproject.toml)
 SOURCES   := core/src plugins/*/src frontends/*/src
 INSTALLED := $(VENV)/.installed
