@@ -160,7 +160,7 @@ def test_a_backend_that_breaks_the_contract_is_told(case, backend, told):
 def test_a_plugin_that_imports_its_framework_is_told(tmp_path, monkeypatch):
     (tmp_path / "heavy.py").write_text("import sqlite3")
     (tmp_path / "light.py").write_text("def naiad_backends():\n    return []\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
 
     check_imports_no_framework("light", "sqlite3")
     with pytest.raises(ContractBroken, match="importing 'heavy' imports sqlite3; import it where you load a model"):

@@ -1,6 +1,7 @@
 """The published conformance checks of a backend: what must hold for every one of them, whatever it loads."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -61,13 +62,19 @@ def check_backend(backend: Backend, case: BackendCase) -> None:
 
 
 def check_imports_no_framework(module: str, *frameworks: str) -> None:
-    """Import a plugin's module and ask for its backends, in a fresh interpreter; that may import no framework."""
+    """Import a plugin's module and ask for its backends, in a fresh interpreter; that may import no framework.
+
+    The interpreter has the import path of this one. Raises ContractBroken naming the frameworks that were imported.
+    """
     code = (
         f"import importlib, json, sys; plugin = importlib.import_module({module!r}); "
         "hook = getattr(plugin, 'naiad_backends', None); hook and hook(); "
         f"print(json.dumps([each for each in {list(frameworks)!r} if each in sys.modules]))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
+    )
     if done.returncode:
         raise ContractBroken(f"importing '{module}' failed:\n{done.stderr}")
     found = json.loads(done.stdout)
