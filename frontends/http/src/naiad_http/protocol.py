@@ -6,6 +6,7 @@ requests keep their order.
 """
 
 import asyncio
+from functools import partial
 from typing import Any, cast
 
 from uvicorn import Config
@@ -16,15 +17,14 @@ from uvicorn.server import ServerState
 from naiad.errors import NaiadError
 from naiad.types import Request
 from naiad_http import wire
+from naiad_http.codec import AnswerForm
 from naiad_http.codec.envelope import Envelope
 from naiad_http.cycles import make_cycle
+from naiad_http.idle import IDLE_SECONDS, IdleWatch
 from naiad_http.infer import Outcome, unexpected
 from naiad_http.reader import Event, Message, RequestReader
 from naiad_http.site import Call, Site
 from naiad_http.statuses import Answer, HttpError, answer_to
-
-IDLE_SECONDS = 75.0
-"""A connection on which nothing moves for so long is closed."""
 
 LINGER_SECONDS = 5.0
 """How long a refused client may go on sending what nobody reads, so that it gets to reading the refusal."""
@@ -59,8 +59,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._keep_alive = True
         self._call: Call | None = None
         self._cycle: RequestResponseCycle | None = None
-        self._moved = self._loop.time()
-        self._unsent = 0
+        self._linger: asyncio.TimerHandle | None = None
 
     # What the event loop calls
 
@@ -68,7 +67,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         """Take the connection over."""
         self._transport = cast("asyncio.Transport", transport)
         self._flow = FlowControl(self._transport)
-        self._timer = self._loop.call_later(IDLE_SECONDS, self._look)
+        self._watch = IdleWatch(self._loop, self._transport, lambda: self._busy, self._end_idle)
         self._state.connections.add(self)  # type: ignore[arg-type]
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -88,7 +87,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._refuse(error)
             return
         if event is None:
-            self._moved = self._loop.time()
+            self._watch.moved = self._loop.time()
         else:
             self._advance(event)
 
@@ -102,7 +101,9 @@ class HttpProtocol(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone, and who waited for the answer with it."""
         self._state.connections.discard(self)
-        self._timer.cancel()
+        self._watch.stop()
+        if self._linger is not None:
+            self._linger.cancel()
         self._forget()
         self._flow.resume_writing()
 
@@ -177,8 +178,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         request: Request | None = None
         try:
             request, form = self._site.inference.decode(envelope, message.front, message.rest)
-            self._request, self._form = request, form
-            call = self._site.submit(request, self._deliver)
+            call = self._site.submit(request, partial(self._deliver, request, form))
         except NaiadError as error:
             self._answer(answer_to(error, request.id if request else ""))
         except Exception as error:  # noqa: BLE001 - a bug must neither leave the client waiting nor end the connection
@@ -187,10 +187,12 @@ class HttpProtocol(asyncio.BufferedProtocol):
             if self._busy:  # the answer may have come already
                 self._call = call
 
-    def _deliver(self, outcome: Outcome) -> None:
+    def _deliver(self, request: Request, form: AnswerForm, outcome: Outcome) -> None:
         """The server's answer, or its error: write it."""
-        encoded = self._site.inference.encode(outcome, self._request, self._form)
+        encoded = self._site.inference.encode(outcome, request, form)
         if isinstance(encoded, Answer):
+            if self._call is not None:  # a model that streams would have more to say
+                self._call.cancel()
             self._answer(encoded)
             return
         buffers = wire.success(encoded, self._site.date, self._keep_alive and not self._stopping)
@@ -219,7 +221,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         """The answer is written: on to the next request, or close."""
         self._busy = False
         self._call = self._cycle = None
-        self._moved = self._loop.time()
+        self._watch.moved = self._loop.time()
         if self._stopping or not self._keep_alive:
             self._transport.close()
         elif not self._advancing and not self._flow.write_paused:
@@ -248,23 +250,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._write_answer(answer_to(error), False)
         if self._transport.can_write_eof():
             self._transport.write_eof()
-        self._timer.cancel()
-        self._timer = self._loop.call_later(LINGER_SECONDS, self._transport.close)
-
-    def _look(self) -> None:
-        """Close the connection if nothing has moved for IDLE_SECONDS; else look again when that could be."""
-        unsent = self._transport.get_write_buffer_size()
-        if unsent and unsent == self._unsent:
-            self._transport.abort()
-            return
-        self._unsent = unsent
-        wait = IDLE_SECONDS
-        if not self._busy and not unsent:
-            wait = self._moved + IDLE_SECONDS - self._loop.time()
-            if wait <= 0:
-                self._end_idle()
-                return
-        self._timer = self._loop.call_later(wait, self._look)
+        self._linger = self._loop.call_later(LINGER_SECONDS, self._transport.close)
 
     def _end_idle(self) -> None:
         if self._reader.missing:
