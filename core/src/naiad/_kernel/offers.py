@@ -1,5 +1,6 @@
 """What a plugin offers: the answers of its start-up hooks, checked, and the same in words."""
 
+import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -12,6 +13,14 @@ if TYPE_CHECKING:
     from naiad.frontend import Frontend
     from naiad.options import Option
     from naiad.scheduler import SchedulerFactory
+
+
+_CONTRACTS = {
+    "naiad_options": ("naiad.options", "Option"),
+    "naiad_backends": ("naiad.backend", "Backend"),
+    "naiad_schedulers": ("naiad.scheduler", "SchedulerFactory"),
+    "naiad_frontends": ("naiad.frontend", "Frontend"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,46 +70,16 @@ def framework(distribution: str) -> str:
     return f"{distribution} is not installed"
 
 
-def checked_options(found: Sequence[Any]) -> "tuple[Option, ...]":
-    """The same options. Raises PluginError when one is something else."""
+def checked(hook: str, found: Sequence[Any]) -> tuple[Any, ...]:
+    """What the plugin's hook offers, as it is. Raises PluginError when something lacks a member of its contract."""
     if not found:
-        return ()
-    from naiad.options import Option
-
-    return tuple(_checked("naiad_options", option, Option) for option in found)
-
-
-def checked_backends(found: Sequence[Any]) -> "tuple[Backend, ...]":
-    """The same backends. Raises PluginError when one lacks a member of the contract."""
-    if not found:
-        return ()
-    from naiad.backend import Backend
-
-    return tuple(_checked("naiad_backends", backend, Backend) for backend in found)
-
-
-def checked_schedulers(found: Sequence[Any]) -> "tuple[SchedulerFactory, ...]":
-    """The same kinds of scheduler. Raises PluginError when one lacks a member of the contract."""
-    if not found:
-        return ()
-    from naiad.scheduler import SchedulerFactory
-
-    return tuple(_checked("naiad_schedulers", factory, SchedulerFactory) for factory in found)
-
-
-def checked_frontends(found: Sequence[Any]) -> "tuple[Frontend, ...]":
-    """The same frontends. Raises PluginError when one lacks a member of the contract."""
-    if not found:
-        return ()
-    from naiad.frontend import Frontend
-
-    return tuple(_checked("naiad_frontends", frontend, Frontend) for frontend in found)
-
-
-def _checked(hook: str, offered: Any, contract: type) -> Any:
-    if isinstance(offered, contract):
-        return offered
-    members = {*contract.__annotations__, *(name for name in vars(contract) if not name.startswith("_"))}
-    lacking = sorted(member for member in members if not hasattr(offered, member))
-    told = f"lacks {', '.join(lacking)}" if lacking else "is something else"
-    raise PluginError(f"{hook} offered a {type(offered).__name__}, which is no {contract.__name__}: it {told}")
+        return ()  # the module of a contract is imported only when it is needed: that of backends brings numpy
+    module, name = _CONTRACTS[hook]
+    contract = getattr(importlib.import_module(module), name)
+    for offered in found:
+        if not isinstance(offered, contract):
+            members = {*contract.__annotations__, *(member for member in vars(contract) if not member.startswith("_"))}
+            lacking = sorted(member for member in members if not hasattr(offered, member))
+            told = f"lacks {', '.join(lacking)}" if lacking else "is something else"
+            raise PluginError(f"{hook} offered a {type(offered).__name__}, which is no {name}: it {told}")
+    return tuple(found)

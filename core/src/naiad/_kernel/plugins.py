@@ -1,7 +1,7 @@
 """Plugins: found through their entry points, registered one by one, and asked once for what they offer."""
 
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib import metadata
@@ -11,14 +11,7 @@ import pluggy
 
 from naiad import hookspecs
 from naiad._kernel.known_plugins import where_to_get
-from naiad._kernel.offers import (
-    Offer,
-    Offered,
-    checked_backends,
-    checked_frontends,
-    checked_options,
-    checked_schedulers,
-)
+from naiad._kernel.offers import Offer, Offered, checked
 from naiad.errors import NaiadError, NotFoundError, PluginError
 
 if TYPE_CHECKING:
@@ -112,39 +105,25 @@ class PluginRegistry:
         """The kernel's options and those of the plugins. Raises PluginError when two share a name."""
         from naiad._kernel.kernel_options import KERNEL_OPTIONS
 
-        named = {option.name: ("the kernel", option) for option in KERNEL_OPTIONS}
-        for loaded in self._loaded:
-            for option in loaded.offered.options:
-                _claim(named, f"option --{option.name}", option.name, loaded.report, option)
-        return tuple(option for _, option in named.values())
+        own = {f"--{option.name}": option for option in KERNEL_OPTIONS}
+        return tuple(self._by_name("option", lambda each: [(f"--{it.name}", it) for it in each.options], own).values())
 
     def backends(self) -> "Mapping[str, Backend]":
         """Every backend, by its name and by its aliases. Raises PluginError when two share one of these."""
-        named: dict[str, tuple[str, Backend]] = {}
-        for loaded in self._loaded:
-            for backend in loaded.offered.backends:
-                for name in (backend.traits.name, *backend.traits.aliases):
-                    _claim(named, f"backend '{name}'", name, loaded.report, backend)
-        return {name: backend for name, (_, backend) in named.items()}
+
+        def named(offered: Offered) -> "list[tuple[str, Backend]]":
+            return [(name, it) for it in offered.backends for name in (it.traits.name, *it.traits.aliases)]
+
+        return self._by_name("backend", named)
 
     def schedulers(self) -> "tuple[SchedulerFactory, ...]":
         """Every kind of scheduler. Raises PluginError when two share a name or serve one scheduling choice."""
-        named: dict[str, tuple[str, SchedulerFactory]] = {}
-        choices: dict[str, tuple[str, SchedulerFactory]] = {}
-        for loaded in self._loaded:
-            for factory in loaded.offered.schedulers:
-                _claim(named, f"scheduler '{factory.name}'", factory.name, loaded.report, factory)
-                if factory.choice:
-                    _claim(choices, f"scheduler for '{factory.choice}'", factory.choice, loaded.report, factory)
-        return tuple(factory for _, factory in named.values())
+        self._by_name("scheduler for", lambda offered: [(it.choice, it) for it in offered.schedulers if it.choice])
+        return tuple(self._by_name("scheduler", lambda offered: [(it.name, it) for it in offered.schedulers]).values())
 
     def frontends(self) -> "Mapping[str, Frontend]":
         """Every frontend by name. Raises PluginError when two share one."""
-        named: dict[str, tuple[str, Frontend]] = {}
-        for loaded in self._loaded:
-            for frontend in loaded.offered.frontends:
-                _claim(named, f"frontend '{frontend.name}'", frontend.name, loaded.report, frontend)
-        return {name: frontend for name, (_, frontend) in named.items()}
+        return self._by_name("frontend", lambda offered: [(it.name, it) for it in offered.frontends])
 
     def backend(self, name: str) -> "Backend":
         """The backend of that name or alias. Raises NotFoundError with what is installed and what to install."""
@@ -177,6 +156,22 @@ class PluginRegistry:
             except Exception as error:
                 raise PluginError(f"the warmup of plugin {loaded.report} raised {_told(error)}") from error
         return samples
+
+    def _by_name(
+        self, kind: str, named: Callable[[Offered], Iterable[tuple[str, _T]]], own: Mapping[str, _T] | None = None
+    ) -> dict[str, _T]:
+        """What all plugins offer of a kind, after the kernel's `own`. Raises PluginError, naming both, for a clash."""
+        found = dict(own or {})
+        owners = dict.fromkeys(found, "the kernel")
+        for loaded in self._loaded:
+            for name, thing in named(loaded.offered):
+                if name in found:
+                    owner = f"plugin {loaded.report}"
+                    both = f"{owner} offers" if owners[name] == owner else f"{owners[name]} and {owner} both offer"
+                    step = "mend it" if owners[name] == owner else "uninstall one of them"
+                    raise PluginError(f"{both} the {kind} '{name}'; {step}")
+                found[name], owners[name] = thing, f"plugin {loaded.report}"
+        return found
 
     def _find(self, kind: str, name: str, found: Mapping[str, _T]) -> _T:
         if name in found:
@@ -225,10 +220,10 @@ def _is_optional(implementation: pluggy.HookImpl) -> bool:
 def _ask(hooks: pluggy.PluginManager) -> Offered:
     """What the plugin hands out at start-up, options first."""
     return Offered(
-        options=checked_options(_answers(hooks.hook.naiad_options())),
-        backends=checked_backends(_answers(hooks.hook.naiad_backends())),
-        schedulers=checked_schedulers(_answers(hooks.hook.naiad_schedulers())),
-        frontends=checked_frontends(_answers(hooks.hook.naiad_frontends())),
+        options=checked("naiad_options", _answers(hooks.hook.naiad_options())),
+        backends=checked("naiad_backends", _answers(hooks.hook.naiad_backends())),
+        schedulers=checked("naiad_schedulers", _answers(hooks.hook.naiad_schedulers())),
+        frontends=checked("naiad_frontends", _answers(hooks.hook.naiad_frontends())),
         warms_up=bool(hooks.hook.naiad_warmup.get_hookimpls()),
     )
 
@@ -270,13 +265,6 @@ def _listed(plugins: Sequence[object]) -> list[_Source]:
             name += "'"
         sources[name] = _Source(PluginReport(name), plugin=plugin)
     return list(sources.values())
-
-
-def _claim(named: dict[str, tuple[str, _T]], what: str, name: str, owner: PluginReport, thing: _T) -> None:
-    """Enter the thing under its name. Raises PluginError, naming both owners, when the name is taken."""
-    if name in named:
-        raise PluginError(f"{named[name][0]} and plugin {owner} both offer the {what}; uninstall one of them")
-    named[name] = (f"plugin {owner}", thing)
 
 
 def _told(error: BaseException) -> str:

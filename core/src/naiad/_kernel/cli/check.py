@@ -74,8 +74,6 @@ def _problems(registry: PluginRegistry, loader: "Loader", name: str, folders: Se
         return [str(problem) for problem in error.problems]
     except NaiadError as error:
         return [str(error)]
-    except Exception as error:  # noqa: BLE001 a backend may trip over a broken file in any way; that is the problem to tell
-        return [f"reading the model raised {type(error).__name__}: {error}"]
     found = []
     for part in (labels_of, registry.warmup):
         try:

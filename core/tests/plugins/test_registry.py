@@ -1,10 +1,7 @@
 """The plugin registry, over fake entry points and lists of objects."""
 
 import re
-import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -12,12 +9,11 @@ from typing import Any
 import pytest
 
 import naiad
-from naiad._kernel import plugins as kernel_plugins
 from naiad._kernel.offers import Offer, framework
 from naiad._kernel.plugins import PluginRegistry
 from naiad.backend import Backend, BackendTraits, Model, ModelContext
 from naiad.config import ModelConfig
-from naiad.errors import InvalidArgumentError, NotFoundError, PluginError
+from naiad.errors import InvalidArgumentError, PluginError
 from naiad.options import Option
 from naiad.scheduler import Scheduler
 from naiad.types import Request
@@ -56,37 +52,11 @@ class FakeFrontend:
 
 def plugin(**hooks: Callable[..., Any]) -> SimpleNamespace:
     """A plugin with those hook implementations."""
-
     return SimpleNamespace(**{name: naiad.hookimpl(function) for name, function in hooks.items()})
 
 
 def offering_backends(*backends: Backend) -> SimpleNamespace:
     return plugin(naiad_backends=lambda: list(backends))
-
-
-@dataclass(frozen=True)
-class FakeDistribution:
-    name: str
-    version: str = "1.2"
-
-
-@pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
-    """Install plugins given as (entry point, distribution, source text of its module)."""
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def install_all(*plugins: tuple[str, str, str]) -> None:
-        entry_points = []
-        for number, (name, distribution, text) in enumerate(plugins):
-            module = f"installed_{number}_{tmp_path.name}".replace("-", "_")
-            (tmp_path / f"{module}.py").write_text(text)
-            monkeypatch.delitem(sys.modules, module, raising=False)
-            point = EntryPoint(name, module, "naiad")
-            vars(point)["dist"] = FakeDistribution(distribution)
-            entry_points.append(point)
-        monkeypatch.setattr(kernel_plugins.metadata, "entry_points", lambda group: entry_points)
-
-    return install_all
 
 
 EMPTY = "import naiad\n@naiad.hookimpl\ndef naiad_options(): return []\n"
@@ -213,7 +183,7 @@ def test_a_backend_without_load_is_no_backend() -> None:
             "scheduler for 'dynamic_batching'",
         ),
         ("naiad_frontends", [FakeFrontend(), FakeFrontend()], "frontends", "frontend 'pigeon'"),
-        ("naiad_options", [Option("tea", "", ""), Option("tea", "", "")], "options", "option --tea"),
+        ("naiad_options", [Option("tea", "", ""), Option("tea", "", "")], "options", "option '--tea'"),
     ],
 )
 def test_two_things_of_one_name_are_refused_naming_both_plugins(
@@ -228,10 +198,17 @@ def test_two_things_of_one_name_are_refused_naming_both_plugins(
         getattr(registry, accessor)()
 
 
+def test_a_plugin_that_offers_one_name_twice_is_refused() -> None:
+    registry = PluginRegistry.of([offering_backends(FakeBackend("abacus"), FakeBackend("beads", "abacus"))])
+
+    with pytest.raises(PluginError, match="plugin 'SimpleNamespace' offers the backend 'abacus'; mend it"):
+        registry.check()
+
+
 def test_an_option_of_the_kernel_cannot_be_taken() -> None:
     registry = PluginRegistry.of([plugin(naiad_options=lambda: [Option("log-file", "", "")])])
 
-    with pytest.raises(PluginError, match="the kernel and plugin 'SimpleNamespace' both offer the option --log-file"):
+    with pytest.raises(PluginError, match="the kernel and plugin 'SimpleNamespace' both offer the option '--log-file'"):
         registry.options()
 
 
@@ -249,41 +226,6 @@ def test_a_plugin_that_is_listed_twice_is_refused() -> None:
 
     with pytest.raises(PluginError, match="'SimpleNamespace' is listed twice"):
         PluginRegistry.of([once, once])
-
-
-def test_an_unknown_backend_of_a_known_distribution_is_answered_with_how_to_install_it() -> None:
-    registry = PluginRegistry.of([offering_backends(FakeBackend("abacus"))])
-
-    with pytest.raises(NotFoundError) as caught:
-        registry.backend("onnxruntime")
-
-    assert str(caught.value) == (
-        "no plugin offers the backend 'onnxruntime'; installed backends: abacus. "
-        "It comes with naiad-onnx: pip install 'naiad-onnx[cpu]'."
-    )
-
-
-def test_a_missing_scheduler_and_frontend_are_answered_alike() -> None:
-    registry = PluginRegistry.of([])
-
-    with pytest.raises(NotFoundError, match="pip install 'naiad-scheduler-dynamic'"):
-        registry.scheduler("dynamic_batching")
-    with pytest.raises(NotFoundError, match=r"installed frontends: none\. It comes with naiad-http"):
-        registry.frontend("http")
-
-
-def test_a_backend_whose_plugin_was_skipped_is_answered_with_the_reason(install: Callable[..., None]) -> None:
-    install(("onnx", "naiad-onnx", "import no_such_framework"))
-
-    with pytest.raises(NotFoundError, match="naiad-onnx would offer it, but was skipped: ModuleNotFoundError"):
-        PluginRegistry.discover().backend("onnxruntime")
-
-
-def test_a_name_that_nobody_knows_is_answered_with_every_skipped_plugin() -> None:
-    registry = PluginRegistry.of([plugin(naiad_backend=lambda: ["abacus"])])
-
-    with pytest.raises(NotFoundError, match="Plugin 'SimpleNamespace' was skipped: there is no hook naiad_backend"):
-        registry.backend("abacus")
 
 
 CONTEXT = ModelContext(ModelConfig(name="m"), 1, Path("m"), Path("m/1"))

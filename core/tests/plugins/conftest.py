@@ -1,0 +1,36 @@
+"""Plugins that look installed."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from naiad._kernel import plugins as kernel_plugins
+
+
+@dataclass(frozen=True)
+class FakeDistribution:
+    name: str
+    version: str = "1.2"
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
+    """Install plugins given as (entry point, distribution, source text of its module)."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def install_all(*plugins: tuple[str, str, str]) -> None:
+        entry_points = []
+        for number, (name, distribution, text) in enumerate(plugins):
+            module = f"installed_{number}_{tmp_path.name}".replace("-", "_")
+            (tmp_path / f"{module}.py").write_text(text)
+            monkeypatch.delitem(sys.modules, module, raising=False)
+            point = EntryPoint(name, module, "naiad")
+            vars(point)["dist"] = FakeDistribution(distribution)
+            entry_points.append(point)
+        monkeypatch.setattr(kernel_plugins.metadata, "entry_points", lambda group: entry_points)
+
+    return install_all
