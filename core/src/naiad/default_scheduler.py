@@ -1,6 +1,6 @@
 """The default scheduler, a plugin like any other: one queue, and an idle instance takes the oldest request."""
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Sequence
 
 from naiad.config import ModelConfig
@@ -29,35 +29,24 @@ class FifoScheduler:
     """One request a batch, in the order of arrival, whichever instance is idle; no limit and no timeout."""
 
     def __init__(self) -> None:
-        self._queue: deque[int] = deque()
-        self._waiting: set[int] = set()
+        self._waiting: OrderedDict[int, None] = OrderedDict()
 
     def arrive(self, ticket: Ticket) -> Drop | None:
         """Take every ticket in."""
-        self._queue.append(ticket.id)
-        self._waiting.add(ticket.id)
+        self._waiting[ticket.id] = None
         return None
 
     def settle(self, tickets: Sequence[int], now: float) -> None:
         """Forget the tickets that still wait; those that ran are forgotten already."""
-        self._waiting.difference_update(tickets)
+        for ticket in tickets:
+            self._waiting.pop(ticket, None)
 
     def decide(self, now: float, idle: Sequence[int]) -> Decision:
         """Give the oldest request to each idle instance."""
         if not self._waiting or not idle:
             return NOTHING
-        dispatches = []
-        for instance in idle:
-            ticket = self._oldest()
-            if ticket is None:
-                break
-            dispatches.append(Dispatch(instance, (ticket,), "single"))
-        return Decision(tuple(dispatches))
+        taken = idle[: len(self._waiting)]
+        return Decision(tuple(Dispatch(instance, (self._oldest(),), "single") for instance in taken))
 
-    def _oldest(self) -> int | None:
-        while self._queue:
-            ticket = self._queue.popleft()
-            if ticket in self._waiting:
-                self._waiting.remove(ticket)
-                return ticket
-        return None
+    def _oldest(self) -> int:
+        return self._waiting.popitem(last=False)[0]

@@ -26,7 +26,8 @@ class Call:
         self.timer: asyncio.TimerHandle | None = None
 
     def cancel(self) -> None:
-        """Forget the request; harmless when it is over already."""
+        """Forget the request, and an outcome that earlier calls hold back; harmless after delivery."""
+        self.outcome = None
         if not self.over:
             self.over = True
             self._take_back(self)

@@ -85,6 +85,7 @@ class ModelQueue:
         try:
             refused = self._scheduler.arrive(ticket)
         except Exception as error:
+            self._counters.failed(1, 0)
             raise self._scheduler_failed(error) from error
         if refused is not None:
             self._counters.failed(1, 0)
@@ -127,10 +128,10 @@ class ModelQueue:
         self._counters.failed(1, _ns_since(call.ticket.arrival, monotonic()))
         self._forget(call)
 
-    def fail_all(self, error: NaiadError) -> None:
-        """Fail everything that waits; what executes goes on."""
-        for call in self._waiting_calls():
-            self._fail_waiting(call, error)
+    def fail_all(self, error: NaiadError, executing: bool = False) -> None:
+        """Fail everything that waits; what executes goes on, and with `executing` nobody waits for it any more."""
+        for call in list(self._calls.values()) if executing else self._waiting_calls():
+            self._fail_call(call, error)
 
     async def drained(self) -> None:
         """Return when no request waits or executes."""
@@ -154,28 +155,43 @@ class ModelQueue:
             decision = self._scheduler.decide(now, self._idle)
             for dispatch in decision.dispatches:
                 self._dispatch(dispatch)
+            for drop in decision.drops:
+                self._drop(drop)
+            if decision.wake_at != self._wake_at:
+                self._wake_later(decision.wake_at, now)
         except Exception as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
             self._scheduler_failed(error)
-            return
-        for drop in decision.drops:
-            self._drop(drop)
-        if decision.wake_at != self._wake_at:
-            self._wake_later(decision.wake_at, now)
 
     def _dispatch(self, dispatch: Dispatch) -> None:
-        calls = [self._calls[ticket] for ticket in dispatch.tickets]
+        tickets = dispatch.tickets
+        if not self._can_go(dispatch):
+            raise RuntimeError(
+                f"it sent the tickets {list(tickets)} to instance {dispatch.instance}; "
+                "every ticket must wait and be named once, and the instance must be idle"
+            )
+        calls = [self._calls[ticket] for ticket in tickets]
         self._idle.remove(dispatch.instance)
-        self._running.update(dispatch.tickets)
+        self._running.update(tickets)
         self._counters.closed(dispatch.reason)
         batch = Batch([call.request for call in calls], [call.ticket.batch_size for call in calls])
-        self._send(Work(dispatch.instance, dispatch.tickets, calls, batch))
+        self._send(Work(dispatch.instance, tickets, calls, batch))
+
+    def _can_go(self, dispatch: Dispatch) -> bool:
+        tickets = dispatch.tickets
+        return (
+            dispatch.instance in self._idle
+            and len(tickets) > 0
+            and all(map(self._calls.__contains__, tickets))
+            and self._running.isdisjoint(tickets)
+            and (len(tickets) == 1 or len(set(tickets)) == len(tickets))
+        )
 
     def _drop(self, drop: Drop) -> None:
         error = self._refusal(drop)
         for ticket in drop.tickets:
             call = self._calls.get(ticket)
             if call is not None:
-                self._fail_waiting(call, error, settled=True)
+                self._fail_call(call, error, settled=True)
 
     def _refusal(self, drop: Drop) -> NaiadError:
         if drop.reason is DropReason.QUEUE_FULL:
@@ -204,7 +220,7 @@ class ModelQueue:
             self._calls.pop(ticket, None)
         self._tell_scheduler(work.tickets, monotonic())
 
-    def _fail_waiting(self, call: Call, error: NaiadError, settled: bool = False) -> None:
+    def _fail_call(self, call: Call, error: NaiadError, settled: bool = False) -> None:
         if not call.over:
             self._counters.failed(1, _ns_since(call.ticket.arrival, monotonic()))
             self._delivery.conclude(call, error)
@@ -218,7 +234,7 @@ class ModelQueue:
         error = DeadlineExceededError(
             f"the deadline of the request to model '{self._model}' passed after {late:.3f} s, while it was {state}"
         )
-        self._fail_waiting(call, error)
+        self._fail_call(call, error)
 
     def _forget(self, call: Call, settled: bool = False) -> None:
         """Drop an ended call from the queue; one that executes leaves with its batch."""
@@ -245,8 +261,11 @@ class ModelQueue:
     def _start_scheduler(self) -> None:
         self._scheduler = self._make_scheduler()
         self._delivery.ordered = bool(getattr(self._scheduler, "preserves_ordering", False))
+        self._first_id = self._last_id + 1
 
     def _tell_scheduler(self, tickets: Sequence[int], now: float) -> None:
+        if tickets[0] < self._first_id:  # a scheduler that is gone took them in
+            return
         try:
             self._scheduler.settle(tickets, now)
         except Exception as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
@@ -255,10 +274,13 @@ class ModelQueue:
     def _scheduler_failed(self, error: Exception) -> InternalError:
         """Start a new scheduler and fail all that waited with the old one; returns what they were told."""
         _logger.error("the scheduler of model '%s' failed; it starts anew", self._model, exc_info=error)
-        self._start_scheduler()
+        try:
+            self._start_scheduler()
+        except Exception:
+            _logger.exception("no new scheduler for model '%s' can be made; the old one goes on", self._model)
         told = InternalError(f"the scheduler of model '{self._model}' failed: {type(error).__name__}: {error}")
         for call in self._waiting_calls():
-            self._fail_waiting(call, told, settled=True)
+            self._fail_call(call, told, settled=True)
         return told
 
     def _waiting_calls(self) -> list[Call]:
