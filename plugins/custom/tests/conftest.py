@@ -40,6 +40,20 @@ class Folder:
             target.write_text(dedent(text), encoding="utf-8")
         return self.path
 
+    def write_triton(self, body: str, before: str = "", more: str = "", definition: str = "def") -> None:
+        """A TritonPythonModel whose execute has that body, for a model with input X and output Y, INT64[1]."""
+        lines = [
+            "import numpy as np",
+            "import triton_python_backend_utils as pb_utils",
+            before,
+            "class TritonPythonModel:",
+            f"    {definition} execute(self, requests):",
+            *(f"        {line}" for line in body.splitlines()),
+            f"    {more}",
+        ]
+        kind = "data_type: TYPE_INT64 dims: 1"
+        self.write("\n".join(lines), f'input {{ name: "X" {kind} }} output {{ name: "Y" {kind} }}')
+
     def context(self, version: int = 1) -> ModelContext:
         file = self.path / "config.pbtxt"
         text = file.read_text(encoding="utf-8") if file.is_file() else ""

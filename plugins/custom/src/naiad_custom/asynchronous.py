@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from naiad.backend import Answer, Batch
 from naiad.errors import ShuttingDownError
+from naiad_custom.conversion import Conversion
 
 if TYPE_CHECKING:
-    from naiad_custom.native import Conversion, Subject
+    from naiad_custom.native import Subject
 
 
 class AsyncInstance:
     """Runs up to `concurrency` calls at once; the kernel gives it no more batches than that."""
 
-    def __init__(self, subject: "Subject", convert: "Conversion", concurrency: int) -> None:
+    def __init__(self, subject: "Subject", convert: Conversion, concurrency: int) -> None:
         self.concurrency = concurrency
         self._subject = subject
         self._convert = convert

@@ -1,0 +1,94 @@
+"""Between a batch and a marked function: arguments from its inputs, outputs from its result."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from naiad.backend import Batch
+from naiad.datatypes import bf16_to_fp32, fp32_to_bf16
+from naiad.errors import ModelFailedError
+from naiad.types import Request
+from naiad_custom.ownership import are_fresh, settle
+from naiad_custom.signature import Signature
+
+
+class Conversion:
+    """Between a batch and the arguments and result of a function.
+
+    Arrays go in read-only, because a batch of one is the received request itself; BF16 is float32 on both sides.
+    """
+
+    def __init__(self, signature: Signature) -> None:
+        self._function = signature.function
+        self._form = signature.form
+        self._required = [each.name for each in signature.arguments if not each.optional]
+        self._optional = [each.name for each in signature.arguments if each.optional]
+        self._requests = [name for name, kind in signature.specials.items() if kind is Request]
+        self._batches = [name for name, kind in signature.specials.items() if kind is Batch]
+        self._bf16_inputs = frozenset(each.name for each in signature.arguments if each.spec.datatype == "BF16")
+        self._names = [each.name for each in signature.results]
+        self._bf16_outputs = frozenset(each.name for each in signature.results if each.spec.datatype == "BF16")
+
+    def arguments(self, batch: Batch) -> dict[str, Any]:
+        """Keyword arguments for the function; an optional input that the requests left out is left to its default."""
+        arguments: dict[str, Any] = {name: self._array(batch, name) for name in self._required}
+        for name in self._optional:
+            if name in batch.requests[0].inputs:
+                arguments[name] = self._array(batch, name)
+        for name in self._requests:
+            arguments[name] = batch.requests[0]
+        for name in self._batches:
+            arguments[name] = batch
+        return arguments
+
+    def outputs(self, result: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """One array an output. Raises ModelFailedError when the result has another form than the annotation says."""
+        outputs = self._taken(result)
+        del result  # a reference less, so that a fresh array is known to be fresh
+        for name in self._bf16_outputs:
+            outputs[name] = fp32_to_bf16(np.asarray(outputs[name], dtype=np.float32))
+        if not are_fresh(outputs):
+            settle(outputs, arguments.values())
+        return outputs
+
+    def _array(self, batch: Batch, name: str) -> np.ndarray:
+        array = batch.input(name)
+        if name in self._bf16_inputs:
+            array = bf16_to_fp32(array)
+        if array.flags.writeable:
+            array = array.view()
+            array.flags.writeable = False
+        return array
+
+    def _taken(self, result: Any) -> dict[str, Any]:
+        if self._form == "one":
+            found = {self._names[0]: result}
+        elif self._form == "tuple" and isinstance(result, tuple) and len(result) == len(self._names):
+            found = dict(zip(self._names, result, strict=True))
+        elif self._form == "mapping" and isinstance(result, Mapping):
+            found = dict(result)
+        elif self._form == "attributes":
+            found = {name: getattr(result, name, None) for name in self._names}
+        else:
+            found = {}
+        wrong = [name for name in self._names if found.get(name) is None or isinstance(found[name], Mapping)]
+        if wrong:
+            raise ModelFailedError(
+                f"'{self._function}' returned {_shown(result)}, which has no array for output '{wrong[0]}'; "
+                f"return {self._wanted()}"
+            )
+        return found
+
+    def _wanted(self) -> str:
+        names = ", ".join(self._names)
+        form = {"tuple": "a tuple of", "mapping": "a dict with", "attributes": "an object with"}.get(self._form)
+        return f"{form} {names}" if form else "one array"
+
+
+def _shown(result: Any) -> str:
+    if isinstance(result, tuple):
+        return f"a tuple of {len(result)}"
+    if isinstance(result, Mapping):
+        return f"a dict with {', '.join(map(str, result)) or 'nothing'}"
+    return "None" if result is None else f"a {type(result).__name__}"
