@@ -87,9 +87,9 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def infer(url: str, model: str) -> tuple[int, str]:
+def infer(url: str, model: str, **more: str) -> tuple[int, str]:
     """Status and body of one request to a model with the input x, FP32[1]."""
-    body = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [7]}]}
+    body = more | {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [7]}]}
     request = urllib.request.Request(f"{url}/v2/models/{model}/infer", json.dumps(body).encode())
     try:
         with urllib.request.urlopen(request) as answer:
@@ -213,6 +213,17 @@ def test_json_logs_carry_model_and_version(serve: "Serve", repository: Path) -> 
 
     (ready,) = (line for line in map(json.loads, server.lines) if "READY" in line["message"])
     assert (ready["logger"], ready["level"], ready["model"], ready["version"]) == ("naiad.model", "INFO", "echo", "1")
+
+
+def test_json_logs_of_a_failing_request_carry_its_id(serve: "Serve", repository: Path) -> None:
+    write_model(repository, "echo", ECHO.replace("return x", "raise RuntimeError('no luck')"))
+    server = serve(repository, "--log-format=json")
+
+    status, body = infer(server.url, "echo", id="r-9")
+
+    assert (status, "no luck" in body) == (500, True)
+    line = json.loads(server.wait_for("no luck").string)
+    assert (line["level"], line["model"], line["version"], line["request_id"]) == ("ERROR", "echo", "1", "r-9")
 
 
 def test_a_log_file_takes_all_lines(serve: "Serve", repository: Path, tmp_path: Path) -> None:
