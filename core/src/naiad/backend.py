@@ -101,11 +101,11 @@ class MemoryUsage:
     byte_size: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reply:
     """One request's answer: outputs by name (arrays or anything with `__dlpack__`) and response parameters.
 
-    Shapes include the batch dimension where the model has one.
+    Shapes include the batch dimension where the model has one. Not frozen, for the reason told in `naiad.types`.
     """
 
     outputs: Mapping[str, Any]
