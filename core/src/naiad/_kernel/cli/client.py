@@ -6,7 +6,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from naiad.errors import InvalidArgumentError, NaiadError, UnavailableError
@@ -35,7 +35,6 @@ class Client:
 
     url: str = DEFAULT_URL
     timeout: float = 60.0
-    headers: Mapping[str, str] = field(default_factory=dict)
 
     def get(self, *path: str) -> Answer:
         """GET the path whose parts these are. Raises NaiadError with the server's own words for any other status."""

@@ -60,14 +60,14 @@ def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
 
 
 def _serve(values: dict[str, Any], status_line: StatusLine | None) -> int:
-    # numpy and all that the server needs are imported only now: --help and mistakes are answered at once
+    # the server and asyncio are imported only now: --help and mistakes are answered at once
     from naiad._kernel.cli.serving import serve
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        outcome = runner.run(serve(values, status_line))
-        if outcome.left_threads:
-            _leave(outcome.status)
-    return outcome.status
+        end = runner.run(serve(values, status_line))
+        if end.left_threads:
+            _leave(end.status)
+    return end.status
 
 
 def _leave(status: int) -> None:

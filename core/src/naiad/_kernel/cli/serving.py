@@ -18,14 +18,14 @@ _logger = logging.getLogger("naiad")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ServerEnd:
     """The exit status, and whether threads may still be busy with a model, so that the process must not wait."""
 
     status: int
     left_threads: bool = False
 
 
-async def serve(options: Mapping[str, Any], status_line: StatusLine | None) -> Outcome:
+async def serve(options: Mapping[str, Any], status_line: StatusLine | None) -> ServerEnd:
     """Serve with these options until SIGINT or SIGTERM; with a status line, show progress and the models on it."""
     server = naiad.Server(options=options)
     stop = _stop_signal(server.settings["exit-timeout-secs"])
@@ -36,14 +36,14 @@ async def serve(options: Mapping[str, Any], status_line: StatusLine | None) -> O
     except NaiadError as error:
         for line in str(error).splitlines():
             _logger.error("%s", line)
-        return Outcome(1)
+        return ServerEnd(1)
     if not interrupted:
         if status_line is not None:
             print_models(server)
         await stop.wait()
     ended = await server.stop()
     _logger.info("stopped" if ended else "stopped with requests unanswered")
-    return Outcome(0 if ended else 1, left_threads=interrupted or not ended)
+    return ServerEnd(0 if ended else 1, left_threads=interrupted or not ended)
 
 
 def print_models(server: naiad.Server) -> None:
