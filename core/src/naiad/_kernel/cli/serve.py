@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
 
 
 def _serve(values: dict[str, Any], status_line: StatusLine | None) -> int:
-    # the server and asyncio are imported only now: --help and mistakes are answered at once
+    # the server is imported only now: --help and mistakes are answered at once
     from naiad._kernel.cli.serving import serve
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
