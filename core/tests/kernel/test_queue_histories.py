@@ -155,4 +155,4 @@ class Histories(RuleBasedStateMachine):
 
 
 def test_every_call_is_answered_once_unless_it_was_taken_back() -> None:
-    run_state_machine_as_test(Histories, settings=settings(max_examples=100, stateful_step_count=30, deadline=None))
+    run_state_machine_as_test(Histories, settings=settings(max_examples=60, stateful_step_count=25, deadline=None))

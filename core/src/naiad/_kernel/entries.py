@@ -35,11 +35,29 @@ class ModelEntry:
     states: dict[int, VersionState] = field(default_factory=dict)
     reason: str = ""
     reload_error: str = ""
-    fingerprint: str = ""
+    fingerprint: str | None = None
     overridden: bool = False
     unloaded: bool = False
     folder: "tempfile.TemporaryDirectory[str] | None" = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def succeeded(self) -> None:
+        """A load ended well: what serves is ready, and what failed before is forgotten."""
+        self.reason = self.reload_error = ""
+        self.states = {
+            version: state
+            for version, state in self.states.items()
+            if state.state != UNAVAILABLE or state.reason == UNLOADED
+        }
+        self.states.update({version: VersionState(READY) for version in self.serving})
+
+    def is_over(self) -> bool:
+        """Whether it was unloaded on purpose and has answered all it took in."""
+        return self.unloaded and all(state.state != UNLOADING for state in self.states.values())
+
+    def has_failed(self) -> bool:
+        """Whether the last load failed."""
+        return bool(self.reload_error) or (bool(self.reason) and not self.unloaded)
 
     def failed(self, error: NaiadError) -> None:
         """A load failed: what was loading is unavailable, and what served before serves on."""
@@ -53,7 +71,7 @@ class ModelEntry:
 
     def retired(self) -> None:
         """The model was unloaded on purpose; versions that still drain stay UNLOADING until they are done."""
-        self.unloaded, self.fingerprint, self.reason, self.reload_error = True, "", UNLOADED, ""
+        self.unloaded, self.fingerprint, self.reason, self.reload_error = True, None, UNLOADED, ""
         for version, state in self.states.items():
             if state.state != UNLOADING:
                 self.states[version] = VersionState(UNAVAILABLE, UNLOADED)
@@ -98,6 +116,13 @@ class ModelEntry:
             state = UNAVAILABLE if self.reason else LOADING
             return [IndexEntry(self.name, 0, state, self.reason)]
         return [
-            IndexEntry(self.name, version, state.state, self.reload_error if version in self.serving else state.reason)
+            IndexEntry(self.name, version, state.state, self._reason(version, state))
             for version, state in sorted(self.states.items())
         ]
+
+    def _reason(self, version: int, state: VersionState) -> str:
+        if version in self.serving:
+            return self.reload_error
+        if state.reason == UNLOADED and not self.serving:  # perhaps it was asked for again since, in vain
+            return self.reason or state.reason
+        return state.reason

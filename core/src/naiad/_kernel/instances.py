@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from time import monotonic_ns
+from time import monotonic, monotonic_ns
 
 from naiad._kernel.answers import AnswerReader
 from naiad._kernel.worker import Work, Worker
@@ -14,13 +14,19 @@ _logger = logging.getLogger("naiad.model")
 
 _FIRST_RETRY = 0.1
 _LONGEST_RETRY = 30.0
-"""Seconds between two tries to replace an instance: doubled after each failure, so that a broken one costs little."""
+"""Seconds between two tries to replace an instance: doubled after each setback, so that a broken one costs little.
+
+One that served for the longest of these times has proved itself: its next death counts as the first.
+"""
 
 
 class InstanceSlot:
-    """The place of one instance: the instance in it may die and be replaced."""
+    """The place of one instance: the instance in it may die and be replaced.
 
-    __slots__ = ("deaths", "instance", "placement", "places", "reason", "state", "worker")
+    `setbacks` are the deaths and failed replacements in a row, `live_since` (`time.monotonic`) is when it was ready.
+    """
+
+    __slots__ = ("instance", "live_since", "placement", "places", "reason", "setbacks", "state", "worker")
 
     def __init__(self, placement: Placement) -> None:
         self.placement = placement
@@ -29,7 +35,12 @@ class InstanceSlot:
         self.instance: Instance | None = None
         self.state = "STARTING"
         self.reason = ""
-        self.deaths = 0
+        self.setbacks = 0
+        self.live_since = 0.0
+
+    def is_hopeful(self) -> bool:
+        """Whether batches may wait for this instance: it takes them, or died only just now and is being replaced."""
+        return bool(self.places) and (self.state == "READY" or self.setbacks == 1)
 
     def not_ready_because(self) -> str:
         """Why this instance cannot serve; "" when it can."""
@@ -54,7 +65,9 @@ class InstanceSlot:
 class Instances:
     """All instances of one version. Every method runs on the event loop's thread.
 
-    A place is what a scheduler takes for an instance; one that takes several batches at once has several places.
+    A place is what a scheduler takes for an instance; one that takes several batches at once has several places, a
+    passive one has none. `on_lost(places, works)` tells that these are gone; with none of them, that a replacement
+    failed.
     """
 
     def __init__(
@@ -74,18 +87,16 @@ class Instances:
         self._by_place: list[InstanceSlot] = []
         self._replacing: set[asyncio.Task[None]] = set()
         self._closed = False
+        self.hopeful = False
+        """Whether batches may wait for at least one instance; otherwise nobody would take them for long."""
 
     @property
     def place_count(self) -> int:
         """How many batches can be executed at once."""
         return len(self._by_place)
 
-    def live(self) -> bool:
-        """Whether at least one instance has a worker that takes batches."""
-        return any(slot.state == "READY" for slot in self.slots)
-
     async def start(self, in_parallel: bool) -> None:
-        """Make every instance; the first failure is raised after all were given up."""
+        """Make every instance. Raises the first failure when all have been tried; `close` ends the others."""
         waits = []
         for slot in self.slots:
             wait = asyncio.wrap_future(self._start_worker(slot).started)
@@ -96,7 +107,6 @@ class Instances:
             await asyncio.wait(waits)
         failures = [error for wait in waits if (error := wait.exception()) is not None]
         if failures:
-            await self.close()
             raise failures[0]
         for slot, instance in zip(self.slots, (wait.result() for wait in waits), strict=True):
             slot.places = self._new_places(slot, instance)
@@ -109,16 +119,20 @@ class Instances:
             raise RuntimeError(f"place {work.place} has no worker")
         worker.execute(work)
 
-    async def close(self, grace: float | None = None) -> bool:
-        """End all workers; whether they ended within `grace` seconds (None: however long it takes)."""
+    async def close(self) -> None:
+        """End all workers after what they were given; however long it takes."""
         self._closed = True
         for task in self._replacing:
             task.cancel()
         workers = [slot.worker for slot in self.slots if slot.worker is not None]
         for worker in workers:
             worker.stop()
-        ended = await asyncio.gather(*(asyncio.to_thread(worker.join, grace) for worker in workers))
-        return all(ended)
+        waits = [asyncio.wrap_future(worker.ended) for worker in workers]
+        try:
+            await asyncio.gather(*waits)
+        finally:
+            for wait in waits:
+                wait.cancel()
 
     def _start_worker(self, slot: InstanceSlot) -> Worker:
         placement = slot.placement
@@ -131,39 +145,51 @@ class Instances:
 
     def _new_places(self, slot: InstanceSlot, instance: Instance) -> tuple[int, ...]:
         first = len(self._by_place)
-        self._by_place.extend([slot] * max(1, int(getattr(instance, "concurrency", 1))))
+        if not slot.placement.group.passive:
+            self._by_place.extend([slot] * max(1, int(getattr(instance, "concurrency", 1))))
         return tuple(range(first, len(self._by_place)))
 
     def _go_live(self, slot: InstanceSlot, instance: Instance) -> None:
-        slot.instance, slot.state, slot.reason = instance, "READY", ""
+        slot.instance, slot.state, slot.reason, slot.live_since = instance, "READY", "", monotonic()
+        self._judge()
         for place in slot.places:
             self.on_free(place)
 
     def _worker_died(self, worker: Worker, reason: str, works: Sequence[Work]) -> None:
-        slot = next((slot for slot in self.slots if slot.worker is worker), None)
-        if slot is None or self._closed:
-            return
+        slot = next(slot for slot in self.slots if slot.worker is worker)
+        proved = monotonic() - slot.live_since > _LONGEST_RETRY
+        slot.setbacks = 1 if proved else slot.setbacks + 1
         slot.instance, slot.state = None, "DEAD"
         slot.reason = f"its worker died ({reason}) and is being replaced"
-        slot.deaths += 1
+        self._judge()
         self.on_lost(slot.places, works)
+        if self._closed:
+            return
         task = self._loop.create_task(self._replace(slot))
         self._replacing.add(task)
         task.add_done_callback(self._replacing.discard)
 
     async def _replace(self, slot: InstanceSlot) -> None:
-        failures = 0
         while True:
-            delay = min(_FIRST_RETRY * 2 ** (slot.deaths - 1 + failures), _LONGEST_RETRY)
-            await asyncio.sleep(delay if failures or slot.deaths > 1 else 0)
+            await asyncio.sleep(_delay(slot.setbacks))
             worker = self._start_worker(slot)
             try:
                 instance = await asyncio.wrap_future(worker.started)
             except Exception as error:  # noqa: BLE001 - making an instance runs the backend's code
-                failures += 1
+                slot.setbacks += 1
                 slot.reason = f"its worker died and a new one failed to start ({type(error).__name__}: {error})"
                 _logger.error("instance '%s': %s; trying again", slot.placement.name, slot.reason)
+                self._judge()
+                self.on_lost((), ())
                 continue
             _logger.warning("instance '%s' has a new worker", slot.placement.name)
             self._go_live(slot, instance)
             return
+
+    def _judge(self) -> None:
+        self.hopeful = any(slot.is_hopeful() for slot in self.slots)
+
+
+def _delay(setbacks: int) -> float:
+    """Seconds to wait before the next try: none at first."""
+    return 0.0 if setbacks < 2 else min(_FIRST_RETRY * 2.0 ** min(setbacks - 2, 20), _LONGEST_RETRY)

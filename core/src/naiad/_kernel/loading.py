@@ -2,24 +2,25 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from naiad._kernel.detection import resolve_backend
 from naiad._kernel.gpus import compute_capability, gpu_count
 from naiad._kernel.plugins import PluginRegistry
-from naiad._kernel.repository import ModelSource, served_versions, version_numbers
+from naiad._kernel.repository import ModelSource, read_regular, served_versions, version_numbers
 from naiad._kernel.version import ModelVersion, labels_of
 from naiad.backend import Backend, Model, ModelContext, Placement
 from naiad.config import InstanceKind, ModelConfig
 from naiad.config.json import parse_json
 from naiad.config.lexer import Place
-from naiad.config.normalisation import instance_placements, normalise
+from naiad.config.normalisation import instance_placements, is_ensemble, normalise
 from naiad.config.text import parse_text_with_places
-from naiad.config.validation import problems
-from naiad.errors import ConfigError, InvalidArgumentError, NotFoundError, Problem
+from naiad.config.validation import misnamed, placed, problems
+from naiad.errors import ConfigError, InternalError, InvalidArgumentError, NaiadError, NotFoundError, Problem
 from naiad.options import Settings
 from naiad.scheduler import SchedulerFactory
 from naiad.warmup import WarmupSample
@@ -64,11 +65,11 @@ class Loader:
         chosen = self._settings["model-config-name"]
         named = source.directory / "configs" / f"{chosen}.pbtxt"
         path = named if chosen and named.is_file() else source.directory / "config.pbtxt"
-        try:
-            text = path.read_text(encoding="utf-8")
-        except FileNotFoundError:
+        if not os.path.lexists(path):
             return WrittenConfig(ModelConfig(), str(path))
-        except (OSError, UnicodeDecodeError) as error:
+        try:
+            text = read_regular(path)
+        except OSError as error:
             raise ConfigError([Problem(f"cannot be read: {error}", file=str(path))]) from error
         parsed = parse_text_with_places(text, file=str(path))
         return WrittenConfig(parsed.config, str(path), parsed.places)
@@ -86,49 +87,65 @@ class Loader:
 
     def prepare(self, source: ModelSource) -> PreparedModel:
         """Read, complete, normalise and check a configuration. Raises NaiadError; ConfigError has all problems."""
-        parsed = self.read_config(source)
-        if parsed.config.name and parsed.config.name != source.name:
-            raise _misnamed(parsed, source.name)
-        config = replace(parsed.config, name=source.name)
+        with _carried_to_the_loop(source.name):
+            _require_folder(source)
+            return self._prepare(source)
+
+    def _prepare(self, source: ModelSource) -> PreparedModel:
+        written = self.read_config(source)
+        self._check(written, source, misnamed(written.config, source.name), complete=False)
+        config = replace(written.config, name=source.name)
         versions = self.versions_of(source, config)
-        if config.ensemble_scheduling is None and config.platform != "ensemble":
-            traits = [backend.traits for backend in dict.fromkeys(self._backends.values())]
-            config = resolve_backend(config, source.directory / str(versions[0]), traits)
-        else:
+        with _in_place(written):
+            config = self._with_backend(config, source, versions[0])
+            backend = self._registry.backend(config.backend)
+            if not self._settings["disable-auto-complete-config"]:
+                config = backend.complete(self._context(config, versions[-1], source))
+            config = normalise(config, traits=backend.traits, gpus=gpu_count())
+            self._check(replace(written, config=config), source)
+            return PreparedModel(
+                contexts=tuple(self._context(config, version, source) for version in versions),
+                backend=backend,
+                factory=self._registry.scheduler(wanted_scheduler(config)),
+                placements=instance_placements(config, gpu_count()),
+            )
+
+    def _with_backend(self, config: ModelConfig, source: ModelSource, version: int) -> ModelConfig:
+        if is_ensemble(config):
             self._registry.scheduler("ensemble_scheduling")
-        backend = self._registry.backend(config.backend)
-        context = self._context(config, versions[-1], source)
-        if not self._settings["disable-auto-complete-config"]:
-            config = backend.complete(context)
-        config = normalise(config, traits=backend.traits, gpus=gpu_count())
-        found = problems(config, places=parsed.places, file=parsed.file, model_directory=source.directory)
-        if found:
-            raise ConfigError(found)
-        return PreparedModel(
-            contexts=tuple(self._context(config, version, source) for version in versions),
-            backend=backend,
-            factory=self._registry.scheduler(wanted_scheduler(config)),
-            placements=instance_placements(config, gpu_count()),
-        )
+        traits = [backend.traits for backend in dict.fromkeys(self._backends.values())]
+        return resolve_backend(config, source.directory / str(version), traits)
+
+    def _check(
+        self, written: WrittenConfig, source: ModelSource, found: Sequence[Problem] = (), complete: bool = True
+    ) -> None:
+        rules = problems(written.config, model_directory=source.directory, complete=complete)
+        told = placed((*found, *rules), written.places, written.file)
+        if told:
+            raise ConfigError(told)
 
     async def load(self, prepared: PreparedModel, context: ModelContext) -> ModelVersion:
-        """Load one version, with every instance warmed up. Raises whatever the backend raised."""
+        """Load one version, with every instance warmed up. Raises whatever making an instance raised."""
         loop = asyncio.get_running_loop()
         model, labels, warmup = await loop.run_in_executor(self._executor, self._load_blocking, prepared, context)
         version = ModelVersion(context, model, prepared.placements, labels, warmup)
         try:
             await version.start(prepared.backend.traits, prepared.factory)
+        except asyncio.CancelledError:
+            await version.close(0.0)  # whoever cancels a load does not wait for a model that hangs
+            raise
         except BaseException:
-            await loop.run_in_executor(self._executor, model.close)
+            await version.close()
             raise
         return version
 
     def _load_blocking(
         self, prepared: PreparedModel, context: ModelContext
     ) -> tuple[Model, dict[str, tuple[str, ...]], Sequence[WarmupSample]]:
-        labels = labels_of(context)
-        warmup = self._registry.warmup(context)
-        return prepared.backend.load(context), labels, warmup
+        with _carried_to_the_loop(context.config.name):
+            labels = labels_of(context)
+            warmup = self._registry.warmup(context)
+            return prepared.backend.load(context), labels, warmup
 
     def _context(self, config: ModelConfig, version: int, source: ModelSource) -> ModelContext:
         settings = {**self._backend_settings.get("", {}), **self._backend_settings.get(config.backend, {})}
@@ -141,6 +158,21 @@ class Loader:
             settings=settings,
             compute_capability=compute_capability() if wants_gpu else "",
         )
+
+
+@contextmanager
+def _carried_to_the_loop(name: str) -> Iterator[None]:
+    """Whatever a plugin or a model raises in the block, as a NaiadError, with the traceback in the log.
+
+    For threads alone: SystemExit would end the event loop that waits for the thread, StopIteration never reach it.
+    """
+    try:
+        yield
+    except NaiadError:
+        raise
+    except BaseException as error:
+        _logger.exception("loading model '%s' failed", name, extra={"model": name})
+        raise InternalError(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from error
 
 
 def wanted_scheduler(config: ModelConfig) -> str:
@@ -168,34 +200,22 @@ def _backend_settings(texts: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
     return settings
 
 
-def _misnamed(parsed: WrittenConfig, directory: str) -> ConfigError:
-    line, column = parsed.places.get("name", (0, 0))
-    problem = Problem(
-        f"unexpected directory name '{directory}' for model '{parsed.config.name}', "
-        "directory name must equal model name",
-        "name",
-        parsed.file,
-        line,
-        column,
-        f'write name: "{directory}", or leave the name out',
-    )
-    return ConfigError([problem])
+def _require_folder(source: ModelSource) -> None:
+    try:
+        str(source.directory).encode()
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(f"the name of the model's folder is not UTF-8: '{source.name}'; rename it") from None
+    if not source.directory.is_dir():
+        raise InvalidArgumentError(f"model folder '{source.directory}' is a symbolic link that leads to no folder")
 
 
-def write_overrides(files: Mapping[str, bytes], directory: Path) -> None:
-    """Write the files of a load request into an empty folder.
-
-    Raises InvalidArgumentError for a path that would leave it, before anything is written.
-    """
-    targets: dict[Path, bytes] = {}
-    for name, content in files.items():
-        path = Path(name)
-        if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name:
-            raise InvalidArgumentError(f"file override '{name}' must stay within model directory.")
-        targets[directory / path] = content
-    for target, content in targets.items():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content)
+@contextmanager
+def _in_place(written: WrittenConfig) -> Iterator[None]:
+    """Give the problems of a ConfigError the places of their keys."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(placed(error.problems, written.places, written.file)) from error
 
 
 def not_found(name: str) -> NotFoundError:

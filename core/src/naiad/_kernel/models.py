@@ -3,21 +3,22 @@
 import asyncio
 import logging
 import tempfile
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import TypeVar
+from typing import Any
 
 from naiad._kernel.entries import LOADING, READY, UNAVAILABLE, UNLOADED, UNLOADING, ModelEntry, VersionState
-from naiad._kernel.loading import Loader, PreparedModel, not_found, write_overrides
+from naiad._kernel.generations import guarded, load_generation
+from naiad._kernel.loading import Loader, not_found
+from naiad._kernel.overrides import unpacked
 from naiad._kernel.repository import Fingerprints, ModelSource, find, is_folder_name, scan
 from naiad._kernel.version import ModelVersion
-from naiad.errors import InternalError, InvalidArgumentError, NaiadError, NotFoundError
+from naiad.errors import InvalidArgumentError, NaiadError, NotFoundError, ShuttingDownError
 from naiad.options import Settings
 from naiad.reports import IndexEntry, ModelStatistics, Readiness
 
 _logger = logging.getLogger("naiad.model")
-_T = TypeVar("_T")
 _Folder = tempfile.TemporaryDirectory[str]
 
 
@@ -27,12 +28,15 @@ class Models:
     def __init__(self, loader: Loader, settings: Settings) -> None:
         self._loader = loader
         self._roots = [Path(root).absolute() for root in settings["model-repository"]]
+        self._compares_content = settings["model-control-mode"] != "none"
         self._slots = asyncio.Semaphore(settings["model-load-thread-count"])
         self._retries: int = settings["model-load-retry-count"]
         self._fingerprints = Fingerprints()
         self._entries: dict[str, ModelEntry] = {}
         self._ready: dict[str, dict[int, ModelVersion]] = {}
-        self._retiring: set[asyncio.Task[None]] = set()
+        self._alive: set[ModelVersion] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
 
     # Asking
 
@@ -57,7 +61,7 @@ class Models:
         With `expects_models`, a server without any model is not ready either.
         """
         reasons = [reason for entry in self._entries.values() for reason in entry.not_ready_reasons()]
-        if expects_models and not self._entries:
+        if expects_models and all(entry.unloaded for entry in self._entries.values()):
             roots = ", ".join(map(str, self._roots)) or "none is given"
             reasons.append(f"there is no model to serve in the model repositories ({roots})")
         return Readiness(not reasons, tuple(reasons))
@@ -71,7 +75,7 @@ class Models:
 
     def index(self, only_ready: bool = False) -> list[IndexEntry]:
         """Every model folder on disk, and every version that was asked for with its state and the reason for it."""
-        names = set(self._entries)
+        names = {name for name, entry in self._entries.items() if not entry.is_over()}
         try:
             names.update(scan(self._roots))
         except NaiadError as error:
@@ -100,7 +104,8 @@ class Models:
     async def load(self, name: str, config: str = "", files: Mapping[str, bytes] | None = None) -> None:
         """Load or reload one model; the earlier generation serves until the new one is ready, or on if it fails.
 
-        Raises NotFoundError without such a folder, InvalidArgumentError with the reason when a version fails.
+        The load goes on when its caller goes away. Raises NotFoundError without such a folder, InvalidArgumentError
+        with the reason when a version fails.
         """
         name = name.strip()
         if not name:
@@ -115,7 +120,7 @@ class Models:
         folders = await asyncio.to_thread(find, self._roots, name)
         if not folders and not files:
             raise not_found(name)
-        await self._load(name, folders, config, files or {})
+        await self._owned(self._load(name, folders, config, files or {}, again=True))
 
     async def unload(self, name: str) -> None:
         """Take a model out of service; what it has taken in is still answered. Unknown models are out of it already."""
@@ -137,19 +142,23 @@ class Models:
 
     async def close(self, grace: float) -> bool:
         """Answer what was taken in within `grace` seconds, then end every instance; whether all of it ended in time."""
+        self._closed = True
         deadline = monotonic() + grace
-        serving = [version for entry in self._entries.values() for version in entry.serving.values()]
         self._ready.clear()
-        waits = {asyncio.ensure_future(version.drain()) for version in serving} | self._retiring
-        if waits:
-            _, late = await asyncio.wait(waits, timeout=grace)
-            for wait in late:
-                wait.cancel()
+        tasks = set(self._tasks)
+        for task in tasks:  # loads are given up, and what retires is awaited below
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        drains = [asyncio.ensure_future(version.drain()) for version in self._alive]
+        if drains:
+            _, late = await asyncio.wait(drains, timeout=grace)
+            for drain in late:
+                drain.cancel()
         left = max(0.1, deadline - monotonic())
-        ended = await asyncio.gather(*(version.close(left) for version in serving))
+        ended = await asyncio.gather(*(version.close(left) for version in self._alive))
         for entry in self._entries.values():
             if entry.folder is not None:
-                entry.folder.cleanup()
+                await asyncio.to_thread(entry.folder.cleanup)
         return all(ended)
 
     # How a load goes
@@ -160,71 +169,79 @@ class Models:
             _logger.error("%s", not_found(name), extra={"model": name})
             return
         try:
-            await self._load(name, folders, "", {})
+            await self._owned(self._load(name, folders))
         except NaiadError as error:
             _logger.error("model '%s' is UNAVAILABLE: %s", name, error, extra={"model": name})
 
-    async def _load(self, name: str, folders: Sequence[Path], config: str, files: Mapping[str, bytes]) -> None:
+    async def _owned(self, work: Coroutine[Any, Any, None]) -> None:
+        """Await a task of our own: it goes on when the caller is cancelled, and `close` gives it up."""
+        task = self._own(work)
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                raise ShuttingDownError("the server is stopping; the load was given up") from None
+            raise
+
+    def _own(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _load(
+        self,
+        name: str,
+        folders: Sequence[Path],
+        config: str = "",
+        files: Mapping[str, bytes] | None = None,
+        again: bool = False,
+    ) -> None:
+        """`again` tries what has failed although nothing has changed."""
+        if self._closed:
+            raise ShuttingDownError("the server is stopping and loads no model")
         entry = self._entries.setdefault(name, ModelEntry(name))
         async with entry.lock, self._slots:
-            digests = [await asyncio.to_thread(self._fingerprints.of, folder) for folder in folders]
-            fingerprint = "\n".join(digests)
-            if not config and not entry.overridden and not entry.unloaded and fingerprint == entry.fingerprint:
+            fingerprint = await asyncio.to_thread(self._fingerprint, folders)
+            same = fingerprint is not None and fingerprint == entry.fingerprint and not (config or entry.overridden)
+            if same and not (again and entry.has_failed()):
                 return
             entry.unloaded, entry.fingerprint, entry.overridden, entry.reason = False, fingerprint, bool(config), ""
-            folder = _Folder(prefix="naiad-", ignore_cleanup_errors=True) if files else None
+            folder = None
             try:
-                if folder is not None:
-                    await asyncio.to_thread(write_overrides, files, Path(folder.name))
+                if files:
+                    folder = await guarded(name, asyncio.to_thread(unpacked, files))
                     folders = [Path(folder.name)]
                 await self._replace_generation(entry, _source(name, folders, config), folder)
             except NaiadError as error:
                 entry.failed(error)
-                if folder is not None:
-                    folder.cleanup()
                 raise
+            finally:
+                if folder is not None and entry.folder is not folder:
+                    await asyncio.to_thread(folder.cleanup)
+
+    def _fingerprint(self, folders: Sequence[Path]) -> str | None:
+        """What the folders hold, or None where nobody asks twice: reading all weights would double the start."""
+        return "\n".join(map(self._fingerprints.of, folders)) if self._compares_content else None
 
     async def _replace_generation(self, entry: ModelEntry, source: ModelSource, folder: _Folder | None) -> None:
         started = monotonic()
-        prepared = await _guarded(entry.name, asyncio.to_thread(self._loader.prepare, source))
+        prepared = await guarded(entry.name, asyncio.to_thread(self._loader.prepare, source))
         for context in prepared.contexts:
             if context.version not in entry.serving:
                 entry.states[context.version] = VersionState(LOADING)
-        versions = await self._load_versions(entry.name, prepared)
-        self._swap(entry, {version.version: version for version in versions}, folder)
-        entry.reason = entry.reload_error = ""
+        versions = await load_generation(self._loader, prepared, self._retries)
+        self._alive.update(versions.values())
+        self._swap(entry, versions, folder)
+        entry.succeeded()
         for version in versions:
-            entry.states[version.version] = VersionState(READY)
             _logger.info(
                 "model '%s' version %d is READY after %.3f s",
                 entry.name,
-                version.version,
+                version,
                 monotonic() - started,
-                extra={"model": entry.name, "version": str(version.version)},
+                extra={"model": entry.name, "version": str(version)},
             )
-
-    async def _load_versions(self, name: str, prepared: PreparedModel) -> list[ModelVersion]:
-        loads = (self._load_version(name, prepared, index) for index in range(len(prepared.contexts)))
-        results = await asyncio.gather(*loads, return_exceptions=True)
-        versions = [result for result in results if isinstance(result, ModelVersion)]
-        errors = [result for result in results if isinstance(result, BaseException)]
-        if errors:
-            await asyncio.gather(*(version.close() for version in versions))
-            raise errors[0]
-        return versions
-
-    async def _load_version(self, name: str, prepared: PreparedModel, index: int) -> ModelVersion:
-        context = prepared.contexts[index]
-        for tries_left in range(self._retries, -1, -1):
-            try:
-                return await _guarded(name, self._loader.load(prepared, context))
-            except NaiadError as error:
-                if not tries_left:
-                    raise InvalidArgumentError(
-                        f"load failed for model '{name}': version {context.version} is at UNAVAILABLE state: {error};"
-                    ) from error
-                _logger.warning("loading model '%s' version %d failed, trying again: %s", name, context.version, error)
-        raise InternalError(f"loading model '{name}' was never tried")
 
     def _swap(self, entry: ModelEntry, successors: dict[int, ModelVersion], folder: _Folder | None) -> None:
         """Let the successors serve from now on, and end the others once they have answered what they took in."""
@@ -237,34 +254,26 @@ class Models:
         for version in retired:
             if version not in successors:
                 entry.states[version] = VersionState(UNLOADING)
-        task = asyncio.get_running_loop().create_task(_end(entry, list(retired.values()), old_folder))
-        self._retiring.add(task)
-        task.add_done_callback(self._retiring.discard)
+        self._own(self._retire(entry, list(retired.values()), old_folder))
+
+    async def _retire(self, entry: ModelEntry, versions: Sequence[ModelVersion], folder: _Folder | None) -> None:
+        """Answer what the versions took in, then free them."""
+        try:
+            await asyncio.gather(*(self._end(entry, version) for version in versions))
+        finally:
+            if folder is not None:
+                await asyncio.to_thread(folder.cleanup)
+
+    async def _end(self, entry: ModelEntry, version: ModelVersion) -> None:
+        await version.drain()
+        await version.close()
+        self._alive.discard(version)
+        state = entry.states.get(version.version)
+        if state is not None and state.state == UNLOADING:
+            entry.states[version.version] = VersionState(UNAVAILABLE, UNLOADED)
 
     def _in_order(self, name: str) -> list[ModelVersion]:
         return [self._ready[name][version] for version in self.ready_versions(name)]
-
-
-async def _end(entry: ModelEntry, retired: Sequence[ModelVersion], folder: _Folder | None) -> None:
-    """Answer what the retired versions took in, then free them."""
-    for version in retired:
-        await version.drain()
-        await version.close()
-        if version.version not in entry.serving:
-            entry.states[version.version] = VersionState(UNAVAILABLE, UNLOADED)
-    if folder is not None:
-        await asyncio.to_thread(folder.cleanup)
-
-
-async def _guarded(name: str, work: Awaitable[_T]) -> _T:
-    """What loading raises, as a NaiadError: a broken model must take nothing else down."""
-    try:
-        return await work
-    except NaiadError:
-        raise
-    except Exception as error:
-        _logger.exception("loading model '%s' failed", name, extra={"model": name})
-        raise InternalError(f"{type(error).__name__}: {error or 'no message'}") from error
 
 
 def _source(name: str, folders: Sequence[Path], config: str) -> ModelSource:

@@ -1,7 +1,9 @@
 """What lies in the model repositories: folders, versions and fingerprints of their content. Blocking; loads nothing."""
 
+import errno
 import hashlib
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +28,8 @@ class ModelSource:
 def scan(roots: Sequence[Path]) -> dict[str, list[Path]]:
     """The model folders by model name; a name that several repositories have comes with all its folders.
 
-    Raises NotFoundError when a repository is no folder that can be read.
+    A symbolic link that leads nowhere counts as a folder, because it was meant as one; bytes of a name that are not
+    UTF-8 are shown with a backslash. Raises NotFoundError when a repository is no folder that can be read.
     """
     found: dict[str, list[Path]] = {}
     for root in roots:
@@ -37,8 +40,9 @@ def scan(roots: Sequence[Path]) -> dict[str, list[Path]]:
                 f"model repository '{root}' cannot be read: {error.strerror}; give an existing folder of models"
             ) from error
         for entry in entries:
-            if not entry.name.startswith((".", "__")) and entry.is_dir():
-                found.setdefault(entry.name, []).append(Path(entry.path))
+            if not entry.name.startswith((".", "__")) and _is_meant_as_folder(Path(entry.path)):
+                name = os.fsencode(entry.name).decode("utf-8", "backslashreplace")
+                found.setdefault(name, []).append(Path(entry.path))
     return found
 
 
@@ -62,7 +66,7 @@ def is_folder_name(name: str) -> bool:
 def version_numbers(directory: Path) -> list[int]:
     """The versions in a model folder, ascending: folders named by a positive integer without leading zero."""
     try:
-        names = [entry.name for entry in os.scandir(directory) if entry.is_dir()]
+        names = [path.name for path in directory.iterdir() if path.is_dir()]
     except OSError:
         return []
     return sorted(int(name) for name in names if name.isascii() and name.isdigit() and name[0] != "0")
@@ -76,6 +80,17 @@ def served_versions(available: Sequence[int], policy: ModelVersionPolicy | None)
         return [version for version in available if version in policy.specific.versions]
     count = policy.latest.num_versions if policy is not None and policy.latest is not None else 1
     return list(available)[-max(1, count) :]
+
+
+def read_regular(path: Path) -> bytes:
+    """The content of a file. Raises OSError, also for a pipe or a device, which could keep its reader forever."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    return path.read_bytes()
+
+
+def _is_meant_as_folder(path: Path) -> bool:
+    return path.is_dir() or (path.is_symlink() and not path.exists())
 
 
 class Fingerprints:
@@ -99,8 +114,10 @@ class Fingerprints:
 
     def _file(self, path: str) -> bytes:
         try:
-            stat = os.stat(path)  # noqa: PTH116 - os.walk speaks strings
-            state = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
+            found = os.stat(path)  # noqa: PTH116 - os.walk speaks strings
+            if not stat.S_ISREG(found.st_mode):
+                return str(found.st_mode).encode()
+            state = (found.st_size, found.st_mtime_ns, found.st_ino)
             known = self._known.get(path)
             if known is not None and known[0] == state:
                 return known[1]

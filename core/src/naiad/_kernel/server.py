@@ -69,6 +69,7 @@ class Server:
         self._executor: ThreadPoolExecutor
         self._frontends: list[Frontend] = []
         self._poller: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Task[bool] | None = None
 
     async def start(self) -> None:
         """Load the start-up models, then open the frontends.
@@ -83,6 +84,8 @@ class Server:
             _logger.warning("%s", warning)
         try:
             await self._load_start_up_models()
+            if self._stopping is not None:
+                raise ShuttingDownError("the server was stopped while its models loaded")
             for frontend in self.plugins.frontends().values():
                 where = await frontend.start(self)
                 self._frontends.append(frontend)
@@ -98,15 +101,21 @@ class Server:
     async def stop(self) -> bool:
         """Take no new requests, answer those in flight within `exit-timeout-secs`, and free everything.
 
-        Returns whether all ended in time. A second call does nothing.
+        Returns whether all ended in time. Later calls wait for the first, and return the same.
         """
-        if self._state in ("NEW", "STOPPING", "STOPPED"):
+        if self._state == "NEW":
             return True
+        if self._stopping is None:
+            self._stopping = asyncio.get_running_loop().create_task(self._stop())
+        return await asyncio.shield(self._stopping)
+
+    async def _stop(self) -> bool:
         self._state = "STOPPING"
         deadline = monotonic() + self.settings["exit-timeout-secs"]
         if self._poller is not None:
             self._poller.cancel()
-        await asyncio.gather(*(frontend.stop(max(0.0, deadline - monotonic())) for frontend in self._frontends))
+            await asyncio.gather(self._poller, return_exceptions=True)
+        await asyncio.gather(*(_stop_frontend(frontend, deadline - monotonic()) for frontend in self._frontends))
         ended = await self._models.close(max(0.0, deadline - monotonic()))
         self._executor.shutdown(wait=False, cancel_futures=True)
         self._state = "STOPPED"
@@ -131,8 +140,8 @@ class Server:
         Raises NaiadError for what can be refused at once: unknown model, wrong input, full queue. `Call.cancel` says
         that the caller went away; nothing is delivered after it.
         """
-        if self._state == "STOPPING" or self._state == "STOPPED":
-            raise ShuttingDownError("the server is stopping and takes no new inference requests")
+        if self._state not in ("READY", "STARTING"):
+            raise ShuttingDownError(f"the server is {self._state} and takes no inference requests")
         return self._models.find(request.model_name, request.version).submit(request, deliver)
 
     async def infer(self, request: Request) -> Response:
@@ -255,6 +264,13 @@ class Server:
                 _logger.error("%s; what is loaded stays loaded", error)
             except Exception:
                 _logger.exception("looking at the model repositories failed; trying again")
+
+
+async def _stop_frontend(frontend: Frontend, grace: float) -> None:
+    try:
+        await frontend.stop(max(0.0, grace))
+    except Exception:
+        _logger.exception("stopping the %s frontend failed", frontend.name)
 
 
 def _with_own(plugins: Sequence[object]) -> list[object]:

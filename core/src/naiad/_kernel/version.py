@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import logging
 from collections.abc import Mapping, Sequence
 
 from naiad._kernel.answers import AnswerReader
@@ -19,6 +20,8 @@ from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readin
 from naiad.scheduler import SchedulerFactory
 from naiad.types import Request
 from naiad.warmup import WarmupSample
+
+_logger = logging.getLogger("naiad.model")
 
 
 class ModelVersion:
@@ -43,17 +46,17 @@ class ModelVersion:
         make = functools.partial(instantiate_warm, model, config, reader, warmup)
         self._instances = Instances(make, placements, reader, self._done)
         self._queue: ModelQueue | None = None
+        self._closing: asyncio.Task[None] | None = None
 
     async def start(self, traits: BackendTraits, factory: SchedulerFactory) -> None:
-        """Make and warm up every instance, then open the queue. Raises what the first failing instance raised."""
+        """Make and warm up every instance, then open the queue.
+
+        Raises what the first failing instance raised; `close` frees what there is.
+        """
         instances = self._instances
         await instances.start(traits.loads_in_parallel)
         make_scheduler = functools.partial(factory.create, self.config, instances.place_count)
-        try:
-            self._queue = ModelQueue(self.name, make_scheduler, self._counters, instances.send)
-        except Exception:
-            await instances.close()
-            raise
+        self._queue = ModelQueue(self.name, make_scheduler, self._counters, instances.send)
         instances.on_free = self._queue.free
         instances.on_lost = self._lost
         for place in range(instances.place_count):
@@ -66,7 +69,7 @@ class ModelVersion:
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"[request id: {request.id}] {error}") if request.id else error from None
         queue = self._queue
-        if queue is None or not self._instances.live():
+        if queue is None or not self._instances.hopeful:
             raise ModelNotReadyError(f"model '{self.name}' version {self.version}: {self._no_instance()}", 1.0)
         return queue.submit(self._checker.as_the_model_sees(request), batch_size, shape_key, deliver)
 
@@ -76,23 +79,24 @@ class ModelVersion:
             await self._queue.drained()
 
     async def close(self, grace: float | None = None) -> bool:
-        """Fail what still waits, end the instances, free the model; whether that ended within `grace` seconds."""
-        if self._queue is not None:
-            self._queue.fail_all(
-                ShuttingDownError(
-                    f"Server is stopping, scheduler for model '{self.name}' has stopped accepting new "
-                    "inference requests"
-                )
-            )
-            self._queue.close()
-        ended = await self._instances.close(grace)
-        if ended:
-            await asyncio.to_thread(self._model.close)
-        return ended
+        """Fail what still waits, end the instances, free the model; whether that ended within `grace` seconds.
+
+        What executes is answered first, unless it takes longer than that: then it fails too, and nothing is freed. May
+        be called again, for what an earlier call is still waiting for.
+        """
+        self._fail_all(executing=False)
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._end())
+        _, late = await asyncio.wait([self._closing], timeout=grace)
+        if late:
+            self._closing.cancel()
+            self._fail_all(executing=True)
+        return not late
 
     def readiness(self) -> Readiness:
         """Ready while at least one instance can serve; the reasons tell what is wrong with the others all the same."""
-        reasons = [slot.not_ready_because() for slot in self._instances.slots]
+        slots = [slot for slot in self._instances.slots if not slot.placement.group.passive]
+        reasons = [slot.not_ready_because() for slot in slots]
         return Readiness(not all(reasons), tuple(reason for reason in reasons if reason))
 
     def instances(self) -> tuple[InstanceReport, ...]:
@@ -136,16 +140,39 @@ class ModelVersion:
             queue.lose(place)
         for work in works:
             queue.lost(work)
-        if not self._instances.live():
+        if not self._instances.hopeful:
             queue.fail_all(ModelNotReadyError(f"model '{self.name}': {self._no_instance()}", retry_after=1.0))
 
     def _no_instance(self) -> str:
         reasons = [slot.reason for slot in self._instances.slots if slot.reason]
         return "it has no live instance" + (f": {'; '.join(reasons)}" if reasons else "")
 
+    def _fail_all(self, executing: bool) -> None:
+        if self._queue is not None:
+            stopping = "Server is stopping, scheduler for model '{}' has stopped accepting new inference requests"
+            self._queue.fail_all(ShuttingDownError(stopping.format(self.name)), executing)
+            self._queue.close()
+
+    async def _end(self) -> None:
+        await self._instances.close()
+        await asyncio.to_thread(self._free)
+
     def _memory_usage(self) -> Sequence[MemoryUsage]:
         usage = getattr(self._model, "memory_usage", None)
-        return tuple(usage()) if usage is not None else ()
+        if usage is None:
+            return ()
+        try:
+            return tuple(usage())
+        except Exception:
+            _logger.exception("asking model '%s' version %d for its memory usage failed", self.name, self.version)
+            return ()
+
+    def _free(self) -> None:
+        """Close the model, on a pool's thread: what ends that thread (SystemExit) would end the event loop too."""
+        try:
+            self._model.close()
+        except BaseException:
+            _logger.exception("closing model '%s' version %d failed", self.name, self.version)
 
 
 def labels_of(context: ModelContext) -> dict[str, tuple[str, ...]]:

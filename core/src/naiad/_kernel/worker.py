@@ -43,8 +43,10 @@ class Work:
 class Worker:
     """Owns one instance and its thread.
 
-    Everything that happens is told on the event loop: `on_done(work)` after each batch, `on_death(error, works)` when
-    the thread ends with batches it had not answered. Crossing back costs one wake-up of the loop a batch.
+    Everything that happens is told on the event loop: `on_done(work)` after each batch, `on_death(worker, reason,
+    works)` when the thread dies, with the batches it had not answered; each batch is told of once. Which batches are
+    under way is known to the loop's thread alone, so that a death cannot race with an answer. Crossing back costs one
+    wake-up of the loop a batch. `started` and `ended` are set by the thread.
     """
 
     def __init__(
@@ -57,8 +59,8 @@ class Worker:
         on_death: Callable[["Worker", str, Sequence[Work]], None],
     ) -> None:
         self.name = name
-        self.busy_since_ns = 0
         self.started: Future[Instance] = Future()
+        self.ended: Future[None] = Future()
         self._make = make
         self._reader = reader
         self._loop = loop
@@ -68,24 +70,33 @@ class Worker:
         self._flying: dict[int, Work] = {}
         self._thread = threading.Thread(target=self._run, name=f"naiad-{name}", daemon=True)
 
+    @property
+    def busy_since_ns(self) -> int:
+        """Since when (`time.monotonic_ns`) the oldest batch executes, 0 when none does."""
+        return min((work.started_ns for work in self._flying.values() if work.started_ns), default=0)
+
     def start(self) -> None:
         """Make the instance on the worker's thread; `started` tells when, or why not."""
+        for future in (self.started, self.ended):
+            future.set_running_or_notify_cancel()  # who stops waiting for the thread must not cancel what it sets
         self._thread.start()
 
     def execute(self, work: Work) -> None:
-        """Run a batch as soon as the thread is free; never blocks."""
+        """Run a batch as soon as the thread is free; never blocks. Called on the event loop's thread."""
+        self._flying[work.place] = work
         self._inbox.put(work)
 
     def stop(self) -> None:
-        """Close the instance after what was given to it before; never blocks."""
+        """Close the instance after what was given to it before; never blocks. `ended` tells when it has."""
         self._inbox.put(None)
 
-    def join(self, timeout: float | None = None) -> bool:
-        """Wait for the thread to end; whether it has."""
-        self._thread.join(timeout)
-        return not self._thread.is_alive()
-
     def _run(self) -> None:
+        try:
+            self._live()
+        finally:
+            self.ended.set_result(None)
+
+    def _live(self) -> None:
         try:
             instance = self._make()
         except BaseException as error:  # noqa: BLE001 - whatever it was, the one who waits for the instance is told
@@ -93,25 +104,25 @@ class Worker:
             return
         self.started.set_result(instance)
         try:
-            self._serve(instance)
+            while (work := self._inbox.get()) is not None:
+                self._execute(instance, work)
+                del work  # an idle worker must not keep a batch's tensors alive
         except BaseException as error:
             _logger.exception("the worker of instance '%s' died", self.name)
-            self._die(f"{type(error).__name__}: {error}")
+            self._tell(self._bury, f"{type(error).__name__}: {error}")
         _close(instance, self.name)
 
-    def _serve(self, instance: Instance) -> None:
-        while (work := self._inbox.get()) is not None:
-            self.busy_since_ns = work.started_ns = monotonic_ns()
-            self._flying[work.place] = work
-            try:
-                answer = instance.execute(work.batch)
-            except Exception as error:  # noqa: BLE001 - a model may raise anything, and its callers are told
-                self._fail(work, error)
-                continue
-            if isinstance(answer, Future):
-                answer.add_done_callback(functools.partial(self._finish_later, work))
-            else:
-                self._finish(work, answer)
+    def _execute(self, instance: Instance, work: Work) -> None:
+        work.started_ns = monotonic_ns()
+        try:
+            answer = instance.execute(work.batch)
+        except Exception as error:  # noqa: BLE001 - a model may raise anything, and its callers are told
+            self._fail(work, error)
+            return
+        if isinstance(answer, Future):
+            answer.add_done_callback(functools.partial(self._finish_later, work))
+        else:
+            self._finish(work, answer)
 
     def _finish(self, work: Work, answer: Answer) -> None:
         batch = work.batch
@@ -125,11 +136,12 @@ class Worker:
         self._hand_back(work)
 
     def _finish_later(self, work: Work, future: "Future[Answer]") -> None:
-        error = future.exception()
-        if error is not None:
+        try:
+            answer = future.result()
+        except BaseException as error:  # noqa: BLE001 - a model may raise anything, and its callers are told
             self._fail(work, error)
         else:
-            self._finish(work, future.result())
+            self._finish(work, answer)
 
     def _fail(self, work: Work, error: BaseException) -> None:
         if isinstance(error, NaiadError):
@@ -148,26 +160,22 @@ class Worker:
 
     def _hand_back(self, work: Work) -> None:
         work.done_ns = monotonic_ns()
-        self.busy_since_ns = 0
-        self._flying.pop(work.place, None)
-        self._tell(self._on_done, work)
+        self._tell(self._arrived, work)
 
-    def _die(self, reason: str) -> None:
-        lost = list(self._flying.values())
-        while True:
-            try:
-                waiting = self._inbox.get_nowait()
-            except queue.Empty:
-                break
-            if waiting is not None:
-                lost.append(waiting)
+    def _arrived(self, work: Work) -> None:
+        if self._flying.get(work.place) is work:
+            del self._flying[work.place]
+            self._on_done(work)
+
+    def _bury(self, reason: str) -> None:
+        lost = tuple(self._flying.values())
+        self._flying.clear()
         for work in lost:
             work.done_ns = monotonic_ns()
             work.error = WorkerDiedError(
                 f"the worker of instance '{self.name}' died while it held the request: {reason}; it is being replaced"
             )
-        self.busy_since_ns = 0
-        self._tell(self._on_death, self, reason, lost)
+        self._on_death(self, reason, lost)
 
     def _tell(self, told: Callable[..., None], *arguments: object) -> None:
         try:

@@ -1,0 +1,61 @@
+"""Loading all versions of a model together: a generation serves as a whole or not at all."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from naiad._kernel.loading import Loader, PreparedModel
+from naiad._kernel.version import ModelVersion
+from naiad.backend import ModelContext
+from naiad.errors import InternalError, InvalidArgumentError, NaiadError
+
+_logger = logging.getLogger("naiad.model")
+_T = TypeVar("_T")
+
+
+async def load_generation(loader: Loader, prepared: PreparedModel, retries: int) -> dict[int, ModelVersion]:
+    """Every version of a prepared model, ready to serve; a version that fails is tried `retries` times more.
+
+    Raises InvalidArgumentError with the version and the reason when one fails; nothing of the others is left then.
+    """
+    loaded: dict[int, ModelVersion] = {}
+
+    async def load(context: ModelContext) -> None:
+        loaded[context.version] = await _load_version(loader, prepared, context, retries)
+
+    try:
+        results = await asyncio.gather(*map(load, prepared.contexts), return_exceptions=True)
+    except asyncio.CancelledError:
+        await asyncio.gather(*(version.close(0.0) for version in loaded.values()))
+        raise
+    failures = [result for result in results if result is not None]
+    if failures:
+        await asyncio.gather(*(version.close() for version in loaded.values()))
+        raise failures[0]
+    return loaded
+
+
+async def guarded(name: str, work: Awaitable[_T]) -> _T:
+    """What loading raises, as a NaiadError: a broken model must take nothing else down."""
+    try:
+        return await work
+    except NaiadError:
+        raise
+    except Exception as error:
+        _logger.exception("loading model '%s' failed", name, extra={"model": name})
+        raise InternalError(f"{type(error).__name__}: {error or 'no message'}") from error
+
+
+async def _load_version(loader: Loader, prepared: PreparedModel, context: ModelContext, retries: int) -> ModelVersion:
+    name = context.config.name
+    for tries_left in range(retries, -1, -1):
+        try:
+            return await guarded(name, loader.load(prepared, context))
+        except NaiadError as error:
+            if not tries_left:
+                raise InvalidArgumentError(
+                    f"load failed for model '{name}': version {context.version} is at UNAVAILABLE state: {error};"
+                ) from error
+            _logger.warning("loading model '%s' version %d failed, trying again: %s", name, context.version, error)
+    raise InternalError(f"loading model '{name}' was never tried")
