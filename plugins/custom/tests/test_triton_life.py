@@ -144,6 +144,14 @@ def test_a_model_that_cannot_be_served_is_refused_at_load(folder, code, config, 
         folder.model()
 
 
+def test_an_environment_of_its_own_is_refused_with_a_warning(folder, caplog):
+    folder.write(EMPTY, ONE + 'parameters { key: "EXECUTION_ENV_PATH" value: { string_value: "env.tar.gz" } }')
+
+    folder.model()
+
+    assert "EXECUTION_ENV_PATH is not used" in caplog.text
+
+
 @pytest.mark.parametrize(
     "call",
     [

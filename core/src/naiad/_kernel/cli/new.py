@@ -82,7 +82,8 @@ def _new_backend(arguments: argparse.Namespace) -> int:
     classname = "".join(part.capitalize() for part in identifier.split("_")) + "Backend"
     folder = Path(arguments.directory) / f"naiad-{arguments.name}"
     _write(_BACKEND, folder, {"name": arguments.name, "identifier": identifier, "classname": classname})
-    print(f"\nnext: pip install -e '{folder}[test]'\n      pytest {folder}\n      naiad serve {folder}/tests/models")
+    local = folder if folder.is_absolute() else f"./{folder}"  # pip takes a bare name for one on its index
+    print(f"\nnext: pip install -e '{local}[test]'\n      pytest {folder}\n      naiad serve {folder}/tests/models")
     return 0
 
 

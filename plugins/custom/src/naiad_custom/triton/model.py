@@ -34,6 +34,11 @@ class TritonModel:
                 f"model '{context.config.name}' has no inputs and outputs: write config.pbtxt, or auto_complete_config "
                 f"in {file.path}"
             )
+        if "EXECUTION_ENV_PATH" in context.config.parameters:
+            context.logger.warning(
+                "EXECUTION_ENV_PATH is not used: the model runs in the server's own environment, so install there what "
+                "it imports"
+            )
         self._context = context
         self._file = file
         self._class = model
