@@ -2,7 +2,7 @@
 
 import pytest
 
-from naiad.config import ModelDynamicBatching, ModelQueuePolicy
+from naiad.config import ModelDynamicBatching, ModelQueuePolicy, TimeoutAction
 from naiad.scheduler import Ticket
 from naiad_scheduler_dynamic.fifo import Fifo
 from naiad_scheduler_dynamic.policies import PolicyQueue
@@ -86,13 +86,26 @@ def test_nothing_is_looked_at_while_no_instance_is_idle(make):
     assert queue.looks == 0
 
 
-def test_callers_that_leave_leave_nothing_behind():
-    queue = levels()
+def kept(queue):
+    """How many tickets the queue still holds in any of its places."""
+    lanes = sum(len(level.fresh) + len(level.delayed) for level in queue._levels.values())
+    return lanes + sum(map(len, queue._timeouts.values())) + len(queue._homes) + len(queue._late)
+
+
+@pytest.mark.parametrize("timeout", [0.0, 5.0], ids=["the default timeout", "their own timeout"])
+@pytest.mark.parametrize("waits", [0.0, 10.0], ids=["in time", "late"])
+@pytest.mark.parametrize("action", TimeoutAction)
+def test_callers_that_leave_leave_nothing_behind(timeout, waits, action):
+    policy = ModelQueuePolicy(
+        timeout_action=action, default_timeout_microseconds=8_000_000, allow_timeout_override=True
+    )
+    queue = PolicyQueue(ModelDynamicBatching(default_queue_policy=policy))
     scheduler = batcher(queue)
 
-    for number in range(1, 10_001):
-        scheduler.arrive(Ticket(number, 0.0))
-        scheduler.settle((number,), 0.0)
+    for number in range(1, 3001):
+        scheduler.arrive(Ticket(number, float(number), timeout=timeout))
+        scheduler.decide(number + waits, ())
+        scheduler.settle((number,), number + waits)
 
-    assert scheduler.decide(0.0, (0,)).dispatches == ()
-    assert len(queue._rejects) < 200
+    assert scheduler.decide(4000.0, (0,)).dispatches == ()
+    assert kept(queue) < 300

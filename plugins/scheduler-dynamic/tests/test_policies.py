@@ -135,6 +135,15 @@ def test_a_delayed_request_gives_way_in_a_batch_that_waits(batcher, batches):
     assert batches(log) == [(2 * MS, (2,), "preferred size"), (8 * MS, (1,), "delay expired")]
 
 
+def test_a_request_within_its_timeout_goes_before_a_delayed_one_in_a_batch_that_waits(batcher, batches):
+    policy = ModelQueuePolicy(timeout_action=DELAY, default_timeout_microseconds=2000)
+    scheduler = batcher(max_queue_delay_microseconds=8000, default_queue_policy=policy)
+
+    log = simulate(scheduler, [Arrival(0.0), Arrival(0.001), Arrival(0.007)], 0.01)
+
+    assert batches(log) == [(8 * MS, (3, 1, 2), "delay expired")]
+
+
 def test_a_delayed_request_that_leaves_is_forgotten(batcher, batches):
     policy = ModelQueuePolicy(timeout_action=DELAY, default_timeout_microseconds=1000)
     scheduler = batcher(max_batch_size=1, default_queue_policy=policy)

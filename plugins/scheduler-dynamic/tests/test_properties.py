@@ -24,14 +24,14 @@ policies = st.builds(
 
 @st.composite
 def configurations(draw):
-    limit = draw(st.sampled_from((0, 1, 4, 8)))
+    limit = draw(st.sampled_from((0, 4, 8, 8)))
     levels = draw(st.sampled_from((0, 1, LEVELS)))
     batching = ModelDynamicBatching(
         preferred_batch_size=tuple(draw(st.lists(st.integers(1, max(1, limit)), max_size=3, unique=True))),
         max_queue_delay_microseconds=draw(st.sampled_from((0, 300, 4000))),
         priority_levels=levels,
         default_priority_level=draw(st.integers(1, levels)) if levels else 0,
-        default_queue_policy=draw(st.none() | policies),
+        default_queue_policy=draw(st.none() | st.none() | policies),
         priority_queue_policy=draw(st.dictionaries(st.integers(1, max(1, levels)), policies, max_size=levels)),
     )
     return ModelConfig(name="model", max_batch_size=limit, dynamic_batching=batching)
@@ -39,20 +39,19 @@ def configurations(draw):
 
 @st.composite
 def histories(draw, limit):
+    requests = st.tuples(
+        st.sampled_from((0, 0, 100, 900, 6000)),  # microseconds since the one before
+        st.sampled_from((1, 1, 1, 2, 3, max(1, limit))),
+        st.sampled_from((None, None, None, None, "wide")),
+        st.integers(0, LEVELS + 1),
+        st.sampled_from((0.0, 0.0, 0.0005, 0.002)),
+        st.sampled_from((None, None, None, None, 0.0, 0.0005, 0.01)),
+    )
     now, arrivals = 0.0, []
-    for _ in range(draw(st.integers(0, 25))):
-        now += draw(st.sampled_from((0, 0, 100, 900, 6000))) * MICROSECOND
-        stays = draw(st.sampled_from((None, None, None, 0.0, 0.0005, 0.01)))
-        arrivals.append(
-            Arrival(
-                time=now,
-                batch_size=draw(st.integers(1, max(1, limit))),
-                shape_key=draw(st.sampled_from((None, None, None, "wide"))),
-                priority=draw(st.integers(0, LEVELS + 1)),
-                timeout=draw(st.sampled_from((0.0, 0.0, 0.0005, 0.002))),
-                leaves=None if stays is None else now + stays,
-            )
-        )
+    for gap, size, shape, priority, timeout, stays in draw(st.lists(requests, min_size=3, max_size=30)):
+        now += gap * MICROSECOND
+        leaves = None if stays is None else now + stays
+        arrivals.append(Arrival(now, min(size, max(1, limit)), shape, priority, timeout, leaves))
     return tuple(arrivals)
 
 

@@ -22,8 +22,8 @@ class Queue(Protocol):
         """Put tickets back where they were popped, in the order in which they were popped."""
         ...
 
-    def remove(self, ticket: int) -> bool:
-        """Take this ticket out, wherever it stands; False when it is not in the queue."""
+    def remove(self, ticket: int) -> None:
+        """Take this ticket out, if it is in the queue."""
         ...
 
 
@@ -47,15 +47,10 @@ class Fifo:
 
     def put_back(self, tickets: Sequence[Ticket]) -> None:
         """The first of them is the oldest."""
-        put_back(self._tickets, tickets)
+        for ticket in reversed(tickets):
+            self._tickets[ticket.id] = ticket
+            self._tickets.move_to_end(ticket.id, last=False)
 
-    def remove(self, ticket: int) -> bool:
+    def remove(self, ticket: int) -> None:
         """O(1), wherever it stands."""
-        return self._tickets.pop(ticket, None) is not None
-
-
-def put_back(queue: OrderedDict[int, Ticket], tickets: Sequence[Ticket]) -> None:
-    """Put tickets at the front of `queue`, the first of them first."""
-    for ticket in reversed(tickets):
-        queue[ticket.id] = ticket
-        queue.move_to_end(ticket.id, last=False)
+        self._tickets.pop(ticket, None)

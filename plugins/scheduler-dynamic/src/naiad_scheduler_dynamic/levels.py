@@ -1,45 +1,36 @@
-"""One priority level: its waiting tickets and the queue policy that they are under."""
+"""One priority level: its waiting tickets and the policy that they are under."""
 
-from collections import OrderedDict
+from collections import deque
 
-from naiad.config import ModelQueuePolicy, TimeoutAction
-from naiad.scheduler import Ticket
+from naiad.scheduler import Drop, DropReason, Ticket
+from naiad_scheduler_dynamic.timeouts import Timeouts
 
 
 class Level:
     """The tickets of one level, those within their timeout (`fresh`) to be served before those past it (`delayed`).
 
-    `waiting` also counts the tickets that were popped and may yet be put back. `queued` says that the queue has this
-    level among those to look at.
+    `timeouts` are those of its policy, None where the policy has none. `waiting` counts its tickets that wait, wherever
+    they stand. `queued` says that the queue has this level among those to look at.
     """
 
-    __slots__ = ("delayed", "fresh", "limit", "number", "override", "queued", "rejects", "timeout", "waiting")
+    __slots__ = ("delayed", "fresh", "limit", "number", "queued", "timeouts", "waiting")
 
-    def __init__(self, number: int, policy: ModelQueuePolicy) -> None:
+    def __init__(self, number: int, limit: int, timeouts: Timeouts | None) -> None:
         self.number = number
-        self.limit = policy.max_queue_size
-        self.timeout = policy.default_timeout_microseconds / 1e6
-        self.override = policy.allow_timeout_override
-        self.rejects = policy.timeout_action == TimeoutAction.REJECT
-        self.fresh: OrderedDict[int, Ticket] = OrderedDict()
-        self.delayed: OrderedDict[int, Ticket] = OrderedDict()
+        self.limit = limit
+        self.timeouts = timeouts
+        self.fresh: deque[Ticket] = deque()
+        self.delayed: deque[Ticket] = deque()
         self.waiting = 0
         self.queued = False
 
-    def timeout_of(self, ticket: Ticket) -> float:
-        """How long this ticket may wait, in seconds, 0 for ever.
-
-        A request's own timeout counts where the policy allows it and it is shorter than the default timeout, or where
-        the policy has no default timeout: the caller then asks for less than for ever.
-        """
-        if self.override and ticket.timeout > 0 and (not self.timeout or ticket.timeout < self.timeout):
-            return ticket.timeout
-        return self.timeout
-
-    def full(self) -> str:
-        """What to tell a caller when there is no room."""
+    def refusal(self, ticket: Ticket) -> Drop | None:
+        """The answer to a ticket for which there is no room, None when there is some."""
+        if not self.limit or self.waiting < self.limit:
+            return None
         whose = f" of priority {self.number}" if self.number else ""
-        return (
+        detail = (
             f"{self.waiting} requests{whose} wait already and max_queue_size is {self.limit}; "
             "raise it, add instances, or send less"
         )
+        return Drop((ticket.id,), DropReason.QUEUE_FULL, detail)

@@ -86,6 +86,4 @@ class OpenBatch:
         self.tickets, self.size, self.preferred = {}, 0, 0
         for ticket in tickets.values():
             self._append(ticket)
-        first = next(iter(tickets.values()), None)
-        self.shape = first.shape_key if first else None
         self.oldest = min((ticket.arrival for ticket in tickets.values()), default=0.0)

@@ -1,81 +1,94 @@
 """The queue of a model with priority levels or queue policies: who is served first, refused, or waited too long."""
 
 from bisect import insort
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Sequence
 
 from naiad.config import ModelDynamicBatching, ModelQueuePolicy
-from naiad.scheduler import Drop, DropReason, Ticket
+from naiad.scheduler import Drop, Ticket
 from naiad_scheduler_dynamic.levels import Level
-from naiad_scheduler_dynamic.timeouts import Deadlines
+from naiad_scheduler_dynamic.timeouts import Timeouts, has_too_many_gone
 
 
 class PolicyQueue:
     """Tickets by level, 1 first; in a level those within their timeout first; each kind in the order of arrival.
 
-    A ticket counts as waiting until `leave` or `remove` names it, also while it is popped. `reordered` says that a
-    ticket has come to stand before one that is popped: put the popped ones back, or the order is lost.
+    A ticket waits until `leave` or `remove` names it, also while it is popped; where it stood it is passed over when it
+    comes up, so that nothing is searched. `reordered` says that a ticket has come to stand before one that is popped:
+    put the popped ones back, or the order is lost.
     """
 
-    __slots__ = ("_delays", "_homes", "_late", "_levels", "_queued", "_reach", "_rejects", "_settings", "reordered")
+    __slots__ = ("_homes", "_late", "_levels", "_queued", "_reach", "_settings", "_timeouts", "reordered")
 
     def __init__(self, settings: ModelDynamicBatching) -> None:
         self._settings = settings
+        self._homes: dict[int, Level] = {}  # the level of every ticket that waits
+        self._late: set[int] = set()  # those past a timeout that delays them
         self._levels: dict[int, Level] = {}  # made when first used: a configuration may allow millions
         self._queued: list[Level] = []  # every level that has a ticket in a queue, the highest priority first
-        self._homes: dict[int, Level] = {}  # the level of every waiting ticket
-        self._late: set[int] = set()  # waiting tickets past their timeout
-        self._rejects = Deadlines(self._homes)
-        self._delays = Deadlines(self._homes)
+        self._timeouts: dict[ModelQueuePolicy, Timeouts] = {}  # no more than the configuration has policies
         self._reach = (0, False)  # where the last popped ticket stood: its level's number, whether it was late
         self.reordered = False
 
     def push(self, ticket: Ticket) -> Drop | None:
         """Put a ticket at the end of its level; refuse it when that is full."""
         level = self._level_of(ticket)
-        if level.limit and level.waiting >= level.limit:
-            return Drop((ticket.id,), DropReason.QUEUE_FULL, level.full())
+        refusal = level.refusal(ticket) if level.limit else None
+        if refusal is not None:
+            return refusal
         self._homes[ticket.id] = level
         level.waiting += 1
-        self._lane(level, late=False)[ticket.id] = ticket
-        timeout = level.timeout_of(ticket)
-        if timeout:
-            (self._rejects if level.rejects else self._delays).add(ticket.arrival + timeout, ticket.id)
+        level.fresh.append(ticket)
+        if not level.queued:
+            self._enqueue(level)
+        if has_too_many_gone(level.fresh, self._homes):
+            level.fresh = self._without_gone(level.fresh)
+        if level.timeouts is not None:
+            level.timeouts.add(ticket)
         if (level.number, False) < self._reach:
             self.reordered = True
         return None
 
     def pop(self) -> Ticket | None:
         """The first ticket of the highest level, late ones last."""
+        homes, late = self._homes, self._late
         while self._queued:
             level = self._queued[0]
-            lane = level.fresh or level.delayed
-            if lane:
-                self._reach = (level.number, lane is level.delayed)
-                return lane.popitem(last=False)[1]
+            fresh, delayed = level.fresh, level.delayed
+            while fresh:
+                ticket = fresh.popleft()
+                if ticket.id in homes and ticket.id not in late:
+                    self._reach = (level.number, False)
+                    return ticket
+            while delayed:
+                ticket = delayed.popleft()
+                if ticket.id in homes:
+                    self._reach = (level.number, True)
+                    return ticket
             level.queued = False
             del self._queued[0]
         return None
 
     def put_back(self, tickets: Sequence[Ticket]) -> None:
-        """Each goes back to the front of where it came from, or of the late ones if it became late meanwhile."""
+        """Each goes back to the front of where it came from."""
         for ticket in reversed(tickets):
-            lane = self._lane(self._homes[ticket.id], ticket.id in self._late)
-            lane[ticket.id] = ticket
-            lane.move_to_end(ticket.id, last=False)
+            level = self._homes[ticket.id]
+            (level.delayed if ticket.id in self._late else level.fresh).appendleft(ticket)
+            if not level.queued:
+                self._enqueue(level)
 
-    def remove(self, ticket: int) -> bool:
-        """Forget a ticket that is in a queue; False for one that is popped or over."""
-        level = self._homes.get(ticket)
-        if level is None or not (level.fresh.pop(ticket, None) or level.delayed.pop(ticket, None)):
-            return False
-        self.leave((ticket,))
-        return True
+    def remove(self, ticket: int) -> None:
+        """Forget a ticket if it waits."""
+        if ticket in self._homes:
+            self.leave((ticket,))
 
     def leave(self, tickets: Sequence[int]) -> None:
-        """These tickets are no longer in any queue and will not come back."""
+        """These tickets wait no longer."""
         for ticket in tickets:
-            self._homes.pop(ticket).waiting -= 1
+            level = self._homes.pop(ticket)
+            level.waiting -= 1
+            if level.timeouts is not None:
+                level.timeouts.discard(ticket)
         if self._late:
             self._late.difference_update(tickets)
 
@@ -84,43 +97,66 @@ class PolicyQueue:
 
         A timeout that only delays a ticket matters to a batch that waits, for it changes the order.
         """
-        if end_of_delay is None:
-            return self._rejects.next()
-        times = (end_of_delay, self._rejects.next(), self._delays.next())
-        return min(at for at in times if at is not None)
+        earliest = end_of_delay
+        for timeouts in self._timeouts.values():
+            if timeouts.rejects or end_of_delay is not None:
+                deadline = timeouts.next()
+                if deadline is not None and (earliest is None or deadline < earliest):
+                    earliest = deadline
+        return earliest
 
     def due(self, now: float) -> bool:
         """Whether a timeout of a waiting ticket is over at `now`."""
-        return any(at is not None and at <= now for at in (self._rejects.next(), self._delays.next()))
+        for timeouts in self._timeouts.values():
+            deadline = timeouts.next()
+            if deadline is not None and deadline <= now:
+                return True
+        return False
 
     def expire(self, now: float) -> tuple[int, ...]:
         """Apply the timeouts that are over at `now`: the rejected tickets. None may be popped meanwhile."""
         self.reordered, self._reach = False, (0, False)
-        for ticket in self._delays.take_due(now):
-            level = self._homes[ticket]
-            self._late.add(ticket)
-            self._lane(level, late=True)[ticket] = level.fresh.pop(ticket)
-        rejected = tuple(self._rejects.take_due(now))
-        for ticket in rejected:
-            del self._homes[ticket].fresh[ticket]
+        rejected: list[int] = []
+        for timeouts in self._timeouts.values():
+            for ticket in timeouts.take_due(now):
+                if timeouts.rejects:
+                    rejected.append(ticket.id)
+                else:
+                    self._delay(ticket)
         self.leave(rejected)
-        return rejected
+        return tuple(rejected)
+
+    def _delay(self, ticket: Ticket) -> None:
+        """Let it stand after those within their timeout; in its old place it is passed over."""
+        self._late.add(ticket.id)
+        level = self._homes[ticket.id]
+        level.delayed.append(ticket)
+        if has_too_many_gone(level.delayed, self._homes):
+            level.delayed = self._without_gone(level.delayed)
+        if not level.queued:
+            self._enqueue(level)
+
+    def _without_gone(self, tickets: deque[Ticket]) -> deque[Ticket]:
+        return deque(ticket for ticket in tickets if ticket.id in self._homes)
+
+    def _enqueue(self, level: Level) -> None:
+        level.queued = True
+        insort(self._queued, level, key=lambda other: other.number)
 
     def _level_of(self, ticket: Ticket) -> Level:
-        settings = self._settings
-        number = ticket.priority if 0 < ticket.priority <= settings.priority_levels else settings.default_priority_level
-        if not settings.priority_levels:
+        levels, number = self._settings.priority_levels, ticket.priority
+        if not levels:
             number = 0
-        level = self._levels.get(number)
-        if level is None:
-            policy = settings.priority_queue_policy.get(number) if number else None
-            level = Level(number, policy or settings.default_queue_policy or ModelQueuePolicy())
-            self._levels[number] = level
-        return level
+        elif not 0 < number <= levels:
+            number = self._settings.default_priority_level
+        return self._levels.get(number) or self._new_level(number)
 
-    def _lane(self, level: Level, late: bool) -> OrderedDict[int, Ticket]:
-        """The queue of that level's late or other tickets, about to get a ticket."""
-        if not level.queued:
-            level.queued = True
-            insort(self._queued, level, key=lambda other: other.number)
-        return level.delayed if late else level.fresh
+    def _new_level(self, number: int) -> Level:
+        own = self._settings.priority_queue_policy.get(number) if number else None
+        policy = own or self._settings.default_queue_policy or ModelQueuePolicy()
+        timeouts = None
+        if policy.default_timeout_microseconds or policy.allow_timeout_override:
+            timeouts = self._timeouts.setdefault(policy, Timeouts(policy, self._homes))
+        level = Level(number, policy.max_queue_size, timeouts)
+        self._levels[number] = level
+        return level

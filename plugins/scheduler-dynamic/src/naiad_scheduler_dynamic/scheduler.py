@@ -49,10 +49,9 @@ class DynamicScheduler:
     def settle(self, tickets: Sequence[int], now: float) -> None:
         """Forget those of these tickets that wait; those that ran are forgotten already."""
         for ticket in tickets:
-            if not self._queue.remove(ticket) and ticket in self._open.tickets:
+            if ticket in self._open.tickets:
                 self._open.remove(ticket)
-                if self._policies is not None:
-                    self._policies.leave((ticket,))
+            self._queue.remove(ticket)
 
     def decide(self, now: float, idle: Sequence[int]) -> Decision:
         """Reject what is too late, then give each idle instance a batch while there is one to send."""
