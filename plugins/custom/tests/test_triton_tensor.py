@@ -86,6 +86,13 @@ def test_strided_memory_is_taken_as_numpy_and_refused_as_dlpack():
         pb_utils.Tensor.from_dlpack("T", strided)
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 2), (2, 0), (2, 0, 3)])
+def test_tensors_without_elements_pass_through_dlpack(shape):
+    tensor = pb_utils.Tensor("T", np.zeros(shape, np.float32))
+
+    assert pb_utils.Tensor.from_dlpack("T", tensor.to_dlpack()).shape() == list(shape)
+
+
 def test_received_memory_is_copied_when_it_may_not_be_written_to():
     memory = bytes(8)
     tensor = received("T", Tensor("T", "INT64", (1,), np.frombuffer(memory, np.int64)))
