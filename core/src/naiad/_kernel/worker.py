@@ -110,7 +110,7 @@ class Worker:
         except BaseException as error:
             _logger.exception("the worker of instance '%s' died", self.name)
             self._tell(self._bury, f"{type(error).__name__}: {error}")
-        _close(instance, self.name)
+        close_quietly(instance, self.name)
 
     def _execute(self, instance: Instance, work: Work) -> None:
         work.started_ns = monotonic_ns()
@@ -193,7 +193,8 @@ def _tellable(error: BaseException) -> Exception:
     return told
 
 
-def _close(instance: Instance, name: str) -> None:
+def close_quietly(instance: Instance, name: str) -> None:
+    """Close an instance; what it raises is logged, because nobody can do anything about it."""
     try:
         instance.close()
     except Exception:
