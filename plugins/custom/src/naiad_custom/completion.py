@@ -9,8 +9,6 @@ from naiad.errors import ConfigError, Problem
 from naiad_custom.api import ArraySpec, Declaration
 from naiad_custom.signature import Signature
 
-_FILE = "config.pbtxt"
-
 
 def completed(config: ModelConfig, signature: Signature, declaration: Declaration) -> ModelConfig:
     """The configuration with everything that the function says.
@@ -21,7 +19,7 @@ def completed(config: ModelConfig, signature: Signature, declaration: Declaratio
     size = config.max_batch_size or declaration.max_batch_size
     if config.max_batch_size > 0 and declaration.max_batch_size == 0:
         told = f"it asks for batches, and '{signature.function}' is written for single requests"
-        problems.append(Problem(told, "max_batch_size", _FILE, hint=f"write @model(max_batch_size={size})"))
+        problems.append(Problem(told, "max_batch_size", hint=f"write @model(max_batch_size={size})"))
     inputs = _inputs(config.input, signature, problems)
     outputs = _outputs(config.output, signature, problems)
     if problems:
@@ -46,7 +44,7 @@ def _inputs(given: Sequence[ModelInput], signature: Signature, problems: list[Pr
             continue
         if each.optional and not argument.optional:
             told = f"'{signature.function}' has no default for '{each.name}', and the configuration makes it optional"
-            problems.append(Problem(told, f"{path}.optional", _FILE, hint="give the parameter a default"))
+            problems.append(Problem(told, f"{path}.optional", hint="give the parameter a default"))
         datatype, dims = _checked(each, argument.spec, path, problems)
         filled.append(replace(each, data_type=datatype, dims=dims, optional=each.optional or argument.optional))
     added = [
@@ -79,11 +77,11 @@ def _checked(
     hint = f"the annotation is {spec}; change one of the two"
     if given.data_type not in (DataType.TYPE_INVALID, wanted):
         told = f"'{given.name}' is {given.data_type.name} here and {wanted.name} in the code"
-        problems.append(Problem(told, f"{path}.data_type", _FILE, hint=hint))
+        problems.append(Problem(told, f"{path}.data_type", hint=hint))
     seen = given.dims if given.reshape is None else given.reshape.shape
     if (given.dims or given.reshape is not None) and not _fits(seen, spec.dims):
         told = f"'{given.name}' has dims {list(seen)} here and {list(spec.dims)} in the code"
-        problems.append(Problem(told, f"{path}.dims", _FILE, hint=hint))
+        problems.append(Problem(told, f"{path}.dims", hint=hint))
     return wanted, given.dims or spec.dims
 
 
@@ -93,7 +91,7 @@ def _fits(given: Sequence[int], wanted: Sequence[int]) -> bool:
 
 def _unknown(path: str, name: str, what: str, known: Sequence[str], signature: Signature) -> Problem:
     told = f"'{signature.function}' has no {what} '{name}'"
-    return Problem(told, f"{path}.name", _FILE, hint=f"it has {', '.join(known)}")
+    return Problem(told, f"{path}.name", hint=f"it has {', '.join(known)}")
 
 
 def _enum(spec: ArraySpec) -> DataType:

@@ -1,0 +1,61 @@
+"""The backend `python` passes the checks that every backend is held against."""
+
+import pytest
+
+from naiad.testing.backends import BackendCase, check_backend, check_imports_no_framework
+from naiad_custom.backend import PythonBackend
+
+FUNCTION = """
+    from naiad_custom import FP32, Array, model
+
+    @model(max_batch_size=4, outputs="Y")
+    {kind} double(X: Array[FP32, 2]) -> Array[FP32, 2]:
+        return X * 2
+"""
+
+CLASS = """
+    from naiad_custom import FP32, Array, model
+
+    @model(max_batch_size=4, outputs="Y")
+    class Double:
+        def load(self, context):
+            self.factor = 2
+
+        def execute(self, X: Array[FP32, 2]) -> Array[FP32, 2]:
+            return X * self.factor
+"""
+
+TRITON = """
+    import triton_python_backend_utils as pb_utils
+
+    class TritonPythonModel:
+        @staticmethod
+        def auto_complete_config(config):
+            config.set_max_batch_size(4)
+            config.add_input({"name": "X", "data_type": "TYPE_FP32", "dims": [2]})
+            config.add_output({"name": "Y", "data_type": "TYPE_FP32", "dims": [2]})
+            return config
+
+        def execute(self, requests):
+            inputs = [pb_utils.get_input_tensor_by_name(request, "X").as_numpy() for request in requests]
+            return [pb_utils.InferenceResponse([pb_utils.Tensor("Y", each * 2)]) for each in inputs]
+"""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [FUNCTION.format(kind="def"), FUNCTION.format(kind="async def"), CLASS, TRITON],
+    ids=["function", "async function", "class", "triton"],
+)
+def test_every_kind_of_model_keeps_the_contract(folder, code):
+    case = BackendCase(
+        folder.write(code),
+        requests=[{"X": [[1, 2]]}, {"X": [[3, 4], [5, 6]]}, {"X": [[7, 8]]}],
+        expected=[{"Y": [[2, 4]]}, {"Y": [[6, 8], [10, 12]]}, {"Y": [[14, 16]]}],
+    )
+
+    check_backend(PythonBackend(), case)
+
+
+def test_the_plugin_imports_no_framework():
+    check_imports_no_framework("naiad_custom", "torch", "tensorflow", "onnxruntime")
