@@ -83,7 +83,7 @@ def _measured(case: Case, run: Run, facts: str, save: bool) -> bool:
     print(told, flush=True)
     if save:
         today = datetime.datetime.now(datetime.UTC).date()
-        how = f"`python bench/run.py {shlex.join(sys.argv[1:])}`".replace(" `", "`")
+        how = f"`{shlex.join(['python', 'bench/run.py', *sys.argv[1:]])}`"
         when = f"{today}, {run.rounds} rounds, load average {busy:.2f} before. {facts}."
         refresh(RESULTS, case.name, f"## {case.title}\n\n{case.text}\n\n{told}\n\n{how}; {when}")
     return True

@@ -1,0 +1,104 @@
+"""The benchmark's own parts: it reads its load generators right, judges goals, and keeps one section a case."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).resolve().parent.parent / "bench"
+
+PERF_ANALYZER = """
+Request concurrency: 64
+  Client:
+    Request count: 91150
+    Throughput: 8349.05 infer/sec
+    p99 latency: 12985 usec
+Inferences/Second vs. Client Average Batch Latency
+Concurrency: 64, throughput: 8349.05 infer/sec, latency 7656 usec
+"""
+
+WRK = """Running 8s test @ http://127.0.0.1:8000/v2/models/add_sub/infer
+Requests/sec:  12345.00
+{"requests": 96000, "failed": 0, "seconds": 8.000000, "p99_microseconds": 4100}
+"""
+
+
+@pytest.fixture(autouse=True)
+def bench_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scripts of the benchmark import each other from their folder."""
+    monkeypatch.syspath_prepend(str(BENCH))
+
+
+def test_perf_analyzer_is_read_for_throughput_and_p99() -> None:
+    from load import Load, read_perf_analyzer
+
+    assert read_perf_analyzer(PERF_ANALYZER) == Load(8349.05, 12.985)
+
+
+def test_a_perf_analyzer_that_found_no_stable_value_measured_nothing() -> None:
+    from load import LoadError, read_perf_analyzer
+
+    with pytest.raises(LoadError, match="Failed to obtain stable measurement"):
+        read_perf_analyzer("Request concurrency: 1\nFailed to obtain stable measurement.\n")
+
+
+def test_wrk_is_read_from_the_summary_of_its_script() -> None:
+    from load import Load, read_wrk
+
+    assert read_wrk(WRK) == Load(12000.0, 4.1)
+
+
+def test_requests_that_failed_are_no_measurement() -> None:
+    from load import LoadError, read_wrk
+
+    with pytest.raises(LoadError, match="3 of 96000 requests failed"):
+        read_wrk(WRK.replace('"failed": 0', '"failed": 3'))
+
+
+def test_a_goal_for_a_ratio_is_judged_by_the_medians() -> None:
+    from report import Goal, Row
+
+    row = Row("inferences/s", (3000.0, 2000.0, 2900.0), (1000.0, 1500.0, 1400.0), Goal(least=2, of_ratio=True))
+
+    assert row.cells() == ["inferences/s", "2,900 (2,000–3,000)", "1,400 (1,000–1,500)", "2.07", "≥ 2 ×", "yes"]
+
+
+def test_a_goal_for_a_value_needs_no_reference() -> None:
+    from report import Goal, Row
+
+    assert Row("resident memory, MB", (91.0,), (), Goal(most=90)).cells()[-3:] == ["–", "≤ 90", "no"]
+
+
+def test_a_ratio_without_a_reference_is_not_judged() -> None:
+    from report import Goal, Row
+
+    assert Row("inferences/s", (1.0,), (), Goal(least=2, of_ratio=True)).cells()[-1] == "–"
+
+
+def test_results_keep_one_section_a_case(tmp_path: Path) -> None:
+    from report import refresh
+
+    results = tmp_path / "RESULTS.md"
+    results.write_text("# Results\n")
+
+    for name, section in (("a", "first"), ("b", "other"), ("a", "second")):
+        refresh(results, name, section)
+
+    assert results.read_text() == (
+        "# Results\n\n<!-- case a -->\nsecond\n<!-- end of a -->\n\n<!-- case b -->\nother\n<!-- end of b -->\n"
+    )
+
+
+def test_the_benchmark_runs_where_neither_peer_nor_load_generator_is_there(tmp_path: Path) -> None:
+    environment = {"PATH": str(tmp_path), "NAIAD_PEER": str(tmp_path / "peer")}
+    command = [sys.executable, BENCH / "run.py", "--quick", "--cases=scheduler,binary,footprint"]
+
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True)
+
+    assert "Naiad alone is measured: there is no peer script at" in ended.stderr
+    assert "`dynamic_batching {}`: decisions/s" in ended.stdout
+    assert "resident memory when ready, MB" in ended.stdout
+    assert "perf_analyzer was not found" in ended.stdout
+    assert ended.stderr.splitlines()[-1] == "not measured: binary"
+    assert ended.returncode == 1
