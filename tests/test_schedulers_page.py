@@ -1,0 +1,52 @@
+"""The scheduler that docs/schedulers.md writes works as it is printed, and so do the tests that it shows."""
+
+import shlex
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from naiad._kernel.cli.main import main
+from naiad._kernel.plugins import PluginRegistry
+
+PAGE = (Path(__file__).parents[1] / "docs" / "schedulers.md").read_text()
+FENCED = PAGE.split("```")[1::2]
+CODE = [block.removeprefix("python\n") for block in FENCED if block.startswith("python\n")]
+
+
+@pytest.fixture
+def page() -> ModuleType:
+    """A module with all the code of the page."""
+    module = ModuleType("smallest_first")
+    for block in CODE:
+        exec(block, vars(module))
+    return module
+
+
+def test_the_scheduler_of_the_page_is_found_by_its_name(page: ModuleType) -> None:
+    factory = PluginRegistry.of([page]).scheduler("smallest-first")
+
+    assert isinstance(factory, page.SmallestFirstScheduling)
+
+
+def test_the_tests_of_the_page_pass(page: ModuleType) -> None:
+    tests = [name for name in vars(page) if name.startswith("test_")]
+
+    for name in tests:
+        getattr(page, name)()
+
+    assert len(tests) == PAGE.count("\ndef test_")
+
+
+def test_the_simulation_of_the_page_prints_what_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, shown = (block.strip() for block in FENCED[-2:])
+    (tmp_path / "config.pbtxt").write_text(config)
+    monkeypatch.chdir(tmp_path)
+    command, *lines = shown.splitlines()
+
+    assert main(shlex.split(command)[2:]) == 0
+
+    printed = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line not in (*printed, "…")] == []
