@@ -1,6 +1,7 @@
 """What several tests of the frontend share: a site over a fake server, and a whole server with a mirror for a model."""
 
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -180,24 +181,32 @@ class Running:
 
 
 @pytest.fixture
-def start_server(tmp_path):
+def mirror():
+    """The plugin of the mirror; its gate opens when the test ends."""
+    plugin = MirrorPlugin()
+    yield plugin
+    plugin.backend.gate.opened.set()
+
+
+@pytest.fixture
+def mirror_models(tmp_path):
+    """A model repository for the mirror."""
+    write_models(tmp_path / "models")
+    return tmp_path / "models"
+
+
+@pytest.fixture
+def start_server(mirror, mirror_models):
     """Start servers over the mirror's models; they stop when the test ends."""
-    started = []
+    with ExitStack() as stack:
 
-    def start(**options):
-        mirror = MirrorPlugin()
-        repository = tmp_path / f"models-{len(started)}"
-        write_models(repository)
-        chosen = {"http-port": 0, "http-address": "127.0.0.1", **options}
-        context = serve(repository, plugins=[mirror, naiad_http], options=chosen)
-        client = context.__enter__()
-        started.append((context, mirror))
-        return Running(client, mirror)
+        def start(**options):
+            chosen = {"http-port": 0, "http-address": "127.0.0.1", **options}
+            client = stack.enter_context(serve(mirror_models, plugins=[mirror, naiad_http], options=chosen))
+            stack.callback(mirror.backend.gate.opened.set)
+            return Running(client, mirror)
 
-    yield start
-    for context, mirror in started:
-        mirror.backend.gate.opened.set()
-        context.__exit__(None, None, None)
+        yield start
 
 
 @pytest.fixture

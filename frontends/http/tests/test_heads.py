@@ -39,15 +39,31 @@ def test_the_host_may_stand_in_the_target():
     "lines",
     [
         (b"GET /v2/models/m/infer HTTP/1.1",),
-        (b"POST /v2/models/m/infer HTTP/1.1", b"Content-Encoding: gzip"),
-        (b"POST /v2/models/m/infer HTTP/1.1", b"Accept-Encoding: gzip"),
         (b"POST /v2/models/m HTTP/1.1",),
     ],
 )
-def test_what_needs_more_ado_has_no_envelope(lines):
+def test_what_is_no_infer_request_has_no_envelope(lines):
     head = read(*lines)
 
-    assert (head.envelope, head.refusal) == (None, None)
+    assert (head.envelope, head.refusal, head.direct) == (None, None, False)
+
+
+@pytest.mark.parametrize(
+    ("header", "direct"),
+    [
+        (b"Content-Encoding: gzip", False),
+        (b"Content-Encoding: br", False),
+        (b"Accept-Encoding: gzip, deflate", False),
+        (b"Content-Encoding: identity", True),
+        (b"Accept-Encoding: identity", True),
+        (b"Accept-Encoding: br", True),
+    ],
+)
+def test_only_what_is_not_compressed_is_answered_directly(header, direct):
+    head = read(b"POST /v2/models/m/infer HTTP/1.1", b"Inference-Header-Content-Length: 5", header)
+
+    assert head.envelope == Envelope("m", header_length=5)
+    assert (head.direct, head.split) == (direct, 5 if direct else None)
 
 
 def test_an_infer_request_that_makes_no_sense_brings_its_refusal():

@@ -31,9 +31,8 @@ def make_application(
     server: "Server", site: Site, envelopes: EnvelopeReader, restrictions: Restrictions, stopping: Callable[[], bool]
 ) -> ASGIApp:
     """The ASGI application; `stopping` says whether health checks are to be told that the server is about to end."""
-    listed = operations(server, site.limit, stopping)
     router = Starlette(
-        routes=[_route(each, restrictions) for each in (*listed, _description(listed))],
+        routes=[_route(each, restrictions) for each in operations(server, site.limit, stopping)],
         exception_handlers={
             NaiadError: _on_error,
             HttpError: _on_error,
@@ -52,20 +51,18 @@ def make_application(
 
 def operations(server: "Server", limit: int, stopping: Callable[[], bool]) -> list[Operation]:
     """Every operation that starlette serves, in the order in which paths are tried."""
-    return [
-        *StatisticsRoutes(server).operations(),
-        *HealthRoutes(server, stopping).operations(),
-        *RepositoryRoutes(server, limit).operations(),
-    ]
-
-
-def _description(listed: list[Operation]) -> Operation:
-    document = describe(listed)
 
     async def openapi(_request: Request) -> Response:
         return as_json(document)
 
-    return Operation("GET", "/openapi.json", "metadata", "This description", openapi)
+    every = [
+        *StatisticsRoutes(server).operations(),
+        *HealthRoutes(server, stopping).operations(),
+        *RepositoryRoutes(server, limit).operations(),
+        Operation("GET", "/openapi.json", "metadata", "This description", openapi),
+    ]
+    document = describe(every)
+    return every
 
 
 def _route(operation: Operation, restrictions: Restrictions) -> Route:

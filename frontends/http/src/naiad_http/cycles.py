@@ -14,6 +14,9 @@ from uvicorn.server import ServerState
 from naiad_http.heads import Head
 from naiad_http.reader import Message
 
+ENVELOPE = "naiad.envelope"
+"""The ASGI extension that hands the envelope of an infer request on, since ASGI forgets the case of header names."""
+
 _log = logging.getLogger("uvicorn.error")
 
 
@@ -60,4 +63,5 @@ def _scope(head: Head, transport: asyncio.Transport) -> dict[str, Any]:
         "query_string": head.query,
         "headers": list(head.headers),
         "state": {},
+        "extensions": {ENVELOPE: head.envelope},
     }

@@ -52,8 +52,6 @@ class HttpFrontend:
         self._stopping = True
         if self._listener is None or self._task is None:
             return
-        self._listener.config.timeout_graceful_shutdown = grace  # type: ignore[assignment]
-        self._listener.should_exit = True
+        self._listener.end(grace)
         await self._task
-        self._listener.abort_connections()
         self._listener = self._task = None

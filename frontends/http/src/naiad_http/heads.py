@@ -7,6 +7,7 @@ import httptools
 
 from naiad.errors import NaiadError
 from naiad_http.codec.envelope import Envelope
+from naiad_http.compression import wanted_coding
 from naiad_http.envelopes import EnvelopeReader, HeaderList
 from naiad_http.statuses import HttpError
 
@@ -18,8 +19,8 @@ _LONGEST_REMEMBERED = 2048
 class Head:
     """A parsed head. Header names are in lower case; `length` is the Content-Length, or 0.
 
-    `envelope` is there for an infer request that can be answered without more ado: neither it nor its answer is
-    compressed. `refusal` is why such a request cannot be served, whatever its body.
+    `envelope` is that of an infer request, and `refusal` why it cannot be served, whatever its body. `direct` says that
+    it can be answered without more ado: neither its body nor its answer is compressed.
     """
 
     method: str
@@ -34,6 +35,12 @@ class Head:
     expects_continue: bool
     envelope: Envelope | None
     refusal: NaiadError | HttpError | None
+    direct: bool
+
+    @property
+    def split(self) -> int | None:
+        """How many bytes of the body are JSON with tensors behind them; None for a body that stays whole."""
+        return self.envelope.header_length if self.direct and self.envelope is not None else None
 
 
 class HeadReader:
@@ -66,7 +73,7 @@ class HeadReader:
         fields = {name.lower(): value.strip() for name, value in parts.headers}
         path = url.path or b"/"
         method = parser.get_method().decode()
-        envelope, refusal = self._envelope(method, path, parts.headers, fields)
+        envelope, refusal = self._envelope(method, path, parts.headers)
         return Head(
             method=method,
             target=parts.url,
@@ -80,12 +87,13 @@ class HeadReader:
             expects_continue=version == "1.1" and fields.get(b"expect", b"").lower() == b"100-continue",
             envelope=envelope,
             refusal=refusal,
+            direct=envelope is not None and _is_plain(fields),
         )
 
     def _envelope(
-        self, method: str, path: bytes, headers: HeaderList, fields: dict[bytes, bytes]
+        self, method: str, path: bytes, headers: HeaderList
     ) -> tuple[Envelope | None, NaiadError | HttpError | None]:
-        if method != "POST" or b"content-encoding" in fields or b"accept-encoding" in fields:
+        if method != "POST":
             return None, None
         try:
             return self._envelopes.read(path, headers), None
@@ -117,6 +125,12 @@ def _url_of_upgrade(target: bytes) -> "httptools.parser.url_parser.URL":
         return httptools.parse_url(target)
     except httptools.HttpParserInvalidURLError as error:  # CONNECT has a host where others have a path
         raise HttpError(400, "this server is no proxy: CONNECT has no meaning here") from error
+
+
+def _is_plain(fields: dict[bytes, bytes]) -> bool:
+    """Whether neither the body nor its answer is compressed."""
+    coding = fields.get(b"content-encoding", b"identity").lower()
+    return coding == b"identity" and wanted_coding(fields.get(b"accept-encoding", b"").decode("latin-1")) == "identity"
 
 
 def _asks_to_close(headers: HeaderList) -> bool:

@@ -16,6 +16,7 @@ from naiad.types import Request
 from naiad_http.bodies import read_body
 from naiad_http.codec import Encoded
 from naiad_http.compression import compress, decompress, wanted_coding
+from naiad_http.cycles import ENVELOPE
 from naiad_http.envelopes import EnvelopeReader
 from naiad_http.infer import Outcome, unexpected
 from naiad_http.site import Site
@@ -47,7 +48,7 @@ class InferenceApp:
         if scope["method"] != "POST":
             raise HttpError(405, "Method Not Allowed", (("Allow", "POST"),))
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        envelope = self._envelopes.read(raw_path(scope), scope["headers"])
+        envelope = scope.get("extensions", {}).get(ENVELOPE) or self._envelopes.read(raw_path(scope), scope["headers"])
         if envelope is None:
             raise HttpError(404, "Not Found")
         body = await read_body(receive, self._site.limit)

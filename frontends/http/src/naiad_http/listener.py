@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import uvicorn
 
@@ -11,14 +11,29 @@ from naiad.errors import InvalidArgumentError, NaiadError, UnavailableError
 from naiad_http.protocol import HttpProtocol
 from naiad_http.site import Site
 
+_SECOND = 1.0
+
 
 class Listener(uvicorn.Server):
-    """One uvicorn server; `listening` is set when it takes connections."""
+    """One uvicorn server. `listening` is set when it takes connections; `end` makes `serve` return.
+
+    uvicorn itself looks ten times a second whether it is to end and whether its connections have ended; this one is
+    told, so that it sleeps when there is nothing to do and ends at once when it can.
+    """
 
     def __init__(self, config: uvicorn.Config, site: Site) -> None:
         super().__init__(config)
         self.listening = asyncio.Event()
         self._site = site
+        self._ending = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._grace = 0.0
+        site.on_lost = self._lost
+
+    def end(self, grace: float) -> None:
+        """Take no new connections, let those that work do so for `grace` seconds more, then close them."""
+        self._grace = grace
+        self._ending.set()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -30,20 +45,44 @@ class Listener(uvicorn.Server):
         await super().startup(sockets=sockets)
         self.listening.set()
 
-    async def on_tick(self, counter: int) -> bool:
-        """What uvicorn does ten times a second, among it the Date header, which our own answers carry too."""
-        ends = await super().on_tick(counter)
-        self._site.date = b"".join(
-            b"%b: %b\r\n" % (name.title(), value) for name, value in self.server_state.default_headers
-        )
-        return ends
+    async def main_loop(self) -> None:
+        """Keep the Date header right until the end."""
+        while not self._ending.is_set():
+            await self.on_tick(0)
+            headers = self.server_state.default_headers
+            self._site.date = b"".join(b"%b: %b\r\n" % (name.title(), value) for name, value in headers)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ending.wait(), _SECOND)
 
-    def abort_connections(self) -> None:
-        """Close what is still open, whatever it is doing."""
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close the listening sockets, and every connection as soon as it has been answered."""
+        for server in self.servers:
+            server.close()
+        for listening in sockets or []:
+            listening.close()
+        for connection in tuple(self.server_state.connections):
+            connection.shutdown()
+        deadline = asyncio.get_running_loop().time() + self._grace
+        if self.server_state.connections:
+            self._empty.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._empty.wait(), self._grace)
+        self._abort_connections()
+        if self.server_state.tasks:  # of clients that left while their models were loading
+            left = max(0.0, deadline - asyncio.get_running_loop().time())
+            _, late = await asyncio.wait(self.server_state.tasks, timeout=left)
+            for task in late:
+                task.cancel()
+
+    def _abort_connections(self) -> None:
         open_ones: list[object] = list(self.server_state.connections)
         for connection in open_ones:
             if isinstance(connection, HttpProtocol):
                 connection.abort()
+
+    def _lost(self) -> None:
+        if not self.server_state.connections:
+            self._empty.set()
 
 
 async def open_socket(address: str, port: int, share: bool) -> socket.socket:

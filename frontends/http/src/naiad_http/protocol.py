@@ -101,6 +101,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone, and who waited for the answer with it."""
         self._state.connections.discard(self)
+        self._site.on_lost()
         self._watch.stop()
         if self._linger is not None:
             self._linger.cancel()
@@ -167,7 +168,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         head = message.head
         self._busy = True
         self._keep_alive = head.keep_alive
-        if head.envelope is not None:
+        if head.direct and head.envelope is not None:
             self._start_inference(head.envelope, message)
         elif head.refusal is not None:
             self._answer(answer_to(head.refusal))

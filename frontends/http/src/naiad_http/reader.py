@@ -129,9 +129,9 @@ class RequestReader:
             return self._begin(head, view[place:])
         if stop < end:
             self.kept += view[stop:]
-        if head.envelope is None or head.envelope.header_length is None:
+        if head.split is None:
             return Message(head, bytes(view[place:stop]), b"")
-        border = place + _split(head, head.length)
+        border = place + _border(head, head.length)
         return Message(head, bytes(view[place:border]), bytes(view[border:stop]))
 
     def _begin(self, head: Head, view: memoryview) -> Event:
@@ -173,7 +173,7 @@ class _FixedBody:
     @classmethod
     def of(cls, head: Head) -> "_FixedBody":
         """Make the place, so that the tensors behind the JSON begin on a multiple of their element size."""
-        padding = -_split(head, head.length) % _ALIGNMENT
+        padding = -_border(head, head.length) % _ALIGNMENT
         return cls(head, memoryview(np.empty(padding + head.length, np.uint8))[padding:])  # type: ignore[arg-type]
 
     @property
@@ -184,11 +184,10 @@ class _FixedBody:
         return self.body[self.filled :]
 
     def message(self) -> Message:
-        envelope = self.head.envelope
-        if envelope is None or envelope.header_length is None:
+        if self.head.split is None:
             return Message(self.head, self.body, b"")
-        split = _split(self.head, len(self.body))
-        return Message(self.head, bytes(self.body[:split]), self.body[split:])
+        border = _border(self.head, len(self.body))
+        return Message(self.head, bytes(self.body[:border]), self.body[border:])
 
 
 @dataclass(slots=True, eq=False)
@@ -207,14 +206,14 @@ class _ChunkedBody:
 
     def message(self) -> Message:
         body = self.chunks.body
-        split = _split(self.head, len(body))
-        return Message(self.head, bytes(body[:split]), bytes(body[split:]))
+        border = _border(self.head, len(body))
+        return Message(self.head, bytes(body[:border]), bytes(body[border:]))
 
 
-def _split(head: Head, size: int) -> int:
+def _border(head: Head, size: int) -> int:
     """How many of the `size` bytes of the body are the front: all, unless the head says how long the JSON is."""
-    length = None if head.envelope is None else head.envelope.header_length
-    return size if length is None or not 0 <= length <= size else length
+    split = head.split
+    return size if split is None or not 0 <= split <= size else split
 
 
 def _leading_newlines(view: memoryview) -> int:

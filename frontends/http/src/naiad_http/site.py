@@ -22,7 +22,10 @@ class Call(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Site:
-    """The server as a connection sees it; `date` is the current Date header line, `limit` the most bytes of a body."""
+    """The server as a connection sees it.
+
+    `limit` is the most bytes of a body, `date` the current Date header line; `on_lost` is told of a lost connection.
+    """
 
     submit: "Callable[[Request, Callable[[Outcome], None]], Call]"
     inference: Inference
@@ -30,3 +33,4 @@ class Site:
     limit: int
     scratch: Scratch = field(default_factory=Scratch)
     date: bytes = b""
+    on_lost: Callable[[], None] = lambda: None

@@ -1,0 +1,181 @@
+"""The ASGI application by itself, as any ASGI server would call it."""
+
+import asyncio
+import json
+
+import numpy as np
+import pytest
+
+from naiad.errors import QueueFullError
+from naiad.reports import ServerMetadata
+from naiad_http.application import make_application
+from naiad_http.envelopes import EnvelopeReader
+from naiad_http.restrictions import Restrictions
+
+BODY = b'{"id":"9","inputs":[{"name":"X","datatype":"INT8","shape":[2],"data":[1,2]}]}'
+
+
+class Exchange:
+    """One ASGI request: the messages it receives and those it sends; `act` is called when the answer is awaited."""
+
+    def __init__(self, method, path, headers=(), body=b"", pieces=1):
+        self.scope = {"type": "http", "method": method, "path": path, "headers": list(headers), "query_string": b""}
+        step = max(1, -(-len(body) // pieces))
+        parts = [body[place : place + step] for place in range(0, len(body), step)] or [b""]
+        self._messages = [
+            {"type": "http.request", "body": part, "more_body": place < len(parts) - 1}
+            for place, part in enumerate(parts)
+        ]
+        self.left = asyncio.Event()
+        self.act = None
+        self.sent = []
+
+    async def receive(self):
+        if self._messages:
+            return self._messages.pop(0)
+        if self.act is not None:
+            self.act(self)
+        await self.left.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message):
+        self.sent.append(message)
+
+    @property
+    def status(self):
+        return self.sent[0]["status"]
+
+    @property
+    def headers(self):
+        return {name.decode(): value.decode() for name, value in self.sent[0]["headers"]}
+
+    @property
+    def body(self):
+        return b"".join(message.get("body", b"") for message in self.sent)
+
+
+@pytest.fixture
+def ask(make_site, fake_server):
+    """Send one exchange through a new application over the fake server."""
+
+    def ask(exchange, act=None, limit=1000, rules=()):
+        restrictions = Restrictions(rules)
+        envelopes = EnvelopeReader("^x-", restrictions)
+        application = make_application(fake_server, make_site(limit), envelopes, restrictions, lambda: False)
+
+        async def run():
+            await asyncio.wait_for(application(exchange.scope, exchange.receive, exchange.send), 20)
+
+        exchange.act = act
+        asyncio.run(run())
+        return exchange
+
+    return ask
+
+
+def infer(headers=(), body=BODY, **options):
+    return Exchange("POST", "/v2/models/m/versions/3/infer", headers, body, **options)
+
+
+@pytest.mark.parametrize("pieces", [1, 5])
+def test_an_infer_request_is_answered_whatever_pieces_it_comes_in(ask, fake_server, pieces):
+    fake_server.at_once = True
+
+    exchange = ask(infer(pieces=pieces))
+
+    assert (exchange.status, exchange.headers["content-type"]) == (200, "application/json")
+    assert json.loads(exchange.body)["outputs"][0]["data"] == [1, 2]
+    assert int(exchange.headers["content-length"]) == len(exchange.body)
+    assert (fake_server.calls[0].request.version, fake_server.calls[0].request.id) == (3, "9")
+
+
+def test_a_binary_answer_says_where_its_bytes_begin(ask, fake_server):
+    fake_server.at_once = True
+    front = BODY.replace(b'{"id"', b'{"parameters":{"binary_data_output":true},"id"')
+
+    exchange = ask(infer([(b"inference-header-content-length", b"%d" % len(front))], front))
+
+    length = int(exchange.headers["inference-header-content-length"])
+    assert exchange.body[length:] == np.array([1, 2], np.int8).tobytes()
+
+
+def test_headers_are_forwarded(ask, fake_server):
+    fake_server.at_once = True
+
+    ask(infer([(b"x-tenant", b"blue")]))
+
+    assert fake_server.calls[0].request.parameters == {"x-tenant": "blue"}
+
+
+def test_the_request_of_a_client_that_left_is_taken_back(ask, fake_server):
+    exchange = ask(infer(), act=lambda exchange: exchange.left.set())
+
+    assert fake_server.calls[0].cancelled
+    assert exchange.status == 499
+
+
+def test_an_answer_that_comes_later_is_sent(ask, fake_server):
+    exchange = ask(infer(), act=lambda exchange: fake_server.calls[0].answer())
+
+    assert exchange.status == 200
+
+
+def test_a_client_that_leaves_within_its_body_is_not_waited_for(ask, fake_server):
+    exchange = infer(pieces=2)
+    exchange._messages.pop()
+    exchange.left.set()
+
+    assert ask(exchange).status == 499
+    assert fake_server.calls == []
+
+
+@pytest.mark.parametrize("path", ["/v2/models/m/infer", "/v2/repository/index"])
+def test_too_large_a_body_is_refused(ask, path):
+    exchange = ask(Exchange("POST", path, body=bytes(2000), pieces=10))
+
+    assert exchange.status == 400
+    assert "Use --http-max-input-size to increase the limit." in json.loads(exchange.body)["error"]
+
+
+def test_a_refusal_of_the_server_has_its_status(ask, fake_server):
+    fake_server.refusal = QueueFullError("the queue is full")
+
+    exchange = ask(infer())
+
+    assert (exchange.status, exchange.headers["retry-after"]) == (503, "1")
+
+
+@pytest.mark.parametrize("path", ["/v2/models/m/infer", "/v2"])
+def test_a_bug_of_ours_is_a_500_without_its_traceback(ask, fake_server, caplog, path):
+    def fail(*_):
+        raise ZeroDivisionError("secret detail")
+
+    fake_server.submit = fake_server.metadata = fail
+
+    exchange = ask(Exchange("POST" if "infer" in path else "GET", path, body=BODY))
+
+    assert exchange.status == 500
+    assert json.loads(exchange.body) == {"error": "the server failed to answer; its log tells why"}
+    assert "secret detail" in caplog.text
+
+
+def test_a_restricted_route_asks_for_its_header(ask, fake_server):
+    fake_server.metadata = lambda: ServerMetadata("n", "1", ())
+
+    shut = ask(Exchange("GET", "/v2"), rules=["metadata:key=open"])
+    opened = ask(Exchange("GET", "/v2", [(b"key", b"open")]), rules=["metadata:key=open"])
+
+    assert (shut.status, opened.status) == (403, 200)
+    assert json.loads(shut.body) == {"error": "This API is restricted, expecting header 'key'"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/v2/models/m/infer", 405), ("POST", "/v2/models/m/generate", 404), ("POST", "/v2", 405)],
+)
+def test_other_methods_and_paths_are_refused_in_json(ask, method, path, status):
+    exchange = ask(Exchange(method, path))
+
+    assert exchange.status == status
+    assert exchange.headers["content-type"] == "application/json"
+    assert json.loads(exchange.body) == {"error": {405: "Method Not Allowed", 404: "Not Found"}[status]}

@@ -1,0 +1,252 @@
+"""The frontend's life: where it listens, what it refuses to start with, and how it ends; on either event loop."""
+
+import asyncio
+import json
+import socket
+
+import pytest
+import uvloop
+
+import naiad_http
+from naiad import Server
+from naiad.errors import InvalidArgumentError, NaiadError, UnavailableError
+from naiad_http.frontend import HttpFrontend
+from naiad_http.options import OPTIONS
+
+BODY = b'{"inputs":[{"name":"X","datatype":"INT32","shape":[1],"data":[1]}]}'
+WAITING = BODY.replace(b'{"inputs"', b'{"parameters":{"wait":true},"inputs"')
+
+
+def post(body, path=b"/v2/models/mirror_int32/infer"):
+    return b"POST %b HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%b" % (path, len(body), body)
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def run(request):
+    """Run a coroutine on a loop of each kind."""
+
+    def run(main):
+        factory = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
+        with asyncio.Runner(loop_factory=factory) as runner:
+            return runner.run(asyncio.wait_for(main, 60))
+
+    return run
+
+
+@pytest.fixture
+def make_server(mirror, mirror_models):
+    """A server over the mirror's models that a test starts itself."""
+
+    def make(**options):
+        chosen = {"http-port": 0, "http-address": "127.0.0.1", "exit-timeout-secs": 20.0, **options}
+        return Server(model_repository=[mirror_models], plugins=[mirror, naiad_http], options=chosen)
+
+    return make
+
+
+def frontend_of(server):
+    return server.plugins.frontends()["http"]
+
+
+async def open_to(server):
+    return await asyncio.open_connection("127.0.0.1", frontend_of(server).port)
+
+
+async def answer_of(reader):
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = int(head.lower().partition(b"\r\ncontent-length: ")[2].partition(b"\r\n")[0])
+    return int(head.split()[1]), head, await reader.readexactly(length)
+
+
+def test_it_says_where_it_listens(run, make_server):
+    async def main():
+        async with make_server() as server:
+            frontend = frontend_of(server)
+            reader, writer = await open_to(server)
+            writer.write(post(BODY))
+            status, head, _ = await answer_of(reader)
+            writer.close()
+            return frontend.address, frontend.port, status, head
+
+    address, port, status, head = run(main())
+
+    assert (address, status) == ("127.0.0.1", 200)
+    assert port > 0
+    assert b"\r\nDate: " in head
+
+
+def test_large_bodies_pass_both_ways(run, make_server):
+    content = bytes(range(256)) * 16_384
+
+    async def main():
+        async with make_server() as server:
+            reader, writer = await open_to(server)
+            raw = b"Inference-Header-Content-Length: 0\r\nContent-Length: %d\r\n\r\n" % len(content)
+            for _ in range(3):
+                writer.write(b"POST /v2/models/mirror_uint8/infer HTTP/1.1\r\nHost: h\r\n" + raw + content)
+                answer = await answer_of(reader)
+            writer.close()
+            return answer
+
+    status, _, body = run(main())
+
+    assert status == 200
+    assert body.endswith(content)
+
+
+def test_idle_connections_do_not_hold_up_the_end(run, make_server):
+    async def main():
+        server = make_server()
+        await server.start()
+        reader, writer = await open_to(server)
+        writer.write(post(BODY))
+        await answer_of(reader)
+        started = asyncio.get_running_loop().time()
+        await server.stop()
+        writer.close()
+        return asyncio.get_running_loop().time() - started, await reader.read()
+
+    took, rest = run(main())
+
+    assert took < 5
+    assert rest == b""
+
+
+def test_what_is_in_flight_is_answered_before_the_end(run, make_server, mirror):
+    async def main():
+        server = make_server()
+        await server.start()
+        reader, writer = await open_to(server)
+        writer.write(post(WAITING))
+        await asyncio.to_thread(mirror.backend.gate.entered.wait, 20)
+        stopping = asyncio.ensure_future(server.stop())
+        await refused(frontend_of(server).port)
+        mirror.backend.gate.opened.set()
+        answered = await answer_of(reader)
+        await stopping
+        writer.close()
+        return answered
+
+    status, head, _ = run(main())
+
+    assert status == 200
+    assert b"\r\nConnection: close\r\n" in head
+
+
+async def refused(port):
+    """Return once nobody listens on the port any more."""
+    while True:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            return
+        writer.close()
+        await asyncio.sleep(0)
+
+
+def test_what_takes_too_long_is_cut_off(run, make_server, mirror):
+    async def main():
+        server = make_server(**{"exit-timeout-secs": 0.2})
+        await server.start()
+        reader, writer = await open_to(server)
+        writer.write(post(WAITING))
+        await asyncio.to_thread(mirror.backend.gate.entered.wait, 20)
+        await frontend_of(server).stop(0.05)
+        rest = await reader.read()
+        mirror.backend.gate.opened.set()
+        await server.stop()
+        writer.close()
+        return rest
+
+    assert run(main()) == b""
+
+
+def test_health_checks_are_told_that_the_server_is_about_to_end(run, make_server, mirror):
+    async def main():
+        server = make_server()
+        await server.start()
+        _reader, writer = await open_to(server)
+        health = b"GET /v2/health/live HTTP/1.1\r\nHost: h\r\n\r\n"
+        writer.write(post(WAITING) + health)
+        await asyncio.to_thread(mirror.backend.gate.entered.wait, 20)
+        other_reader, other_writer = await open_to(server)
+        other_writer.write(health[:-2])
+        await asyncio.sleep(0)
+        stopping = asyncio.ensure_future(server.stop())
+        await refused(frontend_of(server).port)
+        other_writer.write(b"\r\n")
+        mirror.backend.gate.opened.set()
+        answered = await answer_of(other_reader)
+        await stopping
+        writer.close()
+        other_writer.close()
+        return answered
+
+    status, _, body = run(main())
+
+    assert (status, json.loads(body)) == (503, {"error": "Server exiting"})
+
+
+def test_a_taken_port_is_told_with_the_option(run, make_server):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+        with pytest.raises(UnavailableError) as caught:
+            run(make_server(**{"http-port": port}).start())
+
+    assert f"port {port}" in str(caught.value)
+    assert "--http-port" in str(caught.value)
+
+
+def test_a_port_may_be_shared_when_both_agree(run, make_server):
+    async def main():
+        async with make_server(**{"reuse-http-port": True}) as first:
+            port = frontend_of(first).port
+            async with make_server(**{"reuse-http-port": True, "http-port": port}) as second:
+                return port, frontend_of(second).port
+
+    first, second = run(main())
+
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"http-address": "no.such.host.invalid"}, "--http-address: 'no.such.host.invalid'"),
+        ({"http-header-forward-pattern": "["}, "--http-header-forward-pattern"),
+        ({"http-restricted-api": ("all",)}, "--http-restricted-api"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_at_start(run, make_server, options, told):
+    with pytest.raises(InvalidArgumentError) as caught:
+        run(make_server(**options).start())
+
+    assert told in str(caught.value)
+
+
+def test_it_can_be_switched_off(run, make_server):
+    async def main():
+        async with make_server(**{"allow-http": False}) as server:
+            return frontend_of(server).port
+
+    assert run(main()) == 0
+
+
+def test_an_end_without_a_start_is_no_error():
+    assert asyncio.run(HttpFrontend().stop(1.0)) is None
+
+
+@pytest.mark.parametrize(
+    ("option", "text"), [("http-port", "70000"), ("http-port", "-1"), ("http-max-input-size", "0"), ("http-port", "x")]
+)
+def test_an_option_refuses_what_it_cannot_be(option, text):
+    declared = next(each for each in OPTIONS if each.name == option)
+
+    with pytest.raises(ValueError, match=text):
+        declared.type(text)
+
+
+def test_every_error_of_a_start_is_ours(run, make_server):
+    with pytest.raises(NaiadError):
+        run(make_server(**{"http-address": "203.0.113.1"}).start())

@@ -1,0 +1,56 @@
+"""The description and the routes say the same."""
+
+import http.client
+import json
+import re
+
+import pytest
+
+from naiad_http.application import operations
+from naiad_http.openapi import INFER_PATHS, describe
+from naiad_http.restrictions import APIS
+
+OPERATIONS = operations(None, 0, lambda: False)
+DOCUMENT = describe(OPERATIONS)
+ROUTES = {(each.method, each.path.replace(":path}", "}")) for each in OPERATIONS} | {("POST", p) for p in INFER_PATHS}
+
+
+def described():
+    return {(method.upper(), path) for path, methods in DOCUMENT["paths"].items() for method in methods}
+
+
+def test_every_route_is_described_and_nothing_else():
+    assert described() == ROUTES
+
+
+@pytest.mark.parametrize("path", DOCUMENT["paths"])
+def test_the_variables_of_a_path_are_declared(path):
+    for operation in DOCUMENT["paths"][path].values():
+        declared = {each["name"] for each in operation["parameters"] if each["in"] == "path"}
+
+        assert declared == set(re.findall(r"{(\w+)}", path))
+        assert operation["summary"]
+        assert operation["tags"][0] in APIS
+
+
+def test_every_reference_leads_somewhere():
+    references = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(DOCUMENT)))
+
+    assert references <= set(DOCUMENT["components"]["schemas"])
+
+
+def test_it_is_served_and_its_paths_are(server):
+    connection = http.client.HTTPConnection(*server.address, timeout=20)
+    connection.request("GET", "/openapi.json")
+    served = json.loads(connection.getresponse().read())
+    statuses = {}
+    for method, path in sorted(ROUTES):
+        filled = path.format(model="add_sub", version="1", repository="r")
+        connection.request(method, filled, b'{"inputs":[]}' if method == "POST" else None)
+        answer = connection.getresponse()
+        answer.read()
+        statuses[method, path] = answer.status
+    connection.close()
+
+    assert served == DOCUMENT
+    assert not {route: status for route, status in statuses.items() if status in (404, 405, 500)}
