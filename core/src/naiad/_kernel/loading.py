@@ -12,6 +12,7 @@ from naiad._kernel.detection import resolve_backend
 from naiad._kernel.gpus import compute_capability, gpu_count
 from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.repository import ModelSource, read_regular, served_versions, version_numbers
+from naiad._kernel.telling import told
 from naiad._kernel.version import ModelVersion, labels_of
 from naiad.backend import Backend, Model, ModelContext, Placement
 from naiad.config import InstanceKind, ModelConfig
@@ -60,8 +61,8 @@ class Loader:
     def read_config(self, source: ModelSource) -> WrittenConfig:
         """The configuration as the user wrote it; an empty one without a file. Raises ConfigError."""
         if source.config_override:
-            told = "config of the load request"
-            return WrittenConfig(parse_json(source.config_override, file=told), told)
+            request = "config of the load request"
+            return WrittenConfig(parse_json(source.config_override, file=request), request)
         chosen = self._settings["model-config-name"]
         named = source.directory / "configs" / f"{chosen}.pbtxt"
         path = named if chosen and named.is_file() else source.directory / "config.pbtxt"
@@ -93,14 +94,15 @@ class Loader:
 
     def _prepare(self, source: ModelSource) -> PreparedModel:
         written = self.read_config(source)
-        self._check(written, source, misnamed(written.config, source.name), complete=False)
         config = replace(written.config, name=source.name)
+        wrong_name = misnamed(written.config, source.name)
+        self._check(replace(written, config=config), source, wrong_name, complete=False)
         versions = self.versions_of(source, config)
         with _in_place(written):
             config = self._with_backend(config, source, versions[0])
             backend = self._registry.backend(config.backend)
             if not self._settings["disable-auto-complete-config"]:
-                config = backend.complete(self._context(config, versions[-1], source))
+                config = self._completed(backend, self._context(config, versions[-1], source))
             config = normalise(config, traits=backend.traits, gpus=gpu_count())
             self._check(replace(written, config=config), source)
             return PreparedModel(
@@ -116,13 +118,25 @@ class Loader:
         traits = [backend.traits for backend in dict.fromkeys(self._backends.values())]
         return resolve_backend(config, source.directory / str(version), traits)
 
+    def _completed(self, backend: Backend, context: ModelContext) -> ModelConfig:
+        """What the backend makes of the configuration; its wish to merge requests needs a scheduler that can."""
+        config = backend.complete(context)
+        wished = config.dynamic_batching is not None and wanted_scheduler(context.config) == "default"
+        if wished and all(factory.choice != "dynamic_batching" for factory in self._registry.schedulers()):
+            context.logger.warning(
+                "model '%s' could merge requests into batches and does not: install naiad-scheduler-dynamic",
+                config.name,
+            )
+            return replace(config, dynamic_batching=None)
+        return config
+
     def _check(
         self, written: WrittenConfig, source: ModelSource, found: Sequence[Problem] = (), complete: bool = True
     ) -> None:
         rules = problems(written.config, model_directory=source.directory, complete=complete)
-        told = placed((*found, *rules), written.places, written.file)
-        if told:
-            raise ConfigError(told)
+        all_found = placed((*found, *rules), written.places, written.file)
+        if all_found:
+            raise ConfigError(all_found)
 
     async def load(self, prepared: PreparedModel, context: ModelContext) -> ModelVersion:
         """Load one version, with every instance warmed up. Raises whatever making an instance raised."""
@@ -172,7 +186,7 @@ def _carried_to_the_loop(name: str) -> Iterator[None]:
         raise
     except BaseException as error:
         _logger.exception("loading model '%s' failed", name, extra={"model": name})
-        raise InternalError(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from error
+        raise InternalError(told(error)) from error
 
 
 def wanted_scheduler(config: ModelConfig) -> str:
