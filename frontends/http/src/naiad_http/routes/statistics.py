@@ -59,6 +59,7 @@ def statistics_json(statistics: ModelStatistics) -> dict[str, Any]:
         "inference_count": statistics.inference_count,
         "execution_count": statistics.execution_count,
         "inference_stats": {name: _duration(getattr(statistics, name)) for name in _DURATIONS},
+        "response_stats": {},  # of models that answer a request several times, which are not offered yet
         "batch_stats": [_batch(each) for each in statistics.batch_stats],
         "memory_usage": [
             {"type": each.type, "id": each.id, "byte_size": each.byte_size} for each in statistics.memory_usage

@@ -1,0 +1,81 @@
+"""Servers for the end-to-end tests: one a module for what leaves it as it was, and others to start as a test likes."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from . import models
+from .gates import Gate
+from .running import Running
+
+Start = Callable[..., Running]
+
+
+@pytest.fixture(scope="session")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository with a sound model of each kind."""
+    repository = tmp_path_factory.mktemp("written")
+    models.write_all(repository)
+    return repository
+
+
+@pytest.fixture(scope="module")
+def shared(written: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server of all sound models, one a module; models are loaded and unloaded by request."""
+    folder = tmp_path_factory.mktemp("server")
+    shutil.copytree(written, folder / "models")
+    words = ("--model-control-mode=explicit", "--load-model=*", "--http-header-forward-pattern=^x-")
+    running = Running(folder / "models", folder / "log", *words)
+    try:
+        assert running.port
+        yield running
+        running.stop()
+    finally:
+        running.kill()
+
+
+@pytest.fixture
+def server(shared: Running) -> Iterator[Running]:
+    """The module's server, which every test must leave alive, ready and serving."""
+    yield shared
+    assert_sound(shared)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start servers on a repository of the test's own (`tmp_path / "models"`) with these words."""
+    started: list[Running] = []
+
+    def run(*words: str | Path) -> Running:
+        started.append(Running(tmp_path / "models", tmp_path / f"log-{len(started)}", *words))
+        return started[-1]
+
+    yield run
+    for running in started:
+        running.kill()
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[Gate]:
+    """A gate that is shut until the test opens it, or ends."""
+    made = Gate(tmp_path / "gate")
+    yield made
+    made.open()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """The repository of the servers that `start` starts; it has the model `echo`."""
+    folder = tmp_path / "models"
+    models.write(folder, "echo", models.ECHO)
+    return folder
+
+
+def assert_sound(running: Running) -> None:
+    """It is live and ready, and answers a good request well."""
+    assert running.ask("GET", "/v2/health/live").status == 200
+    assert running.ready(), running.log
+    answer = running.infer("echo", 1.5, -2)
+    assert (answer.status, answer.document["outputs"][0]["data"]) == (200, [1.5, -2.0])
