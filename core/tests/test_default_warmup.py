@@ -20,10 +20,9 @@ def samples(text: str, folder: Path = Path("/nowhere")) -> list[WarmupSample]:
 
 
 def only_input(text: str, folder: Path = Path("/nowhere"), batching: bool = False) -> np.ndarray:
-    (sample,) = samples(
-        f'max_batch_size: {int(batching)} model_warmup {{ name: "s" batch_size: 1 inputs {{ key: "A" value {{ {text} }} }} }}',
-        folder,
-    )
+    inputs = f'inputs {{ key: "A" value {{ {text} }} }}'
+    sample_text = f'max_batch_size: {int(batching)} model_warmup {{ name: "s" batch_size: 1 {inputs} }}'
+    (sample,) = samples(sample_text, folder)
     tensor = sample.requests[0].inputs["A"]
     assert tensor.shape == tensor.array.shape
     return tensor.array

@@ -116,7 +116,8 @@ def write_model(
     root: Path, name: str, config: str = FLOATS, backend: str = "steered", versions: Sequence[int] = (1,)
 ) -> Path:
     """The folder of a model of that backend."""
+    (root / name).mkdir(parents=True, exist_ok=True)
     for version in versions:
-        (root / name / str(version)).mkdir(parents=True, exist_ok=True)
+        (root / name / str(version)).mkdir(exist_ok=True)
     (root / name / "config.pbtxt").write_text(f'backend: "{backend}"\n{config}\n', encoding="utf-8")
     return root / name

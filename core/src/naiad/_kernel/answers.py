@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from naiad._kernel.telling import told
 from naiad.backend import Answer, Batch, Reply
 from naiad.config import ModelConfig, ModelOutput
 from naiad.datatypes import tensor_type, wire_name, wire_name_of
@@ -44,9 +45,9 @@ class AnswerReader:
         if isinstance(answer, Mapping):
             return self._read_whole(answer, batch)
         if not isinstance(answer, Sequence) or len(answer) != len(batch.requests):
-            told = f"{len(answer)} replies" if isinstance(answer, Sequence) else type(answer).__name__
+            got = f"{len(answer)} replies" if isinstance(answer, Sequence) else type(answer).__name__
             raise ModelFailedError(
-                f"model '{self._model}' answered a batch of {len(batch.requests)} requests with {told}; "
+                f"model '{self._model}' answered a batch of {len(batch.requests)} requests with {got}; "
                 "it must return one array an output, or one reply for each request"
             )
         return [self._read_one(*each) for each in zip(answer, batch.requests, batch.sizes, strict=True)]
@@ -135,7 +136,7 @@ class AnswerReader:
             return host_array(value)
         except Exception as error:
             raise ModelFailedError(
-                f"model '{self._model}', output '{name}' cannot be read as an array: {type(error).__name__}: {error}"
+                f"model '{self._model}', output '{name}' cannot be read as an array: {told(error)}"
             ) from error
 
     def _converted(self, name: str, array: np.ndarray, declared: _Declared) -> tuple[np.ndarray, str]:

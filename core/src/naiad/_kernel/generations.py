@@ -6,6 +6,7 @@ from collections.abc import Awaitable
 from typing import TypeVar
 
 from naiad._kernel.loading import Loader, PreparedModel
+from naiad._kernel.telling import told
 from naiad._kernel.version import ModelVersion
 from naiad.backend import ModelContext
 from naiad.errors import InternalError, InvalidArgumentError, NaiadError
@@ -44,7 +45,7 @@ async def guarded(name: str, work: Awaitable[_T]) -> _T:
         raise
     except Exception as error:
         _logger.exception("loading model '%s' failed", name, extra={"model": name})
-        raise InternalError(f"{type(error).__name__}: {error or 'no message'}") from error
+        raise InternalError(told(error)) from error
 
 
 async def _load_version(loader: Loader, prepared: PreparedModel, context: ModelContext, retries: int) -> ModelVersion:

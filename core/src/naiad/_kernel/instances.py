@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from time import monotonic, monotonic_ns
 
 from naiad._kernel.answers import AnswerReader
+from naiad._kernel.telling import told
 from naiad._kernel.worker import Work, Worker
 from naiad.backend import Instance, Placement
+from naiad.errors import NaiadError
 from naiad.reports import InstanceReport
 
 _logger = logging.getLogger("naiad.model")
@@ -52,7 +54,7 @@ class InstanceSlot:
         try:
             reason = ready()
         except Exception as error:  # noqa: BLE001 - the instance's own code; whatever it raises is the reason
-            reason = f"{type(error).__name__}: {error}"
+            reason = told(error)
         return f"instance '{self.placement.name}' is not ready: {reason}" if reason else ""
 
     def report(self) -> InstanceReport:
@@ -175,9 +177,9 @@ class Instances:
             worker = self._start_worker(slot)
             try:
                 instance = await asyncio.wrap_future(worker.started)
-            except Exception as error:  # noqa: BLE001 - making an instance runs the backend's code
+            except NaiadError as error:
                 slot.setbacks += 1
-                slot.reason = f"its worker died and a new one failed to start ({type(error).__name__}: {error})"
+                slot.reason = f"its worker died and a new one failed to start ({error})"
                 _logger.error("instance '%s': %s; trying again", slot.placement.name, slot.reason)
                 self._judge()
                 self.on_lost((), ())

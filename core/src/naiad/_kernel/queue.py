@@ -8,6 +8,7 @@ from time import monotonic
 from naiad._kernel.call import Call, Deliver
 from naiad._kernel.delivery import Delivery
 from naiad._kernel.statistics import VersionCounters
+from naiad._kernel.telling import told
 from naiad._kernel.worker import Work
 from naiad.batch import Batch
 from naiad.errors import (
@@ -278,10 +279,10 @@ class ModelQueue:
             self._start_scheduler()
         except Exception:
             _logger.exception("no new scheduler for model '%s' can be made; the old one goes on", self._model)
-        told = InternalError(f"the scheduler of model '{self._model}' failed: {type(error).__name__}: {error}")
+        failure = InternalError(f"the scheduler of model '{self._model}' failed: {told(error)}")
         for call in self._waiting_calls():
-            self._fail_call(call, told, settled=True)
-        return told
+            self._fail_call(call, failure, settled=True)
+        return failure
 
     def _waiting_calls(self) -> list[Call]:
         return [call for ticket, call in self._calls.items() if ticket not in self._running]

@@ -6,6 +6,7 @@ from concurrent.futures import Future
 
 from naiad._kernel.answers import AnswerReader
 from naiad._kernel.requests import RequestChecker
+from naiad._kernel.telling import told
 from naiad._kernel.worker import close_quietly
 from naiad.backend import Batch, Instance, Model, Placement
 from naiad.config import ModelConfig
@@ -46,11 +47,11 @@ def _run(
             for requests in _batches(sample.requests, config.max_batch_size > 0):
                 _execute(instance, checker, reader, requests)
         except Exception as error:
-            told = str(error) if isinstance(error, NaiadError) else f"{type(error).__name__}: {error}"
+            reason = str(error) if isinstance(error, NaiadError) else told(error)
             if not isinstance(error, NaiadError):
                 _logger.exception("warmup sample '%s' failed on instance '%s'", sample.name, placement.name)
             raise InvalidArgumentError(
-                f"failed to run warmup sample '{sample.name}': {told} (instance '{placement.name}')"
+                f"failed to run warmup sample '{sample.name}': {reason} (instance '{placement.name}')"
             ) from error
 
 

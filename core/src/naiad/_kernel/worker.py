@@ -11,8 +11,9 @@ from time import monotonic_ns
 from typing import Any
 
 from naiad._kernel.answers import AnswerReader, Outcome
+from naiad._kernel.telling import told
 from naiad.backend import Answer, Batch, Instance
-from naiad.errors import ModelFailedError, NaiadError, WorkerDiedError
+from naiad.errors import InternalError, ModelFailedError, NaiadError, WorkerDiedError
 
 _logger = logging.getLogger("naiad.model")
 
@@ -100,7 +101,7 @@ class Worker:
         try:
             instance = self._make()
         except BaseException as error:  # noqa: BLE001 - whatever it was, the one who waits for the instance is told
-            self.started.set_exception(_tellable(error))
+            self.started.set_exception(_tellable(error, self.name))
             return
         self.started.set_result(instance)
         try:
@@ -109,7 +110,7 @@ class Worker:
                 del work  # an idle worker must not keep a batch's tensors alive
         except BaseException as error:
             _logger.exception("the worker of instance '%s' died", self.name)
-            self._tell(self._bury, f"{type(error).__name__}: {error}")
+            self._tell(self._bury, told(error))
         close_quietly(instance, self.name)
 
     def _execute(self, instance: Instance, work: Work) -> None:
@@ -155,7 +156,7 @@ class Worker:
                 f" ({ids})" if ids else "",
                 exc_info=error,
             )
-            work.error = ModelFailedError(f"instance '{self.name}' failed: {type(error).__name__}: {error}")
+            work.error = ModelFailedError(f"instance '{self.name}' failed: {told(error)}")
         self._hand_back(work)
 
     def _hand_back(self, work: Work) -> None:
@@ -177,20 +178,21 @@ class Worker:
             )
         self._on_death(self, reason, lost)
 
-    def _tell(self, told: Callable[..., None], *arguments: object) -> None:
+    def _tell(self, listener: Callable[..., None], *arguments: object) -> None:
         try:
-            self._loop.call_soon_threadsafe(told, *arguments)
+            self._loop.call_soon_threadsafe(listener, *arguments)
         except RuntimeError:  # the loop was closed before this worker ended: nobody is left to be told
             _logger.debug("instance '%s' ended after its event loop", self.name)
 
 
-def _tellable(error: BaseException) -> Exception:
+def _tellable(error: BaseException, name: str) -> NaiadError:
     """An error that a future can carry into the event loop: SystemExit would end the loop, StopIteration be refused."""
-    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+    if isinstance(error, NaiadError):
         return error
-    told = WorkerDiedError(f"making the instance ended its thread: {type(error).__name__}: {error}")
-    told.__cause__ = error
-    return told
+    _logger.error("making instance '%s' failed", name, exc_info=error)
+    failure = InternalError(told(error))
+    failure.__cause__ = error
+    return failure
 
 
 def close_quietly(instance: Instance, name: str) -> None:
