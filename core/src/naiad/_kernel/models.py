@@ -66,6 +66,11 @@ class Models:
             reasons.append(f"there is no model to serve in the model repositories ({roots})")
         return Readiness(not reasons, tuple(reasons))
 
+    def failures(self) -> list[str]:
+        """Why models could not be loaded, one reason each; an instance that is not ready yet is no such reason."""
+        failed = [entry for entry in self._entries.values() if entry.has_failed()]
+        return [reason for entry in failed for reason in entry.not_ready_reasons()]
+
     def statistics(self, name: str = "", version: int = 0) -> list[ModelStatistics]:
         """The counters of the READY versions. Raises NotFoundError or ModelNotReadyError for a model that has none."""
         if not name:

@@ -248,9 +248,9 @@ class Server:
             asked = tuple(self.settings["load-model"])
             names = None if asked == ("*",) else asked
         await self._models.load_all(names)
-        failed = self._models.readiness(expects_models=False)
-        if failed.reasons and self.settings["exit-on-error"]:
-            reasons = "\n".join(f"- {reason}" for reason in failed.reasons)
+        failures = self._models.failures()
+        if failures and self.settings["exit-on-error"]:
+            reasons = "\n".join(f"- {reason}" for reason in failures)
             raise ModelNotReadyError(
                 f"failed to load all models:\n{reasons}\nMend them, or start with --exit-on-error=false"
             )

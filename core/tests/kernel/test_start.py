@@ -1,0 +1,32 @@
+"""What ends a start: a model that does not load, and not one that needs time to be ready."""
+
+from pathlib import Path
+
+import pytest
+
+from naiad.errors import ModelNotReadyError
+from naiad.testing.backends import FakeBackend
+
+from .serving import running
+
+
+async def test_an_instance_that_is_not_ready_yet_does_not_end_the_start(tmp_path: Path) -> None:
+    backend = FakeBackend()
+    backend.write(tmp_path, "m")
+    backend.not_ready = "still filling its cache"
+
+    async with running(tmp_path, backend, exit_on_error=True) as server:
+        readiness = server.ready()
+
+    assert not readiness.ready
+    assert "still filling its cache" in readiness.reasons[0]
+
+
+async def test_a_model_that_does_not_load_ends_the_start_with_its_reason(tmp_path: Path) -> None:
+    backend = FakeBackend()
+    backend.write(tmp_path, "m")
+    backend.load_error = ValueError("weights are cursed")
+
+    with pytest.raises(ModelNotReadyError, match="weights are cursed"):
+        async with running(tmp_path, backend, exit_on_error=True):
+            pass
