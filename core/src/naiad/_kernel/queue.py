@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Hashable, Sequence
 from time import monotonic
 
+from naiad._kernel.alarm import Alarm
 from naiad._kernel.call import Call, Deliver
 from naiad._kernel.delivery import Delivery
 from naiad._kernel.statistics import VersionCounters
@@ -23,6 +24,9 @@ from naiad.scheduler import Dispatch, Drop, DropReason, Scheduler, Ticket
 from naiad.types import Request
 
 _logger = logging.getLogger("naiad.model")
+
+_FAR = 0.02
+"""Seconds from which on the loop's own timers, exact to a millisecond, are good enough."""
 
 
 class ModelQueue:
@@ -46,7 +50,8 @@ class ModelQueue:
         self._delivery = Delivery(model, counters)
         self._last_id = 0
         self._armed = False
-        self._wake: asyncio.TimerHandle | None = None
+        self._alarm = Alarm(self._loop, self._woken)
+        self._timer: asyncio.TimerHandle | None = None
         self._wake_at: float | None = None
         self._empty: list[asyncio.Future[None]] = []
         self._start_scheduler()
@@ -142,10 +147,9 @@ class ModelQueue:
             await empty
 
     def close(self) -> None:
-        """Stop the timer. To be called when the queue is drained or given up."""
-        if self._wake is not None:
-            self._wake.cancel()
-        self._wake = None
+        """End the timers. To be called when the queue is drained or given up."""
+        self._wake_later(None, 0.0)
+        self._alarm.close()
 
     # Deciding
 
@@ -204,10 +208,14 @@ class ModelQueue:
         return InvalidArgumentError(drop.detail or f"the scheduler of model '{self._model}' refused the request")
 
     def _wake_later(self, at: float | None, now: float) -> None:
-        if self._wake is not None:
-            self._wake.cancel()
         self._wake_at = at
-        self._wake = None if at is None else self._loop.call_later(max(0.0, at - now), self._woken)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if at is not None and at - now > _FAR:
+            self._timer = self._loop.call_later(at - now, self._woken)
+            at = None
+        self._alarm.set(at)
 
     def _woken(self) -> None:
         self._wake_at = None

@@ -1,0 +1,64 @@
+"""An alarm for delays shorter than a millisecond: event loops round their timers to whole milliseconds."""
+
+import asyncio
+import logging
+import math
+import threading
+from collections.abc import Callable
+from time import monotonic
+
+_logger = logging.getLogger("naiad.model")
+
+
+class Alarm:
+    """Calls `ring` on the event loop at a time of `time.monotonic()`, some 0.1 ms late; one time is set at once.
+
+    Its thread starts with the first time set. Setting a later time or none does not wake the thread.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, ring: Callable[[], None]) -> None:
+        self._loop = loop
+        self._ring = ring
+        self._changed = threading.Condition()
+        self._at: float | None = None
+        self._asleep_until = 0.0
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    def set(self, at: float | None) -> None:
+        """Ring at that time and no other; None not at all."""
+        with self._changed:
+            self._at = at
+            if at is not None and at < self._asleep_until:
+                self._changed.notify()
+        if at is not None and self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="naiad-alarm", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Never ring again, and end the thread."""
+        with self._changed:
+            self._at, self._closed = None, True
+            self._changed.notify()
+
+    def _run(self) -> None:
+        while self._wait():
+            try:
+                self._loop.call_soon_threadsafe(self._ring)
+            except RuntimeError:  # the loop is closed: nobody waits for the alarm any more
+                _logger.debug("an alarm outlived its event loop")
+                return
+
+    def _wait(self) -> bool:
+        """Sleep until the alarm is due; False when it is closed."""
+        with self._changed:
+            while not self._closed:
+                due = math.inf if self._at is None else self._at
+                left = due - monotonic()
+                if left <= 0:
+                    self._at = None
+                    self._asleep_until = 0.0
+                    return True
+                self._asleep_until = due
+                self._changed.wait(None if left == math.inf else left)
+            return False
