@@ -45,9 +45,21 @@ class DrivenQueue:
         await turns()
         return [[request.id for request in work.batch.requests] for work in self.sent]
 
-    def finish(self, index: int = 0, errors: Mapping[str, NaiadError] | None = None) -> None:
-        """Answer a batch that executes."""
+    def finish(
+        self,
+        index: int = 0,
+        errors: Mapping[str, NaiadError] | None = None,
+        at_ms: tuple[int, int, int, int] | None = None,
+    ) -> None:
+        """Answer a batch that executes.
+
+        `at_ms` is when it started, had its inputs, had inferred and was done, in ms after its first request's arrival.
+        """
         work = self._taken(index)
+        if at_ms is not None:
+            arrival = int(work.calls[0].ticket.arrival * 1e9)
+            times = [arrival + ms * 1_000_000 for ms in at_ms]
+            work.started_ns, work.batch.input_done_ns, work.batch.infer_done_ns, work.done_ns = times
         work.outcomes = [
             (errors or {}).get(request.id) or Response("m", 1, request.id, {}) for request in work.batch.requests
         ]
