@@ -8,49 +8,38 @@ from naiad.backend import MemoryUsage
 from naiad.reports import BatchStatistics, Duration, ModelStatistics
 
 
-class _Tally:
-    """A count and its nanoseconds."""
+class _Phases:
+    """The three phases of executions: how many, and the nanoseconds of each phase."""
 
-    __slots__ = ("count", "ns")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.ns = 0
-
-    def add(self, count: int, ns: int) -> None:
-        self.count += count
-        self.ns += ns
-
-    def duration(self) -> Duration:
-        return Duration(self.count, self.ns)
-
-
-class _PhaseTally:
-    """The three phases of an execution."""
-
-    __slots__ = ("infer", "input", "output")
+    __slots__ = ("count", "infer_ns", "input_ns", "output_ns")
 
     def __init__(self) -> None:
-        self.input, self.infer, self.output = _Tally(), _Tally(), _Tally()
+        self.count = self.input_ns = self.infer_ns = self.output_ns = 0
 
     def add(self, count: int, phases: tuple[int, int, int]) -> None:
-        self.input.add(count, phases[0] * count)
-        self.infer.add(count, phases[1] * count)
-        self.output.add(count, phases[2] * count)
+        self.count += count
+        self.input_ns += phases[0] * count
+        self.infer_ns += phases[1] * count
+        self.output_ns += phases[2] * count
+
+    def durations(self) -> tuple[Duration, Duration, Duration]:
+        count = self.count
+        return Duration(count, self.input_ns), Duration(count, self.infer_ns), Duration(count, self.output_ns)
 
 
 class VersionCounters:
-    """The counters of one model version. Every method is called on the event loop's thread."""
+    """The counters of one model version. Every method is called on the event loop's thread.
+
+    Plain integers, because a method call for each of them made half of what counting costs (bench/counting.py).
+    """
 
     def __init__(self) -> None:
-        self._success, self._fail, self._queue = _Tally(), _Tally(), _Tally()
-        self._cache_hit, self._cache_miss = _Tally(), _Tally()
-        self._phases = _PhaseTally()
-        self._by_batch_size: dict[int, _PhaseTally] = {}
+        self._successes = self._success_ns = self._queue_ns = 0
+        self._failures = self._fail_ns = 0
+        self._inferences = self._executions = self._last_ms = 0
+        self._phases = _Phases()
+        self._by_batch_size: dict[int, _Phases] = {}
         self._reasons: Counter[str] = Counter()
-        self._inferences = 0
-        self._executions = 0
-        self._last_ms = 0
 
     def closed(self, reason: str) -> None:
         """A batch was closed for that reason."""
@@ -60,42 +49,44 @@ class VersionCounters:
         """An execution over `batch_size` items succeeded; `phases` are its compute input, infer and output in ns."""
         self._executions += 1
         self._last_ms = time_ns() // 1_000_000
-        tally = self._by_batch_size.get(batch_size)
-        if tally is None:
-            tally = self._by_batch_size[batch_size] = _PhaseTally()
-        tally.add(1, phases)
+        counted = self._by_batch_size.get(batch_size)
+        if counted is None:
+            counted = self._by_batch_size[batch_size] = _Phases()
+        counted.add(1, phases)
 
     def succeeded(self, requests: int, items: int, total_ns: int, queue_ns: int, phases: tuple[int, int, int]) -> None:
         """So many requests with so many items were answered by one execution; times are sums over the requests."""
         self._inferences += items
-        self._success.add(requests, total_ns)
-        self._queue.add(requests, queue_ns)
+        self._successes += requests
+        self._success_ns += total_ns
+        self._queue_ns += queue_ns
         self._phases.add(requests, phases)
 
     def failed(self, requests: int, total_ns: int) -> None:
         """So many requests failed, were dropped or were taken back, after `total_ns` altogether."""
-        self._fail.add(requests, total_ns)
+        self._failures += requests
+        self._fail_ns += total_ns
 
     def report(self, name: str, version: int, memory: Sequence[MemoryUsage]) -> ModelStatistics:
         """The counters as they stand."""
+        compute_input, compute_infer, compute_output = self._phases.durations()
         return ModelStatistics(
             name=name,
             version=version,
             last_inference=self._last_ms,
             inference_count=self._inferences,
             execution_count=self._executions,
-            success=self._success.duration(),
-            fail=self._fail.duration(),
-            queue=self._queue.duration(),
-            compute_input=self._phases.input.duration(),
-            compute_infer=self._phases.infer.duration(),
-            compute_output=self._phases.output.duration(),
-            cache_hit=self._cache_hit.duration(),
-            cache_miss=self._cache_miss.duration(),
+            success=Duration(self._successes, self._success_ns),
+            fail=Duration(self._failures, self._fail_ns),
+            queue=Duration(self._successes, self._queue_ns),
+            compute_input=compute_input,
+            compute_infer=compute_infer,
+            compute_output=compute_output,
+            cache_hit=Duration(),
+            cache_miss=Duration(),
             batch_stats=tuple(
-                BatchStatistics(size, tally.input.duration(), tally.infer.duration(), tally.output.duration())
-                for size, tally in sorted(self._by_batch_size.items())
+                BatchStatistics(size, *counted.durations()) for size, counted in sorted(self._by_batch_size.items())
             ),
             memory_usage=tuple(memory),
-            batch_reasons={str(reason): count for reason, count in self._reasons.items()},
+            batch_reasons=dict(self._reasons),
         )
