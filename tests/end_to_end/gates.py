@@ -6,20 +6,24 @@ from . import models
 from .running import until
 
 _WAITS = """
-import time
-from pathlib import Path
-from uuid import uuid4
-
 from naiad_custom import FP32, Array, model
-
-GATE = Path({folder!r})
 
 @model(max_batch_size={max_batch_size})
 def waits(x: Array[FP32, -1]) -> Array[FP32, -1]:
-    (GATE / f"entered-{{uuid4()}}").touch()
-    while (GATE / "shut").exists():
-        time.sleep(0.002)
+    wait()
     return x
+"""
+
+_FUNCTION = """
+def {name}():
+    import time
+    from pathlib import Path
+    from uuid import uuid4
+
+    folder = Path({folder!r})
+    (folder / str(uuid4())).touch()
+    while (folder / "shut").exists():
+        time.sleep(0.002)
 """
 
 
@@ -33,8 +37,12 @@ class Gate:
 
     def write_model(self, repository: Path, name: str, config: str = "", max_batch_size: int = 0) -> None:
         """A model that waits at this gate in each execution."""
-        source = _WAITS.format(folder=str(self._folder), max_batch_size=max_batch_size)
-        models.write(repository, name, source, config)
+        source = _WAITS.format(max_batch_size=max_batch_size)
+        models.write(repository, name, source + self.function("wait"), config)
+
+    def function(self, name: str) -> str:
+        """The source of a function that waits at this gate."""
+        return _FUNCTION.format(name=name, folder=str(self._folder))
 
     def shut(self) -> None:
         (self._folder / "shut").touch()
@@ -45,7 +53,7 @@ class Gate:
     @property
     def entered(self) -> int:
         """How many executions have come to it so far."""
-        return sum(path.name.startswith("entered-") for path in self._folder.iterdir())
+        return sum(path.name != "shut" for path in self._folder.iterdir())
 
     def wait_until_entered(self, times: int = 1) -> None:
         until(lambda: self.entered >= times)

@@ -84,11 +84,12 @@ class TritonPythonModel:
 
 
 def write(repository: Path, name: str, source: str | bytes, config: str = "", version: int = 1) -> Path:
-    """A model folder with that model.py; returns the folder."""
+    """A model folder with that model.py, and with that configuration or none; returns the folder."""
     folder = repository / name
     (folder / str(version)).mkdir(parents=True, exist_ok=True)
     content = source.encode() if isinstance(source, str) else source
     (folder / str(version) / "model.py").write_bytes(content)
+    (folder / "config.pbtxt").unlink(missing_ok=True)
     if config:
         (folder / "config.pbtxt").write_text(config)
     return folder

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
@@ -152,6 +152,12 @@ class Running:
                 yield wire
             finally:
                 wire.file.close()
+
+    @contextmanager
+    def connections(self, count: int) -> Iterator[list["Wire"]]:
+        """So many plain connections."""
+        with ExitStack() as stack:
+            yield [stack.enter_context(self.connected()) for _ in range(count)]
 
     def terminate(self) -> None:
         self._process.send_signal(signal.SIGTERM)

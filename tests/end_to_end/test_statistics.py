@@ -1,6 +1,5 @@
 """The statistics extension: what is counted, and that the counts agree with each other."""
 
-from contextlib import ExitStack
 from time import time
 from typing import Any
 
@@ -72,8 +71,7 @@ def test_a_batch_of_several_requests_is_one_execution(server: Running, gate: Gat
     server.load("gathers")
     row = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [1]}]}
 
-    with ExitStack() as stack:
-        wires = [stack.enter_context(server.connected()) for _ in range(5)]
+    with server.connections(5) as wires:
         wires[0].send(post("/v2/models/gathers/infer", row))
         gate.wait_until_entered()
         for wire in wires[1:]:

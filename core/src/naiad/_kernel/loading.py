@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from threading import current_thread, main_thread
 
 from naiad._kernel.detection import resolve_backend
 from naiad._kernel.gpus import compute_capability, gpu_count
@@ -178,13 +179,16 @@ class Loader:
 def _carried_to_the_loop(name: str) -> Iterator[None]:
     """Whatever a plugin or a model raises in the block, as a NaiadError, with the traceback in the log.
 
-    For threads alone: SystemExit would end the event loop that waits for the thread, StopIteration never reach it.
+    SystemExit would end the event loop that waits for the thread, StopIteration never reach it. On the main thread,
+    where `naiad check` prepares models, a KeyboardInterrupt is the user's own.
     """
     try:
         yield
     except NaiadError:
         raise
     except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
+            raise
         _logger.exception("loading model '%s' failed", name, extra={"model": name})
         raise InternalError(told(error)) from error
 
