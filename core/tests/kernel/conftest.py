@@ -2,8 +2,11 @@
 
 import asyncio
 import inspect
+from pathlib import Path
 
 import pytest
+
+from naiad.testing.backends import FakeBackend
 
 from .loops import JumpingLoop
 
@@ -16,3 +19,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     with asyncio.Runner(loop_factory=JumpingLoop) as runner:
         runner.run(pyfuncitem.obj(**arguments))
     return True
+
+
+@pytest.fixture
+def backend(tmp_path: Path) -> FakeBackend:
+    """A backend with the model m in the repository."""
+    backend = FakeBackend()
+    backend.write(tmp_path, "m")
+    return backend

@@ -2,59 +2,15 @@
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 
-from naiad._kernel.answers import AnswerReader, Outcome
-from naiad.backend import Answer, Batch, Reply
-from naiad.config.text import parse_text
-from naiad.datatypes import TENSOR_TYPES
-from naiad.errors import InvalidArgumentError, ModelFailedError, NaiadError, QueueFullError
-from naiad.types import Request, Response
+from naiad.backend import Reply
+from naiad.errors import InvalidArgumentError, ModelFailedError, QueueFullError
+from naiad.types import Response
 
-BATCHED = """
-    name: "batched"
-    max_batch_size: 8
-    output [ { name: "X" data_type: TYPE_FP32 dims: [ 2 ] }, { name: "Y" data_type: TYPE_INT32 dims: [ -1 ] } ]
-"""
-
-
-def floats(*shape: int) -> np.ndarray:
-    return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
-
-
-def ints(*shape: int) -> np.ndarray:
-    return np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
-
-
-def batch(*sizes: int, requested: tuple[tuple[str, ...], ...] = ()) -> Batch:
-    wanted = requested or ((),) * len(sizes)
-    requests = [Request("batched", {}, id=str(n), requested=names) for n, names in enumerate(wanted)]
-    return Batch(requests, sizes)
-
-
-def read(answer: Answer, of: Batch, config: str = BATCHED, strict: bool = True) -> list[Outcome]:
-    return AnswerReader(parse_text(config), 3, strict).read(answer, of)
-
-
-def responses(outcomes: list[Outcome]) -> list[Response]:
-    assert all(isinstance(outcome, Response) for outcome in outcomes)
-    return [outcome for outcome in outcomes if isinstance(outcome, Response)]
-
-
-def failure(answer: Answer, of: Batch, config: str = BATCHED) -> str:
-    with pytest.raises(ModelFailedError) as caught:
-        read(answer, of, config)
-    return str(caught.value)
-
-
-def failed(outcome: Outcome) -> str:
-    assert isinstance(outcome, NaiadError)
-    return str(outcome)
-
-
-# One array an output for the whole batch
+from .answering import batch, failed, failure, floats, ints, read, responses
+from .foreign import Foreign
 
 
 def test_a_request_alone_gets_the_arrays_as_they_came() -> None:
@@ -128,109 +84,6 @@ def test_another_shape_fails_the_batch(shape: tuple[int, ...]) -> None:
     )
 
 
-def test_foreign_byte_order_is_turned_around() -> None:
-    (response,) = responses(read({"X": floats(1, 2).astype(">f4")}, batch(1)))
-
-    assert response.outputs["X"].array.dtype == np.dtype("float32")
-    assert response.outputs["X"].array.tolist() == [[0, 1]]
-
-
-def test_lists_are_read_as_arrays() -> None:
-    config = 'name: "m" max_batch_size: 1 output { name: "X" data_type: TYPE_INT64 dims: [ 2 ] }'
-
-    (response,) = responses(read({"X": [[1, 2]]}, batch(1), config))
-
-    assert response.outputs["X"].array.tolist() == [[1, 2]]
-
-
-# Every datatype
-
-
-@pytest.mark.parametrize("wire", sorted(TENSOR_TYPES))
-@pytest.mark.parametrize("shape", [(2, 3), (2, 0)])
-def test_every_datatype_is_split_full_and_empty(wire: str, shape: tuple[int, ...]) -> None:
-    kind = TENSOR_TYPES[wire]
-    config = f'name: "m" max_batch_size: 2 output {{ name: "X" data_type: {kind.config.name} dims: [ -1 ] }}'
-    array = np.full(shape, b"\0" if wire == "BYTES" else 1, dtype=kind.dtype)
-
-    answers = responses(read({"X": array}, batch(1, 1), config))
-
-    assert [answer.outputs["X"].datatype for answer in answers] == [wire, wire]
-    assert [answer.outputs["X"].array.tolist() for answer in answers] == [array[:1].tolist(), array[1:].tolist()]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        np.array([["a\0", "ä"]], dtype=object),
-        np.array([[b"a\0", "ä".encode()]], dtype=object),
-        [["a\0", "ä"]],
-    ],
-    ids=["str", "bytes", "list"],
-)
-def test_text_becomes_bytes_with_every_nul(text: Any) -> None:
-    config = 'name: "m" max_batch_size: 1 output { name: "X" data_type: TYPE_STRING dims: [ 2 ] }'
-
-    (response,) = responses(read({"X": text}, batch(1), config))
-
-    assert response.outputs["X"].array.tolist() == [[b"a\0", "ä".encode()]]
-
-
-def test_bytes_are_not_copied() -> None:
-    config = 'name: "m" max_batch_size: 1 output { name: "X" data_type: TYPE_STRING dims: [ 1 ] }'
-    array = np.array([[b"a"]], dtype=object)
-
-    (response,) = responses(read({"X": array}, batch(1), config))
-
-    assert response.outputs["X"].payload is array
-
-
-def test_bfloat16_becomes_bits() -> None:
-    config = 'name: "m" max_batch_size: 1 output { name: "X" data_type: TYPE_BF16 dims: [ 1 ] }'
-
-    (response,) = responses(read({"X": np.array([[1.0]], dtype=ml_dtypes.bfloat16)}, batch(1), config))
-
-    assert (response.outputs["X"].datatype, response.outputs["X"].array.tolist()) == ("BF16", [[0x3F80]])
-
-
-class Foreign:
-    """A framework's tensor; one on a device cannot be read from the host."""
-
-    def __init__(self, array: np.ndarray, on_device: bool = False) -> None:
-        self._array = array
-        self._on_device = on_device
-
-    def __dlpack__(self, **options: Any) -> Any:
-        if self._on_device:
-            raise BufferError("the memory is on a device")
-        return self._array.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> tuple[Any, int]:
-        return self._array.__dlpack_device__()
-
-
-def test_foreign_memory_is_taken_without_a_copy() -> None:
-    x = floats(2, 2)
-
-    first, second = responses(read({"X": Foreign(x)}, batch(1, 1)))
-
-    assert first.outputs["X"].array.tolist() == [[0, 1]]
-    assert np.shares_memory(second.outputs["X"].array, x)
-
-
-def test_foreign_memory_that_cannot_be_read_names_the_output() -> None:
-    told = failure({"X": Foreign(floats(1, 2), on_device=True)}, batch(1))
-
-    assert told == "model 'batched', output 'X' cannot be read as an array: BufferError: the memory is on a device"
-
-
-def test_a_ragged_list_names_the_output() -> None:
-    assert failure({"X": [[1.0], [1.0, 2.0]]}, batch(2)).startswith("model 'batched', output 'X' cannot be read")
-
-
-# One reply for each request
-
-
 def test_replies_answer_request_by_request() -> None:
     refused = QueueFullError("come back", retry_after=2.0)
     replies = [Reply({"X": floats(1, 2)}, {"tokens": 7}), refused, Reply({"Y": ints(2, 3)})]
@@ -286,9 +139,6 @@ def test_an_error_of_its_kind_reaches_the_caller_as_it_is() -> None:
     mistake = InvalidArgumentError("no such token")
 
     assert read([mistake], batch(1)) == [mistake]
-
-
-# Reshape, and models that their configuration does not bind
 
 
 RESHAPED = """

@@ -17,14 +17,6 @@ from .loops import jump, until
 from .serving import request, running
 
 
-@pytest.fixture
-def backend(tmp_path: Path) -> FakeBackend:
-    """A backend with the model m in the repository."""
-    backend = FakeBackend()
-    backend.write(tmp_path, "m")
-    return backend
-
-
 @asynccontextmanager
 async def polling(root: Path, *plugins: object, **options: Any) -> AsyncIterator[Server]:
     """A server that looks at its repository when the test moves the clock on by 15 seconds."""

@@ -43,14 +43,6 @@ class Listening:
             raise self._stop_error
 
 
-@pytest.fixture
-def backend(tmp_path: Path) -> FakeBackend:
-    """A backend with the model m in the repository."""
-    backend = FakeBackend()
-    backend.write(tmp_path, "m")
-    return backend
-
-
 async def test_a_server_that_never_started_stops_at_once(tmp_path: Path) -> None:
     assert await Server(model_repository=[tmp_path], plugins=[]).stop()
 

@@ -1,63 +1,20 @@
-"""Workers that die: their requests fail, they are seen to be gone, and replaced."""
+"""Workers: what they do shows, and when one dies its requests fail, it is seen to be gone, and replaced."""
 
 import asyncio
-import threading
-from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from naiad import Server
-from naiad.backend import Answer, Batch, Placement
-from naiad.errors import InternalError, ModelNotReadyError, WorkerDiedError
+from naiad.backend import Answer, Batch
+from naiad.errors import InternalError, WorkerDiedError
 from naiad.reports import InstanceReport
 from naiad.testing.backends import FakeBackend
 
-from .loops import jump, turns, until
-from .serving import FLOATS, Steered, SteeredInstance, off_the_loop, request, running, write_model
-
-DEADLY = 666.0
-
-
-def dies_of_666(batch: Batch) -> Answer:
-    if batch.input("INPUT")[0] == DEADLY:
-        raise SystemExit("the model left")
-    return {"OUTPUT": batch.input("INPUT")}
-
-
-def states(server: Server) -> list[str]:
-    return [report.state for report in server.instances("m")]
-
-
-class Gate:
-    """Makes instances, one by one as the test allows it."""
-
-    def __init__(self, backend: Steered) -> None:
-        self._backend = backend
-        self._allowed = threading.Semaphore(0)
-        self.error: Exception | None = None
-        self.open = True
-        self.tries = 0
-
-    def allow(self) -> None:
-        self._allowed.release()
-
-    def instantiate(self, placement: Placement) -> SteeredInstance:
-        self.tries += 1
-        if not self.open:
-            assert self._allowed.acquire(timeout=10)
-        if self.error is not None:
-            raise self.error
-        return SteeredInstance(self._backend)
-
-
-def gated(root: Path, config: str = "") -> tuple[Steered, Gate]:
-    backend = Steered(execute=dies_of_666, instantiate=lambda placement: gate.instantiate(placement))
-    gate = Gate(backend)
-    write_model(root, "m", FLOATS + config)
-    return backend, gate
+from .deaths import DEADLY, dies_of_666, gated, states
+from .loops import turns, until
+from .serving import Steered, SteeredInstance, off_the_loop, request, running, write_model
 
 
 async def test_the_request_that_killed_its_worker_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -146,105 +103,6 @@ async def test_other_instances_go_on_while_one_is_replaced(tmp_path: Path) -> No
         await until(lambda: states(server) == ["READY", "READY"])
 
     assert len(responses) == 10
-
-
-async def test_a_replacement_that_fails_is_tried_again_later(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    backend, gate = gated(tmp_path)
-
-    async with running(tmp_path, backend) as server:
-        gate.error = MemoryError("no room")
-        deadly = asyncio.ensure_future(server.infer(request("m", DEADLY)))
-        queued = asyncio.ensure_future(server.infer(request("m", 1)))
-        await asyncio.wait([deadly])
-        (told,) = await asyncio.gather(queued, return_exceptions=True)
-        assert isinstance(told, ModelNotReadyError)
-        assert told.retry_after == 1.0
-        assert "a new one failed to start (MemoryError: no room)" in str(told)
-        with pytest.raises(ModelNotReadyError, match="it has no live instance: its worker died and a new one failed"):
-            await server.infer(request("m", 2))
-        assert not server.model_ready("m").ready
-
-        gate.error = None
-        await jump(0.2)
-        await until(lambda: states(server) == ["READY"])
-        response = await server.infer(request("m", 3))
-
-    assert response.outputs["OUTPUT"].array.tolist() == [3]
-    assert gate.tries == 3
-
-
-async def test_replacements_that_keep_failing_become_rare(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    backend, gate = gated(tmp_path)
-    waits = []
-
-    async with running(tmp_path, backend) as server:
-        gate.error = MemoryError("no room")
-        with pytest.raises(WorkerDiedError):
-            await server.infer(request("m", DEADLY))
-        for failures in range(1, 13):
-            await until(lambda: caplog.text.count("; trying again") == failures)  # noqa: B023 - awaited at once
-            waits.append(await seconds_until(lambda: gate.tries > failures + 1))  # noqa: B023 - awaited at once
-
-    assert waits == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0, 30.0]
-
-
-async def seconds_until(done: Callable[[], bool]) -> float:
-    """How far the loop's clock must move on, in tenths of a second, until it is so."""
-    tenths = 0
-    while True:
-        await turns()
-        tenths += 1
-        await jump(0.1)
-        threads = [thread for thread in threading.enumerate() if thread.name.startswith("naiad-m_0")]
-        for thread in threads:
-            await asyncio.to_thread(thread.join)
-        if done():
-            return tenths / 10
-
-
-async def test_a_worker_that_dies_again_and_again_is_replaced_with_growing_patience(tmp_path: Path) -> None:
-    backend, _ = gated(tmp_path)
-
-    async with running(tmp_path, backend) as server:
-        for wait in (0.0, 0.1, 0.2, 0.4):
-            with pytest.raises(WorkerDiedError):
-                await server.infer(request("m", DEADLY))
-            assert states(server) == ["DEAD"]
-            await jump(wait + 0.01)
-            await until(lambda: states(server) == ["READY"])
-
-
-async def test_while_a_worker_that_died_again_is_away_requests_are_refused(tmp_path: Path) -> None:
-    backend, _ = gated(tmp_path)
-
-    async with running(tmp_path, backend) as server:
-        with pytest.raises(WorkerDiedError):
-            await server.infer(request("m", DEADLY))
-        with pytest.raises(WorkerDiedError):
-            await server.infer(request("m", DEADLY))
-        with pytest.raises(ModelNotReadyError, match="it has no live instance"):
-            await server.infer(request("m", 1))
-
-
-async def test_a_server_stops_while_a_worker_is_being_replaced(tmp_path: Path) -> None:
-    backend, gate = gated(tmp_path)
-    closed = threading.Event()
-
-    class Closing(SteeredInstance):
-        def close(self) -> None:
-            closed.set()
-
-    async with running(tmp_path, backend) as server:
-        gate.open = False
-        with pytest.raises(WorkerDiedError):
-            await server.infer(request("m", DEADLY))
-        await until(lambda: gate.tries == 2)
-        gate.instantiate = lambda placement: Closing(backend)  # type: ignore[method-assign, assignment]
-        stopping = asyncio.ensure_future(server.stop())
-        await turns()
-        gate.allow()
-
-        assert await stopping
 
 
 async def test_batches_under_way_on_an_instance_that_dies_are_told_once(tmp_path: Path) -> None:

@@ -1,0 +1,113 @@
+"""Replacing dead workers: tried again with growing patience, and given up by a server that stops."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from naiad.errors import ModelNotReadyError, WorkerDiedError
+
+from .deaths import DEADLY, gated, states
+from .loops import jump, turns, until
+from .serving import SteeredInstance, request, running
+
+
+async def test_a_replacement_that_fails_is_tried_again_later(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    backend, gate = gated(tmp_path)
+
+    async with running(tmp_path, backend) as server:
+        gate.error = MemoryError("no room")
+        deadly = asyncio.ensure_future(server.infer(request("m", DEADLY)))
+        queued = asyncio.ensure_future(server.infer(request("m", 1)))
+        await asyncio.wait([deadly])
+        (told,) = await asyncio.gather(queued, return_exceptions=True)
+        assert isinstance(told, ModelNotReadyError)
+        assert told.retry_after == 1.0
+        assert "a new one failed to start (MemoryError: no room)" in str(told)
+        with pytest.raises(ModelNotReadyError, match="it has no live instance: its worker died and a new one failed"):
+            await server.infer(request("m", 2))
+        assert not server.model_ready("m").ready
+
+        gate.error = None
+        await jump(0.2)
+        await until(lambda: states(server) == ["READY"])
+        response = await server.infer(request("m", 3))
+
+    assert response.outputs["OUTPUT"].array.tolist() == [3]
+    assert gate.tries == 3
+
+
+async def test_replacements_that_keep_failing_become_rare(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    backend, gate = gated(tmp_path)
+    waits = []
+
+    async with running(tmp_path, backend) as server:
+        gate.error = MemoryError("no room")
+        with pytest.raises(WorkerDiedError):
+            await server.infer(request("m", DEADLY))
+        for failures in range(1, 13):
+            await until(lambda: caplog.text.count("; trying again") == failures)  # noqa: B023 - awaited at once
+            waits.append(await seconds_until(lambda: gate.tries > failures + 1))  # noqa: B023 - awaited at once
+
+    assert waits == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0, 30.0]
+
+
+async def seconds_until(done: Callable[[], bool]) -> float:
+    """How far the loop's clock must move on, in tenths of a second, until it is so."""
+    tenths = 0
+    while True:
+        await turns()
+        tenths += 1
+        await jump(0.1)
+        threads = [thread for thread in threading.enumerate() if thread.name.startswith("naiad-m_0")]
+        for thread in threads:
+            await asyncio.to_thread(thread.join)
+        if done():
+            return tenths / 10
+
+
+async def test_a_worker_that_dies_again_and_again_is_replaced_with_growing_patience(tmp_path: Path) -> None:
+    backend, _ = gated(tmp_path)
+
+    async with running(tmp_path, backend) as server:
+        for wait in (0.0, 0.1, 0.2, 0.4):
+            with pytest.raises(WorkerDiedError):
+                await server.infer(request("m", DEADLY))
+            assert states(server) == ["DEAD"]
+            await jump(wait + 0.01)
+            await until(lambda: states(server) == ["READY"])
+
+
+async def test_while_a_worker_that_died_again_is_away_requests_are_refused(tmp_path: Path) -> None:
+    backend, _ = gated(tmp_path)
+
+    async with running(tmp_path, backend) as server:
+        with pytest.raises(WorkerDiedError):
+            await server.infer(request("m", DEADLY))
+        with pytest.raises(WorkerDiedError):
+            await server.infer(request("m", DEADLY))
+        with pytest.raises(ModelNotReadyError, match="it has no live instance"):
+            await server.infer(request("m", 1))
+
+
+async def test_a_server_stops_while_a_worker_is_being_replaced(tmp_path: Path) -> None:
+    backend, gate = gated(tmp_path)
+    closed = threading.Event()
+
+    class Closing(SteeredInstance):
+        def close(self) -> None:
+            closed.set()
+
+    async with running(tmp_path, backend) as server:
+        gate.open = False
+        with pytest.raises(WorkerDiedError):
+            await server.infer(request("m", DEADLY))
+        await until(lambda: gate.tries == 2)
+        gate.instantiate = lambda placement: Closing(backend)  # type: ignore[method-assign, assignment]
+        stopping = asyncio.ensure_future(server.stop())
+        await turns()
+        gate.allow()
+
+        assert await stopping
