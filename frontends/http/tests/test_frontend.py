@@ -5,11 +5,13 @@ import json
 import socket
 
 import pytest
+import uvicorn
 import uvloop
 
 import naiad_http
 from naiad import Server
 from naiad.errors import InvalidArgumentError, NaiadError, UnavailableError
+from naiad_http.assembly import asgi_application
 from naiad_http.frontend import HttpFrontend
 from naiad_http.options import OPTIONS
 
@@ -245,6 +247,27 @@ def test_an_option_refuses_what_it_cannot_be(option, text):
 
     with pytest.raises(ValueError, match=text):
         declared.type(text)
+
+
+def test_the_application_runs_under_an_asgi_server_of_the_users_choice(run, make_server):
+    async def main():
+        async with make_server(**{"allow-http": False}) as server:
+            config = uvicorn.Config(asgi_application(server), log_config=None, log_level="error", ws="none")
+            stock = uvicorn.Server(config)
+            with socket.create_server(("127.0.0.1", 0)) as listening:
+                serving = asyncio.ensure_future(stock.serve([listening]))
+                reader, writer = await asyncio.open_connection(*listening.getsockname())
+                writer.write(post(BODY) + b"GET /v2/models/mirror_int32 HTTP/1.1\r\nHost: h\r\n\r\n")
+                answers = [await answer_of(reader), await answer_of(reader)]
+                writer.close()
+                stock.should_exit = True
+                await serving
+            return answers
+
+    inferred, described = run(main())
+
+    assert json.loads(inferred[2])["outputs"][0]["data"] == [1]
+    assert json.loads(described[2])["name"] == "mirror_int32"
 
 
 def test_every_error_of_a_start_is_ours(run, make_server):

@@ -193,6 +193,20 @@ def test_no_request_starts_while_the_client_does_not_read(connection, fake_serve
     assert (before, len(fake_server.calls)) == (1, 2)
 
 
+@pytest.mark.parametrize("coding", ["Content-Length", "chunked"])
+def test_a_body_on_its_way_is_taken_in_even_while_the_client_does_not_read(connection, fake_server, coding):
+    request = infer([1], "late")
+    if coding == "chunked":
+        head, _, body = request.partition(b"\r\n\r\n")
+        lines = [line for line in head.split(b"\r\n") if not line.startswith(b"Content-Length")]
+        request = b"\r\n".join([*lines, b"Transfer-Encoding: chunked", b"", b"%x" % len(body), body, b"0", b"", b""])
+    connection.send(request[:-7])
+    connection.protocol.pause_writing()
+    connection.send(request[-7:])
+
+    assert [call.request.id for call in fake_server.calls] == ["late"]
+
+
 @pytest.mark.parametrize("request_", [infer((), "", "Connection: close"), infer(version="HTTP/1.0")])
 def test_a_connection_that_is_not_to_be_kept_is_closed_behind_the_answer(connection, fake_server, request_):
     connection.send(request_)

@@ -353,6 +353,13 @@ def test_a_thousand_clients_at_once_are_all_served(server):
     assert asyncio.run(everybody()) == list(range(1000))
 
 
+def test_a_large_json_body_is_served(server):
+    values = list(range(100_000))
+    body = BODY.replace(b"[2]", b"[100000]").replace(b"[1, 2]", json.dumps(values).encode())
+
+    assert data_of(ask(server, "POST", PATH, body)) == values
+
+
 def test_a_large_answer_reaches_a_slow_reader_whole(server):
     content = np.arange(2_000_000, dtype=np.int32).tobytes()
     with Wire(server.address) as wire:

@@ -1,10 +1,11 @@
-"""Putting the parts together: the site, the ASGI application and the listener of one server."""
+"""Putting the parts together: the site of one server, the ASGI application over it, and the listener in front."""
 
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from naiad_http.application import make_application
 from naiad_http.envelopes import EnvelopeReader
@@ -19,15 +20,22 @@ if TYPE_CHECKING:
     from naiad import Server
 
 
+def asgi_application(server: "Server") -> ASGIApp:
+    """The frontend as an ASGI application, for another ASGI server on the loop that `server` was started on.
+
+    Raises InvalidArgumentError for an option of the server that makes no sense.
+    """
+    return _assemble(server, lambda: False)[1]
+
+
 def make_listener(server: "Server", stopping: Callable[[], bool]) -> Listener:
-    """A listener for that server, as its options say. Raises InvalidArgumentError for an option that makes no sense."""
-    settings = server.settings
-    restrictions = Restrictions(settings["http-restricted-api"])
-    envelopes = EnvelopeReader(settings["http-header-forward-pattern"], restrictions)
-    limit: int = settings["http-max-input-size"]
-    site = Site(server.submit, Inference(server, limit), HeadReader(envelopes), limit)
+    """A listener for that server, as its options say; `stopping` tells health checks that the end is near.
+
+    Raises InvalidArgumentError for an option that makes no sense.
+    """
+    site, application = _assemble(server, stopping)
     config = uvicorn.Config(
-        make_application(server, site, envelopes, restrictions, stopping),
+        application,
         http=partial(HttpProtocol, site),  # type: ignore[arg-type]
         ws="none",
         lifespan="off",
@@ -38,3 +46,12 @@ def make_listener(server: "Server", stopping: Callable[[], bool]) -> Listener:
         proxy_headers=False,
     )
     return Listener(config, site)
+
+
+def _assemble(server: "Server", stopping: Callable[[], bool]) -> tuple[Site, ASGIApp]:
+    settings = server.settings
+    restrictions = Restrictions(settings["http-restricted-api"])
+    envelopes = EnvelopeReader(settings["http-header-forward-pattern"], restrictions)
+    limit: int = settings["http-max-input-size"]
+    site = Site(server.submit, Inference(server, limit), HeadReader(envelopes), limit)
+    return site, make_application(server, site, envelopes, restrictions, stopping)

@@ -76,8 +76,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes have come: answer the requests that they complete."""
-        if self._busy or self._flow.write_paused:
-            self._reader.received(nbytes, parse=False)
+        if self._busy or (self._flow.write_paused and not self._reader.in_body):
+            self._reader.keep(nbytes)
             if len(self._reader.kept) > _MOST_KEPT:
                 self._flow.pause_reading()
             return

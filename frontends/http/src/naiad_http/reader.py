@@ -71,6 +71,11 @@ class RequestReader:
         self.kept = bytearray()
 
     @property
+    def in_body(self) -> bool:
+        """Whether the next bytes belong to a body."""
+        return self._begun is not None
+
+    @property
     def missing(self) -> str:
         """What is missing of a request that has begun, in words; "" between requests."""
         if self._begun is not None:
@@ -82,24 +87,29 @@ class RequestReader:
         begun = self._begun
         return self._scratch.view if begun is None else begun.buffer(self._scratch)
 
-    def received(self, count: int, parse: bool = True) -> Event:
-        """Take in `count` bytes, which are in the buffer; without `parse` only keep what does not belong to a body."""
+    def received(self, count: int) -> Event:
+        """Take in `count` bytes, which are in the buffer; the event that they make."""
         begun = self._begun
         if type(begun) is _FixedBody:
             begun.filled += count
             return self._complete(begun.message()) if begun.filled == len(begun.body) else None
         if self._discarding:
             return None
-        if parse and not self.kept:
+        if not self.kept:
             return self._read(self._scratch.content, self._scratch.view[:count])
         self.kept += self._scratch.view[:count]
-        return self.next_event() if parse else None
+        return self.next_event()
+
+    def keep(self, count: int) -> None:
+        """Take in `count` bytes, which are in the buffer, for later; not within a body."""
+        if not self._discarding:
+            self.kept += self._scratch.view[:count]
 
     def next_event(self) -> Event:
         """The next event of the bytes that are kept."""
         if not self.kept:
             return None
-        if self.kept.find(_END_OF_HEAD, self._searched) < 0:
+        if self._begun is None and self.kept.find(_END_OF_HEAD, self._searched) < 0:
             self._searched = max(0, len(self.kept) - len(_END_OF_HEAD) + 1)
             _refuse_long_head(len(self.kept))
             return None

@@ -130,7 +130,17 @@ def test_data_that_grows_beyond_the_limit_is_refused_with_the_option():
 
 @pytest.mark.parametrize(
     "text",
-    [b"", b"{", b"[1,]", b'"\xff"', b"[NaN", b"[Infinity] x", b"[NaN, " + b"9" * 5000 + b"]", b"\xef\xbb\xbf[NaN]"],
+    [
+        b"",
+        b"{",
+        b'["\\ud800", NaN]',
+        b"[1,]",
+        b'"\xff"',
+        b"[NaN",
+        b"[Infinity] x",
+        b"[NaN, " + b"9" * 5000 + b"]",
+        b"\xef\xbb\xbf[NaN]",
+    ],
 )
 def test_broken_json_is_a_clean_error(text):
     with pytest.raises(InvalidArgumentError, match="failed to parse the request JSON buffer"):

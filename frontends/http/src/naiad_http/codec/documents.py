@@ -33,11 +33,13 @@ def parse(text: bytes | bytearray | memoryview) -> Any:
 
 def _parse_with_constants(text: bytes) -> Any:
     try:
-        return json.loads(text.decode())
+        value = json.loads(text.decode())
+        json.dumps(value, ensure_ascii=False).encode()  # fails for half a surrogate pair, which orjson refuses too
     except RecursionError as error:
         raise too_deep() from error
     except ValueError as error:  # not JSON, not UTF-8, or a number of thousands of digits
         raise _unreadable(error) from error
+    return value
 
 
 def _unreadable(error: ValueError) -> InvalidArgumentError:

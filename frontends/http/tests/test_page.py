@@ -1,0 +1,54 @@
+"""The page of this frontend says what the code does."""
+
+import re
+from pathlib import Path
+
+from naiad_http.application import operations
+from naiad_http.idle import IDLE_SECONDS
+from naiad_http.openapi import INFER_PATHS
+from naiad_http.options import OPTIONS
+from naiad_http.reader import LONGEST_HEAD
+from naiad_http.restrictions import APIS
+from naiad_http.statuses import STATUSES
+
+PAGE = (Path(__file__).parents[3] / "docs" / "http.md").read_text()
+
+
+def test_the_page_has_every_option_with_its_default():
+    told = dict(re.findall(r"^\| `--([a-z-]+)` \| (?:`([^`]*)`)? *\|", PAGE, re.MULTILINE))
+
+    assert told == {each.name: _as_text(each.default) for each in OPTIONS}
+
+
+def _as_text(default):
+    return "" if default == () else str(default).lower()
+
+
+def test_the_page_has_every_route():
+    told = set()
+    for method, cell in re.findall(r"^\| (GET|POST) \| ([^|]+) \|", PAGE, re.MULTILINE):
+        for path in re.findall(r"`([^`]+)`", cell):
+            told.add((method, re.sub(r"\[.*?\]", "", path)))
+            told.add((method, path.replace("[", "").replace("]", "")))
+    routes = {(each.method, each.path.replace(":path}", "}")) for each in operations(None, 0, lambda: False)}
+
+    assert told == {route for route in routes if "{repository}" not in route[1]} | {
+        ("POST", path) for path in INFER_PATHS
+    }
+
+
+def test_the_page_has_every_error_at_its_status():
+    told = {
+        name: int(status)
+        for status, cell in re.findall(r"^\| (\d{3}) \| (.+) \|$", PAGE, re.MULTILINE)
+        for name in re.findall(r"`(\w+Error)`", cell)
+    }
+
+    assert told == {kind.__name__: status for kind, status in STATUSES.items()}
+
+
+def test_the_page_has_the_limits_and_the_restricted_apis():
+    assert f"{IDLE_SECONDS:g} seconds without a byte" in PAGE
+    assert f"| request line and headers | {LONGEST_HEAD // 1024} KiB |" in PAGE
+    assert "65,536 chunks" in PAGE
+    assert all(f"`{api}`" in PAGE for api in APIS)
