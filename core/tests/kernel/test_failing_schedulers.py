@@ -1,18 +1,23 @@
 """Schedulers that raise or answer nonsense: what waits fails, a new one starts, nothing hangs."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 
+from naiad.config import ModelConfig
+from naiad.default_scheduler import FifoScheduler
 from naiad.errors import (
     InternalError,
     InvalidArgumentError,
 )
-from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason, Ticket
+from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason, Scheduler, Ticket
+from naiad.testing.backends import FakeBackend
 
 from .driven import DrivenQueue
 from .loops import jump, turns
-from .schedulers import Recording
+from .schedulers import Recording, Scheduling
+from .serving import FLOATS, Steered, SteeredInstance, running, write_model
 
 
 class Unreliable(Recording):
@@ -208,3 +213,36 @@ async def test_a_scheduler_that_waits_for_ever_is_not_asked_in_vain() -> None:
 
     assert made[0].asked == 1
     assert driven.queue.waiting == 1
+
+
+async def test_a_scheduler_that_cannot_be_made_fails_the_load(tmp_path: Path) -> None:
+    class Impossible(Scheduling):
+        def create(self, config: ModelConfig, instances: int) -> Scheduler:
+            raise InvalidArgumentError(f"{instances} instances are too many")
+
+    backend = FakeBackend()
+    backend.write(tmp_path, "m", "max_batch_size: 8 dynamic_batching { } instance_group { count: 3 }")
+
+    async with running(tmp_path, backend, Impossible(FifoScheduler)) as server:
+        (entry,) = server.index()
+
+    assert "3 instances are too many" in entry.reason
+    assert backend.events.count("close m 1") == 1
+
+
+async def test_a_scheduler_learns_how_many_batches_can_be_executed_at_once(tmp_path: Path) -> None:
+    learnt = []
+
+    class Curious(Scheduling):
+        def create(self, config: ModelConfig, instances: int) -> Scheduler:
+            learnt.append((config.name, instances))
+            return super().create(config, instances)
+
+    backend = Steered(instantiate=lambda placement: SteeredInstance(backend, concurrency=4))
+    groups = "instance_group [ { count: 2 }, { passive: true } ]"
+    write_model(tmp_path, "m", f"max_batch_size: 8 dynamic_batching {{ }} {FLOATS} {groups}")
+
+    async with running(tmp_path, backend, Curious(FifoScheduler)) as server:
+        assert server.ready().ready
+
+    assert learnt == [("m", 8)]

@@ -99,3 +99,17 @@ async def test_a_gpu_that_is_not_there_is_a_clear_load_error(tmp_path: Path) -> 
         reason = await reason_of(server)
 
     assert "no GPUs are available" in reason or "gpu id 97" in reason
+
+
+async def test_instances_that_are_made_one_after_the_other_stop_at_the_first_failure(tmp_path: Path) -> None:
+    def instantiate(placement: Placement) -> Any:
+        raise MemoryError(f"no room for {placement.name}")
+
+    backend = Steered(instantiate=instantiate, loads_in_parallel=False)
+    write_model(tmp_path, "m", FLOATS + "instance_group { count: 3 }")
+
+    async with running(tmp_path, backend) as server:
+        (entry,) = server.index()
+
+    assert "no room for m_0_0" in entry.reason
+    assert len(backend.placements) == 1

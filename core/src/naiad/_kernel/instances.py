@@ -98,19 +98,19 @@ class Instances:
         return len(self._by_place)
 
     async def start(self, in_parallel: bool) -> None:
-        """Make every instance. Raises the first failure when all have been tried; `close` ends the others."""
-        waits = []
-        for slot in self.slots:
-            wait = asyncio.wrap_future(self._start_worker(slot).started)
-            waits.append(wait)
-            if not in_parallel:
-                await asyncio.wait([wait])
-        if waits:
-            await asyncio.wait(waits)
-        failures = [error for wait in waits if (error := wait.exception()) is not None]
-        if failures:
-            raise failures[0]
-        for slot, instance in zip(self.slots, (wait.result() for wait in waits), strict=True):
+        """Make every instance. Raises the first failure, when none is being made any more; `close` ends the others."""
+        waits: list[asyncio.Future[Instance]] = []
+        try:
+            for slot in self.slots:
+                waits.append(asyncio.wrap_future(self._start_worker(slot).started))
+                if not in_parallel:
+                    await waits[-1]
+            await asyncio.gather(*waits, return_exceptions=True)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        instances = [wait.result() for wait in waits]
+        for slot, instance in zip(self.slots, instances, strict=True):
             slot.places = self._new_places(slot, instance)
             self._go_live(slot, instance)
 
