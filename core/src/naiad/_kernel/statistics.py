@@ -88,5 +88,5 @@ class VersionCounters:
                 BatchStatistics(size, *counted.durations()) for size, counted in sorted(self._by_batch_size.items())
             ),
             memory_usage=tuple(memory),
-            batch_reasons=dict(self._reasons),
+            batch_reasons={str(reason): count for reason, count in self._reasons.items()},
         )
