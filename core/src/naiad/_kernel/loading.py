@@ -17,11 +17,11 @@ from naiad._kernel.telling import told
 from naiad._kernel.version import ModelVersion, labels_of
 from naiad.backend import Backend, Model, ModelContext, Placement
 from naiad.config import InstanceKind, ModelConfig
-from naiad.config.json import parse_json
+from naiad.config.json import read_json
 from naiad.config.lexer import Place
 from naiad.config.normalisation import instance_placements, is_ensemble, normalise
-from naiad.config.text import parse_text_with_places
-from naiad.config.validation import misnamed, placed, problems
+from naiad.config.text import read_text
+from naiad.config.validation import misnamed, placed, problems, unexplained
 from naiad.errors import ConfigError, InternalError, InvalidArgumentError, NaiadError, NotFoundError, Problem
 from naiad.options import Settings
 from naiad.scheduler import SchedulerFactory
@@ -32,11 +32,15 @@ _logger = logging.getLogger("naiad.model")
 
 @dataclass(frozen=True, slots=True)
 class WrittenConfig:
-    """A configuration as its author wrote it, the file it stands in, and where its keys stand there."""
+    """A configuration as its author wrote it, the file it stands in, and where its keys stand there.
+
+    `mistakes` are what could not be read, and is missing in `config`.
+    """
 
     config: ModelConfig
     file: str
     places: Mapping[str, Place] = field(default_factory=dict)
+    mistakes: Sequence[Problem] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +64,11 @@ class Loader:
         self._backend_settings = _backend_settings(settings["backend-config"])
 
     def read_config(self, source: ModelSource) -> WrittenConfig:
-        """The configuration as the user wrote it; an empty one without a file. Raises ConfigError."""
+        """The configuration as the user wrote it; an empty one without a file. Raises ConfigError for broken syntax."""
         if source.config_override:
             request = "config of the load request"
-            return WrittenConfig(parse_json(source.config_override, file=request), request)
+            sent = read_json(source.config_override, file=request)
+            return WrittenConfig(sent.config, request, mistakes=sent.problems)
         chosen = self._settings["model-config-name"]
         named = source.directory / "configs" / f"{chosen}.pbtxt"
         path = named if chosen and named.is_file() else source.directory / "config.pbtxt"
@@ -73,8 +78,8 @@ class Loader:
             text = read_regular(path)
         except OSError as error:
             raise ConfigError([Problem(f"cannot be read: {error}", file=str(path))]) from error
-        parsed = parse_text_with_places(text, file=str(path))
-        return WrittenConfig(parsed.config, str(path), parsed.places)
+        parsed = read_text(text, file=str(path))
+        return WrittenConfig(parsed.config, str(path), parsed.places, parsed.problems)
 
     def versions_of(self, source: ModelSource, config: ModelConfig) -> list[int]:
         """The versions to serve. Raises InvalidArgumentError when there is none."""
@@ -135,9 +140,10 @@ class Loader:
         self, written: WrittenConfig, source: ModelSource, found: Sequence[Problem] = (), complete: bool = True
     ) -> None:
         rules = problems(written.config, model_directory=source.directory, complete=complete)
-        all_found = placed((*found, *rules), written.places, written.file)
+        broken = unexplained((*found, *rules), written.mistakes)
+        all_found = placed((*written.mistakes, *broken), written.places, written.file)
         if all_found:
-            raise ConfigError(all_found)
+            raise ConfigError(sorted(all_found, key=lambda problem: (problem.line, problem.column)))
 
     async def load(self, prepared: PreparedModel, context: ModelContext) -> ModelVersion:
         """Load one version, with every instance warmed up. Raises whatever making an instance raised."""

@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 from naiad.config.fields import FieldSpec, specs
 from naiad.config.json_scalars import read_scalar, shown
 from naiad.config.json_writer import to_json
-from naiad.config.mistakes import Mistakes
+from naiad.config.mistakes import Mistakes, readable
 from naiad.config.model import ModelConfig
+from naiad.config.parsed import Parsed
 from naiad.config.paths import element, entry, member
 from naiad.errors import ConfigError, Problem
 
-__all__ = ["parse_json", "to_json"]
+__all__ = ["parse_json", "read_json", "to_json"]
 
 _T = TypeVar("_T")
 
@@ -27,14 +28,21 @@ def parse_json(text: str | bytes | Mapping[str, Any], file: str = "JSON") -> Mod
     leaves a field unset. Raises ConfigError with every unknown key and wrong value at once; `file` is the name that
     problems carry.
     """
+    return read_json(text, file).sound().config
+
+
+def read_json(text: str | bytes | Mapping[str, Any], file: str = "JSON") -> Parsed:
+    """As much of the configuration as can be read, and what is wrong with the rest, so that more can be checked.
+
+    Raises ConfigError for a broken syntax.
+    """
     found = text if isinstance(text, Mapping) else _document(text, file)
     mistakes = Mistakes(file)
     if not isinstance(found, Mapping):
         mistakes.add("a model configuration is a JSON object", hint="start it with '{'")
-        mistakes.raise_if_any()
+        found = {}
     config = _Reader(mistakes).message(ModelConfig, found, "")
-    mistakes.raise_if_any()
-    return config
+    return Parsed(config, problems=tuple(mistakes.problems))
 
 
 def _document(text: str | bytes, file: str) -> Any:
@@ -91,7 +99,7 @@ class _Reader:
             else:
                 self._note_oneof(oneofs, spec, here)
                 found[spec.attribute] = self._field(spec, value, here)
-        return cls(**{name: value for name, value in found.items() if value is not None})
+        return cls(**readable(found))
 
     def _note_oneof(self, oneofs: dict[str, str], spec: FieldSpec, path: str) -> None:
         first = oneofs.setdefault(spec.oneof, spec.name) if spec.oneof else spec.name

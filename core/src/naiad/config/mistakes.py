@@ -1,12 +1,13 @@
 """Collect every mistake that a reader of configurations finds, in the same words for text and for JSON."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
+from typing import Any
 
 from naiad.config.fields import FieldSpec, proto_name, specs
 from naiad.config.lexer import Place
-from naiad.errors import ConfigError, Problem
+from naiad.errors import Problem
 
 NOWHERE: Place = (0, 0)
 
@@ -46,10 +47,22 @@ class Mistakes:
         """Note a value of another type than the field's; `found` describes the value."""
         self.add(f"expected {expectation(spec)}, found {found}", path, place)
 
-    def raise_if_any(self) -> None:
-        """Raise ConfigError with all of them, if there are any."""
-        if self.problems:
-            raise ConfigError(self.problems)
+
+def readable(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of fields without those that could not be read, which are None, or a list with a None in it.
+
+    Such a list is left out whole: the other elements would move to the places of their neighbours.
+    """
+    kept: dict[str, Any] = {}
+    for name, value in found.items():
+        if isinstance(value, Mapping):
+            kept[name] = {key: each for key, each in value.items() if key is not None and each is not None}
+        elif isinstance(value, list | tuple):
+            if not any(each is None for each in value):
+                kept[name] = tuple(value)
+        elif value is not None:
+            kept[name] = value
+    return kept
 
 
 def expectation(spec: FieldSpec) -> str:

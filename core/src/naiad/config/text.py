@@ -1,34 +1,23 @@
 """Model configurations as protobuf text (`config.pbtxt`): read them with every mistake named, and write them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from naiad.config.fields import FieldSpec, specs
 from naiad.config.lexer import Place
-from naiad.config.mistakes import Mistakes
+from naiad.config.mistakes import Mistakes, readable
 from naiad.config.model import ModelConfig
+from naiad.config.parsed import Parsed
 from naiad.config.paths import element, entry, member
 from naiad.config.scalars import read_scalar
 from naiad.config.text_writer import to_text
 from naiad.config.tree import Branch, Entry, Leaf, read_tree
 from naiad.errors import ConfigError, Problem
 
-__all__ = ["Parsed", "parse_text", "parse_text_with_places", "to_text"]
+__all__ = ["Parsed", "parse_text", "parse_text_with_places", "read_text", "to_text"]
 
 _T = TypeVar("_T")
 _ZERO: Mapping[str, str | int] = {"string": "", "uint64": 0}
-
-
-@dataclass(frozen=True, slots=True)
-class Parsed:
-    """A configuration and where its keys stand: `places` maps a path, as `input[0].dims`, to line and column from 1.
-
-    An element of a list has a place of its own (`input[0].dims[1]`); the path "" is the start of the text.
-    """
-
-    config: ModelConfig
-    places: Mapping[str, Place]
 
 
 def parse_text(text: str | bytes, file: str = "config.pbtxt") -> ModelConfig:
@@ -41,11 +30,18 @@ def parse_text(text: str | bytes, file: str = "config.pbtxt") -> ModelConfig:
 
 def parse_text_with_places(text: str | bytes, file: str = "config.pbtxt") -> Parsed:
     """As `parse_text`, and where each key stands, so that later checks can name the place of a problem."""
+    return read_text(text, file).sound()
+
+
+def read_text(text: str | bytes, file: str = "config.pbtxt") -> Parsed:
+    """As much of the configuration as can be read, and what is wrong with the rest, so that more can be checked.
+
+    Raises ConfigError for a broken syntax.
+    """
     mistakes = Mistakes(file)
     reader = _Reader(mistakes)
     config = reader.message(ModelConfig, read_tree(_decoded(text, file), file), "")
-    mistakes.raise_if_any()
-    return Parsed(config, reader.places)
+    return Parsed(config, reader.places, tuple(mistakes.problems))
 
 
 def _decoded(text: str | bytes, file: str) -> str:
@@ -87,7 +83,7 @@ class _Reader:
             else:
                 self._note_oneof(oneofs, spec, given, here)
                 found[spec.attribute] = self._single(spec, given, here)
-        return cls(**{name: _frozen(value) for name, value in found.items() if value is not None})
+        return cls(**readable(found))
 
     def _note_oneof(self, oneofs: dict[str, str], spec: FieldSpec, given: Entry, path: str) -> None:
         if not spec.oneof:
@@ -150,7 +146,3 @@ class _Reader:
 def _absent(spec: FieldSpec, place: Place) -> Leaf | Branch:
     """What an entry without a value has: an empty message or string (no map of a configuration holds anything else)."""
     return Branch((), place) if spec.is_message else Leaf("string", "", place)
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

@@ -21,7 +21,7 @@ from naiad.config.validation import (
 )
 from naiad.errors import Problem
 
-__all__ = ["misnamed", "placed", "problems"]
+__all__ = ["misnamed", "placed", "problems", "unexplained"]
 
 _RULES: tuple[Callable[[ModelConfig], Iterator[Problem]], ...] = (
     general.problems,
@@ -73,6 +73,18 @@ def misnamed(config: ModelConfig, directory: str) -> tuple[Problem, ...]:
         return ()
     message = f"unexpected directory name '{directory}' for model '{config.name}', directory name must equal model name"
     return (Problem(message, "name", hint=f"rename the folder, or set name to '{directory}', or leave it out"),)
+
+
+def unexplained(found: Iterable[Problem], mistakes: Iterable[Problem]) -> tuple[Problem, ...]:
+    """The problems but for those of a key that could not be read as it was meant, or of what is around it."""
+    misread = [mistake.path for mistake in mistakes]
+    return tuple(problem for problem in found if not any(_is_about(problem.path, path) for path in misread))
+
+
+def _is_about(path: str, misread: str) -> bool:
+    """Whether one of the two is the other, or lies around it."""
+    shorter, longer = sorted((path, misread), key=len)
+    return bool(shorter) and longer.startswith(shorter) and longer[len(shorter) :][:1] in ("", ".", "[")
 
 
 def placed(found: Iterable[Problem], places: Mapping[str, Place], file: str = "") -> tuple[Problem, ...]:
