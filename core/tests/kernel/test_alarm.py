@@ -36,9 +36,10 @@ async def test_an_alarm_that_is_set_off_does_not_ring() -> None:
     loop = asyncio.get_running_loop()
     silenced = Alarm(loop, lambda: rings.append("silenced"))
     later = Alarm(loop, done.set)
-    silenced.set(monotonic() + 0.001)
+    with silenced._changed:  # so that its thread cannot look in between, however late this one is
+        silenced.set(monotonic() + 0.001)
+        silenced.set(None)
 
-    silenced.set(None)
     later.set(monotonic() + 0.003)
 
     await done.wait()
