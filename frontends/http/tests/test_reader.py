@@ -150,9 +150,10 @@ def test_a_body_beyond_the_limit_is_refused_before_it_is_read(content):
 
 
 @pytest.mark.parametrize("step", [None, 1000])
-def test_an_endless_head_is_refused(step):
+@pytest.mark.parametrize("value", [b"a" * 200_000, b"a" * 65_600 + b"\r\n\r\n"], ids=["endless", "just too long"])
+def test_a_head_that_is_too_long_is_refused_however_it_comes(value, step):
     with pytest.raises(HttpError) as caught:
-        feed(make_reader(), b"GET / HTTP/1.1\r\nA: " + b"a" * 200_000, step)
+        feed(make_reader(), b"GET / HTTP/1.1\r\nA: " + value, step)
 
     assert caught.value.status == 431
 

@@ -20,7 +20,8 @@ class Head:
     """A parsed head. Header names are in lower case; `length` is the Content-Length, or 0.
 
     `envelope` is that of an infer request, and `refusal` why it cannot be served, whatever its body. `direct` says that
-    it can be answered without more ado: neither its body nor its answer is compressed.
+    it can be answered without more ado: neither its body nor its answer is compressed. `split` is how many bytes of
+    such a body are JSON with tensors behind them, None for a body that stays whole.
     """
 
     method: str
@@ -36,11 +37,7 @@ class Head:
     envelope: Envelope | None
     refusal: NaiadError | HttpError | None
     direct: bool
-
-    @property
-    def split(self) -> int | None:
-        """How many bytes of the body are JSON with tensors behind them; None for a body that stays whole."""
-        return self.envelope.header_length if self.direct and self.envelope is not None else None
+    split: int | None
 
 
 class HeadReader:
@@ -74,6 +71,7 @@ class HeadReader:
         path = url.path or b"/"
         method = parser.get_method().decode()
         envelope, refusal = self._envelope(method, path, parts.headers)
+        direct = envelope is not None and _is_plain(fields)
         return Head(
             method=method,
             target=parts.url,
@@ -87,7 +85,8 @@ class HeadReader:
             expects_continue=version == "1.1" and fields.get(b"expect", b"").lower() == b"100-continue",
             envelope=envelope,
             refusal=refusal,
-            direct=envelope is not None and _is_plain(fields),
+            direct=direct,
+            split=envelope.header_length if envelope is not None and direct else None,
         )
 
     def _envelope(

@@ -32,9 +32,6 @@ LINGER_SECONDS = 5.0
 _MOST_KEPT = 65536
 """So many bytes of pipelined requests are taken in while one is in flight."""
 
-_FEW_BUFFERS = 16384
-"""Up to here joining the buffers of an answer costs less than writing them one by one."""
-
 
 class HttpProtocol(asyncio.BufferedProtocol):
     """One connection. uvicorn makes it and calls `shutdown`; `site` is what it shares with all others."""
@@ -196,11 +193,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
                 self._call.cancel()
             self._answer(encoded)
             return
-        buffers = wire.success(encoded, self._site.date, self._keep_alive and not self._stopping)
-        if encoded.size <= _FEW_BUFFERS:
-            self._transport.write(b"".join(buffers))
-        else:
-            self._transport.writelines(buffers)
+        keep_alive = self._keep_alive and not self._stopping
+        self._transport.writelines(wire.success(encoded, self._site.date, keep_alive))
         self._finish()
 
     def _start_application(self, message: Message) -> None:

@@ -133,6 +133,7 @@ class RequestReader:
             self.kept += view[start:]
             return None
         place = border + len(_END_OF_HEAD)
+        _refuse_long_head(place - start)
         head = self._heads.read(bytes(view[start:place]))
         stop = place + head.length
         if stop > end or head.chunked or head.length > self._limit:
