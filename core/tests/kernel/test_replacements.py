@@ -111,3 +111,19 @@ async def test_a_server_stops_while_a_worker_is_being_replaced(tmp_path: Path) -
         gate.allow()
 
         assert await stopping
+
+
+async def test_an_instance_that_proved_itself_may_die_again_like_the_first_time(tmp_path: Path) -> None:
+    backend, gate = gated(tmp_path)
+
+    async with running(tmp_path, backend) as server:
+        for _ in range(3):
+            (slot,) = server._models.find("m")._instances.slots
+            slot.live_since -= 31  # it was ready for that long already
+            deadly = asyncio.ensure_future(server.infer(request("m", DEADLY)))
+            queued = asyncio.ensure_future(server.infer(request("m", 1)))
+            await asyncio.wait([deadly])
+            response = await queued
+            assert response.outputs["OUTPUT"].array.tolist() == [1]
+
+    assert gate.tries == 4
