@@ -1,6 +1,7 @@
 """From start to the last answer: loads with progress, waits for a signal, drains."""
 
 import asyncio
+import gc
 import logging
 import signal
 from collections.abc import AsyncIterator, Mapping
@@ -38,12 +39,24 @@ async def serve(options: Mapping[str, Any], status_line: StatusLine | None) -> S
             _logger.error("%s", line)
         return ServerEnd(1)
     if not interrupted:
+        _settle_memory()
         if status_line is not None:
             print_models(server)
         await stop.wait()
     ended = await server.stop()
     _logger.info("stopped" if ended else "stopped with requests unanswered")
     return ServerEnd(0 if ended else 1, left_threads=interrupted or not ended)
+
+
+def _settle_memory() -> None:
+    """Keep the garbage collector off what was made until now, and from running after every few requests.
+
+    A full collection over all modules took 14 to 23 ms, about once in 11,000 requests, and all requests waited for it.
+    A request makes some 30 objects that die without the collector: a younger generation of 700 was full every 25.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def print_models(server: naiad.Server) -> None:
