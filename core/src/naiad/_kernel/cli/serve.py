@@ -17,6 +17,8 @@ from naiad._kernel.plugins import PluginRegistry
 from naiad.errors import InvalidArgumentError
 from naiad.options import Settings
 
+_MANY_FILES = 65536
+
 
 def add_parser(subparsers: "Subparsers[Parser]") -> None:
     """Add the command `serve` with the options of the kernel and of every plugin that is installed."""
@@ -55,6 +57,7 @@ def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
     settings = Settings(options, values)
     status_line = _status_line(settings)
     streams = (status_line.above(sys.stdout), status_line.above(sys.stderr)) if status_line else ()
+    _allow_many_files()
     with logging_to(settings, *streams):
         return _serve(values, status_line)
 
@@ -68,6 +71,18 @@ def _serve(values: dict[str, Any], status_line: StatusLine | None) -> int:
         if end.left_threads:
             _leave(end.status)
     return end.status
+
+
+def _allow_many_files() -> None:
+    """Raise the soft limit of open files as far as it may be: each client is one, and the usual 1024 are few."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MANY_FILES if hard == resource.RLIM_INFINITY else min(hard, _MANY_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _leave(status: int) -> None:

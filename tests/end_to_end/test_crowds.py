@@ -1,0 +1,211 @@
+"""Many clients at once, and more requests than a queue takes: everybody is answered, or refused with a reason."""
+
+import asyncio
+import resource
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .conftest import Start
+from .gates import Gate
+from .running import PATIENCE, Answer, Running, post, until
+
+CLIENTS = 1000
+POLICY = "dynamic_batching { default_queue_policy { max_queue_size: %d } }"
+
+
+@pytest.fixture(autouse=True)
+def _many_files() -> Iterator[None]:
+    """This process may have as many connections open as it takes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def row(number: int = 1) -> dict:
+    return {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [number]}]}
+
+
+def flat(number: int = 1) -> dict:
+    return {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [number]}]}
+
+
+async def one_answer(reader: asyncio.StreamReader) -> Answer:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    status, *lines = head.strip().split("\r\n")
+    headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
+    return Answer(int(status.split()[1]), headers, await reader.readexactly(int(headers["content-length"])))
+
+
+async def clients(port: int, requests: list[list[bytes]]) -> list[list[Answer]]:
+    """The answers to each client, who all come at once and ask one request after the other on one connection."""
+    everybody_is_here = asyncio.Barrier(len(requests))
+
+    async def client(mine: list[bytes]) -> list[Answer]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        await everybody_is_here.wait()
+        answers = []
+        for request in mine:
+            writer.write(request)
+            answers.append(await one_answer(reader))
+        writer.close()
+        await writer.wait_closed()
+        return answers
+
+    async with asyncio.timeout(2 * PATIENCE):
+        return await asyncio.gather(*map(client, requests))
+
+
+def test_a_thousand_clients_at_once_are_all_answered(server: Running) -> None:
+    requests = [
+        [post("/v2/models/echo/infer", flat(number * 3 + turn)) for turn in range(3)] for number in range(CLIENTS)
+    ]
+
+    answers = asyncio.run(clients(server.port, requests))
+
+    got = [answer.document["outputs"][0]["data"][0] for mine in answers for answer in mine]
+    assert got == list(range(3 * CLIENTS))
+
+
+def test_a_thousand_clients_with_all_kinds_of_requests_get_each_its_own_answer(server: Running) -> None:
+    kinds = [
+        (post("/v2/models/echo/infer", flat()), 200),
+        (post("/v2/models/custom_add_sub/infer", row()), 400),
+        (post("/v2/models/nobody/infer", row()), 404),
+        (b"GET /v2/health/ready HTTP/1.1\r\nHost: h\r\n\r\n", 200),
+        (post("/v2/repository/index", {}), 200),
+        (post("/v2/models/echo/infer", b"{"), 400),
+        (b"GET /nowhere HTTP/1.1\r\nHost: h\r\n\r\n", 404),
+    ]
+    chosen = [kinds[number % len(kinds)] for number in range(CLIENTS)]
+
+    answers = asyncio.run(clients(server.port, [[request] for request, _ in chosen]))
+
+    assert [mine[0].status for mine in answers] == [status for _, status in chosen]
+
+
+def test_what_a_queue_cannot_take_is_refused_at_once_and_the_rest_is_answered(server: Running, gate: Gate) -> None:
+    gate.write_model(server.repository, "narrow", f"max_batch_size: 4 {POLICY % 3}", max_batch_size=4)
+    assert server.load("narrow").status == 200
+
+    with server.connections(4) as wires:
+        wires[0].send(post("/v2/models/narrow/infer", row()))
+        gate.wait_until_entered()
+        for wire in wires[1:]:
+            wire.send(post("/v2/models/narrow/infer", row()))
+        server.read_all()
+        refused = [server.ask("POST", "/v2/models/narrow/infer", row() | {"id": "late"}) for _ in range(3)]
+        elsewhere = server.infer("echo", 1)
+        gate.open()
+        answers = [wire.answer() for wire in wires]
+        again = server.ask("POST", "/v2/models/narrow/infer", row())
+    (statistics,) = server.ask("GET", "/v2/models/narrow/stats").document["model_stats"]
+    server.unload("narrow")
+
+    assert [(each.status, each.headers["retry-after"]) for each in refused] == [(503, "1")] * 3
+    assert all("Exceeds maximum queue size" in each.error and "late" in each.error for each in refused)
+    assert elsewhere.status == again.status == 200
+    assert [answer and answer.status for answer in answers] == [200] * 4
+    assert statistics["inference_stats"]["fail"]["count"] == 3
+
+
+def test_a_thousand_clients_of_a_narrow_queue_are_answered_or_refused(server: Running, gate: Gate) -> None:
+    gate.write_model(server.repository, "narrow", f"max_batch_size: 4 {POLICY % 100}", max_batch_size=4)
+    server.load("narrow")
+    gate.open()
+
+    answers = asyncio.run(clients(server.port, [[post("/v2/models/narrow/infer", row())] * 2] * CLIENTS))
+    server.unload("narrow")
+
+    statuses = Counter(answer.status for mine in answers for answer in mine)
+    refused = [answer for mine in answers for answer in mine if answer.status != 200]
+    assert set(statuses) == {200, 503}
+    assert statuses[200] >= 100
+    assert {answer.headers["retry-after"] for answer in refused} == {"1"}
+
+
+def test_a_request_that_waits_too_long_is_dropped_by_the_policy(server: Running, gate: Gate) -> None:
+    policy = (
+        "dynamic_batching { default_queue_policy { default_timeout_microseconds: 30000 allow_timeout_override: true } }"
+    )
+    gate.write_model(server.repository, "narrow", f"max_batch_size: 4 {policy}", max_batch_size=4)
+    server.load("narrow")
+
+    with server.connected() as wire:
+        wire.send(post("/v2/models/narrow/infer", row()))
+        gate.wait_until_entered()
+        late = server.ask("POST", "/v2/models/narrow/infer", row())
+        sooner = server.ask("POST", "/v2/models/narrow/infer", row() | {"parameters": {"timeout": 1}})
+        gate.open()
+        first = wire.answer()
+    server.unload("narrow")
+
+    assert (late.status, sooner.status, first and first.status) == (503, 503, 200)
+    assert "Request timeout expired" in late.error
+    assert late.headers["retry-after"] == "1"
+
+
+def test_clients_that_vanish_in_crowds_leave_nothing_behind(server: Running, gate: Gate) -> None:
+    gate.write_model(server.repository, "narrow", f"max_batch_size: 4 {POLICY % 500}", max_batch_size=4)
+    server.load("narrow")
+
+    with server.connected() as wire:
+        wire.send(post("/v2/models/narrow/infer", row()))
+        gate.wait_until_entered()
+        for _ in range(4):
+            with server.connections(100) as leaving:
+                for each in leaving:
+                    each.send(post("/v2/models/narrow/infer", row()))
+                server.read_all()
+        gate.open()
+        first = wire.answer()
+    (statistics,) = server.ask("GET", "/v2/models/narrow/stats").document["model_stats"]
+    server.unload("narrow")
+
+    assert first is not None
+    assert (first.status, statistics["inference_count"]) == (200, 1)
+    assert statistics["inference_stats"]["fail"]["count"] == 400
+
+
+def test_a_server_takes_more_clients_than_the_usual_limit_of_open_files_allows(start: Start, repository: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        running = start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    answers = asyncio.run(clients(running.port, [[post("/v2/models/echo/infer", flat())]] * CLIENTS))
+
+    assert Counter(mine[0].status for mine in answers) == {200: CLIENTS}
+    running.stop()
+
+
+def test_a_server_that_has_run_out_of_files_serves_those_it_has_and_recovers(start: Start, repository: Path) -> None:
+    running = start()
+    assert running.infer("echo", 1).status == 200
+    before = resource.prlimit(running.pid, resource.RLIMIT_NOFILE)
+    taken = len(list(Path(f"/proc/{running.pid}/fd").iterdir()))
+
+    with running.connected() as wire:
+        running.read_all()
+        resource.prlimit(running.pid, resource.RLIMIT_NOFILE, (taken + 1, before[1]))
+        with running.connections(50):
+            wire.send(post("/v2/models/echo/infer", flat()))
+            held = wire.answer()
+        resource.prlimit(running.pid, resource.RLIMIT_NOFILE, before)
+    until(lambda: accepts(running))
+
+    assert (held and held.status, running.infer("echo", 1).status) == (200, 200)
+    running.stop()
+
+
+def accepts(running: Running) -> bool:
+    """Whether it takes a new client."""
+    try:
+        return running.ask("GET", "/v2/health/live").status == 200
+    except ConnectionError:
+        return False

@@ -1,0 +1,196 @@
+"""Names that try to leave their folder, are longer than a file system allows, or are no names at all."""
+
+import json
+import os
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from . import models
+from .conftest import Start
+from .running import Running
+
+TRAVERSALS = ["..", ".", "../echo", "../../etc", "/etc", "echo/../echo", "echo/1", "echo\\1", "./echo", "\0", "echo\0"]
+LONG = ["x" * 256, "x" * 5000, "ü" * 128, "x/" * 3000]
+STRANGE = ["", " ", "%2e%2e", "\n", "echo\r\nX: y", "\u202e", "\udcff", "💥", "nul", "-", "*", "?", "$(id)", "echo "]
+AS_MODEL = [*TRAVERSALS, *LONG, *STRANGE]
+
+
+def shown(name: str) -> str:
+    """A name as the name of a test."""
+    return ascii(name[:30])
+
+
+def quoted(name: str) -> str:
+    return quote(name.encode("utf-8", "surrogateescape"), safe="")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _secret(shared: Running) -> None:
+    """What must never be read or written: a model beside the repository, and a file beside its folder."""
+    models.write(shared.repository.parent, "outside", models.ECHO)
+    (shared.repository.parent / "secret.txt").write_text("secret\n")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_appears_outside(shared: Running) -> object:
+    before = sorted(path.name for path in shared.repository.parent.iterdir())
+    yield
+    assert sorted(path.name for path in shared.repository.parent.iterdir()) == before
+
+
+@pytest.mark.parametrize("name", [*AS_MODEL, "../outside"], ids=shown)
+def test_a_name_that_is_no_models_is_not_found(server: Running, name: str) -> None:
+    paths = [("GET", f"/v2/models/{quoted(name)}{part}") for part in ("", "/config", "/ready", "/stats", "/versions/1")]
+    paths.append(("POST", f"/v2/models/{quoted(name)}/infer"))
+
+    answers = [server.ask(method, path, models_body() if method == "POST" else None) for method, path in paths]
+
+    assert {answer.status for answer in answers} == {404}
+    assert not any("Traceback" in answer.error for answer in answers)
+
+
+def models_body() -> bytes:
+    return json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [1]}]}).encode()
+
+
+TO_LOAD = [name for name in (*AS_MODEL, "../outside") if name.strip() != "echo"]
+"""Blanks around a name are dropped, as Triton drops them."""
+
+
+@pytest.mark.parametrize("name", TO_LOAD, ids=shown)
+def test_a_model_of_that_name_cannot_be_loaded(server: Running, name: str) -> None:
+    plain = server.ask("POST", f"/v2/repository/models/{quoted(name)}/load", {})
+    config = {"parameters": {"config": "{}", "file:1/model.py": "eA=="}}
+    with_files = server.ask("POST", f"/v2/repository/models/{quoted(name)}/load", config)
+    unload = server.ask("POST", f"/v2/repository/models/{quoted(name)}/unload", {})
+
+    assert plain.status in (400, 404)
+    assert with_files.status in (400, 404)
+    assert unload.status in (200, 400, 404)
+    assert plain.error
+
+
+@pytest.mark.parametrize("name", ["../outside", "..", "x" * 256, "x" * 5000, "\0"], ids=shown)
+def test_the_refusal_of_a_load_says_what_is_wrong_with_the_name(server: Running, name: str) -> None:
+    answer = server.ask("POST", f"/v2/repository/models/{quoted(name)}/load", {})
+
+    assert answer.status == 400
+    assert "must not contain path traversal characters or be longer than" in answer.error
+
+
+FILES = [
+    "../escaped.txt",
+    "../../escaped.txt",
+    "1/../../escaped.txt",
+    "1/../../../secret.txt",
+    "/tmp/escaped.txt",
+    "/etc/passwd",
+    "..",
+    ".",
+    "",
+    "1",
+    "1/",
+    "//",
+    "1/..",
+    "1\\..\\..\\escaped.txt",
+    "1/a\0b",
+    "x" * 256,
+    "1/" + "x" * 5000,
+    "1/" + "y/" * 3000,
+    "~/escaped.txt",
+    "1/model.py/under_a_file",
+]
+
+
+@pytest.mark.parametrize("name", FILES, ids=shown)
+def test_a_file_of_a_load_request_stays_in_the_models_folder(server: Running, name: str) -> None:
+    files = {"file:1/model.py": "eA==", f"file:{name}": "c2VjcmV0"}
+
+    answer = server.ask("POST", "/v2/repository/models/sent/load", {"parameters": {"config": "{}", **files}})
+    server.unload("sent")
+
+    assert answer.status == 400
+    assert answer.error
+    assert not (Path("/tmp") / "escaped.txt").exists()
+    assert (server.repository.parent / "secret.txt").read_text() == "secret\n"
+
+
+@pytest.mark.parametrize("content", ["%%%", "eA", "e A==", "ü"])
+def test_a_file_that_is_no_base64_is_refused(server: Running, content: str) -> None:
+    parameters = {"config": "{}", "file:1/model.py": content}
+
+    answer = server.ask("POST", "/v2/repository/models/sent/load", {"parameters": parameters})
+
+    assert (answer.status, "base64" in answer.error) == (400, True)
+
+
+PATHS = ["../secret.txt", "../../secret.txt", "1/../../secret.txt", "/etc/passwd", ".."]
+KEYS = {
+    "label file": 'output {{ name: "output" label_filename: "{}" }}',
+    "model file": 'default_model_filename: "{}"',
+    "model file of a capability": 'cc_model_filenames {{ key: "8.0" value: "{}" }}',
+    "warmup file": 'model_warmup {{ name: "w" batch_size: 1 inputs {{ key: "x" value '
+    '{{ data_type: TYPE_FP32 dims: [1] input_data_file: "{}" }} }} }}',
+}
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("path", PATHS)
+def test_a_file_that_a_configuration_names_lies_in_the_models_folder(server: Running, key: str, path: str) -> None:
+    models.write(server.repository, "names", models.ECHO, KEYS[key].format(path))
+
+    answer = server.load("names")
+    server.unload("names")
+
+    assert answer.status == 400, answer.body
+    assert "secret\n" not in answer.error
+
+
+def test_a_link_does_not_make_a_label_file_of_what_lies_elsewhere(server: Running) -> None:
+    folder = models.write(server.repository, "names", models.ECHO, KEYS["label file"].format("labels.txt"))
+    (folder / "labels.txt").symlink_to(server.repository.parent / "secret.txt")
+
+    answer = server.load("names")
+    server.unload("names")
+
+    assert (answer.status, "leaves the model's folder" in answer.error) == (400, True)
+
+
+def test_a_name_in_a_request_cannot_forge_a_line_of_the_log(server: Running) -> None:
+    forged = 'echo"\nE0101 00:00:00.000000 1 forged.py:1] "forged'
+
+    server.ask("POST", f"/v2/repository/models/{quoted(forged)}/load", {})
+    server.infer("echo", 1, id=forged)
+
+    assert not any(line.startswith("E0101 00:00:00") for line in server.log.splitlines())
+
+
+def test_longer_names_of_inputs_outputs_and_parameters_are_only_names(server: Running) -> None:
+    long = "n" * 100_000
+    given = {"name": long, "datatype": "FP32", "shape": [1], "data": [1]}
+
+    answers = [
+        server.ask("POST", "/v2/models/echo/infer", {"inputs": [given]}),
+        server.infer("echo", 1, outputs=[{"name": long}]),
+        server.infer("echo", 1, id=long, outputs=[{"name": "../" * 1000}]),
+    ]
+    fine = server.infer("telling", 1, parameters={long: long}, id=long)
+
+    assert [answer.status for answer in answers] == [400] * 3
+    assert fine.status == 200
+    assert fine.document["parameters"] == {long: long}
+
+
+def test_a_folder_whose_name_is_not_utf_8_is_listed_and_harms_nobody(start: Start, repository: Path) -> None:
+    (Path(os.fsdecode(os.fsencode(repository) + b"/odd-\xff")) / "1").mkdir(parents=True)
+    models.write(repository, "naïve 模型", models.ECHO)
+
+    running = start("--exit-on-error=false")
+    served = running.infer(quoted("naïve 模型"), 1)
+    names = {entry["name"]: entry["state"] for entry in running.ask("POST", "/v2/repository/index").document}
+
+    assert (served.status, served.document["model_name"]) == (200, "naïve 模型")
+    assert names == {"echo": "READY", "naïve 模型": "READY", "odd-\\xff": "UNAVAILABLE"}
+    running.stop()
