@@ -16,7 +16,7 @@ AS_JSON = OutputForm()
 AS_BINARY = OutputForm(binary=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AnswerForm:
     """The whole answer: `unlisted` is the form of every output that the request does not list."""
 

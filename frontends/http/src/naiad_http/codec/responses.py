@@ -20,7 +20,7 @@ _ONLY_BINARY = frozenset(("FP16", "BF16"))
 _NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Encoded:
     """The body of an answer: its JSON, the buffers that follow it in this order, and how many bytes these are."""
 
@@ -118,7 +118,7 @@ def _json_content(tensor: Tensor) -> bytes:
         )
     if tensor.datatype == "BYTES":
         return _json_strings(tensor)
-    text = orjson.dumps(np.ascontiguousarray(array).reshape(-1), option=orjson.OPT_SERIALIZE_NUMPY)
+    text = orjson.dumps(array.ravel(), option=orjson.OPT_SERIALIZE_NUMPY)
     if b"null" in text:  # orjson writes what is not finite so
         told = (str(value) for value in array.reshape(-1))
         return "[{}]".format(",".join(_NOT_FINITE.get(value, value) for value in told)).encode()

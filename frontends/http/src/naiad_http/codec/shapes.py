@@ -14,7 +14,7 @@ _MAX_RANK = 64
 
 def read_shape(value: Any, name: str) -> tuple[int, ...]:
     """The `shape` member of input `name`. Raises InvalidArgumentError unless it is a list of unsigned integers."""
-    sizes = as_array(value, f"shape of input '{name}'")
+    sizes = as_array(value, "shape of an input")
     for size in sizes:
         if type(size) is not int or size < 0:
             raise InvalidArgumentError(
@@ -30,7 +30,7 @@ def count_elements(shape: Sequence[int], itemsize: int, name: str) -> int:
 
     A size of 0 does not hide an overflow of the other sizes: frameworks multiply them in any order.
     """
-    elements = prod(size for size in shape if size)
+    elements = prod(shape) or prod(size for size in shape if size)
     if elements > _MAX_BYTES:
         raise InvalidArgumentError(
             f"the shape of input '{name}' causes total element count to exceed maximum size of {_MAX_BYTES}"

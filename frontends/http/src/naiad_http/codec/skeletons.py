@@ -1,12 +1,12 @@
 """The JSON part of an infer request as a skeleton: all that can be known before the bytes behind it are seen."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from naiad.datatypes import TensorType, tensor_type
+from naiad.datatypes import TENSOR_TYPES, TensorType, tensor_type
 from naiad.errors import InvalidArgumentError, UnsupportedError
 from naiad.types import Tensor
 from naiad_http.codec.buffers import Buffer
@@ -36,16 +36,17 @@ class BinaryInput(NamedTuple):
     is_view: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Skeleton:
     """A request without its binary tensors; `size` is how many bytes these take together.
 
     `constant` says that it holds no tensor, only what describes one: such a skeleton serves any number of requests.
+    Nobody changes one; freezing it would cost as much as reading a small tensor.
     """
 
     id: str
     parameters: Parameters
-    inputs: tuple[Tensor | BinaryInput, ...]
+    inputs: Sequence[Tensor | BinaryInput]
     requested: tuple[str, ...]
     form: AnswerForm
     size: int
@@ -61,52 +62,75 @@ def read_skeleton(text: Buffer, model: str, limit: int) -> Skeleton:
     parameters = NO_PARAMETERS
     if "parameters" in document:
         parameters = read_parameters(as_object(document["parameters"], "parameters"))
-    inputs, size = _read_inputs(as_array(member(document, "inputs", "the request"), "inputs"), model, limit)
-    forms = _read_outputs(as_array(document.get("outputs", []), "outputs"))
-    return Skeleton(
-        id=as_string(document.get("id", ""), "id"),
-        parameters=parameters,
-        inputs=inputs,
-        requested=tuple(forms),
-        form=AnswerForm(AS_BINARY if parameters.binary_outputs else AS_JSON, forms),
-        size=size,
-        constant=all(type(each) is BinaryInput for each in inputs),
-    )
+    inputs, size, constant = _read_inputs(as_array(member(document, "inputs", "the request"), "inputs"), model, limit)
+    forms = _read_outputs(as_array(document["outputs"], "outputs")) if "outputs" in document else {}
+    form = AnswerForm(AS_BINARY if parameters.binary_outputs else AS_JSON, forms)
+    request_id = as_string(document.get("id", ""), "id")
+    return Skeleton(request_id, parameters, inputs, tuple(forms), form, size, constant)
 
 
-def _read_inputs(given: list[Any], model: str, limit: int) -> tuple[tuple[Tensor | BinaryInput, ...], int]:
+def _read_inputs(given: list[Any], model: str, limit: int) -> tuple[list[Tensor | BinaryInput], int, bool]:
+    """The inputs, how many bytes the binary ones take, and whether all are binary."""
     inputs: dict[str, Tensor | BinaryInput] = {}
     start = 0
+    constant = True
     for each in given:
         tensor = _read_input(as_object(each, "inputs"), start, model, limit)
         if tensor.name in inputs:
             raise InvalidArgumentError(f"input '{tensor.name}' already exists in request; name each input once")
         inputs[tensor.name] = tensor
-        if type(tensor) is BinaryInput:
+        if isinstance(tensor, BinaryInput):
             start += tensor.size
-    return tuple(inputs.values()), start
+        else:
+            constant = False
+    return list(inputs.values()), start, constant
 
 
 def _read_input(given: Mapping[str, Any], start: int, model: str, limit: int) -> Tensor | BinaryInput:
+    name = given.get("name")
+    datatype = given.get("datatype")
+    kind = TENSOR_TYPES.get(datatype) if type(datatype) is str else None
+    shape = given.get("shape")
+    if type(name) is not str or kind is None or shape is None:
+        raise _nameless(given)
+    sizes = read_shape(shape, name)
+    count = count_elements(sizes, kind.itemsize, name)
+    if "parameters" in given:
+        size = _read_binary_size(given, name)
+        if size is not None:
+            _check_size(size, count, kind, name, model)
+            is_view = kind.wire not in ("BYTES", "BOOL") and start % kind.itemsize == 0
+            return BinaryInput(name, kind.wire, sizes, kind.dtype, count, start, size, is_view)
+    if "data" not in given:
+        raise _wrong_sources("But no field is set", name)
+    array = array_of_json(given["data"], name, kind, count, limit)
+    return Tensor(name, kind.wire, sizes, array.reshape(sizes))
+
+
+def _nameless(given: Mapping[str, Any]) -> InvalidArgumentError:
+    """What is wrong with an input that lacks its name, datatype or shape, or has something else in their place."""
     name = as_string(member(given, "name", "an input"), "name")
-    kind = tensor_type(as_string(member(given, "datatype", f"input '{name}'"), "datatype"))
-    shape = read_shape(member(given, "shape", f"input '{name}'"), name)
-    count = count_elements(shape, kind.itemsize, name)
-    parameters = as_object(given.get("parameters", _NO_MEMBERS), f"parameters of input '{name}'")
+    tensor_type(as_string(member(given, "datatype", f"input '{name}'"), "datatype"))
+    member(given, "shape", f"input '{name}'")
+    return InvalidArgumentError(f"Unable to parse 'shape': input '{name}' has null in its place")
+
+
+def _read_binary_size(given: Mapping[str, Any], name: str) -> int | None:
+    """The `binary_data_size` of an input; None when its tensor is in `data`."""
+    parameters = as_object(given["parameters"], "parameters of an input")
     if "shared_memory_region" in parameters:
         raise UnsupportedError(
             f"input '{name}' is in a shared memory region, which this server does not offer; send it as binary data"
         )
-    if ("data" in given) == ("binary_data_size" in parameters):
-        told = "Both 'data' and 'binary_data_size' are set" if "data" in given else "But no field is set"
-        raise InvalidArgumentError(f"Input must set only one of the following fields: {_SOURCES}. {told}: '{name}'")
+    if "binary_data_size" not in parameters:
+        return None
     if "data" in given:
-        array = array_of_json(given["data"], name, kind, count, limit)
-        return Tensor(name, kind.wire, shape, array.reshape(shape))
-    size = as_unsigned(parameters["binary_data_size"], "binary_data_size")
-    _check_size(size, count, kind, name, model)
-    is_view = kind.wire not in ("BYTES", "BOOL") and start % kind.itemsize == 0
-    return BinaryInput(name, kind.wire, shape, kind.dtype, count, start, size, is_view)
+        raise _wrong_sources("Both 'data' and 'binary_data_size' are set", name)
+    return as_unsigned(parameters["binary_data_size"], "binary_data_size")
+
+
+def _wrong_sources(told: str, name: str) -> InvalidArgumentError:
+    return InvalidArgumentError(f"Input must set only one of the following fields: {_SOURCES}. {told}: '{name}'")
 
 
 def _check_size(size: int, count: int, kind: TensorType, name: str, model: str) -> None:

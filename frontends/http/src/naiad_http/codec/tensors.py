@@ -1,7 +1,8 @@
 """The `data` of a JSON tensor to a numpy array: any nesting, every datatype that JSON can carry, nothing truncated."""
 
+import struct
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,18 +11,33 @@ from naiad.errors import InvalidArgumentError, TooLargeError
 from naiad_http.codec.buffers import object_array
 from naiad_http.codec.documents import MAX_DEPTH, as_array, too_deep
 
-_INTEGERS = {
-    f"{sign}INT{bits}": (0, 2**bits - 1) if sign else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-    for sign in ("", "U")
-    for bits in (8, 16, 32, 64)
+
+class _Packing(NamedTuple):
+    """How `struct` packs a datatype, the JSON types that it takes and their name.
+
+    `struct` refuses what is out of range, which numpy does not, and takes half the time.
+    """
+
+    code: str
+    types: frozenset[type]
+    told: str
+
+
+_PACKINGS = {
+    "BOOL": _Packing("?", frozenset((bool,)), "true or false"),
+    "FP32": _Packing("f", frozenset((int, float)), "numbers"),
+    "FP64": _Packing("d", frozenset((int, float)), "numbers"),
+} | {
+    wire: _Packing(code, frozenset((int,)), "integers")
+    for wire, code in zip(
+        ("INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32", "INT64", "UINT64"), "bBhHiIqQ", strict=True
+    )
 }
-_FLOATS = frozenset(("FP32", "FP64"))
 _ONLY_BINARY = frozenset(("FP16", "BF16"))
-_NUMBERS = {int, float}
 
 
 def array_of_json(data: Any, name: str, kind: TensorType, count: int, limit: int) -> np.ndarray:
-    """The flat array of the `count` elements that `data`, nested in any way, holds in row-major order.
+    """The flat array of the `count` elements that `data`, nested in any way, holds in row-major order; read-only.
 
     Raises TooLargeError when the array takes more than `limit` bytes, and InvalidArgumentError when the number, type
     or range of the elements is not right, or the nesting is deeper than MAX_DEPTH.
@@ -31,7 +47,7 @@ def array_of_json(data: Any, name: str, kind: TensorType, count: int, limit: int
             f"receiving {kind.wire} data via JSON is not supported. "
             f"Please use the binary data format for input '{name}'"
         )
-    elements, kinds = flatten(as_array(data, f"data of input '{name}'"))
+    elements, kinds = flatten(as_array(data, "data of an input"))
     if len(elements) != count:
         raise InvalidArgumentError(
             f"Unable to parse 'data': Shape does not match true shape of 'data' field of input '{name}': "
@@ -42,7 +58,7 @@ def array_of_json(data: Any, name: str, kind: TensorType, count: int, limit: int
             f"input '{name}' needs {count * kind.itemsize} bytes, which exceeds the maximum allowed input size of "
             f"{limit} bytes. Use --http-max-input-size to increase the limit."
         )
-    return _converted(elements, kinds, name, kind)
+    return _strings(elements, kinds, name) if kind.wire == "BYTES" else _numbers(elements, kinds, name, kind)
 
 
 def flatten(data: list[Any]) -> tuple[list[Any], set[type]]:
@@ -61,52 +77,39 @@ def flatten(data: list[Any]) -> tuple[list[Any], set[type]]:
     return data, kinds
 
 
-def _converted(elements: list[Any], kinds: set[type], name: str, kind: TensorType) -> np.ndarray:
-    wire = kind.wire
-    if wire in _FLOATS:
-        _require(kinds <= _NUMBERS, elements, name, "numbers", _NUMBERS)
-        return _floats(elements, name, kind)
-    if wire in _INTEGERS:
-        _require(kinds <= {int}, elements, name, "integers", {int})
-        _check_range(elements, name, wire)
-        return np.array(elements, dtype=kind.dtype)
-    if wire == "BOOL":
-        _require(kinds <= {bool}, elements, name, "true or false", {bool})
-        return np.array(elements, dtype=kind.dtype)
-    _require(kinds <= {str}, elements, name, "strings", {str})
-    return _strings(elements, name)
-
-
-def _floats(elements: list[Any], name: str, kind: TensorType) -> np.ndarray:
-    if kind.wire == "FP64":
-        return np.array(elements, dtype=kind.dtype)
-    with np.errstate(over="raise"):
-        try:
-            return np.array(elements, dtype=kind.dtype)
-        except FloatingPointError as error:
-            raise InvalidArgumentError(
-                f"input '{name}' has a number too large for FP32; send it as FP64, or as Infinity if you mean that"
-            ) from error
-
-
-def _strings(elements: list[Any], name: str) -> np.ndarray:
+def _numbers(elements: list[Any], kinds: set[type], name: str, kind: TensorType) -> np.ndarray:
+    code, types, told = _PACKINGS[kind.wire]
+    if not kinds <= types:
+        raise _wrong_type(elements, types, name, told)
     try:
-        return object_array([element.encode() for element in elements])
-    except UnicodeEncodeError as error:
-        raise InvalidArgumentError(
-            f"input '{name}' has a string with half a surrogate pair, which is no UTF-8; send such bytes as binary data"
-        ) from error
+        packed = struct.pack(f"<{len(elements)}{code}", *elements)
+    except (struct.error, OverflowError) as error:
+        raise _out_of_range(elements, name, kind) from error
+    return np.ndarray(len(elements), kind.dtype, packed)
 
 
-def _check_range(elements: list[int], name: str, wire: str) -> None:
-    least, most = _INTEGERS[wire]
-    if not elements or (min(elements) >= least and max(elements) <= most):
-        return
-    wrong = next(element for element in elements if not least <= element <= most)
-    raise InvalidArgumentError(f"input '{name}' has the value {wrong}, but {wire} goes from {least} to {most}")
+def _strings(elements: list[Any], kinds: set[type], name: str) -> np.ndarray:
+    if not kinds <= {str}:
+        raise _wrong_type(elements, frozenset((str,)), name, "strings")
+    return object_array([element.encode() for element in elements])
 
 
-def _require(right: bool, elements: list[Any], name: str, wanted: str, types: set[type]) -> None:
-    if not right:
-        wrong = next(element for element in elements if type(element) not in types)
-        raise InvalidArgumentError(f"Unable to parse 'data': input '{name}' takes {wanted}, got {wrong!r:.80}")
+def _out_of_range(elements: list[Any], name: str, kind: TensorType) -> InvalidArgumentError:
+    limits = np.finfo(kind.dtype) if kind.dtype.kind == "f" else np.iinfo(kind.dtype)
+    wrong = next(element for element in elements if not _fits(element, _PACKINGS[kind.wire].code))
+    return InvalidArgumentError(
+        f"input '{name}' has the value {wrong!s:.40}, but {kind.wire} goes from {limits.min} to {limits.max}"
+    )
+
+
+def _fits(element: Any, code: str) -> bool:
+    try:
+        struct.pack(f"<{code}", element)
+    except (struct.error, OverflowError):
+        return False
+    return True
+
+
+def _wrong_type(elements: list[Any], types: frozenset[type], name: str, told: str) -> InvalidArgumentError:
+    wrong = next(element for element in elements if type(element) not in types)
+    return InvalidArgumentError(f"Unable to parse 'data': input '{name}' takes {told}, got {wrong!r:.80}")
