@@ -145,15 +145,19 @@ class Models:
             await self.unload(name)
         await asyncio.gather(*(self._load_quietly(name, folders) for name, folders in found.items()))
 
-    async def close(self, grace: float) -> bool:
-        """Answer what was taken in within `grace` seconds, then end every instance; whether all of it ended in time."""
+    async def give_up_loads(self) -> None:
+        """Load nothing from now on; what is loading fails, and who waits for it is told at once."""
         self._closed = True
-        deadline = monotonic() + grace
-        self._ready.clear()
         tasks = set(self._tasks)
-        for task in tasks:  # loads are given up, and what retires is awaited below
+        for task in tasks:  # what retires is among them; `close` awaits that
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def close(self, grace: float) -> bool:
+        """Answer what was taken in within `grace` seconds, then end every instance; whether all of it ended in time."""
+        deadline = monotonic() + grace
+        await self.give_up_loads()
+        self._ready.clear()
         drains = [asyncio.ensure_future(version.drain()) for version in self._alive]
         if drains:
             _, late = await asyncio.wait(drains, timeout=grace)

@@ -115,6 +115,7 @@ class Server:
         if self._poller is not None:
             self._poller.cancel()
             await asyncio.gather(self._poller, return_exceptions=True)
+        await self._models.give_up_loads()
         await asyncio.gather(*(_stop_frontend(frontend, deadline - monotonic()) for frontend in self._frontends))
         ended = await self._models.close(max(0.0, deadline - monotonic()))
         self._executor.shutdown(wait=False, cancel_futures=True)

@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import sys
+from threading import Timer
 from typing import Any
 
 from naiad._kernel.cli.options import add_options, given, in_order, refuse_unknown
@@ -18,6 +19,7 @@ from naiad.errors import InvalidArgumentError
 from naiad.options import Settings
 
 _MANY_FILES = 65536
+_SECONDS_TO_LEAVE = 1.0
 
 
 def add_parser(subparsers: "Subparsers[Parser]") -> None:
@@ -70,6 +72,7 @@ def _serve(values: dict[str, Any], status_line: StatusLine | None) -> int:
         end = runner.run(serve(values, status_line))
         if end.left_threads:
             _leave(end.status)
+        _leave_later(end.status)
     return end.status
 
 
@@ -91,6 +94,13 @@ def _leave(status: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
+
+
+def _leave_later(status: int) -> None:
+    """End the process even if a thread of a pool never ends: one that still loads a model, or one that a model made."""
+    alarm = Timer(_SECONDS_TO_LEAVE, _leave, (status,))
+    alarm.daemon = True
+    alarm.start()
 
 
 def _loop_factory() -> Any:
