@@ -30,12 +30,12 @@ class _Declared:
 class AnswerReader:
     """Reads the answers of one model version; made once a load.
 
-    `strict` holds names, dtypes and shapes against the declared ones.
+    `strict` holds names, dtypes and shapes against the declared ones; `model` and `version` are whose answers it reads.
     """
 
     def __init__(self, config: ModelConfig, version: int, strict: bool = True) -> None:
-        self._model = config.name
-        self._version = version
+        self.model = config.name
+        self.version = version
         self._batching = config.max_batch_size > 0
         self._strict = strict
         self._declared = {output.name: _declared(output) for output in config.output}
@@ -47,7 +47,7 @@ class AnswerReader:
         if not isinstance(answer, Sequence) or len(answer) != len(batch.requests):
             got = f"{len(answer)} replies" if isinstance(answer, Sequence) else type(answer).__name__
             raise ModelFailedError(
-                f"model '{self._model}' answered a batch of {len(batch.requests)} requests with {got}; "
+                f"model '{self.model}' answered a batch of {len(batch.requests)} requests with {got}; "
                 "it must return one array an output, or one reply for each request"
             )
         return [self._read_one(*each) for each in zip(answer, batch.requests, batch.sizes, strict=True)]
@@ -76,7 +76,7 @@ class AnswerReader:
             return reply
         if not isinstance(reply, Reply):
             return ModelFailedError(
-                f"model '{self._model}' answered a request with {type(reply).__name__}; "
+                f"model '{self.model}' answered a request with {type(reply).__name__}; "
                 "it must be a naiad.backend.Reply or a NaiadError"
             )
         try:
@@ -91,18 +91,18 @@ class AnswerReader:
             missing = [name for name in request.requested if name not in tensors]
             if missing and self._strict:
                 return ModelFailedError(
-                    f"model '{self._model}' did not produce the requested output '{missing[0]}'; "
+                    f"model '{self.model}' did not produce the requested output '{missing[0]}'; "
                     f"it produced {list(tensors)}"
                 )
             tensors = {name: tensor for name, tensor in tensors.items() if name in request.requested}
-        return Response(self._model, self._version, request.id, tensors, parameters)
+        return Response(self.model, self.version, request.id, tensors, parameters)
 
     def _check_rows(self, tensors: Mapping[str, Tensor], batch_size: int) -> None:
         for name, tensor in tensors.items():
             if tensor.shape[:1] != (batch_size,):
                 rows = tensor.shape[0] if tensor.shape else "no"
                 raise ModelFailedError(
-                    f"model '{self._model}', output '{name}' has {rows} rows for a batch of {batch_size}"
+                    f"model '{self.model}', output '{name}' has {rows} rows for a batch of {batch_size}"
                 )
 
     def _tensors(self, outputs: Mapping[str, Any], batch_size: int) -> dict[str, Tensor]:
@@ -113,7 +113,7 @@ class AnswerReader:
                 tensors[name] = self._tensor(name, value, declared, batch_size)
             elif self._strict:
                 raise ModelFailedError(
-                    f"model '{self._model}' produced output '{name}', which its configuration does not declare; "
+                    f"model '{self.model}' produced output '{name}', which its configuration does not declare; "
                     f"declared are {list(self._declared)}"
                 )
         return tensors
@@ -136,17 +136,17 @@ class AnswerReader:
             return host_array(value)
         except Exception as error:
             raise ModelFailedError(
-                f"model '{self._model}', output '{name}' cannot be read as an array: {told(error)}"
+                f"model '{self.model}', output '{name}' cannot be read as an array: {told(error)}"
             ) from error
 
     def _converted(self, name: str, array: np.ndarray, declared: _Declared) -> tuple[np.ndarray, str]:
         try:
             datatype = wire_name_of(array.dtype)
         except NaiadError as error:
-            raise ModelFailedError(f"model '{self._model}', output '{name}': {error}") from error
+            raise ModelFailedError(f"model '{self.model}', output '{name}': {error}") from error
         if datatype != declared.datatype and self._strict:
             raise ModelFailedError(
-                f"model '{self._model}' produced {datatype} for output '{name}', which its configuration declares as "
+                f"model '{self.model}' produced {datatype} for output '{name}', which its configuration declares as "
                 f"{declared.datatype}"
             )
         if datatype == "BYTES":
@@ -161,7 +161,7 @@ class AnswerReader:
             return
         if len(shape) != len(dims) or any(dim not in (-1, size) for size, dim in zip(shape, dims, strict=True)):
             raise ModelFailedError(
-                f"model '{self._model}' produced shape {list(shape)} for output '{name}'; "
+                f"model '{self.model}' produced shape {list(shape)} for output '{name}'; "
                 f"its configuration and a batch of {batch_size} ask for {list(dims)}"
             )
 

@@ -155,8 +155,10 @@ class Worker:
                 len(work.calls),
                 f" ({ids})" if ids else "",
                 exc_info=error,
+                extra={"model": self._reader.model, "version": str(self._reader.version), "request_id": ids},
             )
             work.error = ModelFailedError(f"instance '{self.name}' failed: {told(error)}")
+            work.error.__cause__ = error
         self._hand_back(work)
 
     def _hand_back(self, work: Work) -> None:
