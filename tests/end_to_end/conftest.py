@@ -45,11 +45,12 @@ def server(shared: Running) -> Iterator[Running]:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Start servers on a repository of the test's own (`tmp_path / "models"`) with these words."""
+    """Start servers on a repository of the test's own (`tmp_path / "models"`) with these words and variables."""
     started: list[Running] = []
 
-    def run(*words: str | Path) -> Running:
-        started.append(Running(tmp_path / "models", tmp_path / f"log-{len(started)}", *words))
+    def run(*words: str | Path, **environment: str) -> Running:
+        log = tmp_path / f"log-{len(started)}"
+        started.append(Running(tmp_path / "models", log, *words, environment=environment))
         return started[-1]
 
     yield run

@@ -64,14 +64,16 @@ class Answer:
 class Running:
     """A server process with its own repository."""
 
-    def __init__(self, repository: Path, log: Path, *words: str | Path) -> None:
+    def __init__(
+        self, repository: Path, log: Path, *words: str | Path, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Start it with these words and these more variables in its environment; it writes both streams to the log."""
         self.repository = repository
         self._log = log
         command = [NAIAD, "serve", "--http-address=127.0.0.1", "--http-port=0", *words, repository]
         with log.open("wb") as written:
-            self._process = subprocess.Popen(
-                command, stdout=written, stderr=subprocess.STDOUT, env=os.environ | {"PYTHONWARNINGS": "default"}
-            )
+            variables = os.environ | {"PYTHONWARNINGS": "default"} | dict(environment or {})
+            self._process = subprocess.Popen(command, stdout=written, stderr=subprocess.STDOUT, env=variables)
         self.pid = self._process.pid
 
     @property

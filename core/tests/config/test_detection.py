@@ -39,6 +39,22 @@ def refusal(config, version, traits=INSTALLED):
     return problem
 
 
+def test_a_backend_whose_plugin_was_skipped_is_not_told_to_be_installed_again(version):
+    installed = {"naiad-onnx": "ImportError: no onnxruntime", "naiad-custom": ""}
+
+    with pytest.raises(ConfigError, match="naiad-onnx would offer it, but was skipped: ImportError") as caught:
+        resolve_backend(ModelConfig(name="m", backend="onnxruntime"), version, [PYTHON], installed)
+
+    assert "pip install" not in str(caught.value)
+
+
+def test_a_backend_that_nobody_knows_may_be_that_of_a_skipped_plugin(version):
+    installed = {"acme-naiad": "ImportError: no acme", "naiad-custom": ""}
+
+    with pytest.raises(ConfigError, match="acme-naiad was skipped: ImportError: no acme"):
+        resolve_backend(ModelConfig(name="m", backend="acme"), version, [PYTHON], installed)
+
+
 @pytest.mark.parametrize(
     ("file", "expected"),
     [

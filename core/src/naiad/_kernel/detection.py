@@ -1,8 +1,9 @@
 """Find out which backend serves a model: from its configuration, from the files of a version, or from its name."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 
 from naiad._kernel.known_formats import KNOWN_FORMATS, KnownFormat, backend_of_platform, where_backend_comes_from
 from naiad.backend import BackendTraits
@@ -12,16 +13,22 @@ from naiad.config.normalisation import is_ensemble
 from naiad.errors import ConfigError, Problem
 
 
-def resolve_backend(config: ModelConfig, version_directory: Path, traits: Sequence[BackendTraits]) -> ModelConfig:
+def resolve_backend(
+    config: ModelConfig,
+    version_directory: Path,
+    traits: Sequence[BackendTraits],
+    installed: Mapping[str, str] = MappingProxyType({}),
+) -> ModelConfig:
     """The configuration with its `backend`, `platform` and `default_model_filename` filled as far as they can be told.
 
     What the configuration says is kept. `traits` are those of the installed backends; an ensemble has no backend.
+    `installed` maps the distributions that are installed to why each was skipped ("" when it was not).
     Raises ConfigError when platform and backend contradict each other, when no installed backend serves the model
     (naming those that are installed, and the distribution to install where we know it), or when nothing tells which.
     """
     if is_ensemble(config):
         return config if config.backend else replace(config, platform=config.platform or "ensemble")
-    search = _Search(config, config.name or version_directory.parent.name, version_directory, traits)
+    search = _Search(config, config.name or version_directory.parent.name, version_directory, traits, installed)
     chosen = search.backend()
     platform = config.platform or search.platform(chosen)
     return replace(
@@ -36,12 +43,18 @@ class _Search:
     """The search for one model's backend among the installed ones."""
 
     def __init__(
-        self, config: ModelConfig, name: str, version_directory: Path, traits: Sequence[BackendTraits]
+        self,
+        config: ModelConfig,
+        name: str,
+        version_directory: Path,
+        traits: Sequence[BackendTraits],
+        installed: Mapping[str, str],
     ) -> None:
         self._config = config
         self._name = name
         self._directory = version_directory
         self._traits = traits
+        self._distributions = installed
 
     def backend(self) -> BackendTraits:
         if self._config.backend:
@@ -93,7 +106,7 @@ class _Search:
         near = nearest(platform, known)
         hint = f"did you mean '{near}'?" if near else f"the platforms that are installed are {', '.join(known)}"
         message = f"unexpected platform type '{platform}' for '{self._name}'"
-        raise ConfigError([Problem(message, "platform", hint=where_backend_comes_from(platform) or hint)])
+        raise ConfigError([Problem(message, "platform", hint=self._source_of(platform) or hint)])
 
     def _by_files(self) -> BackendTraits | None:
         """The backend of the first known format that the model has; None when it has none."""
@@ -114,7 +127,7 @@ class _Search:
         chosen = self._named(suffix)
         if chosen is not None:
             return chosen
-        if where_backend_comes_from(suffix):
+        if self._source_of(suffix):
             raise self._not_installed(suffix, "", " for the end of its name")
         files = ", ".join(dict.fromkeys(known.file for known in (*KNOWN_FORMATS, *_formats_of(self._traits))))
         message = (
@@ -156,9 +169,14 @@ class _Search:
     def _not_installed(self, backend: str, path: str, reason: str = "", also: str = "") -> ConfigError:
         message = f"'{self._name}' needs the backend '{backend}'{reason}, which no installed plugin offers"
         near = nearest(backend, [known for each in self._traits for known in (each.name, *each.aliases)])
-        steps = [where_backend_comes_from(backend) or (f"did you mean '{near}'?" if near else ""), also]
-        hint = " ".join([*filter(None, steps), self._installed()])
-        return ConfigError([Problem(message, path, hint=hint)])
+        source = self._source_of(backend)
+        steps = [source or (f"did you mean '{near}'?" if near else ""), also, self._installed()]
+        if not source:
+            steps += [f"{name} was skipped: {reason}" for name, reason in self._distributions.items() if reason]
+        return ConfigError([Problem(message, path, hint=" ".join(filter(None, steps)))])
+
+    def _source_of(self, backend: str) -> str:
+        return where_backend_comes_from(backend, self._distributions)
 
     def _installed(self) -> str:
         names = ", ".join(sorted(each.name for each in self._traits))

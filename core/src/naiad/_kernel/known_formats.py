@@ -39,9 +39,12 @@ _PLANNED: Mapping[str, str] = MappingProxyType(
 """The distributions of backends that this workspace does not hold yet, under the names that are kept for them."""
 
 
-def where_backend_comes_from(backend: str) -> str:
-    """A sentence with what to install for a backend, "" when we know no distribution of it."""
-    known = where_to_get("backend", backend, {})
+def where_backend_comes_from(backend: str, installed: Mapping[str, str] = MappingProxyType({})) -> str:
+    """A sentence with what to install for a backend, "" when we know no distribution of it.
+
+    `installed` maps the distributions that are installed to why each was skipped ("" when it was not).
+    """
+    known = where_to_get("backend", backend, installed)
     if known or backend not in _PLANNED:
         return known
     return f"It comes with {_PLANNED[backend]}: pip install '{_PLANNED[backend]}'."

@@ -122,7 +122,8 @@ class Loader:
         if is_ensemble(config):
             self._registry.scheduler("ensemble_scheduling")
         traits = [backend.traits for backend in dict.fromkeys(self._backends.values())]
-        return resolve_backend(config, source.directory / str(version), traits)
+        installed = {report.distribution: report.skipped for report in self._registry.plugins if report.distribution}
+        return resolve_backend(config, source.directory / str(version), traits, installed)
 
     def _completed(self, backend: Backend, context: ModelContext) -> ModelConfig:
         """What the backend makes of the configuration; its wish to merge requests needs a scheduler that can."""

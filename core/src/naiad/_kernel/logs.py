@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Protocol
 
 from naiad.errors import InvalidArgumentError
@@ -46,7 +46,7 @@ def logging_to(
     with ExitStack() as undo:
         handlers = _handlers(settings, stdout or sys.stdout, stderr or sys.stderr)
         for handler in handlers:
-            undo.callback(handler.close)
+            undo.callback(_close, handler)
             handler.addFilter(_wanted(settings))
             logging.getLogger().addHandler(handler)
             undo.callback(logging.getLogger().removeHandler, handler)
@@ -72,6 +72,12 @@ def _handlers(settings: Mapping[str, Any], stdout: LogStream, stderr: LogStream)
     for handler, stream in ((quiet, stdout), (loud, stderr)):
         handler.setFormatter(formatter(settings["log-format"], colours=takes_colours(stream)))
     return [quiet, loud]
+
+
+def _close(handler: logging.Handler) -> None:
+    """Close it; a full disk is no reason for a server to end badly, and was told of on stderr line by line."""
+    with suppress(OSError):
+        handler.close()
 
 
 def takes_colours(stream: LogStream) -> bool:

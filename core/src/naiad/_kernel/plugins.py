@@ -150,7 +150,7 @@ class PluginRegistry:
         samples: list[WarmupSample] = []
         for loaded in self._loaded:
             try:
-                samples.extend(_answers(loaded.hooks.hook.naiad_warmup(context=context)))
+                samples.extend(_answers("naiad_warmup", loaded.hooks.hook.naiad_warmup(context=context)))
             except NaiadError:
                 raise
             except Exception as error:
@@ -220,19 +220,23 @@ def _is_optional(implementation: pluggy.HookImpl) -> bool:
 def _ask(hooks: pluggy.PluginManager) -> Offered:
     """What the plugin hands out at start-up, options first."""
     return Offered(
-        options=checked("naiad_options", _answers(hooks.hook.naiad_options())),
-        backends=checked("naiad_backends", _answers(hooks.hook.naiad_backends())),
-        schedulers=checked("naiad_schedulers", _answers(hooks.hook.naiad_schedulers())),
-        frontends=checked("naiad_frontends", _answers(hooks.hook.naiad_frontends())),
+        options=_offered(hooks, "naiad_options"),
+        backends=_offered(hooks, "naiad_backends"),
+        schedulers=_offered(hooks, "naiad_schedulers"),
+        frontends=_offered(hooks, "naiad_frontends"),
         warms_up=bool(hooks.hook.naiad_warmup.get_hookimpls()),
     )
 
 
-def _answers(answers: Sequence[object]) -> list[Any]:
+def _offered(hooks: pluggy.PluginManager, hook: str) -> tuple[Any, ...]:
+    return checked(hook, _answers(hook, getattr(hooks.hook, hook)()))
+
+
+def _answers(hook: str, answers: Sequence[object]) -> list[Any]:
     """The items of all answers to a hook. Raises PluginError for an answer that is no list or tuple."""
     for answer in answers:
         if not isinstance(answer, list | tuple):
-            raise PluginError(f"a hook answered with {type(answer).__name__}; return a list")
+            raise PluginError(f"{hook} answered with {type(answer).__name__}; return a list")
     return [item for answer in answers if isinstance(answer, list | tuple) for item in answer]
 
 

@@ -16,8 +16,16 @@ from naiad._kernel.call import Call, Deliver
 from naiad._kernel.loading import Loader
 from naiad._kernel.models import Models
 from naiad._kernel.plugins import PluginRegistry
+from naiad._kernel.telling import told
 from naiad.config import ModelConfig
-from naiad.errors import ModelNotReadyError, NaiadError, NotFoundError, ShuttingDownError, UnavailableError
+from naiad.errors import (
+    ModelNotReadyError,
+    NaiadError,
+    NotFoundError,
+    PluginError,
+    ShuttingDownError,
+    UnavailableError,
+)
 from naiad.frontend import Frontend
 from naiad.options import Settings
 from naiad.reports import (
@@ -87,7 +95,7 @@ class Server:
             if self._stopping is not None:
                 raise ShuttingDownError("the server was stopped while its models loaded")
             for frontend in self.plugins.frontends().values():
-                where = await frontend.start(self)
+                where = await self._start_frontend(frontend)
                 self._frontends.append(frontend)
                 if where:
                     _logger.info("%s frontend listens at %s", frontend.name, where)
@@ -242,6 +250,15 @@ class Server:
                 "explicit model load / unload is not allowed if polling is enabled; "
                 f"the model control mode is '{mode}', start the server with --model-control-mode=explicit"
             )
+
+    async def _start_frontend(self, frontend: Frontend) -> str:
+        try:
+            return await frontend.start(self)
+        except NaiadError:
+            raise
+        except Exception as error:
+            _logger.exception("starting the %s frontend failed", frontend.name)
+            raise PluginError(f"the {frontend.name} frontend cannot start: {told(error)}") from error
 
     async def _load_start_up_models(self) -> None:
         names: Sequence[str] | None = None

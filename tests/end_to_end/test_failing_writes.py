@@ -1,0 +1,135 @@
+"""Disks that are full and pipes that nobody reads: the server goes on serving what it has."""
+
+import base64
+import resource
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from . import models
+from .conftest import Start, assert_sound
+from .running import NAIAD, PATIENCE, Running, post, until
+
+FAILS = models.ECHO.replace("return x", "raise ValueError('to be logged')")
+ONE = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [1]}]}
+
+
+@contextmanager
+def served(command: list[str | Path], port: int, **streams: object) -> Iterator[subprocess.Popen[bytes]]:
+    """A server whose output is not for us to read."""
+    process = subprocess.Popen([NAIAD, "serve", "--http-address=127.0.0.1", f"--http-port={port}", *command], **streams)
+    try:
+        until(lambda: accepts(process, port))
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+    return port
+
+
+def accepts(process: subprocess.Popen[bytes], port: int) -> bool:
+    assert process.poll() is None
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def status_of(port: int, model: str) -> int:
+    """The status of one request to that model."""
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
+        connection.sendall(post(f"/v2/models/{model}/infer", ONE, Connection="close"))
+        return int(connection.recv(12).split()[1])
+
+
+def test_a_full_disk_under_the_log_file_stops_nobody(repository: Path) -> None:
+    models.write(repository, "fails", FAILS)
+    port = free_port()
+
+    command = ["--log-file=/dev/full", "--log-verbose=1", repository]
+    with served(command, port, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        failed = [status_of(port, "fails") for _ in range(20)]
+        served_still = status_of(port, "echo")
+        process.terminate()
+        ended = process.wait(PATIENCE)
+
+    assert (failed, served_still, ended) == ([500] * 20, 200, 0)
+
+
+def test_a_full_disk_under_the_output_stops_nobody(repository: Path) -> None:
+    models.write(repository, "fails", FAILS)
+    port = free_port()
+
+    with open("/dev/full", "wb") as full, served([repository], port, stdout=full, stderr=full) as process:  # noqa: PTH123
+        failed = [status_of(port, "fails") for _ in range(20)]
+        served_still = status_of(port, "echo")
+        process.terminate()
+        ended = process.wait(PATIENCE)
+
+    assert (failed, served_still, ended) == ([500] * 20, 200, 0)
+
+
+def test_an_output_that_nobody_reads_any_more_stops_nobody(repository: Path) -> None:
+    models.write(repository, "fails", FAILS)
+    port = free_port()
+
+    with served([repository], port, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        process.stderr.close()
+        failed = [status_of(port, "fails") for _ in range(20)]
+        served_still = status_of(port, "echo")
+        process.terminate()
+        ended = process.wait(PATIENCE)
+
+    assert (failed, served_still, ended) == ([500] * 20, 200, 0)
+
+
+def test_files_of_a_load_that_cannot_be_written_fail_that_load_alone(server: Running) -> None:
+    before = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
+    content = base64.b64encode(models.ECHO.encode() + b"#" * 5_000_000).decode()
+
+    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (4_000_000, before[1]))
+    failed = server.load("echo", **{"config": "{}", "file:1/model.py": content})
+    index = server.entries("echo")
+    still = server.infer("echo", 1)
+    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, before)
+    mended = server.load("echo", **{"config": "{}", "file:1/model.py": content})
+    plain = server.load("echo")
+
+    assert (failed.status, "File too large" in failed.error) == (500, True)
+    assert (index[0]["state"], still.status) == ("READY", 200)
+    assert (mended.status, plain.status) == (200, 200)
+
+
+def test_files_of_loads_are_cleaned_up(start: Start, repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "temporary").mkdir()
+    running = start("--model-control-mode=explicit", "--load-model=echo", TMPDIR=str(tmp_path / "temporary"))
+    good = base64.b64encode(models.ECHO.encode()).decode()
+    bad = base64.b64encode(b"def broken(:").decode()
+
+    statuses = [
+        running.load("echo", **{"config": "{}", "file:1/model.py": content}).status
+        for content in (good, bad, good, bad)
+    ]
+    held = len(list((tmp_path / "temporary").iterdir()))
+    running.load("echo")
+    until(lambda: list((tmp_path / "temporary").iterdir()) == [])
+    running.load("echo", **{"config": "{}", "file:1/model.py": good})
+    assert_sound(running)
+    running.stop()
+
+    assert (statuses, held) == ([200, 400, 200, 400], 1)
+    assert list((tmp_path / "temporary").iterdir()) == []
