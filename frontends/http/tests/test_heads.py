@@ -29,6 +29,10 @@ def test_an_infer_request_has_its_envelope_in_the_head():
     assert head.envelope == Envelope("m", 2, header_length=5)
 
 
+def test_a_query_says_nothing():
+    assert read(b"POST /v2/models/m/infer?trace=on HTTP/1.1").envelope == Envelope("m")
+
+
 def test_the_host_may_stand_in_the_target():
     head = read(b"POST http://host:8000/v2/models/m/infer HTTP/1.1", b"Host: host")
 
