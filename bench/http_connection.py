@@ -1,0 +1,95 @@
+"""What a request costs in the HTTP frontend alone: parsing, decoding, encoding; no socket, no queue, no model."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from time import process_time
+from types import SimpleNamespace
+
+import numpy as np
+from uvicorn.server import ServerState
+
+from naiad import Request, Response, Tensor
+from naiad_http.envelopes import EnvelopeReader
+from naiad_http.heads import HeadReader
+from naiad_http.infer import Inference
+from naiad_http.protocol import HttpProtocol
+from naiad_http.restrictions import Restrictions
+from naiad_http.site import Site
+
+_LIMIT = 1 << 26
+_REQUESTS = 50_000
+_ROUNDS = 5
+_NAMES = ("INPUT0", "INPUT1")
+
+
+def main() -> None:
+    for name, content in (("binary", binary_request()), ("JSON", json_request())):
+        cost = min(_seconds(content) for _ in range(_ROUNDS)) / _REQUESTS * 1e6
+        print(f"{name:6} request of two FP32[16] and its answer: {cost:5.1f} µs of processor time")
+
+
+def binary_request() -> bytes:
+    """As perf_analyzer sends it."""
+    tensors = [{**_tensor(name), "parameters": {"binary_data_size": 64}} for name in _NAMES]
+    outputs = [{"name": f"OUTPUT{number}", "parameters": {"binary_data": True}} for number in range(2)]
+    front = json.dumps({"id": "", "inputs": tensors, "outputs": outputs}).encode()
+    return _post(front + bytes(128), f"Inference-Header-Content-Length: {len(front)}\r\n")
+
+
+def json_request() -> bytes:
+    """The same in JSON."""
+    tensors = [{**_tensor(name), "data": [number + 0.5 for number in range(16)]} for name in _NAMES]
+    return _post(json.dumps({"inputs": tensors}).encode())
+
+
+class _Nowhere(asyncio.Transport):
+    """Takes what is written and does nothing."""
+
+    def write(self, data: object) -> None:
+        pass
+
+    def writelines(self, list_of_data: object) -> None:
+        pass
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def is_closing(self) -> bool:
+        return False
+
+
+def _seconds(content: bytes) -> float:
+    answer = np.random.default_rng(0).random((1, 16), np.float32)
+    outputs = {name: Tensor(name, "FP32", (1, 16), answer) for name in ("OUTPUT0", "OUTPUT1")}
+    call = SimpleNamespace(cancel=lambda: None)
+
+    def submit(request: Request, deliver: Callable[[Response], None]) -> SimpleNamespace:
+        deliver(Response("add_sub", 1, request.id, outputs))
+        return call
+
+    server = SimpleNamespace(model_config=None, labels=None)
+    site = Site(submit, Inference(server, _LIMIT), HeadReader(EnvelopeReader("", Restrictions())), _LIMIT)
+    loop = SimpleNamespace(time=lambda: 0.0, call_later=lambda *_: None)
+    protocol = HttpProtocol(site, None, ServerState(), {}, loop)
+    protocol.connection_made(_Nowhere())
+    started = process_time()
+    for _ in range(_REQUESTS):
+        protocol.get_buffer(-1)[: len(content)] = content
+        protocol.buffer_updated(len(content))
+    return process_time() - started
+
+
+def _tensor(name: str) -> dict[str, object]:
+    return {"name": name, "datatype": "FP32", "shape": [1, 16]}
+
+
+def _post(body: bytes, header: str = "") -> bytes:
+    head = (
+        f"POST /v2/models/add_sub/infer HTTP/1.1\r\nHost: localhost:8000\r\n{header}Content-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+if __name__ == "__main__":
+    main()
