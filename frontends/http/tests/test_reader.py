@@ -149,6 +149,13 @@ def test_a_body_beyond_the_limit_is_refused_before_it_is_read(content):
         feed(make_reader(limit=1000), content)
 
 
+def test_a_body_that_there_is_no_memory_for_is_refused_for_now():
+    with pytest.raises(HttpError, match="there is no memory for a body of") as caught:
+        feed(make_reader(limit=2**62), INFER + b"Content-Length: %d\r\n\r\n" % 2**60)
+
+    assert (caught.value.status, caught.value.headers) == (503, (("Retry-After", "1"),))
+
+
 @pytest.mark.parametrize("step", [None, 1000])
 @pytest.mark.parametrize("value", [b"a" * 200_000, b"a" * 65_600 + b"\r\n\r\n"], ids=["endless", "just too long"])
 def test_a_head_that_is_too_long_is_refused_however_it_comes(value, step):

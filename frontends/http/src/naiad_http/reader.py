@@ -153,7 +153,11 @@ class RequestReader:
         if head.chunked:
             self._begun = _ChunkedBody(head, ChunkReader(self._limit))
             return event or self._read_chunks(view)
-        self._begun = _FixedBody.of(head)
+        try:
+            self._begun = _FixedBody.of(head)
+        except MemoryError as error:
+            reason = f"there is no memory for a body of {head.length} bytes now; try again later, or send less at once"
+            raise HttpError(503, reason, (("Retry-After", "1"),)) from error
         self._begun.body[: len(view)] = view
         self._begun.filled = len(view)
         return event
