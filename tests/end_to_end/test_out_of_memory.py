@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from . import models
+from .conftest import Start
 from .running import Running
 
 MEGABYTE = 2**20
@@ -107,14 +108,17 @@ def test_an_execution_that_does_not_fit_fails_its_request_alone(server: Running)
     assert all("allocat" in each.error for each in failed[2:])
 
 
-def test_a_body_that_does_not_fit_is_refused_for_now(server: Running) -> None:
+def test_a_body_that_does_not_fit_is_refused_for_now(start: Start, repository: Path) -> None:
+    running = start()
+    assert running.infer("echo", 1).status == 200
     body, raw = bytes(60 * MEGABYTE), {"Inference-Header-Content-Length": "0"}
 
-    with memory_limited_to(server, 20 * MEGABYTE):
-        refused = server.ask("POST", "/v2/models/echo/infer", body, raw)
-        others = server.infer("echo", 1)
-    served = server.ask("POST", "/v2/models/echo/infer", body, raw)
+    with memory_limited_to(running, 20 * MEGABYTE):
+        refused = running.ask("POST", "/v2/models/echo/infer", body, raw)
+        others = running.infer("echo", 1)
+    served = running.ask("POST", "/v2/models/echo/infer", body, raw)
 
     assert (refused.status, refused.headers["retry-after"]) == (503, "1")
     assert "no memory for a body of 62914560 bytes" in refused.error
     assert (others.status, served.status, len(served.body) > len(body)) == (200, 200, True)
+    running.stop()
