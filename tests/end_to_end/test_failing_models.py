@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from onnx import TensorProto, helper
 
 from . import models
 from .gates import Gate
-from .running import Running, post, until
+from .running import Answer, Running, post, until
 
 RAISES = """
 import numpy as np
@@ -166,6 +167,26 @@ def test_in_a_batch_only_the_requests_that_failed_get_errors(server: Running, ga
 
     assert [answer and answer.status for answer in answers] == [200, 200, 400, 200, 503]
     assert statistics["execution_count"] == 2
+
+
+def test_an_onnx_model_that_fails_on_its_input_fails_that_request_alone(server: Running) -> None:
+    table = helper.make_tensor("table", TensorProto.FLOAT, [3], [1.0, 2.0, 3.0])
+    node = helper.make_node("Gather", ["table", "index"], ["value"])
+    sides = {"index": (TensorProto.INT64, ["n", 1])}, {"value": (TensorProto.FLOAT, ["n", 1])}
+    models.write_onnx(server.repository, "gathers", models.onnx_model([node], *sides, [table]))
+    server.load("gathers")
+
+    def ask(index: int) -> Answer:
+        given = {"name": "index", "datatype": "INT64", "shape": [1, 1], "data": [index]}
+        return server.ask("POST", "/v2/models/gathers/infer", {"inputs": [given]})
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(ask, [0, 1, 99, 2] * 10))
+    server.unload("gathers")
+
+    assert [answer.status for answer in answers] == [200, 200, 500, 200] * 10
+    assert "out of data bounds" in answers[2].error
+    assert [answer.document["outputs"][0]["data"] for answer in answers[:2]] == [[1.0], [2.0]]
 
 
 # Hanging

@@ -128,6 +128,23 @@ def test_the_asyncio_client_asks_everything_too(server: Running) -> None:
     asyncio.run(ask())
 
 
+def test_a_tensor_as_large_as_the_limit_allows_goes_there_and_back(server: Running) -> None:
+    array = np.arange(16_000_000, dtype=np.float32)
+
+    with server.client() as client:
+        result = client.infer("echo", [tensor("x", array)])
+
+    np.testing.assert_array_equal(result.as_numpy("output"), array)
+
+
+def test_one_client_serves_several_models_over_one_connection(server: Running) -> None:
+    with server.client() as client:
+        for kind in KINDS * 3:
+            np.testing.assert_array_equal(client.infer(f"{kind}_add_sub", sums()).as_numpy("SUM"), A + B)
+            with pytest.raises(InferenceServerException, match="'nobody' is not found"):
+                client.infer("nobody", sums())
+
+
 # What a request says beside its tensors
 
 
@@ -157,6 +174,32 @@ def test_headers_that_are_forwarded_reach_the_model(server: Running) -> None:
 
     forwarded = json.loads(result.as_numpy("TOLD")[0])["parameters"]
     assert {name.lower(): value for name, value in forwarded.items()} == {"x-tenant": "blue"}
+
+
+class Signs(triton.InferenceServerClientPlugin):
+    """A plugin of the client library that puts a header into each request."""
+
+    def __call__(self, request: triton.Request) -> None:
+        request.headers["X-Signed"] = "yes"
+
+
+def test_a_plugin_of_the_client_reaches_the_model(server: Running) -> None:
+    with server.client() as client:
+        client.register_plugin(Signs())
+        result = client.infer("telling", [tensor("x", np.zeros(1, np.float32))])
+
+    assert "yes" in json.loads(result.as_numpy("TOLD")[0])["parameters"].values()
+
+
+def test_a_model_without_sequences_answers_the_requests_of_one(server: Running) -> None:
+    with server.client() as client:
+        results = [
+            client.infer("custom_add_sub", sums(), sequence_id=identity, sequence_start=True, sequence_end=True)
+            for identity in (7, "seven")
+        ]
+
+    for result in results:
+        np.testing.assert_array_equal(result.as_numpy("SUM"), A + B)
 
 
 def test_query_parameters_do_not_hinder_a_request(server: Running) -> None:

@@ -1,5 +1,7 @@
 """SIGTERM in the middle of things: what is in flight is answered, and nothing new is taken."""
 
+import gzip
+import json
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,6 +59,25 @@ def test_what_executes_and_what_waits_is_answered(start: Start, repository: Path
 
     assert [answer and answer.status for answer in answers] == [200] * 10
     assert ends == [None] * 10
+    assert running.exit_status() == 0
+
+
+def test_compressed_requests_in_flight_are_answered_too(start: Start, repository: Path, gate: Gate) -> None:
+    gate.write_model(repository, "waits")
+    running = start()
+    body = gzip.compress(json.dumps(REQUEST).encode())
+
+    with running.connections(2) as (there, back):
+        there.send(post("/v2/models/waits/infer", body, Content_Encoding="gzip"))
+        back.send(post("/v2/models/waits/infer", REQUEST, Accept_Encoding="gzip"))
+        gate.wait_until_entered()
+        running.read_all()
+        running.terminate()
+        until(lambda: is_stopping(running))
+        gate.open()
+        answers = [there.answer(), back.answer()]
+
+    assert [answer and answer.status for answer in answers] == [200, 200]
     assert running.exit_status() == 0
 
 
