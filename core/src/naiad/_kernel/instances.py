@@ -78,7 +78,9 @@ class Instances:
         placements: Sequence[Placement],
         reader: AnswerReader,
         on_done: Callable[[Work], None],
+        worker: type[Worker] = Worker,
     ) -> None:
+        self._worker = worker
         self.slots = tuple(InstanceSlot(placement) for placement in placements)
         self.on_free: Callable[[int], None] = lambda place: None
         self.on_lost: Callable[[Sequence[int], Sequence[Work]], None] = lambda places, works: None
@@ -138,7 +140,7 @@ class Instances:
 
     def _start_worker(self, slot: InstanceSlot) -> Worker:
         placement = slot.placement
-        worker = Worker(
+        worker = self._worker(
             placement.name, lambda: self._make(placement), self._reader, self._loop, self._on_done, self._worker_died
         )
         slot.worker = worker

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from naiad._kernel.answers import AnswerReader
 from naiad._kernel.call import Call, Deliver
 from naiad._kernel.instances import Instances
+from naiad._kernel.loop_worker import worker_for
 from naiad._kernel.queue import ModelQueue
 from naiad._kernel.requests import RequestChecker
 from naiad._kernel.statistics import VersionCounters
@@ -44,7 +45,7 @@ class ModelVersion:
         strict = bool(getattr(model, "declares_outputs", True))
         reader = AnswerReader(config, context.version, strict)
         make = functools.partial(instantiate_warm, model, config, reader, warmup)
-        self._instances = Instances(make, placements, reader, self._done)
+        self._instances = Instances(make, placements, reader, self._done, worker_for(config))
         self._queue: ModelQueue | None = None
         self._closing: asyncio.Task[None] | None = None
 

@@ -69,7 +69,6 @@ class Worker:
         self._on_death = on_death
         self._inbox: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
         self._flying: dict[int, Work] = {}
-        self._thread = threading.Thread(target=self._run, name=f"naiad-{name}", daemon=True)
 
     @property
     def busy_since_ns(self) -> int:
@@ -77,10 +76,10 @@ class Worker:
         return min((work.started_ns for work in self._flying.values() if work.started_ns), default=0)
 
     def start(self) -> None:
-        """Make the instance on the worker's thread; `started` tells when, or why not."""
+        """Make the instance on the thread that will execute it; `started` tells when, or why not."""
         for future in (self.started, self.ended):
             future.set_running_or_notify_cancel()  # who stops waiting for the thread must not cancel what it sets
-        self._thread.start()
+        self._begin()
 
     def execute(self, work: Work) -> None:
         """Run a batch as soon as the thread is free; never blocks. Called on the event loop's thread."""
@@ -90,6 +89,9 @@ class Worker:
     def stop(self) -> None:
         """Close the instance after what was given to it before; never blocks. `ended` tells when it has."""
         self._inbox.put(None)
+
+    def _begin(self) -> None:
+        threading.Thread(target=self._run, name=f"naiad-{self.name}", daemon=True).start()
 
     def _run(self) -> None:
         try:
@@ -101,15 +103,15 @@ class Worker:
         try:
             instance = self._make()
         except BaseException as error:  # noqa: BLE001 - whatever it was, the one who waits for the instance is told
-            self.started.set_exception(_tellable(error, self.name))
+            self.started.set_exception(tellable(error, self.name))
             return
         self.started.set_result(instance)
         try:
             while (work := self._inbox.get()) is not None:
                 self._execute(instance, work)
                 del work  # an idle worker must not keep a batch's tensors alive
-        except BaseException as error:
-            _logger.exception("the worker of instance '%s' died", self.name)
+        except BaseException as error:  # noqa: BLE001 - a model that wants to end the process only loses its instance
+            self._report_death(error)
             self._tell(self._bury, told(error))
         close_quietly(instance, self.name)
 
@@ -170,6 +172,9 @@ class Worker:
             del self._flying[work.place]
             self._on_done(work)
 
+    def _report_death(self, error: BaseException) -> None:
+        _logger.error("the worker of instance '%s' died", self.name, exc_info=error)
+
     def _bury(self, reason: str) -> None:
         lost = tuple(self._flying.values())
         self._flying.clear()
@@ -187,7 +192,7 @@ class Worker:
             _logger.debug("instance '%s' ended after its event loop", self.name)
 
 
-def _tellable(error: BaseException, name: str) -> NaiadError:
+def tellable(error: BaseException, name: str) -> NaiadError:
     """An error that a future can carry into the event loop: SystemExit would end the loop, StopIteration be refused."""
     if isinstance(error, NaiadError):
         return error

@@ -1,0 +1,79 @@
+"""A worker without a thread, for models that take less time than waking a thread does."""
+
+import threading
+from collections.abc import Callable
+
+from naiad._kernel.telling import told
+from naiad._kernel.worker import Work, Worker, close_quietly, tellable
+from naiad.backend import Instance
+from naiad.config import ModelConfig
+from naiad.errors import InvalidArgumentError
+
+EXECUTE_ON = "execute_on"
+"""The model parameter that chooses the worker: `thread` (the default) or `event_loop`."""
+
+
+class LoopWorker(Worker):
+    """Makes, executes and closes its instance on the event loop's own thread.
+
+    That saves two wake-ups of a thread for each batch, some 60 µs of latency. Everything else stands still while the
+    model is loaded or executes, so it is for models whose executions are far shorter than that.
+    """
+
+    _instance: Instance
+    _home: int
+
+    def execute(self, work: Work) -> None:
+        """Run a batch in the next round of the event loop."""
+        self._flying[work.place] = work
+        self._loop.call_soon(self._serve, work)
+
+    def stop(self) -> None:
+        """Close the instance after what was given to it before. `ended` tells when it has."""
+        self._loop.call_soon(self._close)
+
+    def _begin(self) -> None:
+        self._home = threading.get_ident()
+        self._loop.call_soon(self._bear)
+
+    def _bear(self) -> None:
+        try:
+            self._instance = self._make()
+        except BaseException as error:  # noqa: BLE001 - whatever it was, the one who waits for the instance is told
+            self.started.set_exception(tellable(error, self.name))
+            self.ended.set_result(None)
+        else:
+            self.started.set_result(self._instance)
+
+    def _serve(self, work: Work) -> None:
+        if self._flying.get(work.place) is not work:
+            return  # it was lost with the instance
+        try:
+            self._execute(self._instance, work)
+        except BaseException as error:  # noqa: BLE001 - a model that wants to end the process only loses its instance
+            self._report_death(error)
+            self._bury(told(error))
+            self._close()
+
+    def _close(self) -> None:
+        if not self.ended.done():
+            close_quietly(self._instance, self.name)
+            self.ended.set_result(None)
+
+    def _tell(self, listener: Callable[..., None], *arguments: object) -> None:
+        if threading.get_ident() == self._home:
+            listener(*arguments)
+        else:  # the future of an instance that answers later
+            super()._tell(listener, *arguments)
+
+
+def worker_for(config: ModelConfig) -> type[Worker]:
+    """The kind of worker that the configuration asks for. Raises InvalidArgumentError for one that there is not."""
+    parameter = config.parameters.get(EXECUTE_ON)
+    asked = parameter.string_value if parameter is not None else "thread"
+    kinds: dict[str, type[Worker]] = {"thread": Worker, "event_loop": LoopWorker}
+    if asked not in kinds:
+        raise InvalidArgumentError(
+            f"parameter '{EXECUTE_ON}' of model '{config.name}' is '{asked}'; it can be {' or '.join(kinds)}"
+        )
+    return kinds[asked]
