@@ -40,7 +40,7 @@ async def test_the_model_executes_on_the_thread_of_the_loop(tmp_path: Path) -> N
 
     assert threads == [threading.get_ident()]
     assert counted == 1
-    assert [event for event in backend.events if event.startswith("close")] == ["close m_0", "close m"]
+    assert [event for event in backend.events if event.startswith("close")] == ["close m_0", "close m 1"]
 
 
 async def test_what_it_raises_fails_its_request_alone(tmp_path: Path) -> None:
