@@ -14,7 +14,7 @@ LIMIT = 1 << 20
 
 
 def convert(data, datatype="FP32", count=1, limit=LIMIT):
-    return array_of_json(data, "X", tensor_type(datatype), count, limit)
+    return array_of_json(data, "X", tensor_type(datatype), (count,), count, limit)
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ class Decoder:
         skeleton = self._skeletons.get(key)
         if skeleton is None:
             skeleton = read_skeleton(key if found is None else b"{" + key, model, self._limit)
-            if skeleton.constant and len(key) <= _LONGEST_REMEMBERED:
+            if not skeleton.tensors and len(key) <= _LONGEST_REMEMBERED:
                 if len(self._skeletons) >= _REMEMBERED:
                     del self._skeletons[next(iter(self._skeletons))]
                 self._skeletons[key] = skeleton
@@ -69,14 +69,7 @@ class Decoder:
 
 
 def _request(envelope: Envelope, skeleton: Skeleton, request_id: str, rest: Buffer) -> Request:
-    inputs: dict[str, Tensor] = {}
-    for each in skeleton.inputs:
-        if isinstance(each, BinaryInput):
-            name, datatype, shape, dtype, _elements, start, _size, is_view = each
-            array = np.ndarray(shape, dtype, rest, start) if is_view else _array(each, rest, envelope.model_name)
-            inputs[name] = Tensor(name, datatype, shape, array)
-        else:
-            inputs[each.name] = each
+    inputs = _with_binary(skeleton, rest, envelope.model_name) if skeleton.binary else skeleton.tensors
     parameters = skeleton.parameters
     own = parameters.own
     if envelope.forwarded:  # a gateway's word counts more than the caller's
@@ -97,6 +90,16 @@ def _request(envelope: Envelope, skeleton: Skeleton, request_id: str, rest: Buff
     )
 
 
+def _with_binary(skeleton: Skeleton, rest: Buffer, model: str) -> dict[str, Tensor]:
+    """All inputs of the skeleton, the binary ones over `rest`."""
+    inputs = skeleton.tensors.copy()
+    for each in skeleton.binary:
+        name, datatype, shape, dtype, _elements, start, _size, is_view = each
+        array = np.ndarray(shape, dtype, rest, start) if is_view else _array(each, rest, model)
+        inputs[name] = Tensor(name, datatype, shape, array)
+    return {name: inputs[name] for name in skeleton.names} if skeleton.tensors else inputs
+
+
 def _array(given: BinaryInput, rest: Buffer, model: str) -> np.ndarray:
     """The array of an input that is not simply a view; frameworks may not read numbers that are not aligned."""
     if given.datatype == "BYTES":
@@ -113,8 +116,7 @@ def _wrong_size(skeleton: Skeleton, got: int, model: str) -> InvalidArgumentErro
             f"unexpected additional input data for model '{model}': the inputs take {skeleton.size} bytes behind the "
             f"JSON, the body has {got}"
         )
-    binary = (each for each in skeleton.inputs if type(each) is BinaryInput)
-    short = next(each for each in binary if each.start + each.size > got)
+    short = next(each for each in skeleton.binary if each.start + each.size > got)
     return InvalidArgumentError(
         f"unexpected size for input '{short.name}', expecting {short.start + short.size - got} additional bytes for "
         f"model '{model}'"

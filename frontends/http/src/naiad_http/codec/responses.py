@@ -45,22 +45,25 @@ class Encoder:
 
         Raises InvalidArgumentError when the caller wants as JSON what JSON cannot say, or classes of what has none.
         """
-        outputs: list[bytes] = []
+        text: list[bytes] = [_opening(response)]
         buffers: list[Buffer] = []
         size = 0
+        forms, unlisted = form.outputs, form.unlisted
         for name, tensor in response.outputs.items():
-            wanted = form.outputs.get(name, form.unlisted)
+            wanted = forms.get(name, unlisted) if forms else unlisted
             if wanted.classes:
                 tensor = self._classes(response, tensor, wanted.classes)
             if wanted.binary:
                 content, length = _content(tensor)
-                outputs.append(_binary_output(name, tensor.datatype, tensor.shape, length))
+                text.append(_binary_output(name, tensor.datatype, tensor.shape, length))
                 if length:
                     buffers.append(content)
                     size += length
             else:
-                outputs.append(b"%b%b}" % (_json_output(name, tensor.datatype, tensor.shape), _json_content(tensor)))
-        return Encoded(_opening(response) + b",".join(outputs) + b"]}", buffers, size)
+                text += (_json_output(name, tensor.datatype, tensor.shape), _json_content(tensor), b"},")
+        text[-1] = text[-1].removesuffix(b",")
+        text.append(b"]}")
+        return Encoded(b"".join(text), buffers, size)
 
     def _classes(self, response: Response, tensor: Tensor, classes: int) -> Tensor:
         labels = self._labels(response.model_name, tensor.name, response.version)
@@ -83,7 +86,7 @@ def _model_part(name: str, version: int) -> bytes:
 @lru_cache(maxsize=4096)
 def _binary_output(name: str, datatype: str, shape: tuple[int, ...], size: int) -> bytes:
     opening = _json_output(name, datatype, shape).removesuffix(b'"data":')
-    return opening + b'"parameters":{"binary_data_size":%d}}' % size
+    return opening + b'"parameters":{"binary_data_size":%d}},' % size
 
 
 @lru_cache(maxsize=4096)

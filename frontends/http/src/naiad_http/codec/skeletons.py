@@ -1,6 +1,6 @@
 """The JSON part of an infer request as a skeleton: all that can be known before the bytes behind it are seen."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -38,19 +38,20 @@ class BinaryInput(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Skeleton:
-    """A request without its binary tensors; `size` is how many bytes these take together.
+    """A request without its `binary` tensors; `size` is how many bytes these take together.
 
-    `constant` says that it holds no tensor, only what describes one: such a skeleton serves any number of requests.
-    Nobody changes one; freezing it would cost as much as reading a small tensor.
+    `tensors` are those that came as JSON. A skeleton without any serves any number of requests. Nobody changes one;
+    freezing it would cost as much as reading a small tensor. `names` are those of all inputs, in order.
     """
 
     id: str
     parameters: Parameters
-    inputs: Sequence[Tensor | BinaryInput]
+    names: Collection[str]
+    tensors: dict[str, Tensor]
+    binary: Sequence[BinaryInput]
     requested: tuple[str, ...]
     form: AnswerForm
     size: int
-    constant: bool
 
 
 def read_skeleton(text: Buffer, model: str, limit: int) -> Skeleton:
@@ -62,28 +63,34 @@ def read_skeleton(text: Buffer, model: str, limit: int) -> Skeleton:
     parameters = NO_PARAMETERS
     if "parameters" in document:
         parameters = read_parameters(as_object(document["parameters"], "parameters"))
-    inputs, size, constant = _read_inputs(as_array(member(document, "inputs", "the request"), "inputs"), model, limit)
+    names, tensors, binary = _read_inputs(as_array(member(document, "inputs", "the request"), "inputs"), model, limit)
     forms = _read_outputs(as_array(document["outputs"], "outputs")) if "outputs" in document else {}
     form = AnswerForm(AS_BINARY if parameters.binary_outputs else AS_JSON, forms)
+    size = binary[-1].start + binary[-1].size if binary else 0
     request_id = as_string(document.get("id", ""), "id")
-    return Skeleton(request_id, parameters, inputs, tuple(forms), form, size, constant)
+    return Skeleton(request_id, parameters, names, tensors, binary, tuple(forms), form, size)
 
 
-def _read_inputs(given: list[Any], model: str, limit: int) -> tuple[list[Tensor | BinaryInput], int, bool]:
-    """The inputs, how many bytes the binary ones take, and whether all are binary."""
-    inputs: dict[str, Tensor | BinaryInput] = {}
+def _read_inputs(
+    given: list[Any], model: str, limit: int
+) -> tuple[dict[str, None], dict[str, Tensor], list[BinaryInput]]:
+    """The names of all inputs, and those that came as JSON apart from those that come as bytes."""
+    names: dict[str, None] = {}
+    tensors: dict[str, Tensor] = {}
+    binary: list[BinaryInput] = []
     start = 0
-    constant = True
     for each in given:
-        tensor = _read_input(as_object(each, "inputs"), start, model, limit)
-        if tensor.name in inputs:
-            raise InvalidArgumentError(f"input '{tensor.name}' already exists in request; name each input once")
-        inputs[tensor.name] = tensor
-        if isinstance(tensor, BinaryInput):
-            start += tensor.size
+        found = _read_input(as_object(each, "inputs"), start, model, limit)
+        name = found.name
+        if name in names:
+            raise InvalidArgumentError(f"input '{name}' already exists in request; name each input once")
+        names[name] = None
+        if isinstance(found, BinaryInput):
+            binary.append(found)
+            start += found.size
         else:
-            constant = False
-    return list(inputs.values()), start, constant
+            tensors[name] = found
+    return names, tensors, binary
 
 
 def _read_input(given: Mapping[str, Any], start: int, model: str, limit: int) -> Tensor | BinaryInput:
@@ -103,8 +110,7 @@ def _read_input(given: Mapping[str, Any], start: int, model: str, limit: int) ->
             return BinaryInput(name, kind.wire, sizes, kind.dtype, count, start, size, is_view)
     if "data" not in given:
         raise _wrong_sources("But no field is set", name)
-    array = array_of_json(given["data"], name, kind, count, limit)
-    return Tensor(name, kind.wire, sizes, array.reshape(sizes))
+    return Tensor(name, kind.wire, sizes, array_of_json(given["data"], name, kind, sizes, count, limit))
 
 
 def _nameless(given: Mapping[str, Any]) -> InvalidArgumentError:

@@ -36,8 +36,8 @@ _PACKINGS = {
 _ONLY_BINARY = frozenset(("FP16", "BF16"))
 
 
-def array_of_json(data: Any, name: str, kind: TensorType, count: int, limit: int) -> np.ndarray:
-    """The flat array of the `count` elements that `data`, nested in any way, holds in row-major order; read-only.
+def array_of_json(data: Any, name: str, kind: TensorType, shape: tuple[int, ...], count: int, limit: int) -> np.ndarray:
+    """The array of that shape whose `count` elements `data`, nested in any way, holds in row-major order; read-only.
 
     Raises TooLargeError when the array takes more than `limit` bytes, and InvalidArgumentError when the number, type
     or range of the elements is not right, or the nesting is deeper than MAX_DEPTH.
@@ -58,7 +58,9 @@ def array_of_json(data: Any, name: str, kind: TensorType, count: int, limit: int
             f"input '{name}' needs {count * kind.itemsize} bytes, which exceeds the maximum allowed input size of "
             f"{limit} bytes. Use --http-max-input-size to increase the limit."
         )
-    return _strings(elements, kinds, name) if kind.wire == "BYTES" else _numbers(elements, kinds, name, kind)
+    if kind.wire == "BYTES":
+        return _strings(elements, kinds, name).reshape(shape)
+    return np.ndarray(shape, kind.dtype, _packed(elements, kinds, name, kind))
 
 
 def flatten(data: list[Any]) -> tuple[list[Any], set[type]]:
@@ -77,15 +79,15 @@ def flatten(data: list[Any]) -> tuple[list[Any], set[type]]:
     return data, kinds
 
 
-def _numbers(elements: list[Any], kinds: set[type], name: str, kind: TensorType) -> np.ndarray:
+def _packed(elements: list[Any], kinds: set[type], name: str, kind: TensorType) -> bytes:
+    """The elements as little-endian bytes."""
     code, types, told = _PACKINGS[kind.wire]
     if not kinds <= types:
         raise _wrong_type(elements, types, name, told)
     try:
-        packed = struct.pack(f"<{len(elements)}{code}", *elements)
+        return struct.pack(f"<{len(elements)}{code}", *elements)
     except (struct.error, OverflowError) as error:
         raise _out_of_range(elements, name, kind) from error
-    return np.ndarray(len(elements), kind.dtype, packed)
 
 
 def _strings(elements: list[Any], kinds: set[type], name: str) -> np.ndarray:
