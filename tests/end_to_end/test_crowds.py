@@ -1,13 +1,16 @@
 """Many clients at once, and more requests than a queue takes: everybody is answered, or refused with a reason."""
 
 import asyncio
+import json
 import resource
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from .asking import KINDS
 from .conftest import Start
 from .gates import Gate
 from .running import PATIENCE, Answer, Running, post, until
@@ -85,6 +88,37 @@ def test_a_thousand_clients_with_all_kinds_of_requests_get_each_its_own_answer(s
     answers = asyncio.run(clients(server.port, [[request] for request, _ in chosen]))
 
     assert [mine[0].status for mine in answers] == [status for _, status in chosen]
+
+
+def numbers_to_add(path: str, seed: int) -> tuple[bytes, np.ndarray]:
+    """A binary request of so many rows with numbers that no other request has, and the sums to expect."""
+    size = (1, 2, 3, 8)[seed % 4]
+    a = np.arange(4 * size, dtype=np.float32).reshape(size, 4) + 100 * seed
+    b = np.full((size, 4), 0.25, np.float32)
+    given = [
+        {"name": name, "datatype": "FP32", "shape": [size, 4], "parameters": {"binary_data_size": 16 * size}}
+        for name in "AB"
+    ]
+    wanted = [{"name": "SUM", "parameters": {"binary_data": True}}]
+    text = json.dumps({"id": str(seed), "inputs": given, "outputs": wanted}).encode()
+    request = post(path, text + a.tobytes() + b.tobytes(), Inference_Header_Content_Length=len(text))
+    return request, a + b
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_in_batches_of_many_clients_everybody_gets_the_rows_of_their_own_numbers(server: Running, kind: str) -> None:
+    path = f"/v2/models/{kind}_add_sub/infer"
+    made = [[numbers_to_add(path, 20 * number + turn) for turn in range(20)] for number in range(50)]
+
+    answers = asyncio.run(clients(server.port, [[request for request, _ in mine] for mine in made]))
+
+    for mine, expected in zip(answers, made, strict=True):
+        for answer, (_, sums) in zip(mine, expected, strict=True):
+            content = answer.body[int(answer.headers["inference-header-content-length"]) :]
+            assert content == sums.tobytes()
+    (statistics,) = server.ask("GET", f"/v2/models/{kind}_add_sub/stats").document["model_stats"]
+    assert statistics["inference_stats"]["success"]["count"] == 1000
+    assert statistics["execution_count"] < 1000
 
 
 def test_what_a_queue_cannot_take_is_refused_at_once_and_the_rest_is_answered(server: Running, gate: Gate) -> None:
