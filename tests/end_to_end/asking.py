@@ -1,4 +1,4 @@
-"""Requests for Triton's client library, from numpy arrays."""
+"""Requests: plain ones, and those that Triton's client library makes from numpy arrays."""
 
 from typing import Any
 
@@ -9,6 +9,11 @@ A = np.arange(8, dtype=np.float32).reshape(2, 4)
 B = np.full((2, 4), 0.5, np.float32)
 KINDS = ("custom", "triton", "onnx")
 """How the models `<kind>_add_sub` are written."""
+ECHO = "/v2/models/echo/infer"
+ONE: dict[str, Any] = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [1]}]}
+"""A request to a model of the input `x` of one dimension."""
+ROW: dict[str, Any] = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [1]}]}
+"""The same with a batch dimension."""
 
 
 def tensor(name: str, array: np.ndarray, datatype: str = "FP32", binary: bool = True) -> triton.InferInput:

@@ -8,7 +8,7 @@ import pytest
 
 from . import models
 from .gates import Gate
-from .running import Running
+from .running import Running, Wire
 
 Start = Callable[..., Running]
 
@@ -41,6 +41,13 @@ def server(shared: Running) -> Iterator[Running]:
     """The module's server, which every test must leave alive, ready and serving."""
     yield shared
     assert_sound(shared)
+
+
+@pytest.fixture
+def wire(server: Running) -> Iterator[Wire]:
+    """A plain connection to the module's server."""
+    with server.connected() as opened:
+        yield opened
 
 
 @pytest.fixture

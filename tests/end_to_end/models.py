@@ -1,10 +1,14 @@
 """Models of every kind, written into a repository: custom functions, Triton-style model.py, and ONNX."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import onnx
 from onnx import TensorProto, helper
+
+from .running import Running
 
 _INTEGERS = ("UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64")
 DATATYPES = ("BOOL", *_INTEGERS, "FP16", "FP32", "FP64", "BF16", "BYTES")
@@ -93,6 +97,18 @@ def write(repository: Path, name: str, source: str | bytes, config: str = "", ve
     if config:
         (folder / "config.pbtxt").write_text(config)
     return folder
+
+
+@contextmanager
+def loaded(server: Running, name: str, source: str, config: str = "") -> Iterator[None]:
+    """The server has that model meanwhile."""
+    write(server.repository, name, source, config)
+    answer = server.load(name)
+    assert answer.status == 200, answer.body
+    try:
+        yield
+    finally:
+        server.unload(name)
 
 
 def write_onnx(repository: Path, name: str, model: Any, config: str = "") -> Path:

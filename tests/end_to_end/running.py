@@ -93,6 +93,12 @@ class Running:
         return int(until(found).group(1))
 
     @property
+    def resident_bytes(self) -> int:
+        """How much memory the process has."""
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGESIZE")
+
+    @property
     def url(self) -> str:
         """As the client library wants it."""
         return f"127.0.0.1:{self.port}"
@@ -145,6 +151,15 @@ class Running:
         listed = self.ask("POST", "/v2/repository/index").document
         return [entry for entry in listed if entry["name"] == model]
 
+    def statistics(self, model: str) -> dict[str, Any]:
+        """The counters of a model's one version."""
+        (counted,) = self.ask("GET", f"/v2/models/{model}/stats").document["model_stats"]
+        return dict(counted)
+
+    def counted(self, model: str, what: str) -> int:
+        """How many requests to a model went so: `success`, `fail`, …"""
+        return int(self.statistics(model)["inference_stats"][what]["count"])
+
     @contextmanager
     def connected(self) -> Iterator["Wire"]:
         """A plain connection."""
@@ -178,6 +193,14 @@ class Running:
         """End it however it is; once more does no harm."""
         self._process.kill()
         self._process.wait()
+
+
+def refusal(answer: Answer | None, status: int = 400) -> str:
+    """What an answer that must be a refusal says."""
+    assert answer is not None
+    assert (answer.status, answer.headers["content-type"]) == (status, "application/json"), answer.body
+    assert "Traceback" not in answer.error
+    return answer.error
 
 
 def post(path: str, body: bytes | Mapping[str, Any], **headers: str | int) -> bytes:

@@ -1,7 +1,6 @@
 """The binary tensor data extension on the wire: the worked examples of its document, and raw requests."""
 
 import struct
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -103,9 +102,9 @@ def asked(shared: Running) -> Running:
 
 
 @pytest.fixture
-def wire(asked: Running, server: Running) -> Iterator[Wire]:
-    with asked.connected() as opened:
-        yield opened
+def wire(asked: Running, wire: Wire) -> Wire:
+    """A plain connection to the server with these models."""
+    return wire
 
 
 def parts(answer: Answer | None) -> tuple[dict, bytes]:

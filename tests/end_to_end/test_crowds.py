@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from .asking import KINDS
+from .asking import KINDS, ROW
 from .conftest import Start
 from .gates import Gate
 from .running import PATIENCE, Answer, Running, post, until
@@ -26,10 +26,6 @@ def _many_files() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-def row(number: int = 1) -> dict:
-    return {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [number]}]}
 
 
 def flat(number: int = 1) -> dict:
@@ -76,8 +72,8 @@ def test_a_thousand_clients_at_once_are_all_answered(server: Running) -> None:
 def test_a_thousand_clients_with_all_kinds_of_requests_get_each_its_own_answer(server: Running) -> None:
     kinds = [
         (post("/v2/models/echo/infer", flat()), 200),
-        (post("/v2/models/custom_add_sub/infer", row()), 400),
-        (post("/v2/models/nobody/infer", row()), 404),
+        (post("/v2/models/custom_add_sub/infer", ROW), 400),
+        (post("/v2/models/nobody/infer", ROW), 404),
         (b"GET /v2/health/ready HTTP/1.1\r\nHost: h\r\n\r\n", 200),
         (post("/v2/repository/index", {}), 200),
         (post("/v2/models/echo/infer", b"{"), 400),
@@ -116,7 +112,7 @@ def test_in_batches_of_many_clients_everybody_gets_the_rows_of_their_own_numbers
         for answer, (_, sums) in zip(mine, expected, strict=True):
             content = answer.body[int(answer.headers["inference-header-content-length"]) :]
             assert content == sums.tobytes()
-    (statistics,) = server.ask("GET", f"/v2/models/{kind}_add_sub/stats").document["model_stats"]
+    statistics = server.statistics(f"{kind}_add_sub")
     assert statistics["inference_stats"]["success"]["count"] == 1000
     assert statistics["execution_count"] < 1000
 
@@ -126,17 +122,17 @@ def test_what_a_queue_cannot_take_is_refused_at_once_and_the_rest_is_answered(se
     assert server.load("narrow").status == 200
 
     with server.connections(4) as wires:
-        wires[0].send(post("/v2/models/narrow/infer", row()))
+        wires[0].send(post("/v2/models/narrow/infer", ROW))
         gate.wait_until_entered()
         for wire in wires[1:]:
-            wire.send(post("/v2/models/narrow/infer", row()))
+            wire.send(post("/v2/models/narrow/infer", ROW))
         server.read_all()
-        refused = [server.ask("POST", "/v2/models/narrow/infer", row() | {"id": "late"}) for _ in range(3)]
+        refused = [server.ask("POST", "/v2/models/narrow/infer", ROW | {"id": "late"}) for _ in range(3)]
         elsewhere = server.infer("echo", 1)
         gate.open()
         answers = [wire.answer() for wire in wires]
-        again = server.ask("POST", "/v2/models/narrow/infer", row())
-    (statistics,) = server.ask("GET", "/v2/models/narrow/stats").document["model_stats"]
+        again = server.ask("POST", "/v2/models/narrow/infer", ROW)
+    statistics = server.statistics("narrow")
     server.unload("narrow")
 
     assert [(each.status, each.headers["retry-after"]) for each in refused] == [(503, "1")] * 3
@@ -151,7 +147,7 @@ def test_a_thousand_clients_of_a_narrow_queue_are_answered_or_refused(server: Ru
     server.load("narrow")
     gate.open()
 
-    answers = asyncio.run(clients(server.port, [[post("/v2/models/narrow/infer", row())] * 2] * CLIENTS))
+    answers = asyncio.run(clients(server.port, [[post("/v2/models/narrow/infer", ROW)] * 2] * CLIENTS))
     server.unload("narrow")
 
     statuses = Counter(answer.status for mine in answers for answer in mine)
@@ -169,10 +165,10 @@ def test_a_request_that_waits_too_long_is_dropped_by_the_policy(server: Running,
     server.load("narrow")
 
     with server.connected() as wire:
-        wire.send(post("/v2/models/narrow/infer", row()))
+        wire.send(post("/v2/models/narrow/infer", ROW))
         gate.wait_until_entered()
-        late = server.ask("POST", "/v2/models/narrow/infer", row())
-        sooner = server.ask("POST", "/v2/models/narrow/infer", row() | {"parameters": {"timeout": 1}})
+        late = server.ask("POST", "/v2/models/narrow/infer", ROW)
+        sooner = server.ask("POST", "/v2/models/narrow/infer", ROW | {"parameters": {"timeout": 1}})
         gate.open()
         first = wire.answer()
     server.unload("narrow")
@@ -187,16 +183,16 @@ def test_clients_that_vanish_in_crowds_leave_nothing_behind(server: Running, gat
     server.load("narrow")
 
     with server.connected() as wire:
-        wire.send(post("/v2/models/narrow/infer", row()))
+        wire.send(post("/v2/models/narrow/infer", ROW))
         gate.wait_until_entered()
         for _ in range(4):
             with server.connections(100) as leaving:
                 for each in leaving:
-                    each.send(post("/v2/models/narrow/infer", row()))
+                    each.send(post("/v2/models/narrow/infer", ROW))
                 server.read_all()
         gate.open()
         first = wire.answer()
-    (statistics,) = server.ask("GET", "/v2/models/narrow/stats").document["model_stats"]
+    statistics = server.statistics("narrow")
     server.unload("narrow")
 
     assert first is not None

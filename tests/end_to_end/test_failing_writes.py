@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from . import models
+from .asking import ONE
 from .conftest import Start, assert_sound
 from .running import NAIAD, PATIENCE, Running, post, until
 
 FAILS = models.ECHO.replace("return x", "raise ValueError('to be logged')")
-ONE = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [1]}]}
 
 
 @contextmanager

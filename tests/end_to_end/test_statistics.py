@@ -4,7 +4,7 @@ from time import time
 from typing import Any
 
 from . import models
-from .asking import A, sums, tensor
+from .asking import ROW, A, sums, tensor
 from .gates import Gate
 from .running import Running, post
 
@@ -15,12 +15,6 @@ from naiad_custom import FP32, Array, model
 def fails(x: Array[FP32, -1]) -> Array[FP32, -1]:
     raise ValueError("as it was asked to")
 """
-
-
-def counted(server: Running, model: str) -> dict[str, Any]:
-    """The counters of a model's one version."""
-    (statistics,) = server.ask("GET", f"/v2/models/{model}/stats").document["model_stats"]
-    return statistics
 
 
 def counts(statistics: dict[str, Any]) -> dict[str, int]:
@@ -56,7 +50,7 @@ def test_the_phases_of_a_request_are_parts_of_its_time(server: Running) -> None:
         for _ in range(5):
             client.infer("triton_add_sub", sums())
 
-    statistics = counted(server, "triton_add_sub")
+    statistics = server.statistics("triton_add_sub")
 
     times = {name: each["ns"] for name, each in statistics["inference_stats"].items()}
     phases = times["compute_input"] + times["compute_infer"] + times["compute_output"]
@@ -69,19 +63,18 @@ def test_the_phases_of_a_request_are_parts_of_its_time(server: Running) -> None:
 def test_a_batch_of_several_requests_is_one_execution(server: Running, gate: Gate) -> None:
     gate.write_model(server.repository, "gathers", max_batch_size=8)
     server.load("gathers")
-    row = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [1]}]}
 
     with server.connections(5) as wires:
-        wires[0].send(post("/v2/models/gathers/infer", row))
+        wires[0].send(post("/v2/models/gathers/infer", ROW))
         gate.wait_until_entered()
         for wire in wires[1:]:
-            wire.send(post("/v2/models/gathers/infer", row))
+            wire.send(post("/v2/models/gathers/infer", ROW))
         server.read_all()
         gate.open()
         answers = [wire.answer() for wire in wires]
 
     assert [answer and answer.status for answer in answers] == [200] * 5
-    statistics = counted(server, "gathers")
+    statistics = server.statistics("gathers")
     assert statistics["inference_count"] == counts(statistics)["success"] == counts(statistics)["compute_infer"] == 5
     executed = {each["batch_size"]: each["compute_infer"]["count"] for each in statistics["batch_stats"]}
     assert executed == {1: 1, 4: 1}
@@ -96,7 +89,7 @@ def test_failures_are_counted_apart(server: Running) -> None:
     answers = [server.infer("fails", 1), server.infer("fails", 1), server.infer("fails", 1, id=3)]
 
     assert [answer.status for answer in answers] == [500, 500, 400]
-    statistics = counted(server, "fails")
+    statistics = server.statistics("fails")
     assert (counts(statistics)["success"], counts(statistics)["fail"]) == (0, 2)
     assert (statistics["inference_count"], statistics["execution_count"], statistics["last_inference"]) == (0, 0, 0)
     server.unload("fails")
@@ -118,4 +111,4 @@ def test_a_model_that_is_loaded_anew_counts_from_zero(server: Running) -> None:
     server.load("echo")
 
     assert (gone.status, "no available versions: unloaded" in gone.error) == (503, True)
-    assert counted(server, "echo")["inference_count"] == 0
+    assert server.statistics("echo")["inference_count"] == 0

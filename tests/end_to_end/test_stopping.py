@@ -10,12 +10,10 @@ from threading import Thread
 from time import monotonic
 
 from . import models
+from .asking import ONE, ROW
 from .conftest import Start
 from .gates import Gate
 from .running import Answer, Running, Wire, post, until
-
-REQUEST = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [1]}]}
-BATCHED = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [1]}]}
 
 CLINGS = """
 from naiad_custom import FP32, Array, model
@@ -48,7 +46,7 @@ def test_what_executes_and_what_waits_is_answered(start: Start, repository: Path
 
     with running.connections(10) as wires:
         for wire in wires:
-            wire.send(post("/v2/models/waits/infer", BATCHED))
+            wire.send(post("/v2/models/waits/infer", ROW))
         gate.wait_until_entered()
         running.read_all()
         running.terminate()
@@ -65,11 +63,11 @@ def test_what_executes_and_what_waits_is_answered(start: Start, repository: Path
 def test_compressed_requests_in_flight_are_answered_too(start: Start, repository: Path, gate: Gate) -> None:
     gate.write_model(repository, "waits")
     running = start()
-    body = gzip.compress(json.dumps(REQUEST).encode())
+    body = gzip.compress(json.dumps(ONE).encode())
 
     with running.connections(2) as (there, back):
         there.send(post("/v2/models/waits/infer", body, Content_Encoding="gzip"))
-        back.send(post("/v2/models/waits/infer", REQUEST, Accept_Encoding="gzip"))
+        back.send(post("/v2/models/waits/infer", ONE, Accept_Encoding="gzip"))
         gate.wait_until_entered()
         running.read_all()
         running.terminate()
@@ -87,7 +85,7 @@ def test_a_server_that_stops_takes_nothing_new(start: Start, repository: Path, g
     port = running.port
 
     with running.connections(3) as (busy, idle, late):
-        busy.send(post("/v2/models/waits/infer", REQUEST))
+        busy.send(post("/v2/models/waits/infer", ONE))
         gate.wait_until_entered()
         running.read_all()
         running.terminate()
@@ -108,10 +106,10 @@ def test_a_body_that_is_on_its_way_is_still_read_and_answered_or_refused(
 ) -> None:
     gate.write_model(repository, "waits")
     running = start()
-    request = post("/v2/models/echo/infer", REQUEST)
+    request = post("/v2/models/echo/infer", ONE)
 
     with running.connections(2) as (busy, halfway):
-        busy.send(post("/v2/models/waits/infer", REQUEST))
+        busy.send(post("/v2/models/waits/infer", ONE))
         gate.wait_until_entered()
         halfway.send(request[:-10])
         running.read_all()
@@ -132,7 +130,7 @@ def test_a_model_that_hangs_holds_the_server_no_longer_than_it_may(start: Start,
 
     with running.connections(4) as wires:
         for wire in wires:
-            wire.send(post("/v2/models/waits/infer", REQUEST))
+            wire.send(post("/v2/models/waits/infer", ONE))
         gate.wait_until_entered()
         running.read_all()
         began = monotonic()
@@ -205,7 +203,7 @@ class Asking:
             thread.start()
 
     def _ask(self, mine: list[Answer]) -> None:
-        request = post("/v2/models/echo/infer", REQUEST)
+        request = post("/v2/models/echo/infer", ONE)
         with self._connected() as wire:
             while wire is not None:
                 try:
