@@ -1,0 +1,153 @@
+"""One connection over a transport and a clock of the test's own."""
+
+import asyncio
+import json
+from heapq import heappop, heappush
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from uvicorn.server import ServerState
+
+from naiad_http.protocol import HttpProtocol
+
+
+class FakeTransport(asyncio.Transport):
+    """Takes everything; `unsent` pretends that the client has not read so many bytes."""
+
+    def __init__(self):
+        super().__init__()
+        self.written = b""
+        self.vectors = []
+        self.unsent = 0
+        self.closed = self.aborted = self.eof = self.reading_paused = False
+
+    def write(self, data):
+        assert not self.eof
+        self.written += data
+
+    def writelines(self, list_of_data):
+        self.vectors.append(list(list_of_data))
+        self.written += b"".join(self.vectors[-1])
+
+    def get_write_buffer_size(self):
+        return self.unsent
+
+    def can_write_eof(self):
+        return True
+
+    def write_eof(self):
+        self.eof = True
+
+    def close(self):
+        self.closed = True
+
+    def abort(self):
+        self.aborted = True
+
+    def is_closing(self):
+        return self.closed or self.aborted
+
+    def pause_reading(self):
+        self.reading_paused = True
+
+    def resume_reading(self):
+        self.reading_paused = False
+
+
+class FakeLoop:
+    """A loop with a clock that a test moves."""
+
+    def __init__(self):
+        self.now = 1000.0
+        self._timers = []
+
+    def time(self):
+        return self.now
+
+    def call_later(self, delay, callback):
+        timer = SimpleNamespace(cancelled=False)
+        timer.cancel = lambda: setattr(timer, "cancelled", True)
+        heappush(self._timers, (self.now + delay, id(timer), timer, callback))
+        return timer
+
+    def move(self, seconds):
+        end = self.now + seconds
+        while self._timers and self._timers[0][0] <= end:
+            self.now, _, timer, callback = heappop(self._timers)
+            if not timer.cancelled:
+                callback()
+        self.now = end
+
+
+class Connection:
+    """A protocol on its fake transport and loop."""
+
+    def __init__(self, site):
+        self.site = site
+        self.state = ServerState()
+        self.loop = FakeLoop()
+        self.transport = FakeTransport()
+        self.protocol = HttpProtocol(site, None, self.state, {}, self.loop)
+        self.protocol.connection_made(self.transport)
+
+    def send(self, content, step=None):
+        place = 0
+        while place < len(content) and not self.transport.closed:
+            buffer = self.protocol.get_buffer(-1)
+            count = min(len(buffer), len(content) - place, step or len(content))
+            buffer[:count] = content[place : place + count]
+            place += count
+            self.protocol.buffer_updated(count)
+
+    def answers(self):
+        """The status, headers and body of every answer that was written."""
+        rest, found = self.transport.written, []
+        while rest:
+            head, _, rest = rest.partition(b"\r\n\r\n")
+            first, *lines = head.decode().split("\r\n")
+            headers = dict(line.lower().split(": ", 1) for line in lines)
+            length = int(headers.get("content-length", 0))
+            found.append(SimpleNamespace(status=int(first.split()[1]), headers=headers, body=rest[:length]))
+            rest = rest[length:]
+        return found
+
+
+@pytest.fixture
+def connection(make_site):
+    return Connection(make_site())
+
+
+@pytest.fixture
+def connect(make_site):
+    """Make a connection to a site over the fake server, with the site's options."""
+
+    def connect(**options):
+        return Connection(make_site(**options))
+
+    return connect
+
+
+@pytest.fixture
+def infer():
+    """Make the bytes of an infer request with one binary INT8 tensor."""
+    return infer_request
+
+
+def infer_request(values=(1, 2), request_id="", *headers, version="HTTP/1.1"):
+    """The bytes of an infer request with one binary INT8 tensor."""
+    content = np.array(values, np.int8).tobytes()
+    tensor = {
+        "name": "X",
+        "datatype": "INT8",
+        "shape": [len(values)],
+        "parameters": {"binary_data_size": len(content)},
+    }
+    front = json.dumps({"id": request_id, "inputs": [tensor]}).encode()
+    lines = [
+        f"POST /v2/models/m/infer {version}",
+        f"Inference-Header-Content-Length: {len(front)}",
+        f"Content-Length: {len(front) + len(content)}",
+        *headers,
+    ]
+    return "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n" + front + content

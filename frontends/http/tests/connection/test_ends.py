@@ -1,0 +1,143 @@
+"""How one connection ends: clients that leave, stop, send nonsense or too much, and a server that stops."""
+
+import json
+
+import pytest
+
+from naiad_http.idle import IDLE_SECONDS
+from naiad_http.protocol import LINGER_SECONDS
+
+
+@pytest.mark.parametrize("end", ["eof_received", "connection_lost"])
+def test_the_request_of_a_client_that_left_is_taken_back(connection, fake_server, end, infer):
+    connection.send(infer())
+    connection.protocol.connection_lost(None) if end == "connection_lost" else connection.protocol.eof_received()
+
+    assert fake_server.calls[0].cancelled
+    assert connection.transport.written == b""
+
+
+def test_a_lost_connection_is_forgotten(connection):
+    connection.protocol.connection_lost(None)
+
+    connection.loop.move(1000)
+    assert connection.state.connections == set()
+    assert not connection.transport.aborted
+
+
+def test_a_body_that_ends_too_early_is_told_so(connection, fake_server, infer):
+    connection.send(infer()[:-1])
+    connection.protocol.eof_received()
+
+    (answer,) = connection.answers()
+    assert (answer.status, fake_server.calls) == (400, [])
+    assert "of the" in json.loads(answer.body)["error"]
+    assert "that Content-Length says" in json.loads(answer.body)["error"]
+
+
+def test_a_body_longer_than_it_says_is_a_malformed_next_request(connection, fake_server, infer):
+    connection.send(infer() + b"surplus bytes\r\n\r\n")
+    fake_server.calls[0].answer()
+
+    assert [answer.status for answer in connection.answers()] == [200, 400]
+
+
+def test_too_large_a_body_is_refused_and_its_bytes_go_by_unread(connect, fake_server, infer):
+    connection = connect(limit=1000)
+    connection.send(b"POST /v2/models/m/infer HTTP/1.1\r\nContent-Length: 50000\r\n\r\n")
+    refused_at_once = connection.answers()[0]
+    connection.send(bytes(50_000) + infer())
+    open_still = not connection.transport.closed
+    connection.loop.move(LINGER_SECONDS)
+
+    assert (refused_at_once.status, refused_at_once.headers["connection"]) == (400, "close")
+    assert "Use --http-max-input-size to increase the limit." in json.loads(refused_at_once.body)["error"]
+    assert (connection.transport.eof, open_still, connection.transport.closed) == (True, True, True)
+    assert len(connection.answers()) == 1
+    assert fake_server.calls == []
+
+
+@pytest.mark.parametrize("garbage", [b"\x16\x03\x01\x00\x00\r\n\r\n", b"GET / HTTP/3.0\r\n\r\n", b"\x00" * 200_000])
+def test_what_is_no_http_is_told_so(connection, garbage):
+    connection.send(garbage)
+
+    (answer,) = connection.answers()
+    assert answer.status in (400, 431, 505)
+    assert json.loads(answer.body)["error"]
+    assert connection.transport.eof
+
+
+def test_an_idle_connection_is_closed_in_time(connection, fake_server, infer):
+    fake_server.at_once = True
+    connection.loop.move(IDLE_SECONDS - 1)
+    connection.send(infer())
+    connection.loop.move(IDLE_SECONDS - 1)
+    open_still = not connection.transport.closed
+    connection.loop.move(1)
+
+    assert (open_still, connection.transport.closed) == (True, True)
+
+
+def test_a_torso_that_stays_one_is_told_so(connection, infer):
+    connection.send(infer()[:-1])
+
+    connection.loop.move(IDLE_SECONDS + 1)
+
+    (answer,) = connection.answers()
+    assert (answer.status, connection.transport.closed) == (408, True)
+
+
+def test_a_slow_upload_that_moves_is_not_idle(connection, fake_server, infer):
+    request = infer()
+    for place in range(0, len(request), 20):
+        connection.send(request[place : place + 20])
+        connection.loop.move(IDLE_SECONDS / 2)
+
+    assert len(fake_server.calls) == 1
+
+
+def test_a_client_that_waits_for_a_slow_model_is_not_idle(connection, infer):
+    connection.send(infer())
+
+    connection.loop.move(10 * IDLE_SECONDS)
+
+    assert not connection.transport.closed
+
+
+def test_a_client_that_reads_nothing_is_cut_off(connection):
+    connection.transport.unsent = 5000
+    connection.loop.move(IDLE_SECONDS + 1)
+    connection.transport.unsent = 4000
+    connection.loop.move(IDLE_SECONDS + 1)
+    reading_slowly = not connection.transport.aborted
+    connection.loop.move(IDLE_SECONDS + 1)
+
+    assert (reading_slowly, connection.transport.aborted) == (True, True)
+
+
+def test_a_stopping_server_closes_idle_connections_at_once(connection):
+    connection.protocol.shutdown()
+
+    assert connection.transport.closed
+
+
+def test_a_stopping_server_still_answers_what_is_in_flight(connection, fake_server, infer):
+    connection.send(infer())
+    connection.protocol.shutdown()
+    open_still = not connection.transport.closed
+    fake_server.calls[0].answer()
+
+    assert open_still
+    assert connection.answers()[0].headers["connection"] == "close"
+    assert connection.transport.closed
+
+
+def test_a_stopping_server_takes_the_rest_of_a_body(connection, fake_server, infer):
+    request = infer()
+    connection.send(request[:-1])
+    connection.protocol.shutdown()
+    connection.send(request[-1:])
+    fake_server.calls[0].answer()
+
+    assert connection.answers()[0].status == 200
+    assert connection.transport.closed

@@ -1,0 +1,117 @@
+"""Routes, options and codings of a whole server, asked with the standard library's client."""
+
+import json
+import zlib
+
+import pytest
+
+BODY = b'{"inputs":[{"name":"X","datatype":"INT32","shape":[2],"data":[1,2]}]}'
+PATH = "/v2/models/mirror_int32/infer"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "error"),
+    [
+        ("GET", "/", 404, "Not Found"),
+        ("GET", "/v3", 404, "Not Found"),
+        ("GET", "/v2/", 404, "Not Found"),
+        ("GET", "/v2/models/add_sub/versions/x", 404, "Not Found"),
+        ("GET", "/v2/models/add_sub/versions/x/ready", 404, "Not Found"),
+        ("POST", "/v2/models/add_sub/versions/x/infer", 404, "Not Found"),
+        ("POST", "/v2/models/add_sub/versions/0/infer", 400, "version should be an integral value > 0"),
+        ("GET", f"/v2/models/add_sub/versions/{'9' * 5000}", 400, "version should be an integral value > 0"),
+        ("GET", "/v2/models/..%2F..%2Fetc", 404, "Not Found"),
+        ("POST", "/v2/models/..%2F..%2Fetc/infer", 404, "Request for unknown model: '../../etc' is not found"),
+        ("GET", f"/v2/models/{'x' * 5000}", 404, "is not found"),
+        ("POST", "/v2/repository/models/..%2F..%2Fetc/load", 400, "must not contain path traversal characters"),
+        ("POST", "/v2/repository/models/%00/load", 400, "must not contain path traversal characters"),
+        ("POST", "/v2/repository/models/%20/load", 400, "Model name cannot be empty"),
+        ("POST", "/v2/repository/here/models/m/load", 501, "'repository_name' specification is not supported"),
+        ("POST", "/v2", 405, "Method Not Allowed"),
+        ("GET", "/v2/models/add_sub/infer", 405, "Method Not Allowed"),
+        ("DELETE", "/v2/models/add_sub/ready", 405, "Method Not Allowed"),
+        ("GET", "/v2/repository/index", 405, "Method Not Allowed"),
+        ("GET", "/v2/models/dream/ready", 404, "Request for unknown model: 'dream' is not found"),
+    ],
+)
+def test_other_paths_and_methods_are_told_in_json(server, method, path, status, error):
+    got, headers, body = server.ask(method, path, b'{"inputs":[]}' if method == "POST" else None)
+
+    assert (got, headers["content-type"]) == (status, "application/json")
+    assert error in json.loads(body)["error"]
+    assert ("allow" in headers) == (status == 405)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "error"),
+    [
+        ("/v2/repository/index", b'{"ready":1}', "'ready': it must be true or false"),
+        ("/v2/repository/index", b"{", "failed to parse the request JSON buffer"),
+        ("/v2/repository/index", b"[]", "must be an object"),
+        ("/v2/repository/models/add_sub/load", b'{"parameters":{"x":"y"}}', "unrecognized load parameter 'x'"),
+        ("/v2/repository/models/add_sub/load", b'{"parameters":{"config":1}}', "'config': it must be a string"),
+        ("/v2/repository/models/add_sub/load", b'{"parameters":{"file:1/a":"%"}}', "is no base64"),
+        (
+            "/v2/repository/models/add_sub/load",
+            b'{"parameters":{"file:1/a":""}}',
+            "'config' must be specified for model",
+        ),
+        ("/v2/repository/models/add_sub/unload", b'{"parameters":{"unload_dependents":"x"}}', "must be true or false"),
+    ],
+)
+def test_repository_requests_that_make_no_sense_are_refused(server, path, body, error):
+    status, _, told = server.ask("POST", path, body)
+
+    assert status == 400
+    assert error in json.loads(told)["error"]
+
+
+def test_the_index_tells_states_and_may_be_only_of_what_is_ready(server):
+    server.ask("POST", "/v2/repository/models/add_sub/unload")
+
+    everything = json.loads(server.ask("POST", "/v2/repository/any/index")[2])
+    ready = json.loads(server.ask("POST", "/v2/repository/index", b'{"ready":true}')[2])
+
+    (unloaded,) = [each["state"] for each in everything if each["name"] == "add_sub"]
+    assert unloaded in ("UNLOADING", "UNAVAILABLE")
+    assert "add_sub" not in {each["name"] for each in ready}
+    assert {each["state"] for each in ready} == {"READY"}
+
+
+def test_health_answers_have_no_body(server):
+    assert [server.ask("GET", f"/v2/health/{what}")[::2] for what in ("live", "ready")] == [(200, b""), (200, b"")]
+    assert server.ask("GET", "/v2/models/add_sub/versions/1/ready")[::2] == (200, b"")
+    assert server.ask("HEAD", "/v2/health/live")[0] == 200
+
+
+def test_headers_are_forwarded_to_the_model(start_server):
+    server = start_server(**{"http-header-forward-pattern": "^x-"})
+
+    _, _, body = server.ask("POST", PATH, BODY, {"X-Tenant": "blue", "Other": "no"})
+
+    assert json.loads(body)["parameters"] == {"X-Tenant": "blue"}
+
+
+def test_restricted_apis_ask_for_their_header(start_server):
+    server = start_server(**{"http-restricted-api": ("model-repository,inference:key=open",)})
+
+    without = [server.ask("POST", path, BODY)[0] for path in (PATH, "/v2/repository/index")]
+    with_key = [server.ask("POST", path, b"", {"key": "open"})[0] for path in ("/v2/repository/index",)]
+
+    assert (without, with_key) == ([403, 403], [200])
+    assert server.ask("POST", PATH, BODY, {"Key": "open"})[0] == 200
+    assert server.ask("GET", "/v2")[0] == 200
+
+
+def test_an_unknown_compression_is_not_supported(server):
+    status, headers, body = server.ask("POST", PATH, b"x", {"Content-Encoding": "br"})
+
+    assert (status, headers["accept-encoding"]) == (501, "gzip, deflate")
+    assert "Unsupported compression type" in json.loads(body)["error"]
+
+
+def test_compressed_answers_say_so(server):
+    status, headers, body = server.ask("POST", PATH, BODY, {"Accept-Encoding": "gzip;q=0.1, deflate"})
+
+    assert (status, headers["content-encoding"]) == (200, "deflate")
+    assert json.loads(zlib.decompress(body))["outputs"][0]["data"] == [1, 2]
