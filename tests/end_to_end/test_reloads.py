@@ -139,14 +139,18 @@ HESITANT = """
 from pathlib import Path
 from naiad_custom import FP32, Array, model
 
-TRIES = Path({tries!r})
+def hesitate(place):
+    tries = Path({folder!r}, place)
+    tries.write_text(tries.read_text() + "x" if tries.exists() else "x")
+    if len(tries.read_text()) < 3:
+        raise OSError(f"not yet at {{place}}")
+
+hesitate("import")
 
 @model
 class Hesitant:
     def load(self, context):
-        TRIES.write_text(TRIES.read_text() + "x")
-        if len(TRIES.read_text()) < 3:
-            raise OSError("not yet")
+        hesitate("load")
 
     def execute(self, x: Array[FP32, -1]) -> Array[FP32, -1]:
         return x
@@ -154,12 +158,21 @@ class Hesitant:
 
 
 def test_a_load_that_fails_is_tried_again_as_often_as_it_may(start: Start, repository: Path, tmp_path: Path) -> None:
-    tries = tmp_path / "tries"
-    tries.write_text("")
-    models.write(repository, "hesitant", HESITANT.format(tries=str(tries)))
+    models.write(repository, "hesitant", HESITANT.format(folder=str(tmp_path)))
 
     running = start("--model-load-retry-count=5")
 
     assert running.infer("hesitant", 1).status == 200
-    assert tries.read_text() == "xxx"
+    assert (tmp_path / "load").read_text() == "xxx"
+    assert running.log.count("not yet at import") == 2
+    running.stop()
+
+
+def test_a_wrong_configuration_is_not_tried_again(start: Start, repository: Path) -> None:
+    models.write(repository, "wrong", models.ECHO, "max_batch_sise: 1")
+
+    running = start("--model-load-retry-count=5", "--exit-on-error=false")
+
+    assert running.infer("echo", 1).status == 200
+    assert running.log.count("max_batch_sise: unknown key") == 1
     running.stop()

@@ -6,13 +6,31 @@ from collections.abc import Awaitable
 from typing import TypeVar
 
 from naiad._kernel.loading import Loader, PreparedModel
+from naiad._kernel.repository import ModelSource
 from naiad._kernel.telling import told
 from naiad._kernel.version import ModelVersion
 from naiad.backend import ModelContext
-from naiad.errors import InternalError, InvalidArgumentError, NaiadError
+from naiad.errors import ConfigError, InternalError, InvalidArgumentError, NaiadError
 
 _logger = logging.getLogger("naiad.model")
 _T = TypeVar("_T")
+
+
+async def prepare(loader: Loader, source: ModelSource, retries: int) -> PreparedModel:
+    """A model ready to be loaded; what fails is tried `retries` times more, unless the configuration is wrong.
+
+    Completing a configuration opens the model's files and runs its code, which may fail for a while only.
+    """
+    for tries_left in range(retries, -1, -1):
+        try:
+            return await guarded(source.name, asyncio.to_thread(loader.prepare, source))
+        except ConfigError:
+            raise
+        except NaiadError as error:
+            if not tries_left:
+                raise
+            _logger.warning("preparing model '%s' failed, trying again: %s", source.name, error)
+    raise InternalError(f"preparing model '{source.name}' was never tried")
 
 
 async def load_generation(loader: Loader, prepared: PreparedModel, retries: int) -> dict[int, ModelVersion]:

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any
 
 from naiad._kernel.entries import LOADING, READY, UNAVAILABLE, UNLOADED, UNLOADING, ModelEntry, VersionState
-from naiad._kernel.generations import guarded, load_generation
+from naiad._kernel.generations import guarded, load_generation, prepare
 from naiad._kernel.loading import Loader, not_found
 from naiad._kernel.overrides import unpacked
 from naiad._kernel.repository import Fingerprints, ModelSource, find, is_folder_name, scan
@@ -235,7 +235,7 @@ class Models:
 
     async def _replace_generation(self, entry: ModelEntry, source: ModelSource, folder: _Folder | None) -> None:
         started = monotonic()
-        prepared = await guarded(entry.name, asyncio.to_thread(self._loader.prepare, source))
+        prepared = await prepare(self._loader, source, self._retries)
         for context in prepared.contexts:
             if context.version not in entry.serving:
                 entry.states[context.version] = VersionState(LOADING)
