@@ -1,0 +1,20 @@
+"""The page about using Naiad from Python: its program runs and prints what the page says."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+PROJECT = Path(__file__).parents[1]
+
+
+def test_the_program_of_the_page_prints_what_the_page_says() -> None:
+    page = (PROJECT / "docs" / "python.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (printed,) = re.findall(r"```\n(\[.*?)```", page, re.DOTALL)
+    subprocess.run([sys.executable, "examples/build.py"], cwd=PROJECT, check=True, capture_output=True)
+
+    ran = subprocess.run([sys.executable, "-c", program], cwd=PROJECT, check=False, capture_output=True, text=True)
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout == printed
