@@ -7,18 +7,7 @@ from naiad.config.text import parse_text, parse_text_with_places
 from naiad.config.validation import misnamed, placed, problems
 from naiad.errors import Problem
 
-VALID = 'name: "m" backend: "b" max_batch_size: 8 '
-INPUT = 'input { name: "x" data_type: TYPE_FP32 dims: 4 } '
-OUTPUT = 'output { name: "y" data_type: TYPE_FP32 dims: 4 } '
-
-
-def found(text, **options):
-    return [(problem.path, problem.message) for problem in problems(parse_text(text), **options)]
-
-
-def only(text, **options):
-    (told,) = found(text, **options)
-    return told
+from .rules import INPUT, OUTPUT, VALID, found, only
 
 
 def test_a_valid_configuration_has_no_problems():

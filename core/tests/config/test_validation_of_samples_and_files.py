@@ -4,21 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from naiad.config.text import parse_text
-from naiad.config.validation import problems
-
-VALID = 'name: "m" backend: "b" max_batch_size: 8 '
-INPUT = 'input { name: "x" data_type: TYPE_FP32 dims: 4 } '
-OUTPUT = 'output { name: "y" data_type: TYPE_FP32 dims: 4 } '
-
-
-def found(text, **options):
-    return [(problem.path, problem.message) for problem in problems(parse_text(text), **options)]
-
-
-def only(text, **options):
-    (told,) = found(text, **options)
-    return told
+from .rules import INPUT, VALID, found, only
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ class ModelQueue:
             self._decide()
 
     def lose(self, place: int) -> None:
-        """A place is gone, at least for now."""
+        """A place is gone until it is free again."""
         if place in self._idle:
             self._idle.remove(place)
 
