@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Sequence
 
-from cases.case import Case
+from cases.case import ADD_SUB, Case
 from load import with_cost
 from report import Goal, Row
 from rounds import Run, side_by_side
@@ -12,14 +12,11 @@ from servers import Running
 _GOALS = {1: 1.9, 16: 1.5, 64: 1.5}
 """The ratio of inferences/s to reach, by concurrency."""
 
-_MODELS = {"add_sub": "", "add_sub_on_loop": ", on the event loop"}
-"""The same model code twice, and how its rows are told apart."""
-
 
 def measure(run: Run) -> Sequence[Row]:
     def once(running: Running) -> dict[str, float]:
         numbers = {}
-        for model, told in _MODELS.items():
+        for model, told in ADD_SUB.items():
             for concurrency in _GOALS:
                 measure = functools.partial(run.generator, running.port, model, concurrency)
                 load, cost = with_cost(running, model, measure)
@@ -30,7 +27,7 @@ def measure(run: Run) -> Sequence[Row]:
 
     seen = side_by_side(run, once)
     goals = {}
-    for told in _MODELS.values():
+    for told in ADD_SUB.values():
         for concurrency, least in _GOALS.items():
             goals[f"concurrency {concurrency}{told}: inferences/s"] = Goal(least=least, of_ratio=True)
             goals[f"concurrency {concurrency}{told}: p99, ms"] = Goal(most=1, of_ratio=True)

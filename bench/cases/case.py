@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from report import Row
 from rounds import Run
 
+ADD_SUB = {"add_sub": "", "add_sub_on_loop": ", on the event loop"}
+"""The same model code twice, and how its rows are told apart."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
