@@ -102,3 +102,4 @@ async def test_a_place_that_there_is_not_is_refused(tmp_path: Path) -> None:
         reasons = [entry.reason for entry in server.index()]
 
     assert "parameter 'execute_on' of model 'm' is 'moon'; it can be thread or event_loop" in reasons[0]
+    assert "load m 1" not in backend.events

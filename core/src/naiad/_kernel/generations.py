@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from naiad._kernel.loading import Loader, PreparedModel
@@ -21,16 +21,7 @@ async def prepare(loader: Loader, source: ModelSource, retries: int) -> Prepared
 
     Completing a configuration opens the model's files and runs its code, which may fail for a while only.
     """
-    for tries_left in range(retries, -1, -1):
-        try:
-            return await guarded(source.name, asyncio.to_thread(loader.prepare, source))
-        except ConfigError:
-            raise
-        except NaiadError as error:
-            if not tries_left:
-                raise
-            _logger.warning("preparing model '%s' failed, trying again: %s", source.name, error)
-    raise InternalError(f"preparing model '{source.name}' was never tried")
+    return await _tried(retries, source.name, "preparing it", lambda: asyncio.to_thread(loader.prepare, source))
 
 
 async def load_generation(loader: Loader, prepared: PreparedModel, retries: int) -> dict[int, ModelVersion]:
@@ -67,14 +58,22 @@ async def guarded(name: str, work: Awaitable[_T]) -> _T:
 
 
 async def _load_version(loader: Loader, prepared: PreparedModel, context: ModelContext, retries: int) -> ModelVersion:
-    name = context.config.name
-    for tries_left in range(retries, -1, -1):
+    name, version = context.config.name, context.version
+    try:
+        return await _tried(retries, name, f"loading version {version}", lambda: loader.load(prepared, context))
+    except NaiadError as error:
+        raise InvalidArgumentError(
+            f"load failed for model '{name}': version {version} is at UNAVAILABLE state: {error};"
+        ) from error
+
+
+async def _tried(retries: int, name: str, step: str, attempt: Callable[[], Awaitable[_T]]) -> _T:
+    """The step's result; when it fails it is tried `retries` times more, unless the configuration is wrong."""
+    for _ in range(retries):
         try:
-            return await guarded(name, loader.load(prepared, context))
+            return await guarded(name, attempt())
+        except ConfigError:
+            raise
         except NaiadError as error:
-            if not tries_left:
-                raise InvalidArgumentError(
-                    f"load failed for model '{name}': version {context.version} is at UNAVAILABLE state: {error};"
-                ) from error
-            _logger.warning("loading model '%s' version %d failed, trying again: %s", name, context.version, error)
-    raise InternalError(f"loading model '{name}' was never tried")
+            _logger.warning("model '%s': %s failed, trying again: %s", name, step, error)
+    return await guarded(name, attempt())

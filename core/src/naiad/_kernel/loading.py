@@ -11,10 +11,12 @@ from threading import current_thread, main_thread
 
 from naiad._kernel.detection import resolve_backend
 from naiad._kernel.gpus import compute_capability, gpu_count
+from naiad._kernel.loop_worker import worker_for
 from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.repository import ModelSource, read_regular, served_versions, version_numbers
 from naiad._kernel.telling import told
 from naiad._kernel.version import ModelVersion, labels_of
+from naiad._kernel.worker import Worker
 from naiad.backend import Backend, Model, ModelContext, Placement
 from naiad.config import InstanceKind, ModelConfig
 from naiad.config.json import read_json
@@ -45,12 +47,13 @@ class WrittenConfig:
 
 @dataclass(frozen=True, slots=True)
 class PreparedModel:
-    """A model that is ready to be loaded: one context for each version to serve, and who loads and schedules it."""
+    """A model that is ready to be loaded: a context for each version to serve, and who loads, schedules and runs it."""
 
     contexts: tuple[ModelContext, ...]
     backend: Backend
     factory: SchedulerFactory
     placements: tuple[Placement, ...]
+    worker: type[Worker]
 
 
 class Loader:
@@ -116,6 +119,7 @@ class Loader:
                 backend=backend,
                 factory=self._registry.scheduler(wanted_scheduler(config)),
                 placements=instance_placements(config, gpu_count()),
+                worker=worker_for(config),
             )
 
     def _with_backend(self, config: ModelConfig, source: ModelSource, version: int) -> ModelConfig:
@@ -150,7 +154,7 @@ class Loader:
         """Load one version, with every instance warmed up. Raises whatever making an instance raised."""
         loop = asyncio.get_running_loop()
         model, labels, warmup = await loop.run_in_executor(self._executor, self._load_blocking, prepared, context)
-        version = ModelVersion(context, model, prepared.placements, labels, warmup)
+        version = ModelVersion(context, model, prepared.placements, labels, warmup, prepared.worker)
         try:
             await version.start(prepared.backend.traits, prepared.factory)
         except asyncio.CancelledError:

@@ -91,10 +91,6 @@ class Models:
             found.extend(entry.index() if entry is not None else [IndexEntry(name)])
         return [entry for entry in found if entry.state == READY] if only_ready else found
 
-    def outstanding(self) -> int:
-        """How many requests wait or execute, over all models."""
-        return sum(version.outstanding() for entry in self._entries.values() for version in entry.serving.values())
-
     # Loading and unloading
 
     async def load_all(self, names: Sequence[str] | None = None) -> None:

@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from naiad._kernel.answers import AnswerReader
 from naiad._kernel.call import Call, Deliver
 from naiad._kernel.instances import Instances
-from naiad._kernel.loop_worker import worker_for
 from naiad._kernel.queue import ModelQueue
 from naiad._kernel.requests import RequestChecker
 from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.warming import instantiate_warm
-from naiad._kernel.worker import Work
+from naiad._kernel.worker import Work, Worker
 from naiad.backend import BackendTraits, MemoryUsage, Model, ModelContext, Placement
 from naiad.datatypes import wire_name
 from naiad.errors import InvalidArgumentError, ModelNotReadyError, ShuttingDownError
@@ -35,6 +34,7 @@ class ModelVersion:
         placements: Sequence[Placement],
         labels: Mapping[str, tuple[str, ...]],
         warmup: Sequence[WarmupSample],
+        worker: type[Worker],
     ) -> None:
         config = context.config
         self.name, self.version, self.config = config.name, context.version, config
@@ -45,7 +45,7 @@ class ModelVersion:
         strict = bool(getattr(model, "declares_outputs", True))
         reader = AnswerReader(config, context.version, strict)
         make = functools.partial(instantiate_warm, model, config, reader, warmup)
-        self._instances = Instances(make, placements, reader, self._done, worker_for(config))
+        self._instances = Instances(make, placements, reader, self._done, worker)
         self._queue: ModelQueue | None = None
         self._closing: asyncio.Task[None] | None = None
 
@@ -107,10 +107,6 @@ class ModelVersion:
     def statistics(self) -> ModelStatistics:
         """The counters as they stand."""
         return self._counters.report(self.name, self.version, self._memory_usage())
-
-    def outstanding(self) -> int:
-        """How many requests wait or execute."""
-        return self._queue.outstanding if self._queue is not None else 0
 
     @functools.cached_property
     def metadata(self) -> ModelMetadata:
