@@ -4,7 +4,7 @@ import pytest
 
 from naiad._kernel.kernel_options import KERNEL_OPTIONS
 from naiad.errors import InvalidArgumentError
-from naiad.options import Option, Settings, boolean
+from naiad.options import Option, Settings, boolean, positive
 
 PORT = Option("port", 8000, "where to listen", int)
 NAMES = Option("name", (), "who", repeatable=True)
@@ -24,6 +24,12 @@ def test_no_has_many_words(text: str) -> None:
 def test_a_word_that_is_neither_is_refused() -> None:
     with pytest.raises(ValueError, match="'maybe' is neither true nor false"):
         boolean("maybe")
+
+
+def test_a_positive_number_starts_at_one() -> None:
+    assert positive("1") == 1
+    with pytest.raises(ValueError, match="'0' must be greater than 0"):
+        positive("0")
 
 
 def test_settings_hold_the_given_values_and_the_defaults() -> None:

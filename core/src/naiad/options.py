@@ -22,6 +22,14 @@ def boolean(text: str) -> bool:
     raise ValueError(f"'{text}' is neither true nor false")
 
 
+def positive(text: str) -> int:
+    """A whole number from 1 up. Raises ValueError otherwise."""
+    value = int(text)
+    if value < 1:
+        raise ValueError(f"'{text}' must be greater than 0")
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """One option: its name without dashes, default, one-sentence help, and how its text becomes a value.

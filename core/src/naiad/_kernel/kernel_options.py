@@ -2,7 +2,7 @@
 
 import math
 
-from naiad.options import Option, boolean
+from naiad.options import Option, boolean, positive
 
 
 def _count(text: str) -> int:
@@ -10,14 +10,6 @@ def _count(text: str) -> int:
     value = int(text)
     if value < 0:
         raise ValueError(f"'{text}' is negative")
-    return value
-
-
-def _positive(text: str) -> int:
-    """A whole number from 1 up."""
-    value = int(text)
-    if value < 1:
-        raise ValueError(f"'{text}' is less than 1")
     return value
 
 
@@ -50,7 +42,7 @@ REPOSITORY_OPTIONS = (
     ),
     Option("model-config-name", "", "use configs/NAME.pbtxt of a model where it has one", metavar="NAME"),
     Option("disable-auto-complete-config", False, "take every config.pbtxt as it is, without completing it", boolean),
-    Option("model-load-thread-count", 4, "how many models load at the same time", _positive, "N"),
+    Option("model-load-thread-count", 4, "how many models load at the same time", positive, "N"),
     Option("model-load-retry-count", 0, "how often a failed load is tried again", _count, "N"),
     Option(
         "backend-config",

@@ -1,6 +1,6 @@
 """The options of the HTTP frontend; names and defaults are those that users of Triton know."""
 
-from naiad.options import Option, boolean
+from naiad.options import Option, boolean, positive
 
 
 def _port(text: str) -> int:
@@ -11,20 +11,12 @@ def _port(text: str) -> int:
     return value
 
 
-def _positive(text: str) -> int:
-    """A whole number from 1 up."""
-    value = int(text)
-    if value < 1:
-        raise ValueError(f"'{text}' must be greater than 0")
-    return value
-
-
 OPTIONS = (
     Option("allow-http", True, "serve HTTP", boolean),
     Option("http-address", "0.0.0.0", "the address to listen on for HTTP", metavar="ADDRESS"),  # noqa: S104 - as Triton
     Option("http-port", 8000, "the port to listen on for HTTP; 0 takes any free one", _port, "PORT"),
     Option("reuse-http-port", False, "share the HTTP port with other servers that allow it too", boolean),
-    Option("http-max-input-size", 67108864, "the most bytes of an HTTP request's body", _positive, "BYTES"),
+    Option("http-max-input-size", 67108864, "the most bytes of an HTTP request's body", positive, "BYTES"),
     Option(
         "http-header-forward-pattern",
         "",
@@ -38,6 +30,6 @@ OPTIONS = (
         metavar="APIS:HEADER=VALUE",
         repeatable=True,
     ),
-    Option("http-thread-count", 8, "taken for compatibility: one event loop serves all connections", _positive, "N"),
+    Option("http-thread-count", 8, "taken for compatibility: one event loop serves all connections", positive, "N"),
 )
 """Every option of this frontend."""
