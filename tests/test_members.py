@@ -30,7 +30,15 @@ def named(member: Path) -> str:
 def test_the_workspace_has_its_members() -> None:
     names = [named(member) for member in MEMBERS]
 
-    assert names == ["core", "frontends/http", "plugins/custom", "plugins/onnx", "plugins/scheduler-dynamic"]
+    assert names == [
+        "core",
+        "frontends/grpc",
+        "frontends/http",
+        "frontends/metrics",
+        "plugins/custom",
+        "plugins/onnx",
+        "plugins/scheduler-dynamic",
+    ]
 
 
 @pytest.mark.parametrize("member", MEMBERS, ids=named)

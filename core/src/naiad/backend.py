@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from naiad.batch import Batch
+from naiad.batch import Batch, Sender
 from naiad.config import ModelConfig, ModelInstanceGroup
 from naiad.errors import NaiadError
 from naiad.types import ParameterValue
@@ -27,6 +27,7 @@ __all__ = [
     "ModelContext",
     "Placement",
     "Reply",
+    "Sender",
 ]
 
 
@@ -112,8 +113,11 @@ class Reply:
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
 
 
-Answer = Mapping[str, Any] | Sequence[Reply | NaiadError]
-"""What `execute` returns: one array an output for the whole batch, or one reply or error for each request, in order."""
+Answer = Mapping[str, Any] | Sequence[Reply | NaiadError | None]
+"""What `execute` returns: one array an output for the whole batch, or one reply or error for each request, in order.
+
+None stands for a request that is answered through its `Batch.sender`, now or later.
+"""
 
 
 class Instance(Protocol):

@@ -1,11 +1,46 @@
 """A batch: the requests that one execution answers, seen one by one or joined along the batch dimension."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from time import monotonic_ns
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from naiad.errors import InternalError
 from naiad.types import Request
+
+if TYPE_CHECKING:
+    from naiad.backend import Reply
+    from naiad.errors import NaiadError
+
+
+class Sender(Protocol):
+    """The way of one request's responses to its caller, for any thread and also after `execute` has returned.
+
+    A model that is not decoupled sends exactly one response. A sender that is dropped before it was told that all is
+    sent fails its request, so that no caller waits for ever.
+    """
+
+    def send(self, reply: "Reply | NaiadError | None", final: bool = False) -> bool:
+        """Send a response, or None with `final` to say that there is no more; whether anybody still wants them.
+
+        Waits while the caller reads more slowly than the model sends, except on the event loop's thread. Raises
+        InternalError after `final`, and ModelFailedError for a reply that the configuration does not allow.
+        """
+        ...
+
+    def post(self, reply: "Reply | NaiadError | None", final: bool = False) -> "Future[None] | None":
+        """Send without waiting: None when there is room for more, else a future that is done when there is."""
+        ...
+
+    def is_cancelled(self) -> bool:
+        """Whether nobody wants further responses."""
+        ...
+
+
+def _no_kernel(_index: int) -> Sender:
+    raise InternalError("this batch was not made by a server, so there is nobody to send responses to")
 
 
 class Batch:
@@ -17,9 +52,12 @@ class Batch:
     it; the border to compute output is the return of `execute`, unless the backend marks that.
     """
 
-    __slots__ = ("_joined", "infer_done_ns", "input_done_ns", "requests", "size", "sizes")
+    __slots__ = ("_joined", "_open", "infer_done_ns", "input_done_ns", "requests", "size", "sizes")
 
-    def __init__(self, requests: Sequence[Request], sizes: Sequence[int]) -> None:
+    def __init__(
+        self, requests: Sequence[Request], sizes: Sequence[int], open_sender: Callable[[int], Sender] = _no_kernel
+    ) -> None:
+        self._open = open_sender
         self.requests = requests
         self.sizes = sizes
         self.size = sizes[0] if len(sizes) == 1 else sum(sizes)
@@ -45,6 +83,13 @@ class Batch:
             self._joined[name] = joined
             self.input_done_ns = monotonic_ns()
         return joined
+
+    def sender(self, index: int) -> Sender:
+        """The way to send the responses of `requests[index]` one by one; the same object each time it is asked for.
+
+        `execute` answers that request with None then.
+        """
+        return self._open(index)
 
     def wants(self, output: str) -> bool:
         """Whether any request of this batch asked for that output."""

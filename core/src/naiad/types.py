@@ -1,16 +1,20 @@
 """What travels between a frontend, the kernel and a backend: tensors, requests and responses.
 
 These are plain slotted dataclasses, not frozen ones: freezing costs 0.5 µs an object, and a request makes five of them.
-Nobody changes one after handing it on.
+Nobody changes one after handing it on, but for what becomes of a request on its way: see `Request`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from naiad.datatypes import fp32_to_bf16, tensor_type, wire_name_of
+
+if TYPE_CHECKING:
+    from naiad.errors import NaiadError
+    from naiad.tracing import Trace
 
 ParameterValue = bool | int | float | str
 """A request or response parameter; integers are signed 64-bit."""
@@ -107,7 +111,11 @@ class Request:
     `version` 0 asks for the largest READY version. `requested` names the outputs wanted, () all of them.
     `priority` 0 is the model's default level. `timeout_microseconds` is the caller's queue timeout (0: none);
     `deadline` is an absolute time of `time.monotonic()`, after which the caller wants no answer.
-    `correlation_id` 0 or "" is no sequence.
+    `correlation_id` 0 or "" is no sequence. `trace` follows the request where it is traced.
+
+    `cancelled` is set by the kernel when nobody waits for the answer any more; whoever executes the request may look
+    at it, or set `on_cancelled` before looking: it is called once then, on the event loop's thread, and must return at
+    once.
     """
 
     model_name: str
@@ -122,11 +130,18 @@ class Request:
     correlation_id: int | str = 0
     sequence_start: bool = False
     sequence_end: bool = False
+    trace: "Trace | None" = None
+    cancelled: bool = False
+    on_cancelled: Callable[[], None] | None = None
 
 
 @dataclass(slots=True, eq=False)
 class Response:
-    """One response to a request; `final` marks the last, and only models that stream send more than one."""
+    """One response to a request; `final` marks the last, and only decoupled models send more or fewer than one.
+
+    A final response without outputs, error and parameters (`is_empty`) only says that the request is over. `error` is
+    that of one response among several: others may follow. An error that ends the request is no response.
+    """
 
     model_name: str
     version: int
@@ -134,3 +149,9 @@ class Response:
     outputs: Mapping[str, Tensor]
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
     final: bool = True
+    error: "NaiadError | None" = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing but that the request is over."""
+        return self.final and not self.outputs and not self.parameters and self.error is None

@@ -6,12 +6,12 @@ from math import isfinite
 from urllib.parse import unquote
 
 from naiad.errors import InvalidArgumentError
+from naiad.protocol.forwarding import HeaderForwarding
+from naiad.protocol.versions import read_version
 from naiad_http.codec.envelope import Envelope
-from naiad_http.codec.parameters import RESERVED_NAMES, RESERVED_PREFIX
 from naiad_http.restrictions import Restrictions
 
 INFER_PATH = re.compile(rb"/v2/models/([^/]+)(?:/versions/([0-9]+))?/infer")
-_MAX_VERSION = 2**63 - 1
 
 HeaderList = Sequence[tuple[bytes, bytes]]
 
@@ -20,7 +20,7 @@ class EnvelopeReader:
     """Reads envelopes, for one `--http-header-forward-pattern` and the restrictions of the inference API."""
 
     def __init__(self, forward_pattern: str, restrictions: Restrictions) -> None:
-        self._forward = compile_pattern(forward_pattern)
+        self._forward = HeaderForwarding(forward_pattern, "--http-header-forward-pattern")
         self._restrictions = restrictions
 
     def read(self, raw_path: bytes, headers: HeaderList) -> Envelope | None:
@@ -38,50 +38,12 @@ class EnvelopeReader:
             version=read_version(found[2].decode()) if found[2] else 0,
             header_length=_header_length(lowered.get(b"inference-header-content-length")),
             timeout=_timeout(lowered.get(b"request-timeout")),
-            forwarded=self._forwarded(headers) if self._forward else {},
+            forwarded=self._forwarded(headers) if self._forward.active else {},
         )
 
     def _forwarded(self, headers: HeaderList) -> dict[str, str]:
-        pattern = self._forward
-        forwarded: dict[str, str] = {}
-        for raw_name, value in headers:
-            name = raw_name.decode("latin-1")
-            if pattern is None or not pattern.search(name):
-                continue
-            if name in RESERVED_NAMES or name.startswith(RESERVED_PREFIX):
-                raise InvalidArgumentError(f"Header '{name}' is reserved for Triton usage and cannot be forwarded.")
-            forwarded[name] = value.decode("latin-1").strip()
-        return forwarded
-
-
-def compile_pattern(text: str) -> re.Pattern[str] | None:
-    """The pattern of `--http-header-forward-pattern`, which ignores case unless it starts with `(?-i)`; None for "".
-
-    Raises InvalidArgumentError when it is no regular expression.
-    """
-    if not text:
-        return None
-    body = text.removeprefix("(?-i)")
-    try:
-        return re.compile(body, re.IGNORECASE if body == text else 0)
-    except re.error as error:
-        raise InvalidArgumentError(
-            f"--http-header-forward-pattern: '{text}' is no regular expression: {error}"
-        ) from error
-
-
-def read_version(text: str) -> int:
-    """The model version of a URL, given as digits. Raises InvalidArgumentError for 0 and for what passes 63 bits."""
-    if len(text) > 19 or int(text) > _MAX_VERSION:
-        raise InvalidArgumentError(
-            f"failed to get model version from specified version string '{text:.40}' (details: out of range), "
-            f"version should be an integral value > 0"
-        )
-    if int(text) == 0:
-        raise InvalidArgumentError(
-            f"invalid model version specified '{text}' , version should be an integral value > 0"
-        )
-    return int(text)
+        decoded = ((name.decode("latin-1"), value.decode("latin-1").strip()) for name, value in headers)
+        return self._forward.of(decoded)
 
 
 def _header_length(value: bytes | None) -> int | None:

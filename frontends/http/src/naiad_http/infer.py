@@ -5,9 +5,9 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from naiad.errors import InternalError, NaiadError, UnsupportedError
+from naiad.protocol.buffers import Buffer
 from naiad.types import Request, Response
 from naiad_http.codec import AnswerForm, Decoder, Encoded, Encoder
-from naiad_http.codec.buffers import Buffer
 from naiad_http.codec.envelope import Envelope
 from naiad_http.statuses import Answer, HttpError, answer_to
 

@@ -11,8 +11,8 @@ from enum import Enum
 
 import numpy as np
 
+from naiad.protocol.buffers import Buffer
 from naiad_http.chunks import ChunkReader, too_large
-from naiad_http.codec.buffers import Buffer
 from naiad_http.heads import Head, HeadReader
 from naiad_http.statuses import HttpError
 

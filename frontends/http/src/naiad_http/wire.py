@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from naiad.protocol.buffers import Buffer
 from naiad_http.codec import Encoded
-from naiad_http.codec.buffers import Buffer
 from naiad_http.statuses import Answer, phrase
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from naiad.protocol.restrictions import APIS
 from naiad_http.application import operations
 from naiad_http.openapi import INFER_PATHS, describe
-from naiad_http.restrictions import APIS
 
 OPERATIONS = operations(None, 0, lambda: False)
 DOCUMENT = describe(OPERATIONS)

@@ -7,8 +7,8 @@ import numpy as np
 from naiad.config import ModelConfig
 from naiad.datatypes import tensor_type, wire_name
 from naiad.errors import InvalidArgumentError
+from naiad.protocol.buffers import Buffer, bool_array, object_array
 from naiad.types import Request, Tensor
-from naiad_http.codec.buffers import Buffer, bool_array, object_array
 from naiad_http.codec.envelope import Envelope
 from naiad_http.codec.forms import AS_BINARY, AnswerForm
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from naiad.config import ModelConfig
 from naiad.errors import InvalidArgumentError
+from naiad.protocol.buffers import Buffer, bool_array, unpack_strings
 from naiad.types import Request, Tensor
-from naiad_http.codec.buffers import Buffer, bool_array, unpack_strings
 from naiad_http.codec.envelope import Envelope
 from naiad_http.codec.forms import AnswerForm
 from naiad_http.codec.raw import raw_request

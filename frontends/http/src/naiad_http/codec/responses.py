@@ -8,9 +8,9 @@ import numpy as np
 import orjson
 
 from naiad.errors import InvalidArgumentError
+from naiad.protocol.buffers import Buffer, pack_strings
+from naiad.protocol.classification import best_classes
 from naiad.types import Response, Tensor
-from naiad_http.codec.buffers import Buffer, pack_strings
-from naiad_http.codec.classification import best_classes
 from naiad_http.codec.forms import AnswerForm
 
 _FEW_BYTES = 4096

@@ -8,11 +8,12 @@ import numpy as np
 
 from naiad.datatypes import TENSOR_TYPES, TensorType, tensor_type
 from naiad.errors import InvalidArgumentError, UnsupportedError
+from naiad.protocol.buffers import Buffer
+from naiad.protocol.parameters import NO_PARAMETERS, Parameters
 from naiad.types import Tensor
-from naiad_http.codec.buffers import Buffer
 from naiad_http.codec.documents import as_array, as_boolean, as_object, as_string, as_unsigned, member, parse
 from naiad_http.codec.forms import AS_BINARY, AS_JSON, AnswerForm, OutputForm
-from naiad_http.codec.parameters import NO_PARAMETERS, Parameters, read_parameters
+from naiad_http.codec.parameters import read_parameters
 from naiad_http.codec.shapes import count_elements, read_shape
 from naiad_http.codec.tensors import array_of_json
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from naiad.datatypes import TensorType
 from naiad.errors import InvalidArgumentError, TooLargeError
-from naiad_http.codec.buffers import object_array
+from naiad.protocol.buffers import object_array
 from naiad_http.codec.documents import MAX_DEPTH, as_array, too_deep
 
 

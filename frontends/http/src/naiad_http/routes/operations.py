@@ -8,7 +8,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from naiad_http.envelopes import read_version
+from naiad.protocol.versions import read_version
 from naiad_http.statuses import HttpError
 
 Endpoint = Callable[[Request], Awaitable[Response]]

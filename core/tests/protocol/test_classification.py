@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from naiad.errors import InvalidArgumentError
+from naiad.protocol.classification import best_classes
 from naiad.types import Tensor
-from naiad_http.codec.classification import best_classes
 
 
 def classes(values, count, dtype=np.float32, labels=(), batched=False):
