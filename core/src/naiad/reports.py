@@ -92,10 +92,28 @@ class BatchStatistics:
 
 
 @dataclass(frozen=True, slots=True)
+class ResponseStatistics:
+    """The responses of one place among those that requests got one by one.
+
+    Each ended in one of `success`, `fail`, `empty_response` (it only said that the request is over) and `cancel`
+    (nobody waited for it any more). The compute times are those of successes and failures.
+    """
+
+    compute_infer: Duration = Duration()
+    compute_output: Duration = Duration()
+    success: Duration = Duration()
+    fail: Duration = Duration()
+    empty_response: Duration = Duration()
+    cancel: Duration = Duration()
+
+
+@dataclass(frozen=True, slots=True)
 class ModelStatistics:
     """The counters of one model version since it was loaded, in the terms of the protocol's statistics extension.
 
-    `last_inference` is milliseconds since the epoch. `batch_reasons` counts why batches were closed.
+    `last_inference` is milliseconds since the epoch. `batch_reasons` counts why batches were closed. `response_stats`
+    has an entry for each place among the responses that requests got one by one: "0", "1" and so on up to "1000",
+    which stands for all from there on.
     """
 
     name: str
@@ -114,3 +132,4 @@ class ModelStatistics:
     batch_stats: tuple[BatchStatistics, ...] = ()
     memory_usage: tuple[MemoryUsage, ...] = ()
     batch_reasons: Mapping[str, int] = field(default_factory=dict)
+    response_stats: Mapping[str, ResponseStatistics] = field(default_factory=dict)

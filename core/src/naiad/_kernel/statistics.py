@@ -2,10 +2,24 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from enum import StrEnum
 from time import time_ns
 
+from naiad._kernel.response_counters import ResponseCounters, ResponseKind
 from naiad.backend import MemoryUsage
 from naiad.reports import BatchStatistics, Duration, ModelStatistics
+
+
+class FailureReason(StrEnum):
+    """Why a request failed, in the words of the metric that counts failures."""
+
+    REJECTED = "REJECTED"
+    """It was never executed, because the queue was full or it waited too long."""
+    CANCELED = "CANCELED"
+    """Its caller took it back."""
+    BACKEND = "BACKEND"
+    """Its execution failed."""
+    OTHER = "OTHER"
 
 
 class _Phases:
@@ -35,11 +49,13 @@ class VersionCounters:
 
     def __init__(self) -> None:
         self._successes = self._success_ns = self._queue_ns = 0
-        self._failures = self._fail_ns = 0
+        self._failures = dict.fromkeys(FailureReason, 0)
+        self._fail_ns = 0
         self._inferences = self._executions = self._last_ms = 0
         self._phases = _Phases()
         self._by_batch_size: dict[int, _Phases] = {}
         self._reasons: Counter[str] = Counter()
+        self._responses = ResponseCounters()
 
     def closed(self, reason: str) -> None:
         """A batch was closed for that reason."""
@@ -62,10 +78,14 @@ class VersionCounters:
         self._queue_ns += queue_ns
         self._phases.add(requests, phases)
 
-    def failed(self, requests: int, total_ns: int) -> None:
-        """So many requests failed, were dropped or were taken back, after `total_ns` altogether."""
-        self._failures += requests
+    def failed(self, requests: int, total_ns: int, reason: FailureReason = FailureReason.OTHER) -> None:
+        """So many requests failed, were dropped or were taken back for that reason, after `total_ns` altogether."""
+        self._failures[reason] += requests
         self._fail_ns += total_ns
+
+    def responded(self, index: int, infer_ns: int, output_ns: int, kind: ResponseKind) -> None:
+        """A request got its response number `index` (from 0 up), which took so long to compute and to read."""
+        self._responses.add(index, infer_ns, output_ns, kind)
 
     def report(self, name: str, version: int, memory: Sequence[MemoryUsage]) -> ModelStatistics:
         """The counters as they stand."""
@@ -77,7 +97,7 @@ class VersionCounters:
             inference_count=self._inferences,
             execution_count=self._executions,
             success=Duration(self._successes, self._success_ns),
-            fail=Duration(self._failures, self._fail_ns),
+            fail=Duration(sum(self._failures.values()), self._fail_ns),
             queue=Duration(self._successes, self._queue_ns),
             compute_input=compute_input,
             compute_infer=compute_infer,
@@ -89,4 +109,5 @@ class VersionCounters:
             ),
             memory_usage=tuple(memory),
             batch_reasons={str(reason): count for reason, count in self._reasons.items()},
+            response_stats=self._responses.report(),
         )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from naiad.reports import BatchStatistics, Duration, ModelStatistics
+from naiad.reports import BatchStatistics, Duration, ModelStatistics, ResponseStatistics
 from naiad_http.routes.operations import Operation, as_json, model_of
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ _DURATIONS = (
     "cache_hit",
     "cache_miss",
 )
+
+_RESPONSE_DURATIONS = ("compute_infer", "compute_output", "success", "fail", "empty_response", "cancel")
 
 
 class StatisticsRoutes:
@@ -59,7 +61,7 @@ def statistics_json(statistics: ModelStatistics) -> dict[str, Any]:
         "inference_count": statistics.inference_count,
         "execution_count": statistics.execution_count,
         "inference_stats": {name: _duration(getattr(statistics, name)) for name in _DURATIONS},
-        "response_stats": {},  # of models that answer a request several times, which are not offered yet
+        "response_stats": {place: _response(each) for place, each in statistics.response_stats.items()},
         "batch_stats": [_batch(each) for each in statistics.batch_stats],
         "memory_usage": [
             {"type": each.type, "id": each.id, "byte_size": each.byte_size} for each in statistics.memory_usage
@@ -75,6 +77,10 @@ def _batch(batch: BatchStatistics) -> dict[str, Any]:
         "compute_infer": _duration(batch.compute_infer),
         "compute_output": _duration(batch.compute_output),
     }
+
+
+def _response(response: ResponseStatistics) -> dict[str, Any]:
+    return {name: _duration(getattr(response, name)) for name in _RESPONSE_DURATIONS}
 
 
 def _duration(duration: Duration) -> dict[str, int]:
