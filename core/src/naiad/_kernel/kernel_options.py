@@ -57,6 +57,9 @@ SERVER_OPTIONS = (
     Option("id", "naiad", "the name that the server gives itself"),
     Option("strict-readiness", True, "ready only while every model is ready", boolean),
     Option("exit-on-error", True, "exit when a model fails to load at start", boolean),
+    Option(
+        "allow-client-shm", False, "let clients register shared memory, which they may then name in requests", boolean
+    ),
     Option("exit-timeout-secs", 30.0, "how long a stopping server waits for requests in flight", _seconds, "SECS"),
 )
 

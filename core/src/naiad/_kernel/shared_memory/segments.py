@@ -1,0 +1,142 @@
+"""POSIX shared memory: a part of a segment that a client made, read and written through its descriptor.
+
+It is never mapped: a client may truncate its segment at any time, and touching a page behind the end of a mapped one
+kills the process, while a system call only says so. The copy that this costs is also what keeps a model's input from
+changing under it.
+"""
+
+import os
+import stat
+import weakref
+from collections.abc import Sequence
+from errno import EAGAIN, EMFILE, ENFILE, ENOENT
+
+import numpy as np
+
+from naiad._kernel.shared_memory.extents import check_extent, check_piece, check_room, host_bytes
+from naiad.errors import InvalidArgumentError, NaiadError, NotFoundError, UnavailableError
+from naiad.protocol.buffers import Buffer
+
+RESERVED_PREFIX = "triton_python_backend_shm_region_"
+_FOLDER = "/dev/shm/"  # noqa: S108 - where Linux keeps POSIX shared memory
+
+
+class SegmentMemory:
+    """The `byte_size` bytes from `start` on of an open segment; the descriptor is closed with the last user of this."""
+
+    def __init__(self, name: str, key: str, descriptor: int, start: int, byte_size: int) -> None:
+        self.name = name
+        self._key = key
+        self._descriptor = descriptor
+        self._start = start
+        self._size = byte_size
+        weakref.finalize(self, os.close, descriptor)
+
+    def check(self, offset: int, byte_size: int) -> None:
+        """Raise InvalidArgumentError unless these bytes lie within the region."""
+        check_piece(self.name, self._size, offset, byte_size)
+
+    def read(self, offset: int, byte_size: int) -> np.ndarray:
+        """A copy of these bytes. Raises InvalidArgumentError when they are not there, or not any more."""
+        check_piece(self.name, self._size, offset, byte_size)
+        array = host_bytes(self.name, byte_size)
+        view = array.data
+        place = self._start + offset
+        done = 0
+        try:
+            while done < byte_size:
+                read = os.preadv(self._descriptor, (view[done:],), place + done)
+                if not read:
+                    raise self._shrunk()
+                done += read
+        except OSError as error:
+            raise _failed("read", self.name, error) from error
+        return array
+
+    def write(self, offset: int, byte_size: int, content: Sequence[Buffer], output: str) -> None:
+        """Put the buffers there one after the other; `output` is the tensor that they are, for the error.
+
+        Raises InvalidArgumentError when they are more than `byte_size` bytes, or the place is not there any more.
+        """
+        check_piece(self.name, self._size, offset, byte_size)
+        needed = sum(map(len, content))
+        check_room(self.name, output, needed, byte_size)
+        place = self._start + offset
+        try:
+            if os.fstat(self._descriptor).st_size < place + needed:  # writing would make the segment longer
+                raise self._shrunk()
+            for buffer in content:
+                done = 0
+                while done < len(buffer):
+                    done += os.pwrite(self._descriptor, memoryview(buffer)[done:], place + done)
+                place += done
+        except OSError as error:
+            raise _failed("write", self.name, error) from error
+
+    def _shrunk(self) -> InvalidArgumentError:
+        return InvalidArgumentError(
+            f"shared memory region '{self.name}' is not all there any more: its segment '{self._key}' has "
+            f"{os.fstat(self._descriptor).st_size} bytes now, and the region ends at {self._start + self._size}; "
+            "unregister it and register what there is"
+        )
+
+
+def open_segment(name: str, key: str, offset: int, byte_size: int) -> SegmentMemory:
+    """The region `name` over a part of the segment that `shm_open` knows as `key`.
+
+    Raises NotFoundError without such a segment, InvalidArgumentError for a key that is none, a segment that is too
+    small or may not be opened, and UnavailableError when the server has no descriptor left.
+    """
+    check_extent(name, offset, byte_size)
+    path = _FOLDER + _file_name(name, key)
+    try:
+        # not blocking: else the owner of the file could hold the opening up with a lease on it
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError) as error:
+        raise _unopened(key, error) from error
+    try:
+        _check_segment(name, key, os.fstat(descriptor), offset + byte_size)
+        return SegmentMemory(name, key, descriptor, offset, byte_size)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _file_name(name: str, key: str) -> str:
+    """The segment's name in the folder of all segments; leading slashes count as one, as for `shm_open`."""
+    found = key.lstrip("/")
+    if not found or "/" in found or found in (".", ".."):
+        raise InvalidArgumentError(
+            f"cannot register shared memory region '{name}' - invalid shm key '{key}'; a key looks like '/name'"
+        )
+    if found.startswith(RESERVED_PREFIX):
+        raise InvalidArgumentError(
+            f"cannot register shared memory region '{name}' with key '{key}' as the key contains the reserved prefix "
+            f"'{RESERVED_PREFIX}'"
+        )
+    return found
+
+
+def _check_segment(name: str, key: str, status: os.stat_result, end: int) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise InvalidArgumentError(f"Unable to open shared memory region: '{key}': it is no shared memory segment")
+    if status.st_size < end:
+        raise InvalidArgumentError(
+            f"failed to register shared memory region '{name}': invalid args: it ends at {end}, and the segment "
+            f"'{key}' has {status.st_size} bytes"
+        )
+
+
+def _unopened(key: str, error: OSError | ValueError) -> NaiadError:
+    told = f"Unable to open shared memory region: '{key}'"
+    if isinstance(error, ValueError):
+        return InvalidArgumentError(f"{told}: {error}")
+    if error.errno == ENOENT:
+        return NotFoundError(f"{told}: there is no such segment; make it before it is registered")
+    if error.errno in (EMFILE, ENFILE, EAGAIN):
+        return UnavailableError(f"{told}: {error.strerror}")
+    return InvalidArgumentError(f"{told}: {error.strerror}; the server must be allowed to read and write it")
+
+
+def _failed(verb: str, name: str, error: OSError) -> UnavailableError:
+    return UnavailableError(f"failed to {verb} shared memory region '{name}': {error.strerror}")
