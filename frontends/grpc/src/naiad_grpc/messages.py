@@ -5,16 +5,16 @@ messages in, so both can be imported in one process, in either order.
 """
 
 import functools
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf import message_factory
 from google.protobuf.descriptor import ServiceDescriptor
-from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from naiad.config import descriptors
+from naiad_grpc.notation import declare
 from naiad_grpc.schema import MESSAGES, REQUESTS, RPCS, STREAMING
 
 PACKAGE = descriptors.PACKAGE
@@ -22,9 +22,6 @@ SERVICE = f"{PACKAGE}.GRPCInferenceService"
 """The full name of the service: an RPC's path is `/<SERVICE>/<name>`."""
 
 _FILE = "grpc_service.proto"
-_FIELD = re.compile(r"(one of )?(repeated )?(?:map<string, ([\w.]+)>|([\w.]+)) (\w+) = (\d+)")
-_SCALARS = frozenset(("bool", "int32", "int64", "uint32", "uint64", "float", "double", "string", "bytes"))
-_OPTIONAL, _REPEATED = FieldDescriptorProto.LABEL_OPTIONAL, FieldDescriptorProto.LABEL_REPEATED
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +68,7 @@ def pool() -> DescriptorPool:
 
 def _file() -> FileDescriptorProto:
     file = FileDescriptorProto(name=_FILE, package=PACKAGE, syntax="proto3", dependency=[descriptors.FILE])
-    made: dict[str, DescriptorProto] = {}
-    for name, fields in MESSAGES.items():
-        parent, _, own = name.rpartition(".")
-        message = made[parent].nested_type.add(name=own) if parent else file.message_type.add(name=own)
-        made[name] = message
-        for field in fields.split("; ") if fields else ():
-            _add_field(message, name, field)
+    declare(file, MESSAGES, "parameter_choice")
     service = file.service.add(name=SERVICE.rpartition(".")[2])
     for name in RPCS:
         streaming = name in STREAMING
@@ -89,32 +80,3 @@ def _file() -> FileDescriptorProto:
             server_streaming=streaming,
         )
     return file
-
-
-def _add_field(message: DescriptorProto, owner: str, text: str) -> None:
-    """Add the field that `text` declares to the message whose full name is `owner`."""
-    found = _FIELD.fullmatch(text)
-    if found is None:
-        raise ValueError(f"{owner}: '{text}' declares no field")
-    one_of, repeated, mapped, type_name, name, number = found.groups()
-    field = message.field.add(name=name, number=int(number), label=_REPEATED if repeated or mapped else _OPTIONAL)
-    if one_of:
-        message.oneof_decl.add(name="parameter_choice")
-    if message.oneof_decl:
-        field.oneof_index = 0
-    if not mapped:
-        _set_type(field, type_name)
-        return
-    entry = message.nested_type.add(name="".join(map(str.capitalize, name.split("_"))) + "Entry")
-    entry.options.map_entry = True
-    _set_type(entry.field.add(name="key", number=1, label=_OPTIONAL), "string")
-    _set_type(entry.field.add(name="value", number=2, label=_OPTIONAL), mapped)
-    _set_type(field, f"{owner}.{entry.name}")
-
-
-def _set_type(field: FieldDescriptorProto, name: str) -> None:
-    if name in _SCALARS:
-        field.type = FieldDescriptorProto.Type.Value(f"TYPE_{name.upper()}")
-    else:
-        field.type = FieldDescriptorProto.TYPE_MESSAGE
-        field.type_name = f".{PACKAGE}.{name}"

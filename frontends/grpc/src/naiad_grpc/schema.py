@@ -1,7 +1,6 @@
-"""The messages and RPCs of `inference.GRPCInferenceService` as a table, in the notation of a .proto file.
+"""The messages and RPCs of `inference.GRPCInferenceService` as tables; `naiad_grpc.notation` reads them.
 
-The name of a nested message has its parent's in front. `one of` in front of fields puts them into the one oneof
-`parameter_choice`. The messages of a model's configuration are not here: `naiad.config` has them.
+The messages of a model's configuration are not here: `naiad.config` has them.
 """
 
 from collections.abc import Mapping
