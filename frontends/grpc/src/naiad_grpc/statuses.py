@@ -1,0 +1,106 @@
+"""From errors to gRPC statuses: one table, and what an error tells the caller. No transport is needed for it."""
+
+import logging
+from collections.abc import Mapping
+from enum import IntEnum
+from types import MappingProxyType
+
+from naiad import errors
+
+_log = logging.getLogger("naiad.grpc")
+
+_MOST_ESCAPED = 7000
+"""So many bytes a message may have in its header, where all but printable ASCII takes three; clients refuse 8 KiB."""
+
+
+class Code(IntEnum):
+    """The status codes of gRPC, by their names and numbers on the wire."""
+
+    OK = 0
+    CANCELLED = 1
+    UNKNOWN = 2
+    INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    ABORTED = 10
+    OUT_OF_RANGE = 11
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+    DATA_LOSS = 15
+    UNAUTHENTICATED = 16
+
+
+CODES: Mapping[type[errors.NaiadError], Code] = MappingProxyType(
+    {
+        errors.NaiadError: Code.UNKNOWN,
+        errors.InvalidArgumentError: Code.INVALID_ARGUMENT,
+        errors.ConfigError: Code.INVALID_ARGUMENT,
+        errors.TooLargeError: Code.INVALID_ARGUMENT,
+        errors.NotFoundError: Code.NOT_FOUND,
+        errors.AlreadyExistsError: Code.ALREADY_EXISTS,
+        errors.UnavailableError: Code.UNAVAILABLE,
+        errors.ModelNotReadyError: Code.UNAVAILABLE,
+        errors.QueueFullError: Code.UNAVAILABLE,
+        errors.QueueTimeoutError: Code.UNAVAILABLE,
+        errors.ShuttingDownError: Code.UNAVAILABLE,
+        errors.DeadlineExceededError: Code.DEADLINE_EXCEEDED,
+        errors.RequestCancelledError: Code.CANCELLED,
+        errors.UnsupportedError: Code.UNIMPLEMENTED,
+        errors.UnknownError: Code.UNKNOWN,
+        errors.InternalError: Code.INTERNAL,
+        errors.ModelFailedError: Code.INTERNAL,
+        errors.WorkerDiedError: Code.INTERNAL,
+        errors.PluginError: Code.INTERNAL,
+    }
+)
+"""The status code of every error. A class not listed has that of its nearest parent."""
+
+
+class RpcError(Exception):
+    """The status that ends an RPC: its code and its message."""
+
+    def __init__(self, code: Code, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+def code_of(error: errors.NaiadError) -> Code:
+    """The status code that says what kind of error this is."""
+    return next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)
+
+
+def rpc_error(error: Exception, request_id: str = "") -> RpcError:
+    """What an error makes of an RPC; the message starts with the request's id if there is one.
+
+    An error of ours that nobody foresaw becomes INTERNAL: its traceback goes to the log, never to the caller.
+    """
+    if isinstance(error, RpcError):
+        return error
+    if isinstance(error, errors.NaiadError):
+        return RpcError(code_of(error), _shortened(told(str(error), request_id)))
+    _log.error("unexpected error while answering a call", exc_info=error)
+    return RpcError(Code.INTERNAL, told("the server failed to answer; its log tells why", request_id))
+
+
+def told(message: str, request_id: str = "") -> str:
+    """The message as the caller gets it: with the id of its request in front if that has one, and always UTF-8."""
+    whole = f"[request id: {request_id}] {message}" if request_id else message
+    return whole.encode("utf-8", "replace").decode()
+
+
+def _shortened(message: str) -> str:
+    """The message, cut to what fits into a header."""
+    if len(message) * 4 * 3 <= _MOST_ESCAPED:
+        return message
+    room = _MOST_ESCAPED
+    for place, character in enumerate(message):
+        room -= 1 if " " <= character <= "~" and character != "%" else 3 * len(character.encode())
+        if room < 0:
+            return f"{message[:place]} …"
+    return message
