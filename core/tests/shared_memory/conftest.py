@@ -47,3 +47,9 @@ def make_segment() -> Iterator[Callable[[bytes], Segment]]:
 def memory() -> SharedMemory:
     """The regions of a server that lets clients register them, and has no GPU."""
     return SharedMemory(allowed=True)
+
+
+@pytest.fixture
+def count_descriptors() -> Callable[[], int]:
+    """Count the open descriptors of this process."""
+    return lambda: len(list(Path("/proc/self/fd").iterdir()))

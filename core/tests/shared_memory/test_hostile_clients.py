@@ -11,11 +11,11 @@ LARGEST = 2**64 - 1
 
 
 @pytest.fixture(autouse=True)
-def no_descriptor_is_left_over(memory):
-    before = len(os.listdir("/proc/self/fd"))
+def no_descriptor_is_left_over(memory, count_descriptors):
+    before = count_descriptors()
     yield
     memory.close()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert count_descriptors() == before
 
 
 def register(memory, segment, offset=0, byte_size=64):

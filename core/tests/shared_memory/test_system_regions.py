@@ -1,15 +1,9 @@
 """Regions over POSIX shared memory: registering, reading, writing, forgetting."""
 
-import os
-
 import pytest
 
 from naiad.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
 from naiad.shared_memory import SharedMemory, SystemRegion
-
-
-def open_descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
 
 
 def test_a_region_is_the_part_of_the_segment_that_was_registered(memory, make_segment):
@@ -142,26 +136,26 @@ def test_a_request_keeps_its_region_when_another_takes_the_name(memory, make_seg
     assert (first.content, second.content) == (b"mine!", b"other")
 
 
-def test_the_descriptor_is_closed_with_the_last_user(memory, make_segment):
-    before = open_descriptors()
+def test_the_descriptor_is_closed_with_the_last_user(memory, make_segment, count_descriptors):
+    before = count_descriptors()
     memory.register_system("r", make_segment().key, 0, 8)
     held = memory.region("r")
 
     memory.unregister("system", "r")
-    assert open_descriptors() == before + 1
+    assert count_descriptors() == before + 1
     assert held.read(0, 1).tolist() == [0]
     del held
 
-    assert open_descriptors() == before
+    assert count_descriptors() == before
 
 
-def test_a_server_that_ends_lets_go_of_everything(memory, make_segment):
-    before = open_descriptors()
+def test_a_server_that_ends_lets_go_of_everything(memory, make_segment, count_descriptors):
+    before = count_descriptors()
     memory.register_system("r", make_segment().key, 0, 8)
 
     memory.close()
 
-    assert open_descriptors() == before
+    assert count_descriptors() == before
 
 
 def test_clients_may_not_register_unless_the_option_says_so(make_segment):
