@@ -1,0 +1,96 @@
+"""What follows a request through the server: traces, and the settings that say which requests are traced.
+
+`Server.tracing` is the one `Tracing` of a server. A frontend asks it for the trace of a request and records what
+happens on the wire; the kernel records the rest; who began a trace ends it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from naiad.types import Tensor
+
+TraceSettings = Mapping[str, str | tuple[str, ...]]
+"""Settings by the names of the trace extension: all are text, but for `trace_level`, which is a tuple of texts."""
+
+
+class Trace(Protocol):
+    """What happens to one request, in the order in which it is told. Every method may be called on any thread.
+
+    `version` is 0 until the kernel has found the version that answers. After `end` nothing is recorded any more.
+    """
+
+    version: int
+
+    @property
+    def wants_timestamps(self) -> bool:
+        """Whether `record` keeps anything."""
+        ...
+
+    @property
+    def wants_tensors(self) -> bool:
+        """Whether `tensors` keeps anything."""
+        ...
+
+    def record(self, event: str, ns: int | None = None) -> None:
+        """This happened (`QUEUE_START`, `HTTP_SEND_END`, …) at that `time.monotonic_ns()`, None for now."""
+        ...
+
+    def tensors(self, activity: str, tensors: "Iterable[Tensor]") -> None:
+        """These tensors were seen (`TENSOR_QUEUE_INPUT`, …); they are copied, so that their memory may be used anew."""
+        ...
+
+    def child(self, model: str, version: int = 0, request_id: str = "") -> "Trace":
+        """The trace of a request that this one causes: a step of an ensemble, or a call from within a model.
+
+        Whoever asks for it ends it.
+        """
+        ...
+
+    def current(self) -> AbstractContextManager[None]:
+        """Makes the innermost span of the trace OpenTelemetry's current one on this thread while the block runs."""
+        ...
+
+    def context(self) -> str:
+        """A JSON object of the W3C headers that make other spans children of this trace; "" when it has none."""
+        ...
+
+    def end(self) -> None:
+        """All is told: the last byte was handed to the transport, or the caller is gone. Harmless when repeated."""
+        ...
+
+
+class Tracing(Protocol):
+    """Chooses the requests that are traced. For the event loop's thread.
+
+    `active` False means that no request is traced: it is all that the path of a request looks at.
+    """
+
+    active: bool
+
+    def settings(self, model: str = "") -> TraceSettings:
+        """The settings that count for a model, or for all that have none of their own.
+
+        Raises NotFoundError for an unknown model, InvalidArgumentError for one that is not ready.
+        """
+        ...
+
+    def update(self, changes: Mapping[str, Sequence[str] | None], model: str = "") -> TraceSettings:
+        """Change settings of a model, or of all that have none of their own, and give what counts then.
+
+        None or an empty sequence clears a setting, so that the wider scope's counts: the model's is the server's, the
+        server's is the command line's. Nothing changes when anything is refused: InvalidArgumentError for what makes no
+        sense, UnsupportedError for what only the command line sets, NotFoundError for an unknown model.
+        """
+        ...
+
+    def sample(
+        self, model: str, version: int, request_id: str, traceparent: str = "", tracestate: str = ""
+    ) -> Trace | None:
+        """The trace of a request when it is to be traced; None when not, which most are not.
+
+        `traceparent` and `tracestate` are the caller's W3C headers; in the mode `opentelemetry` a caller who samples
+        makes the server trace the request, whatever the rate.
+        """
+        ...
