@@ -1,4 +1,4 @@
-"""What the URL and the HTTP headers say about an infer request, before its body is read."""
+"""What the URL and the HTTP headers say about a request to a model, before its body is read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,8 @@ class Envelope:
 
     `version` 0 is the server's choice. `header_length` is how many bytes of the body are JSON: None for all of them,
     0 for a raw request, whose whole body is the one tensor. `timeout` is the caller's time limit in seconds (None: no
-    limit). `forwarded` are the HTTP headers that the model gets as parameters.
+    limit). `forwarded` are the HTTP headers that the model gets as parameters. `action` is the last word of the path:
+    `infer`, `generate` or `generate_stream`.
     """
 
     model_name: str
@@ -18,3 +19,4 @@ class Envelope:
     header_length: int | None = None
     timeout: float | None = None
     forwarded: Mapping[str, str] = field(default_factory=dict)
+    action: str = "infer"

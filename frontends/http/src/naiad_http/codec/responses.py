@@ -60,7 +60,7 @@ class Encoder:
                     buffers.append(content)
                     size += length
             else:
-                text += (_json_output(name, tensor.datatype, tensor.shape), _json_content(tensor), b"},")
+                text += (_json_output(name, tensor.datatype, tensor.shape), json_content(tensor), b"},")
         text[-1] = text[-1].removesuffix(b",")
         text.append(b"]}")
         return Encoded(b"".join(text), buffers, size)
@@ -112,7 +112,8 @@ def _content(tensor: Tensor) -> tuple[Buffer, int]:
     return array.data.cast("B"), size
 
 
-def _json_content(tensor: Tensor) -> bytes:
+def json_content(tensor: Tensor) -> bytes:
+    """The elements of a tensor as a flat JSON array. Raises InvalidArgumentError for what JSON cannot say."""
     array = tensor.array
     if tensor.datatype in _ONLY_BINARY:
         raise InvalidArgumentError(

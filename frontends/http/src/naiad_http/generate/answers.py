@@ -1,0 +1,91 @@
+"""From the outcomes of a call to what its caller reads: one JSON document, or a stream of events.
+
+The format of the stream is that of server-sent events (HTML standard, section 9.2): each event is a line `data: ` with
+a JSON object, and an empty line. The last event is not marked.
+"""
+
+from naiad.errors import InvalidArgumentError, NaiadError
+from naiad.types import Response
+from naiad_http.generate.documents import document_of
+from naiad_http.infer import Outcome, unexpected
+from naiad_http.statuses import Answer, answer_to
+
+_JSON = (("Content-Type", "application/json"),)
+
+
+class OneResponse:
+    """The answer of `generate`, which wants exactly one response. `request_id` is told in errors."""
+
+    def __init__(self, request_id: str = "") -> None:
+        self._request_id = request_id
+        self._told: bytes | None = None
+
+    def take(self, outcome: Outcome) -> Answer | None:
+        """The answer, once it is clear; no further outcome counts then."""
+        if isinstance(outcome, NaiadError):
+            return answer_to(outcome, self._request_id)
+        if not outcome.is_empty:
+            if self._told is not None and outcome.error is None:
+                return self._wrong_number("more than one")
+            told = _told(outcome, self._request_id)
+            if isinstance(told, Answer):
+                return told
+            self._told = told
+        if not outcome.final:
+            return None
+        return self._wrong_number("none") if self._told is None else Answer(200, self._told, _JSON)
+
+    def _wrong_number(self, sent: str) -> Answer:
+        reason = (
+            "generate expects model to produce exactly 1 response, use generate stream for model that generates "
+            f"various number of responses; it sent {sent}"
+        )
+        return answer_to(InvalidArgumentError(reason), self._request_id)
+
+
+class EventStream:
+    """The answer of `generate_stream`: an event for each response. `over` says that the stream has its end.
+
+    An error ends it. `request_id` is told in errors.
+    """
+
+    def __init__(self, request_id: str = "") -> None:
+        self._request_id = request_id
+        self._begun = False
+        self.over = False
+
+    def take(self, outcome: Outcome) -> bytes | Answer:
+        """The event that this outcome makes, b"" for none; an Answer instead of a stream when it begins with an error.
+
+        Nothing may be taken when the stream is over.
+        """
+        if isinstance(outcome, NaiadError):
+            return self._failed(answer_to(outcome, self._request_id))
+        self.over = outcome.final
+        if outcome.is_empty:
+            return b""
+        told = _told(outcome, self._request_id)
+        if isinstance(told, Answer):
+            return self._failed(told)
+        self._begun = True
+        return _event(told)
+
+    def _failed(self, answer: Answer) -> bytes | Answer:
+        self.over = True
+        return _event(answer.body) if self._begun else answer
+
+
+def _event(document: bytes) -> bytes:
+    return b"data: %b\n\n" % document
+
+
+def _told(response: Response, request_id: str) -> bytes | Answer:
+    """The JSON of a response, or the answer to the error that it holds or that comes up over it."""
+    if response.error is not None:
+        return answer_to(response.error, request_id)
+    try:
+        return document_of(response)
+    except NaiadError as error:
+        return answer_to(error, request_id)
+    except Exception as error:  # noqa: BLE001 - the caller must get an answer whatever a model put into its outputs
+        return unexpected(error, request_id)

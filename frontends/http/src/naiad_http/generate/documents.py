@@ -1,0 +1,37 @@
+"""A Response to the flat JSON of the generate extension."""
+
+from functools import lru_cache
+
+import orjson
+
+from naiad.types import Response
+from naiad_http.codec.responses import json_content
+
+
+def document_of(response: Response) -> bytes:
+    """The JSON object: model, response parameters and outputs side by side; a single element stands without brackets.
+
+    Of two members with one name an output counts most, then the model's name and version, then parameters. Raises
+    InvalidArgumentError for an output that JSON cannot say.
+    """
+    members: dict[str, bytes] = {}
+    if response.parameters:
+        for key, value in response.parameters.items():
+            members[key] = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+    if response.id:
+        members["id"] = orjson.dumps(response.id)
+    members |= _model_members(response.model_name, response.version)
+    for name, tensor in response.outputs.items():
+        content = json_content(tensor)
+        members[name] = content[1:-1] if tensor.array.size == 1 else content
+    return b"{%b}" % b",".join([_key(name) + content for name, content in members.items()])
+
+
+@lru_cache(maxsize=1024)
+def _model_members(name: str, version: int) -> dict[str, bytes]:
+    return {"model_name": orjson.dumps(name), "model_version": b'"%d"' % version}
+
+
+@lru_cache(maxsize=4096)
+def _key(name: str) -> bytes:
+    return orjson.dumps(name) + b":"
