@@ -14,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 from naiad.batch import Batch, Sender
 from naiad.config import ModelConfig, ModelInstanceGroup
 from naiad.errors import NaiadError
+from naiad.metrics import MetricRegistry
 from naiad.types import ParameterValue
 
 __all__ = [
@@ -58,7 +59,8 @@ class ModelContext:
 
     For `Backend.complete` the configuration is what the user wrote (perhaps nothing but a name); for `Backend.load`
     it is complete, normalised and valid. `settings` are the `--backend-config` values of this backend.
-    `compute_capability` is that of the GPU the model goes to (`8.0`), "" on a CPU.
+    `compute_capability` is that of the GPU the model goes to (`8.0`), "" on a CPU. `metrics` is where the model makes
+    metrics of its own, for as long as it is loaded.
     """
 
     config: ModelConfig
@@ -67,6 +69,7 @@ class ModelContext:
     version_directory: Path
     settings: Mapping[str, str] = field(default_factory=dict)
     compute_capability: str = ""
+    metrics: MetricRegistry = field(default_factory=MetricRegistry, compare=False, repr=False)
 
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:

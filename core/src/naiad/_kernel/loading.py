@@ -12,6 +12,7 @@ from threading import current_thread, main_thread
 from naiad._kernel.detection import resolve_backend
 from naiad._kernel.gpus import compute_capability, gpu_count
 from naiad._kernel.loop_worker import worker_for
+from naiad._kernel.metrics.series import MetricStore
 from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.repository import ModelSource, read_regular, served_versions, version_numbers
 from naiad._kernel.telling import told
@@ -25,6 +26,7 @@ from naiad.config.normalisation import instance_placements, is_ensemble, normali
 from naiad.config.text import read_text
 from naiad.config.validation import misnamed, placed, problems, unexplained
 from naiad.errors import ConfigError, InternalError, InvalidArgumentError, NaiadError, NotFoundError, Problem
+from naiad.metrics import MetricRegistry
 from naiad.options import Settings
 from naiad.scheduler import SchedulerFactory
 from naiad.warmup import WarmupSample
@@ -57,12 +59,16 @@ class PreparedModel:
 
 
 class Loader:
-    """Prepares and loads models. `prepare` blocks and belongs on a thread; `load` awaits what blocks."""
+    """Prepares and loads models. `prepare` blocks and belongs on a thread; `load` awaits what blocks.
+
+    `metrics` has what the models that were loaded made for themselves.
+    """
 
     def __init__(self, registry: PluginRegistry, settings: Settings, executor: Executor) -> None:
         self._registry = registry
         self._settings = settings
         self._executor = executor
+        self.metrics = MetricStore()
         self._backends = registry.backends()
         self._backend_settings = _backend_settings(settings["backend-config"])
 
@@ -115,7 +121,10 @@ class Loader:
             config = normalise(config, traits=backend.traits, gpus=gpu_count())
             self._check(replace(written, config=config), source)
             return PreparedModel(
-                contexts=tuple(self._context(config, version, source) for version in versions),
+                contexts=tuple(
+                    replace(self._context(config, version, source), metrics=MetricRegistry(self.metrics))
+                    for version in versions
+                ),
                 backend=backend,
                 factory=self._registry.scheduler(wanted_scheduler(config)),
                 placements=instance_placements(config, gpu_count()),
@@ -152,6 +161,13 @@ class Loader:
 
     async def load(self, prepared: PreparedModel, context: ModelContext) -> ModelVersion:
         """Load one version, with every instance warmed up. Raises whatever making an instance raised."""
+        try:
+            return await self._load(prepared, context)
+        except BaseException:
+            context.metrics.close()
+            raise
+
+    async def _load(self, prepared: PreparedModel, context: ModelContext) -> ModelVersion:
         loop = asyncio.get_running_loop()
         model, labels, warmup = await loop.run_in_executor(self._executor, self._load_blocking, prepared, context)
         version = ModelVersion(context, model, prepared.placements, labels, warmup, prepared.worker)

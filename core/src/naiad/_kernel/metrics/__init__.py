@@ -1,0 +1,1 @@
+"""Collecting metrics: those of models, of the machine, and those that models make for themselves."""

@@ -1,0 +1,145 @@
+"""The series behind metrics that models make: counted by how many hold them, so that the last one out removes them."""
+
+import re
+import threading
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from naiad._kernel.metrics.snapshots import Distribution, LabelPairs, MetricFamily, MetricKind, Sample
+from naiad.errors import InvalidArgumentError
+
+_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_LABEL = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
+_TAKEN_LABELS = ("le", "quantile")
+
+
+class Series:
+    """One series and its value: of a histogram, the sum of what was observed."""
+
+    __slots__ = ("bounds", "counts", "holders", "kind", "labels", "name", "value")
+
+    def __init__(self, name: str, kind: MetricKind, labels: LabelPairs, bounds: tuple[float, ...]) -> None:
+        self.name = name
+        self.kind = kind
+        self.labels = labels
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.value = 0.0
+        self.holders = 0
+
+    def sample(self) -> Sample:
+        """The series as it stands."""
+        if self.kind == "histogram":
+            return Sample(self.labels, Distribution(self.bounds, tuple(self.counts), self.value))
+        return Sample(self.labels, self.value)
+
+
+class SharedFamily:
+    """All series of one name, whoever made them."""
+
+    __slots__ = ("description", "holders", "kind", "name", "series")
+
+    def __init__(self, name: str, description: str, kind: MetricKind) -> None:
+        self.name = name
+        self.description = description
+        self.kind = kind
+        self.series: dict[LabelPairs, Series] = {}
+        self.holders = 0
+
+
+class MetricStore:
+    """The families of all models of a server; whoever calls a method or touches a value has `lock`.
+
+    `reserved` are names that models cannot use. Families cannot clash: the text that scrapers read must not have one
+    line twice, or all of it is lost.
+    """
+
+    def __init__(self, reserved: Collection[str] = ()) -> None:
+        self.lock = threading.RLock()
+        self._reserved = frozenset(reserved)
+        self._families: dict[str, SharedFamily] = {}
+        self._lines: dict[str, str] = {}
+
+    def family(self, name: str, description: str, kind: MetricKind) -> SharedFamily:
+        """Hold a family. Raises InvalidArgumentError for a name that cannot be used, or not for that."""
+        if not _NAME.fullmatch(name):
+            raise InvalidArgumentError(
+                f"'{name}' cannot be the name of a metric: it needs letters, digits, '_' and ':', and no digit first"
+            )
+        found = self._families.get(name)
+        if found is None:
+            self._claim(name, kind)
+            found = self._families[name] = SharedFamily(name, description, kind)
+        elif (found.kind, found.description) != (kind, description):
+            raise InvalidArgumentError(
+                f"metric family '{name}' is there already, as a {found.kind} described as "
+                f"'{found.description}'; use the same kind and description, or another name"
+            )
+        found.holders += 1
+        return found
+
+    def series(self, family: SharedFamily, labels: Mapping[str, str], bounds: tuple[float, ...]) -> Series:
+        """Hold a series of a family. Raises InvalidArgumentError for bad labels, or other buckets than it has."""
+        pairs = _pairs(family, labels)
+        found = family.series.get(pairs)
+        if found is None:
+            found = family.series[pairs] = Series(family.name, family.kind, pairs, bounds)
+        elif found.bounds != bounds:
+            raise InvalidArgumentError(
+                f"histogram '{family.name}' has the buckets {list(found.bounds)} for these labels, and was asked "
+                f"for {list(bounds)}"
+            )
+        found.holders += 1
+        return found
+
+    def release(self, family: SharedFamily, series: Series, times: int) -> None:
+        """Let a series go so many times; with nobody left to hold it, it is gone."""
+        series.holders -= times
+        if series.holders <= 0:
+            del family.series[series.labels]
+
+    def release_family(self, family: SharedFamily) -> None:
+        """Let a family go; with nobody left to hold it, its name is free."""
+        family.holders -= 1
+        if family.holders <= 0:
+            del self._families[family.name]
+            self._lines = {line: owner for line, owner in self._lines.items() if owner != family.name}
+
+    def collect(self) -> list[MetricFamily]:
+        """Every family that has a series, as it stands."""
+        return [
+            MetricFamily(each.name, each.description, each.kind, [one.sample() for one in each.series.values()])
+            for each in self._families.values()
+            if each.series
+        ]
+
+    def _claim(self, name: str, kind: MetricKind) -> None:
+        lines = line_names(name, kind)
+        for line in lines:
+            owner = self._lines.get(line, "the server" if line in self._reserved else "")
+            if owner:
+                raise InvalidArgumentError(
+                    f"metric '{name}' needs the name '{line}', which {owner} uses; choose another"
+                )
+        self._lines.update(dict.fromkeys(lines, name))
+
+
+def line_names(name: str, kind: MetricKind) -> tuple[str, ...]:
+    """The names under which a family's samples are written."""
+    if kind == "histogram":
+        return (name, f"{name}_bucket", f"{name}_count", f"{name}_sum")
+    return (name, f"{name}_count", f"{name}_sum") if kind == "summary" else (name,)
+
+
+def _pairs(family: SharedFamily, labels: Mapping[str, Any]) -> LabelPairs:
+    for name, value in labels.items():
+        if not isinstance(name, str) or not _LABEL.fullmatch(name) or name in _TAKEN_LABELS:
+            raise InvalidArgumentError(
+                f"metric '{family.name}' cannot have the label '{name}': it needs letters, digits and '_', neither a "
+                f"digit nor '__' first, and cannot be {' or '.join(_TAKEN_LABELS)}"
+            )
+        if not isinstance(value, str):
+            raise InvalidArgumentError(
+                f"label '{name}' of metric '{family.name}' is {value!r}; the values of labels are text"
+            )
+    return tuple(sorted(labels.items()))
