@@ -12,7 +12,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from naiad.errors import NaiadError
 from naiad_http.envelopes import INFER_PATH, EnvelopeReader
-from naiad_http.infer import unexpected
 from naiad_http.inference_app import InferenceApp, raw_path
 from naiad_http.openapi import describe
 from naiad_http.restrictions import Restrictions
@@ -21,7 +20,7 @@ from naiad_http.routes.operations import Endpoint, Operation, as_json
 from naiad_http.routes.repository import RepositoryRoutes
 from naiad_http.routes.statistics import StatisticsRoutes
 from naiad_http.site import Site
-from naiad_http.statuses import Answer, HttpError, answer_to
+from naiad_http.statuses import Answer, HttpError, answer_to, unexpected
 
 if TYPE_CHECKING:
     from naiad import Server

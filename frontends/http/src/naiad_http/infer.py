@@ -1,21 +1,18 @@
-"""The infer route without its wire: an envelope and a body to a request, the outcome of its call to an answer."""
+"""The routes of inference without their wire: envelope and body to a request, the outcome of a call to an answer."""
 
-import logging
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from naiad.errors import InternalError, NaiadError, UnsupportedError
+from naiad.errors import NaiadError, UnsupportedError
 from naiad.protocol.buffers import Buffer
-from naiad.types import Request, Response
+from naiad.types import Request
 from naiad_http.codec import AnswerForm, Decoder, Encoded, Encoder
 from naiad_http.codec.envelope import Envelope
-from naiad_http.statuses import Answer, HttpError, answer_to
+from naiad_http.generate import GenerateDecoder
+from naiad_http.statuses import Answer, Outcome, answer_to, unexpected
 
 if TYPE_CHECKING:
     from naiad import Server
-
-_log = logging.getLogger("naiad.http")
-Outcome = Response | NaiadError
 
 
 class Inference:
@@ -24,14 +21,20 @@ class Inference:
     def __init__(self, server: "Server", max_input_size: int) -> None:
         self._server = server
         self._decoder = Decoder(max_input_size, server.model_config)
+        self._generate_decoder = GenerateDecoder(max_input_size, server.model_config)
         self._encoder = Encoder(self._batches, server.labels)
 
     def decode(self, envelope: Envelope, front: Buffer, rest: Buffer) -> tuple[Request, AnswerForm]:
         """The request in that body and the form of answer that it wants. Raises NaiadError."""
         request, form = self._decoder.decode(envelope, front, rest)
-        if envelope.timeout is not None:
-            request.deadline = monotonic() + envelope.timeout
+        _limit_time(request, envelope)
         return request, form
+
+    def decode_generate(self, envelope: Envelope, body: Buffer) -> Request:
+        """The request in the body of `generate` or `generate_stream`. Raises NaiadError."""
+        request = self._generate_decoder.decode(envelope, body)
+        _limit_time(request, envelope)
+        return request
 
     def encode(self, outcome: Outcome, request: Request, form: AnswerForm) -> Encoded | Answer:
         """The body of a success, or the whole answer to an error."""
@@ -56,9 +59,6 @@ class Inference:
         return self._server.model_config(model, version).max_batch_size > 0
 
 
-def unexpected(error: Exception, request_id: str = "") -> Answer:
-    """The answer to an error of ours that nobody foresaw: its traceback goes to the log, never to the caller."""
-    _log.error("unexpected error while answering a request", exc_info=error)
-    if isinstance(error, NaiadError | HttpError):
-        return answer_to(error, request_id)
-    return answer_to(InternalError("the server failed to answer; its log tells why"), request_id)
+def _limit_time(request: Request, envelope: Envelope) -> None:
+    if envelope.timeout is not None:
+        request.deadline = monotonic() + envelope.timeout

@@ -18,9 +18,8 @@ from naiad_http.codec import Encoded
 from naiad_http.compression import compress, decompress, wanted_coding
 from naiad_http.cycles import ENVELOPE
 from naiad_http.envelopes import EnvelopeReader
-from naiad_http.infer import Outcome, unexpected
 from naiad_http.site import Site
-from naiad_http.statuses import Answer, Headers, HttpError, answer_to
+from naiad_http.statuses import Answer, Headers, HttpError, Outcome, answer_to, unexpected
 
 _P = ParamSpec("_P")
 _SMALL = 65536

@@ -21,10 +21,9 @@ from naiad_http.codec import AnswerForm
 from naiad_http.codec.envelope import Envelope
 from naiad_http.cycles import make_cycle
 from naiad_http.idle import IDLE_SECONDS, IdleWatch
-from naiad_http.infer import Outcome, unexpected
 from naiad_http.reader import Event, Message, RequestReader
 from naiad_http.site import Call, Site
-from naiad_http.statuses import Answer, HttpError, answer_to
+from naiad_http.statuses import Answer, HttpError, Outcome, answer_to, unexpected
 
 LINGER_SECONDS = 5.0
 """How long a refused client may go on sending what nobody reads, so that it gets to reading the refusal."""

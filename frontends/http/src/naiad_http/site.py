@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from naiad_http.heads import HeadReader
-from naiad_http.infer import Inference, Outcome
+from naiad_http.infer import Inference
 from naiad_http.reader import Scratch
+from naiad_http.statuses import Outcome
 
 if TYPE_CHECKING:
     from naiad.types import Request

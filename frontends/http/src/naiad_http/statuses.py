@@ -1,5 +1,6 @@
 """From errors to HTTP statuses: one table, and the answer that an error gets."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -9,6 +10,11 @@ from types import MappingProxyType
 import orjson
 
 from naiad import errors
+from naiad.types import Response
+
+_log = logging.getLogger("naiad.http")
+Outcome = Response | errors.NaiadError
+"""What the server gives back for a request: a response, or the error that ends it."""
 
 STATUSES: Mapping[type[errors.NaiadError], int] = MappingProxyType(
     {
@@ -81,3 +87,11 @@ def answer_to(error: errors.NaiadError | HttpError, request_id: str = "") -> Ans
         seconds = _RETRY_SECONDS if error.retry_after is None else max(1, ceil(error.retry_after))
         headers = (*headers, ("Retry-After", str(seconds)))
     return Answer(status_of(error), body, headers)
+
+
+def unexpected(error: Exception, request_id: str = "") -> Answer:
+    """The answer to an error of ours that nobody foresaw: its traceback goes to the log, never to the caller."""
+    _log.error("unexpected error while answering a request", exc_info=error)
+    if isinstance(error, errors.NaiadError | HttpError):
+        return answer_to(error, request_id)
+    return answer_to(errors.InternalError("the server failed to answer; its log tells why"), request_id)

@@ -7,8 +7,7 @@ a JSON object, and an empty line. The last event is not marked.
 from naiad.errors import InvalidArgumentError, NaiadError
 from naiad.types import Response
 from naiad_http.generate.documents import document_of
-from naiad_http.infer import Outcome, unexpected
-from naiad_http.statuses import Answer, answer_to
+from naiad_http.statuses import Answer, Outcome, answer_to, unexpected
 
 _JSON = (("Content-Type", "application/json"),)
 
