@@ -52,18 +52,24 @@ class Batch:
     it; the border to compute output is the return of `execute`, unless the backend marks that.
     """
 
-    __slots__ = ("_joined", "_open", "infer_done_ns", "input_done_ns", "requests", "size", "sizes")
+    __slots__ = ("_joined", "_open", "_senders", "infer_done_ns", "input_done_ns", "requests", "size", "sizes")
 
     def __init__(
         self, requests: Sequence[Request], sizes: Sequence[int], open_sender: Callable[[int], Sender] = _no_kernel
     ) -> None:
         self._open = open_sender
+        self._senders: dict[int, Sender] | None = None
         self.requests = requests
         self.sizes = sizes
         self.size = sizes[0] if len(sizes) == 1 else sum(sizes)
         self.input_done_ns = 0
         self.infer_done_ns = 0
         self._joined: dict[str, np.ndarray] = {}
+
+    @property
+    def streams(self) -> bool:
+        """Whether the sender of any request was taken."""
+        return self._senders is not None
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -89,7 +95,12 @@ class Batch:
 
         `execute` answers that request with None then.
         """
-        return self._open(index)
+        if self._senders is None:
+            self._senders = {}
+        sender = self._senders.get(index)
+        if sender is None:
+            sender = self._senders[index] = self._open(index)
+        return sender
 
     def wants(self, output: str) -> bool:
         """Whether any request of this batch asked for that output."""

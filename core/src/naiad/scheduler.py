@@ -82,7 +82,11 @@ class Scheduler(Protocol):
         ...
 
     def settle(self, tickets: Sequence[int], now: float) -> None:
-        """These tickets are over: taken back while they waited, or their batch has ended, well or not."""
+        """These tickets are over: taken back while they waited, or answered to the end, well or not.
+
+        A ticket that is answered through a sender is over when the model has said that all is sent, which may be long
+        after its instance was free again.
+        """
         ...
 
     def decide(self, now: float, idle: Sequence[int]) -> Decision:

@@ -5,11 +5,12 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from time import monotonic, monotonic_ns
 
-from naiad._kernel.answers import Outcome
+from naiad._kernel.answers import AnswerReader, Outcome
 from naiad._kernel.call import Call
 from naiad._kernel.queue import ModelQueue
 from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.worker import Work
+from naiad.config import ModelConfig
 from naiad.default_scheduler import FifoScheduler
 from naiad.errors import NaiadError
 from naiad.reports import ModelStatistics
@@ -26,7 +27,9 @@ class DrivenQueue:
         self.sent: list[Work] = []
         self.outcomes: dict[str, list[Outcome]] = defaultdict(list)
         self._counters = VersionCounters()
-        self.queue = ModelQueue("m", make_scheduler, self._counters, self.sent.append)
+        self.queue = ModelQueue(
+            AnswerReader(ModelConfig(name="m"), 1), make_scheduler, self._counters, self.sent.append
+        )
         for place in range(places):
             self.queue.free(place)
 

@@ -5,6 +5,8 @@ from time import monotonic
 
 from naiad._kernel.alarm import Alarm
 
+from .loops import jump
+
 
 async def test_an_alarm_rings_once_and_not_before_its_time() -> None:
     rung: asyncio.Queue[float] = asyncio.Queue()
@@ -50,7 +52,7 @@ async def test_an_alarm_that_is_set_off_does_not_ring() -> None:
 
 async def test_a_closed_alarm_ends_its_thread() -> None:
     alarm = Alarm(asyncio.get_running_loop(), lambda: None)
-    alarm.set(monotonic() + 3600)
+    alarm.set(monotonic() + 0.01)
     thread = alarm._thread
     assert thread is not None
 
@@ -58,3 +60,15 @@ async def test_a_closed_alarm_ends_its_thread() -> None:
 
     await asyncio.to_thread(thread.join, 10)
     assert not thread.is_alive()
+
+
+async def test_a_time_that_the_loop_can_keep_takes_no_thread() -> None:
+    rung = asyncio.Event()
+    alarm = Alarm(asyncio.get_running_loop(), rung.set)
+    alarm.set(monotonic() + 3600)
+
+    await jump(3601)
+
+    assert rung.is_set()
+    assert alarm._thread is None
+    alarm.close()

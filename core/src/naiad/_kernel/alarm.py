@@ -10,10 +10,14 @@ from time import monotonic
 _logger = logging.getLogger("naiad.model")
 
 
+_FAR = 0.02
+"""Seconds from which on the loop's own timers, exact to a millisecond, are good enough."""
+
+
 class Alarm:
     """Calls `ring` on the event loop at a time of `time.monotonic()`, some 0.1 ms late; one time is set at once.
 
-    Its thread starts with the first time set. Setting a later time or none does not wake the thread.
+    Its thread starts with the first time set that is near. Setting a later time or none does not wake the thread.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, ring: Callable[[], None]) -> None:
@@ -24,9 +28,16 @@ class Alarm:
         self._asleep_until = 0.0
         self._closed = False
         self._thread: threading.Thread | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     def set(self, at: float | None) -> None:
         """Ring at that time and no other; None not at all."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if at is not None and at - monotonic() > _FAR:
+            self._timer = self._loop.call_later(at - monotonic(), self._ring)
+            at = None
         with self._changed:
             self._at = at
             if at is not None and at < self._asleep_until:
@@ -37,6 +48,8 @@ class Alarm:
 
     def close(self) -> None:
         """Never ring again, and end the thread."""
+        if self._timer is not None:
+            self._timer.cancel()
         with self._changed:
             self._at, self._closed = None, True
             self._changed.notify()

@@ -30,18 +30,23 @@ class _Declared:
 class AnswerReader:
     """Reads the answers of one model version; made once a load.
 
-    `strict` holds names, dtypes and shapes against the declared ones; `model` and `version` are whose answers it reads.
+    `strict` holds names, dtypes and shapes against the declared ones; `model` and `version` are whose answers it reads,
+    and `decoupled` says whether it answers with any number of responses.
     """
 
     def __init__(self, config: ModelConfig, version: int, strict: bool = True) -> None:
         self.model = config.name
         self.version = version
+        self.decoupled = config.model_transaction_policy is not None and config.model_transaction_policy.decoupled
         self._batching = config.max_batch_size > 0
         self._strict = strict
         self._declared = {output.name: _declared(output) for output in config.output}
 
-    def read(self, answer: Answer, batch: Batch) -> list[Outcome]:
-        """One outcome a request, in order. Raises ModelFailedError when the answer as a whole makes no sense."""
+    def read(self, answer: Answer, batch: Batch) -> "Sequence[Outcome | None]":
+        """One outcome a request, in order; None for one that is answered through its sender.
+
+        Raises ModelFailedError when the answer as a whole makes no sense.
+        """
         if isinstance(answer, Mapping):
             return self._read_whole(answer, batch)
         if not isinstance(answer, Sequence) or len(answer) != len(batch.requests):
@@ -56,7 +61,7 @@ class AnswerReader:
         tensors = self._tensors(answer, batch.size)
         requests = batch.requests
         if len(requests) == 1:
-            return [self._response(requests[0], tensors, _NO_PARAMETERS)]
+            return [self._response_or_error(requests[0], tensors)]
         if not self._strict:
             self._check_rows(tensors, batch.size)
         outcomes: list[Outcome] = []
@@ -67,30 +72,40 @@ class AnswerReader:
                 name: Tensor(name, tensor.datatype, (size, *tensor.shape[1:]), tensor.payload[start:stop])  # type: ignore[index]
                 for name, tensor in tensors.items()
             }
-            outcomes.append(self._response(request, part, _NO_PARAMETERS))
+            outcomes.append(self._response_or_error(request, part))
             start = stop
         return outcomes
 
-    def _read_one(self, reply: Reply | NaiadError, request: Request, size: int) -> Outcome:
-        if isinstance(reply, NaiadError):
-            return reply
+    def response(self, reply: Reply, request: Request, size: int) -> Response:
+        """The response in that reply to a request of batch size `size`. Raises ModelFailedError."""
         if not isinstance(reply, Reply):
-            return ModelFailedError(
+            raise ModelFailedError(
                 f"model '{self.model}' answered a request with {type(reply).__name__}; "
                 "it must be a naiad.backend.Reply or a NaiadError"
             )
+        return self._response(request, self._tensors(reply.outputs, size), reply.parameters)
+
+    def _read_one(self, reply: Reply | NaiadError | None, request: Request, size: int) -> Outcome | None:
+        if reply is None or isinstance(reply, NaiadError):
+            return reply
         try:
-            return self._response(request, self._tensors(reply.outputs, size), reply.parameters)
+            return self.response(reply, request, size)
         except NaiadError as error:
+            return error
+
+    def _response_or_error(self, request: Request, tensors: dict[str, Tensor]) -> Outcome:
+        try:
+            return self._response(request, tensors, _NO_PARAMETERS)
+        except ModelFailedError as error:
             return error
 
     def _response(
         self, request: Request, tensors: dict[str, Tensor], parameters: Mapping[str, ParameterValue]
-    ) -> Outcome:
+    ) -> Response:
         if request.requested:
             missing = [name for name in request.requested if name not in tensors]
-            if missing and self._strict:
-                return ModelFailedError(
+            if missing and self._strict and not self.decoupled:
+                raise ModelFailedError(
                     f"model '{self.model}' did not produce the requested output '{missing[0]}'; "
                     f"it produced {list(tensors)}"
                 )

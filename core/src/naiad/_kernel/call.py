@@ -1,20 +1,42 @@
-"""A call: one request on its way through a queue, and how its caller takes it back."""
+"""A call: one request on its way through a queue, and how its caller takes it back or slows it down."""
 
 import asyncio
+import logging
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from naiad._kernel.answers import Outcome
 from naiad.scheduler import Ticket
-from naiad.types import Request
+from naiad.types import Request, Response
+
+if TYPE_CHECKING:
+    from naiad._kernel.streams import ResponseStream
+
+_logger = logging.getLogger("naiad.model")
 
 Deliver = Callable[[Outcome], None]
-"""Gets the response or the error of a call, on the event loop's thread."""
+"""Gets the responses of a call, or its error, on the event loop's thread; the last one ends the call."""
 
 
 class Call:
-    """One request on its way through a queue. `cancel` says that the caller went away: nothing more is delivered."""
+    """One request on its way through a queue. `cancel` says that the caller went away: nothing more is delivered.
 
-    __slots__ = ("_take_back", "deliver", "outcome", "over", "request", "ticket", "timer")
+    Every method is for the event loop's thread. `over` says that no outcome is awaited any more; `held` are responses
+    that earlier calls hold back, `stream` the responses that the model sends one by one.
+    """
+
+    __slots__ = (
+        "_paused",
+        "_take_back",
+        "deliver",
+        "held",
+        "outcome",
+        "over",
+        "request",
+        "stream",
+        "ticket",
+        "timer",
+    )
 
     def __init__(self, take_back: "Callable[[Call], None]", request: Request, deliver: Deliver, ticket: Ticket) -> None:
         self._take_back = take_back
@@ -22,12 +44,43 @@ class Call:
         self.deliver = deliver
         self.ticket = ticket
         self.over = False
+        self.held: list[Response] | None = None
         self.outcome: Outcome | None = None
+        self.stream: ResponseStream | None = None
         self.timer: asyncio.TimerHandle | None = None
+        self._paused = False
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether the model is to wait before it sends more."""
+        return (self._paused or self.held is not None) and not self.over
+
+    def pause(self) -> None:
+        """Say that the caller reads slowly: a model that streams waits. What is on its way is still delivered."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """Say that the caller has room again."""
+        self._paused = False
+        if self.stream is not None:
+            self.stream.release()
 
     def cancel(self) -> None:
         """Forget the request, and an outcome that earlier calls hold back; harmless after delivery."""
-        self.outcome = None
+        self.outcome = self.held = None
         if not self.over:
             self.over = True
             self._take_back(self)
+
+    def tell_model(self) -> None:
+        """Let the model know that nobody waits for what it is working on."""
+        request = self.request
+        request.cancelled = True
+        if self.stream is not None:
+            self.stream.release()
+        listener, request.on_cancelled = request.on_cancelled, None
+        if listener is not None:
+            try:
+                listener()
+            except Exception:
+                _logger.exception("model '%s' failed to take note that a request was cancelled", request.model_name)

@@ -2,12 +2,16 @@
 
 import logging
 from collections import deque
+from collections.abc import Sequence
+from time import monotonic_ns
 
 from naiad._kernel.answers import Outcome
 from naiad._kernel.call import Call
+from naiad._kernel.response_counters import ResponseKind
 from naiad._kernel.statistics import VersionCounters
+from naiad._kernel.streams import ResponseStream, Sent
 from naiad._kernel.worker import Work
-from naiad.errors import NaiadError
+from naiad.errors import ModelFailedError, NaiadError
 
 _logger = logging.getLogger("naiad.model")
 
@@ -27,13 +31,17 @@ class Delivery:
             self._order.append(call)
 
     def answer(self, work: Work) -> None:
-        """Conclude every call of a batch that came back, and count them together."""
+        """Conclude every call of a batch that came back, but for those that stream, and count them together."""
         phases = work.phases()
         outcomes = work.outcomes if work.error is None else [work.error] * len(work.calls)
         answered = items = total_ns = queue_ns = failed = failed_ns = 0
         for call, outcome in zip(work.calls, outcomes, strict=True):
             if call.over:
                 continue
+            if outcome is None or call.stream is not None:
+                if call.stream is not None and outcome is None:
+                    continue
+                outcome = work.error or self._misanswered(call)
             arrival_ns = int(call.ticket.arrival * 1e9)
             if isinstance(outcome, NaiadError):
                 failed += 1
@@ -51,11 +59,30 @@ class Delivery:
         if failed:
             self._counters.failed(failed, failed_ns)
 
+    def pass_on(self, stream: ResponseStream, sent: Sequence[Sent]) -> None:
+        """Deliver what a model has sent; its last response, or an error, concludes the call."""
+        call = stream.call
+        for outcome, infer_ns, output_ns in sent:
+            stream.ended = isinstance(outcome, NaiadError) or outcome.final
+            self._counters.responded(stream.count, infer_ns, output_ns, _kind(outcome, call))
+            stream.count += 1
+            if call.over:
+                continue
+            if isinstance(outcome, NaiadError) or outcome.final:
+                self._count(stream, outcome)
+                self.conclude(call, outcome)
+            elif self._order and self._order[0] is not call:
+                call.held = [*(call.held or ()), outcome]
+            else:
+                self._deliver(call, outcome)
+
     def conclude(self, call: Call, outcome: Outcome) -> None:
         """This is the outcome of the call, which is over now."""
         call.over = True
         if call.timer is not None:
             call.timer.cancel()
+        if call.stream is not None and not call.stream.ended:
+            call.tell_model()
         if not self._order:
             self._deliver(call, outcome)
             return
@@ -66,11 +93,47 @@ class Delivery:
         """Deliver what no earlier call holds back any more; calls that were taken back are passed over."""
         while self._order and self._order[0].over:
             call = self._order.popleft()
+            self._deliver_held(call)
             if call.outcome is not None:
                 self._deliver(call, call.outcome)
+        if self._order and self._order[0].held is not None:
+            self._deliver_held(self._order[0])
+
+    def _deliver_held(self, call: Call) -> None:
+        held, call.held = call.held, None
+        for response in held or ():
+            self._deliver(call, response)
+        if call.stream is not None and not call.is_held_up:
+            call.stream.release()
+
+    def _count(self, stream: ResponseStream, outcome: Outcome) -> None:
+        ticket = stream.call.ticket
+        now, arrival_ns = monotonic_ns(), int(ticket.arrival * 1e9)
+        if isinstance(outcome, NaiadError):
+            self._counters.failed(1, now - arrival_ns)
+            return
+        phases = (0, now - stream.opened_ns, 0)
+        self._counters.succeeded(1, ticket.batch_size, now - arrival_ns, stream.opened_ns - arrival_ns, phases)
+
+    def _misanswered(self, call: Call) -> NaiadError:
+        if call.stream is not None:
+            told = "through its response sender and in what execute returned; return None for it"
+            return ModelFailedError(f"model '{self._model}' answered a request twice, {told}")
+        return ModelFailedError(
+            f"model '{self._model}' answered a request with None without having taken its response sender; return a "
+            "reply, or take the sender first"
+        )
 
     def _deliver(self, call: Call, outcome: Outcome) -> None:
         try:
             call.deliver(outcome)
         except Exception:
             _logger.exception("delivering a response of model '%s' failed", self._model)
+
+
+def _kind(outcome: Outcome, call: Call) -> ResponseKind:
+    if call.over:
+        return ResponseKind.CANCEL
+    if isinstance(outcome, NaiadError) or outcome.error is not None:
+        return ResponseKind.FAIL
+    return ResponseKind.EMPTY_RESPONSE if outcome.is_empty else ResponseKind.SUCCESS

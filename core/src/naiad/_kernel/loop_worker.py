@@ -76,4 +76,10 @@ def worker_for(config: ModelConfig) -> type[Worker]:
         raise InvalidArgumentError(
             f"parameter '{EXECUTE_ON}' of model '{config.name}' is '{asked}'; it can be {' or '.join(kinds)}"
         )
+    policy = config.model_transaction_policy
+    if asked == "event_loop" and policy is not None and policy.decoupled:
+        raise InvalidArgumentError(
+            f"model '{config.name}' is decoupled and cannot execute on the event loop, which must not wait for slow "
+            f"readers; drop parameter '{EXECUTE_ON}'"
+        )
     return kinds[asked]

@@ -1,70 +1,70 @@
 """The queue of one model version: the thin shell that drives a pure scheduler with the real clock."""
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable, Hashable, Sequence
 from time import monotonic
 
 from naiad._kernel.alarm import Alarm
+from naiad._kernel.answers import AnswerReader
 from naiad._kernel.call import Call, Deliver
 from naiad._kernel.delivery import Delivery
+from naiad._kernel.refusals import refusal
 from naiad._kernel.statistics import VersionCounters
+from naiad._kernel.streams import ResponseStream, Sent, Streams
 from naiad._kernel.telling import told
 from naiad._kernel.worker import Work
 from naiad.batch import Batch
 from naiad.errors import (
     DeadlineExceededError,
     InternalError,
-    InvalidArgumentError,
     NaiadError,
-    QueueFullError,
-    QueueTimeoutError,
 )
-from naiad.scheduler import Dispatch, Drop, DropReason, Scheduler, Ticket
+from naiad.scheduler import Dispatch, Drop, Scheduler, Ticket
 from naiad.types import Request
 
 _logger = logging.getLogger("naiad.model")
 
-_FAR = 0.02
-"""Seconds from which on the loop's own timers, exact to a millisecond, are good enough."""
-
 
 class ModelQueue:
-    """Tickets in, batches out. Every method runs on the event loop's thread."""
+    """Tickets in, batches out; `reader` reads what models send one by one. Every method is for the event loop."""
 
     def __init__(
         self,
-        model: str,
+        reader: AnswerReader,
         make_scheduler: Callable[[], Scheduler],
         counters: VersionCounters,
         send: Callable[[Work], None],
     ) -> None:
-        self._model = model
+        model = self._model = reader.model
         self._make_scheduler = make_scheduler
         self._counters = counters
         self._send = send
         self._loop = asyncio.get_running_loop()
         self._calls: dict[int, Call] = {}
         self._running: set[int] = set()
+        self._streaming: set[int] = set()
+        self._streams = Streams(reader, self._pass_on)
         self._idle: list[int] = []
         self._delivery = Delivery(model, counters)
         self._last_id = 0
         self._armed = False
         self._alarm = Alarm(self._loop, self._woken)
-        self._timer: asyncio.TimerHandle | None = None
         self._wake_at: float | None = None
-        self._empty: list[asyncio.Future[None]] = []
+        self._drained = asyncio.Event()
+        self._drained.set()
         self._start_scheduler()
 
     @property
     def outstanding(self) -> int:
-        """How many requests wait or execute."""
+        """How many requests wait, execute or stream."""
         return len(self._calls)
 
     @property
     def waiting(self) -> int:
         """How many requests wait."""
-        return len(self._calls) - len(self._running)
+        return len(self._calls) - len(self._running) - len(self._streaming)
 
     def submit(self, request: Request, batch_size: int, shape_key: Hashable, deliver: Deliver) -> Call:
         """Take a checked request in.
@@ -95,8 +95,9 @@ class ModelQueue:
             raise self._scheduler_failed(error) from error
         if refused is not None:
             self._counters.failed(1, 0)
-            raise self._refusal(refused)
+            raise refusal(refused, self._model)
         self._calls[ticket.id] = call
+        self._drained.clear()
         self._delivery.expect(call)
         if request.deadline is not None:
             call.timer = self._loop.call_later(max(0.0, request.deadline - now), self._expire, call)
@@ -108,7 +109,7 @@ class ModelQueue:
     def free(self, place: int) -> None:
         """A place of an instance is idle; it pulls its next batch."""
         self._idle.append(place)
-        if len(self._calls) > len(self._running):
+        if len(self._calls) > len(self._running) + len(self._streaming):
             self._decide()
 
     def lose(self, place: int) -> None:
@@ -121,13 +122,11 @@ class ModelQueue:
         self._settle(work)
         self.free(work.place)
         self._delivery.answer(work)
-        self._tell_drained()
 
     def lost(self, work: Work) -> None:
         """A batch died with its worker: its calls fail, and the place stays away."""
         self._settle(work)
         self._delivery.answer(work)
-        self._tell_drained()
 
     def take_back(self, call: Call) -> None:
         """The caller went away."""
@@ -140,15 +139,12 @@ class ModelQueue:
             self._fail_call(call, error)
 
     async def drained(self) -> None:
-        """Return when no request waits or executes."""
-        if self._calls:
-            empty = self._loop.create_future()
-            self._empty.append(empty)
-            await empty
+        """Return when no request waits, executes or streams."""
+        await self._drained.wait()
 
     def close(self) -> None:
         """End the timers. To be called when the queue is drained or given up."""
-        self._wake_later(None, 0.0)
+        self._wake_later(None)
         self._alarm.close()
 
     # Deciding
@@ -163,7 +159,7 @@ class ModelQueue:
             for drop in decision.drops:
                 self._drop(drop)
             if decision.wake_at != self._wake_at:
-                self._wake_later(decision.wake_at, now)
+                self._wake_later(decision.wake_at)
         except Exception as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
             self._scheduler_failed(error)
 
@@ -178,7 +174,8 @@ class ModelQueue:
         self._idle.remove(dispatch.instance)
         self._running.update(tickets)
         self._counters.closed(dispatch.reason)
-        batch = Batch([call.request for call in calls], [call.ticket.batch_size for call in calls])
+        requests, sizes = [call.request for call in calls], [call.ticket.batch_size for call in calls]
+        batch = Batch(requests, sizes, functools.partial(self._streams.sender, calls))
         self._send(Work(dispatch.instance, tickets, calls, batch))
 
     def _can_go(self, dispatch: Dispatch) -> bool:
@@ -188,33 +185,19 @@ class ModelQueue:
             and len(tickets) > 0
             and all(map(self._calls.__contains__, tickets))
             and self._running.isdisjoint(tickets)
+            and self._streaming.isdisjoint(tickets)
             and (len(tickets) == 1 or len(set(tickets)) == len(tickets))
         )
 
     def _drop(self, drop: Drop) -> None:
-        error = self._refusal(drop)
+        error = refusal(drop, self._model)
         for ticket in drop.tickets:
             call = self._calls.get(ticket)
             if call is not None:
                 self._fail_call(call, error, settled=True)
 
-    def _refusal(self, drop: Drop) -> NaiadError:
-        if drop.reason is DropReason.QUEUE_FULL:
-            detail = drop.detail or "raise max_queue_size, add instances, or send less"
-            return QueueFullError(f"Exceeds maximum queue size of model '{self._model}': {detail}", retry_after=1.0)
-        if drop.reason is DropReason.TIMEOUT:
-            detail = drop.detail or "it waited longer than its queue policy allows"
-            return QueueTimeoutError(f"Request timeout expired for model '{self._model}': {detail}", retry_after=1.0)
-        return InvalidArgumentError(drop.detail or f"the scheduler of model '{self._model}' refused the request")
-
-    def _wake_later(self, at: float | None, now: float) -> None:
+    def _wake_later(self, at: float | None) -> None:
         self._wake_at = at
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if at is not None and at - now > _FAR:
-            self._timer = self._loop.call_later(at - now, self._woken)
-            at = None
         self._alarm.set(at)
 
     def _woken(self) -> None:
@@ -225,9 +208,28 @@ class ModelQueue:
 
     def _settle(self, work: Work) -> None:
         self._running.difference_update(work.tickets)
-        for ticket in work.tickets:
+        if work.batch.streams and work.error is None:
+            streams = {call.ticket.id for call in work.calls if call.stream is not None and not call.stream.ended}
+            self._streaming |= streams
+            self._leave([ticket for ticket in work.tickets if ticket not in streams])
+        else:
+            self._leave(work.tickets)
+
+    def _pass_on(self, stream: ResponseStream, sent: Sequence[Sent]) -> None:
+        """A model has sent responses; with the last of them the request is over."""
+        self._delivery.pass_on(stream, sent)
+        ticket = stream.call.ticket.id
+        if stream.ended and ticket in self._streaming:
+            self._streaming.discard(ticket)
+            self._leave((ticket,))
+
+    def _leave(self, tickets: Sequence[int], settled: bool = False) -> None:
+        for ticket in tickets:
             self._calls.pop(ticket, None)
-        self._tell_scheduler(work.tickets, monotonic())
+        if not settled:
+            self._tell_scheduler(tickets, monotonic())
+        if not self._calls:
+            self._drained.set()
 
     def _fail_call(self, call: Call, error: NaiadError, settled: bool = False) -> None:
         if not call.over:
@@ -246,24 +248,15 @@ class ModelQueue:
         self._fail_call(call, error)
 
     def _forget(self, call: Call, settled: bool = False) -> None:
-        """Drop an ended call from the queue; one that executes leaves with its batch."""
+        """Drop an ended call from the queue; one that executes leaves with its batch, or when it has streamed all."""
         if call.timer is not None:
             call.timer.cancel()
         ticket = call.ticket.id
-        if ticket not in self._running:
-            self._calls.pop(ticket, None)
-            if not settled:
-                self._tell_scheduler((ticket,), monotonic())
-            self._tell_drained()
+        if ticket in self._running or ticket in self._streaming:
+            call.tell_model()
+        else:
+            self._leave((ticket,), settled)
         self._delivery.release()
-
-    def _tell_drained(self) -> None:
-        if self._calls:
-            return
-        for empty in self._empty:
-            if not empty.done():
-                empty.set_result(None)
-        self._empty.clear()
 
     # A scheduler that fails
 
@@ -273,7 +266,7 @@ class ModelQueue:
         self._first_id = self._last_id + 1
 
     def _tell_scheduler(self, tickets: Sequence[int], now: float) -> None:
-        if tickets[0] < self._first_id:  # a scheduler that is gone took them in
+        if not tickets or tickets[0] < self._first_id:  # a scheduler that is gone took them in
             return
         try:
             self._scheduler.settle(tickets, now)
@@ -293,7 +286,8 @@ class ModelQueue:
         return failure
 
     def _waiting_calls(self) -> list[Call]:
-        return [call for ticket, call in self._calls.items() if ticket not in self._running]
+        busy = self._running | self._streaming
+        return [call for ticket, call in self._calls.items() if ticket not in busy]
 
 
 def _ns_since(start: float, now: float) -> int:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -13,20 +13,20 @@ from typing import Any
 from naiad import __version__
 from naiad._kernel.answers import Outcome
 from naiad._kernel.call import Call, Deliver
+from naiad._kernel.extensions import extensions
+from naiad._kernel.frontends import Frontends
 from naiad._kernel.loading import Loader
 from naiad._kernel.models import Models
 from naiad._kernel.plugins import PluginRegistry
-from naiad._kernel.telling import told
+from naiad._kernel.reading import responses
 from naiad.config import ModelConfig
 from naiad.errors import (
     ModelNotReadyError,
     NaiadError,
     NotFoundError,
-    PluginError,
     ShuttingDownError,
     UnavailableError,
 )
-from naiad.frontend import Frontend
 from naiad.options import Settings
 from naiad.reports import (
     IndexEntry,
@@ -36,20 +36,10 @@ from naiad.reports import (
     Readiness,
     ServerMetadata,
 )
+from naiad.shared_memory import SharedMemory
 from naiad.types import Request, Response
 
 _logger = logging.getLogger("naiad")
-
-EXTENSIONS = (
-    "classification",
-    "model_repository",
-    "schedule_policy",
-    "model_configuration",
-    "binary_tensor_data",
-    "parameters",
-    "statistics",
-)
-"""The protocol extensions that are offered, by the names that clients look for."""
 
 
 class Server:
@@ -57,7 +47,7 @@ class Server:
 
     `plugins` None takes the installed ones; a list takes exactly these, and the kernel's own. `options` are the
     options of `naiad serve` by name, already as values. Everything after `start` happens on the event loop that
-    started it, except where a docstring says otherwise.
+    started it, except where a docstring says otherwise. `shared_memory` are the regions that clients registered.
     """
 
     def __init__(
@@ -72,10 +62,11 @@ class Server:
         if model_repository:
             given["model-repository"] = tuple(str(root) for root in model_repository)
         self.settings = Settings(self.plugins.options(), given)
+        self.shared_memory = SharedMemory(self.settings["allow-client-shm"])
         self._state = "NEW"
         self._models: Models
         self._executor: ThreadPoolExecutor
-        self._frontends: list[Frontend] = []
+        self._frontends = Frontends()
         self._poller: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[bool] | None = None
 
@@ -94,11 +85,7 @@ class Server:
             await self._load_start_up_models()
             if self._stopping is not None:
                 raise ShuttingDownError("the server was stopped while its models loaded")
-            for frontend in self.plugins.frontends().values():
-                where = await self._start_frontend(frontend)
-                self._frontends.append(frontend)
-                if where:
-                    _logger.info("%s frontend listens at %s", frontend.name, where)
+            await self._frontends.start(self.plugins.frontends().values(), self)
         except BaseException:
             await self.stop()
             raise
@@ -124,7 +111,7 @@ class Server:
             self._poller.cancel()
             await asyncio.gather(self._poller, return_exceptions=True)
         await self._models.give_up_loads()
-        await asyncio.gather(*(_stop_frontend(frontend, deadline - monotonic()) for frontend in self._frontends))
+        await self._frontends.stop(deadline - monotonic())
         ended = await self._models.close(max(0.0, deadline - monotonic()))
         self._executor.shutdown(wait=False, cancel_futures=True)
         self._state = "STOPPED"
@@ -143,15 +130,17 @@ class Server:
 
     # Inference
 
-    def submit(self, request: Request, deliver: Deliver) -> Call:
-        """Send a request on its way; `deliver` gets its response or error once, on the event loop's thread.
+    def submit(self, request: Request, deliver: Deliver, streams: bool = False) -> Call:
+        """Send a request on its way; `deliver` gets its response or error on the event loop's thread.
 
-        Raises NaiadError for what can be refused at once: unknown model, wrong input, full queue. `Call.cancel` says
-        that the caller went away; nothing is delivered after it.
+        Without `streams` it gets exactly one. With it, a decoupled model's responses come one by one: all but the last
+        have `final` unset, and the last may be empty or an error. Raises NaiadError for what can be refused at once:
+        unknown model, wrong input, full queue. `Call.cancel` says that the caller went away; nothing is delivered after
+        it. `Call.pause` and `resume` say how fast the caller reads.
         """
         if self._state not in ("READY", "STARTING"):
             raise ShuttingDownError(f"the server is {self._state} and takes no inference requests")
-        return self._models.find(request.model_name, request.version).submit(request, deliver)
+        return self._models.find(request.model_name, request.version).submit(request, deliver, streams)
 
     async def infer(self, request: Request) -> Response:
         """The response to a request. Raises its error; cancelling the task takes the request back."""
@@ -170,6 +159,13 @@ class Server:
             return await answer
         finally:
             call.cancel()
+
+    def stream(self, request: Request) -> AsyncGenerator[Response, None]:
+        """The responses to a request, one by one, no faster than they are taken. Raises its error.
+
+        Closing the generator takes the request back.
+        """
+        return responses(lambda deliver: self.submit(request, deliver, streams=True))
 
     # Health
 
@@ -196,7 +192,7 @@ class Server:
 
     def metadata(self) -> ServerMetadata:
         """The server's name, version and protocol extensions."""
-        return ServerMetadata(self.settings["id"], __version__, EXTENSIONS)
+        return ServerMetadata(self.settings["id"], __version__, extensions(self.plugins))
 
     def model_metadata(self, name: str, version: int = 0) -> ModelMetadata:
         """A model's inputs and outputs. Raises NotFoundError or ModelNotReadyError."""
@@ -251,15 +247,6 @@ class Server:
                 f"the model control mode is '{mode}', start the server with --model-control-mode=explicit"
             )
 
-    async def _start_frontend(self, frontend: Frontend) -> str:
-        try:
-            return await frontend.start(self)
-        except NaiadError:
-            raise
-        except Exception as error:
-            _logger.exception("starting the %s frontend failed", frontend.name)
-            raise PluginError(f"the {frontend.name} frontend cannot start: {told(error)}") from error
-
     async def _load_start_up_models(self) -> None:
         names: Sequence[str] | None = None
         if self.settings["model-control-mode"] == "explicit":
@@ -282,13 +269,6 @@ class Server:
                 _logger.error("%s; what is loaded stays loaded", error)
             except Exception:
                 _logger.exception("looking at the model repositories failed; trying again")
-
-
-async def _stop_frontend(frontend: Frontend, grace: float) -> None:
-    try:
-        await frontend.stop(max(0.0, grace))
-    except Exception:
-        _logger.exception("stopping the %s frontend failed", frontend.name)
 
 
 def _with_own(plugins: Sequence[object]) -> list[object]:

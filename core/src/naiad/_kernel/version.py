@@ -15,7 +15,7 @@ from naiad._kernel.warming import instantiate_warm
 from naiad._kernel.worker import Work, Worker
 from naiad.backend import BackendTraits, MemoryUsage, Model, ModelContext, Placement
 from naiad.datatypes import wire_name
-from naiad.errors import InvalidArgumentError, ModelNotReadyError, ShuttingDownError
+from naiad.errors import InvalidArgumentError, ModelNotReadyError, ShuttingDownError, UnsupportedError
 from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness, TensorMetadata
 from naiad.scheduler import SchedulerFactory
 from naiad.types import Request
@@ -43,7 +43,7 @@ class ModelVersion:
         self._counters = VersionCounters()
         self._checker = RequestChecker(config)
         strict = bool(getattr(model, "declares_outputs", True))
-        reader = AnswerReader(config, context.version, strict)
+        reader = self._reader = AnswerReader(config, context.version, strict)
         make = functools.partial(instantiate_warm, model, config, reader, warmup)
         self._instances = Instances(make, placements, reader, self._done, worker)
         self._queue: ModelQueue | None = None
@@ -57,14 +57,22 @@ class ModelVersion:
         instances = self._instances
         await instances.start(traits.loads_in_parallel)
         make_scheduler = functools.partial(factory.create, self.config, instances.place_count)
-        self._queue = ModelQueue(self.name, make_scheduler, self._counters, instances.send)
+        self._queue = ModelQueue(self._reader, make_scheduler, self._counters, instances.send)
         instances.on_free = self._queue.free
         instances.on_lost = self._lost
         for place in range(instances.place_count):
             self._queue.free(place)
 
-    def submit(self, request: Request, deliver: Deliver) -> Call:
-        """Check a request and queue it. Raises InvalidArgumentError, ModelNotReadyError or QueueFullError at once."""
+    def submit(self, request: Request, deliver: Deliver, streams: bool = False) -> Call:
+        """Check a request and queue it. Raises InvalidArgumentError, ModelNotReadyError or QueueFullError at once.
+
+        Raises UnsupportedError when the model is decoupled and the caller cannot take several responses.
+        """
+        if self._reader.decoupled and not streams:
+            raise UnsupportedError(
+                f"this call takes exactly one response and doesn't support models with decoupled transaction policy, "
+                f"such as '{self.name}'; ask it over ModelStreamInfer (gRPC), generate_stream (HTTP) or Server.stream"
+            )
         try:
             batch_size, shape_key = self._checker.check(request)
         except InvalidArgumentError as error:

@@ -8,9 +8,9 @@ from naiad._kernel.answers import AnswerReader
 from naiad._kernel.requests import RequestChecker
 from naiad._kernel.telling import told
 from naiad._kernel.worker import close_quietly
-from naiad.backend import Batch, Instance, Model, Placement
+from naiad.backend import Batch, Instance, Model, Placement, Reply
 from naiad.config import ModelConfig
-from naiad.errors import InvalidArgumentError, NaiadError
+from naiad.errors import InvalidArgumentError, ModelFailedError, NaiadError
 from naiad.types import Request
 from naiad.warmup import WarmupSample
 
@@ -61,10 +61,36 @@ def _batches(requests: Sequence[Request], batching: bool) -> Sequence[Sequence[R
 
 def _execute(instance: Instance, checker: RequestChecker, reader: AnswerReader, requests: Sequence[Request]) -> None:
     sizes = [checker.check(request)[0] for request in requests]
-    batch = Batch([checker.as_the_model_sees(request) for request in requests], sizes)
+    senders = [_WarmupSender(reader.model) for _ in requests]
+    batch = Batch([checker.as_the_model_sees(request) for request in requests], sizes, senders.__getitem__)
     answer = instance.execute(batch)
     if isinstance(answer, Future):
         answer = answer.result()
-    for outcome in reader.read(answer, batch):
+    outcomes = reader.read(answer, batch)
+    ends = [sender.end for outcome, sender in zip(outcomes, senders, strict=True) if outcome is None]
+    del batch, senders  # a sender that the model has dropped says so
+    for outcome in [*outcomes, *(end.result() for end in ends)]:
         if isinstance(outcome, NaiadError):
             raise outcome
+
+
+class _WarmupSender:
+    """Takes the responses of a warmup request; `end` is the first error among them, or None when all was sent."""
+
+    def __init__(self, model: str) -> None:
+        self.end: Future[NaiadError | None] = Future()
+        self._model = model
+
+    def send(self, reply: Reply | NaiadError | None, final: bool = False) -> bool:
+        self.post(reply, final)
+        return True
+
+    def post(self, reply: Reply | NaiadError | None, final: bool = False) -> None:
+        if not self.end.done() and (final or isinstance(reply, NaiadError)):
+            self.end.set_result(reply if isinstance(reply, NaiadError) else None)
+
+    def is_cancelled(self) -> bool:
+        return False
+
+    def __del__(self) -> None:
+        self.post(ModelFailedError(f"model '{self._model}' dropped a response sender before all was sent"), final=True)

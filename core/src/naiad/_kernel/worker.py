@@ -28,7 +28,7 @@ class Work:
         self.tickets = tickets
         self.calls = calls
         self.batch = batch
-        self.outcomes: Sequence[Outcome] = ()
+        self.outcomes: Sequence[Outcome | None] = ()
         self.error: NaiadError | None = None
         self.started_ns = 0
         self.done_ns = 0

@@ -1,0 +1,37 @@
+"""Reading the responses of a call as an asynchronous generator that holds its model back when it is slow."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+
+from naiad._kernel.answers import Outcome
+from naiad._kernel.call import Call, Deliver
+from naiad.errors import NaiadError
+from naiad.types import Response
+
+_MANY = 16
+"""So many responses wait to be taken before the model has to wait as well; it goes on at half of them."""
+
+
+async def responses(submit: Callable[[Deliver], Call]) -> AsyncGenerator[Response, None]:
+    """The responses of the call that `submit` makes, the final one last. Raises the call's error."""
+    waiting: asyncio.Queue[Outcome] = asyncio.Queue()
+    call: Call | None = None
+
+    def deliver(outcome: Outcome) -> None:
+        waiting.put_nowait(outcome)
+        if call is not None and waiting.qsize() == _MANY:
+            call.pause()
+
+    call = submit(deliver)
+    try:
+        while True:
+            outcome = await waiting.get()
+            if waiting.qsize() == _MANY // 2:
+                call.resume()
+            if isinstance(outcome, NaiadError):
+                raise outcome
+            yield outcome
+            if outcome.final:
+                return
+    finally:
+        call.cancel()

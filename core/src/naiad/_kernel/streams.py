@@ -1,0 +1,227 @@
+"""Responses that a model sends one by one: from its threads to the caller, no faster than the caller reads."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from time import monotonic_ns
+from typing import NamedTuple
+
+from naiad._kernel.answers import AnswerReader, Outcome
+from naiad._kernel.call import Call
+from naiad.backend import Reply, Sender
+from naiad.errors import InternalError, ModelFailedError, NaiadError
+from naiad.types import Response
+
+_logger = logging.getLogger("naiad.model")
+
+WINDOW = 64
+"""So many responses of one request may be on their way to the event loop; a model that sends more waits."""
+
+
+class Sent(NamedTuple):
+    """A response on its way to the event loop, and the nanoseconds that making and reading it took."""
+
+    outcome: Outcome
+    infer_ns: int
+    output_ns: int
+
+
+class ResponseStream:
+    """The responses of one call. `post` and `abandon` are for any thread; everything else is for the event loop's.
+
+    One wake-up of the loop takes over all that was sent meanwhile. `ended` says, on the loop's thread, that the model
+    has said that all is sent; `taken` is called there with the stream and what was sent.
+    """
+
+    __slots__ = (
+        "_closed",
+        "_held",
+        "_home",
+        "_lock",
+        "_loop",
+        "_mark_ns",
+        "_outbox",
+        "_reader",
+        "_room",
+        "_taken",
+        "_told",
+        "call",
+        "count",
+        "ended",
+        "opened_ns",
+    )
+
+    def __init__(
+        self,
+        call: Call,
+        reader: AnswerReader,
+        loop: asyncio.AbstractEventLoop,
+        home: int,
+        taken: "Callable[[ResponseStream, Sequence[Sent]], None]",
+    ) -> None:
+        self.call = call
+        self.count = 0
+        self.ended = False
+        self.opened_ns = self._mark_ns = monotonic_ns()
+        self._reader = reader
+        self._loop = loop
+        self._home = home
+        self._taken = taken
+        self._lock = threading.Lock()
+        self._outbox: list[Sent] = []
+        self._told = False
+        self._closed = False
+        self._held: Response | None = None
+        self._room: Future[None] | None = None
+
+    @property
+    def is_at_home(self) -> bool:
+        """Whether the running thread is the event loop's, which must never wait."""
+        return threading.get_ident() == self._home
+
+    def post(self, reply: Reply | NaiadError | None, final: bool) -> "Future[None] | None":
+        """Send; None when there is room for more, else a future that is done when there is."""
+        if self._closed:
+            raise InternalError(f"Response sender has been closed: model '{self._reader.model}' has sent its last one")
+        started_ns = monotonic_ns()
+        outcome = self._outcome(reply, final)
+        if outcome is None:
+            return None
+        now_ns = monotonic_ns()
+        sent = Sent(outcome, started_ns - self._mark_ns, now_ns - started_ns)
+        self._mark_ns = now_ns
+        with self._lock:
+            self._closed = final
+            self._outbox.append(sent)
+            tell, self._told = not self._told, True
+            full = not final and not self.call.over and (self.call.is_held_up or len(self._outbox) >= WINDOW)
+            if full and self._room is None:
+                self._room = Future()
+            room = self._room if full else None
+        if tell:
+            self._tell_loop()
+        return room
+
+    def abandon(self) -> None:
+        """The model has dropped its sender: if it has not said that all is sent, it never will."""
+        if self._closed:
+            return
+        error = ModelFailedError(
+            f"model '{self._reader.model}' dropped the response sender of a request without saying that all is sent; "
+            "send the last response with the final flag"
+        )
+        self._held = None
+        self.post(error, final=True)
+
+    def release(self) -> None:
+        """Let a sender that waits for room go on."""
+        with self._lock:
+            room, self._room = self._room, None
+        if room is not None:
+            room.set_result(None)
+
+    def _outcome(self, reply: Reply | NaiadError | None, final: bool) -> Outcome | None:
+        """What the caller gets, None for what is held back: a model that is not decoupled sends one response."""
+        request = self.call.request
+        if reply is None:
+            if not final:
+                raise InternalError("there is neither a response nor a final flag to send; give one of them")
+            return self._last(request.id)
+        if isinstance(reply, NaiadError):
+            if final or not self._reader.decoupled:
+                self._held = None if final else self._response(request.id, error=reply)
+                return reply if final else None
+            return self._response(request.id, error=reply)
+        response = self._reader.response(reply, request, self.call.ticket.batch_size)
+        response.final = final
+        if self._reader.decoupled:
+            return response
+        if self._held is not None:
+            raise ModelFailedError(
+                f"Non-decoupled model '{self._reader.model}' cannot send more than one response; set "
+                "model_transaction_policy { decoupled: true } in its configuration"
+            )
+        if not final:
+            self._held = response
+            return None
+        return response
+
+    def _last(self, request_id: str) -> Outcome:
+        if self._reader.decoupled:
+            return self._response(request_id, final=True)
+        held, self._held = self._held, None
+        if held is None:
+            return ModelFailedError(
+                f"Non-decoupled model '{self._reader.model}' cannot send complete final before sending a response"
+            )
+        if held.error is not None:
+            return held.error
+        held.final = True
+        return held
+
+    def _response(self, request_id: str, error: NaiadError | None = None, final: bool = False) -> Response:
+        return Response(self._reader.model, self._reader.version, request_id, {}, final=final, error=error)
+
+    def _tell_loop(self) -> None:
+        if self.is_at_home:
+            self._flush()
+            return
+        try:
+            self._loop.call_soon_threadsafe(self._flush)
+        except RuntimeError:  # the loop is closed: nobody waits for a response any more
+            _logger.debug("model '%s' sent a response after its event loop had ended", self._reader.model)
+
+    def _flush(self) -> None:
+        with self._lock:
+            outbox, self._outbox = self._outbox, []
+            self._told = False
+        self._taken(self, outbox)
+        if not self.call.is_held_up:
+            self.release()
+
+
+class StreamSender:
+    """The sender that a model holds; see `naiad.batch.Sender`. Dropping it ends its stream."""
+
+    __slots__ = ("_stream",)
+
+    def __init__(self, stream: ResponseStream) -> None:
+        self._stream = stream
+
+    def send(self, reply: Reply | NaiadError | None, final: bool = False) -> bool:
+        """Send, and wait while the caller reads too slowly; whether anybody still wants the responses."""
+        room = self._stream.post(reply, final)
+        if room is not None and not self._stream.is_at_home:
+            room.result()
+        return not self._stream.call.request.cancelled
+
+    def post(self, reply: Reply | NaiadError | None, final: bool = False) -> "Future[None] | None":
+        """Send without waiting; None when there is room, else a future that is done when there is."""
+        return self._stream.post(reply, final)
+
+    def is_cancelled(self) -> bool:
+        """Whether nobody wants further responses."""
+        return self._stream.call.request.cancelled
+
+    def __del__(self) -> None:
+        self._stream.abandon()
+
+
+class Streams:
+    """Opens the streams of one model version's queue. Lives on the event loop's thread; `sender` is for any."""
+
+    def __init__(self, reader: AnswerReader, taken: Callable[[ResponseStream, Sequence[Sent]], None]) -> None:
+        self._reader = reader
+        self._taken = taken
+        self._loop = asyncio.get_running_loop()
+        self._home = threading.get_ident()
+
+    def sender(self, calls: Sequence[Call], index: int) -> Sender:
+        """A sender for the call of that index. Raises InternalError when it had one before."""
+        call = calls[index]
+        if call.stream is not None:
+            raise InternalError("the response sender of this request was taken before")
+        call.stream = ResponseStream(call, self._reader, self._loop, self._home, self._taken)
+        return StreamSender(call.stream)
