@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from naiad.backend import BackendTraits
+from naiad.backend import BackendTraits, Reply
 from naiad.config import DataType, ModelInput, ModelOutput
 from naiad.errors import InvalidArgumentError
 from naiad.testing.backends import BackendCase, ContractBroken, check_backend, check_imports_no_framework
@@ -85,6 +85,27 @@ def test_a_good_backend_passes(case):
 def test_an_answer_that_is_not_expected_is_told(case):
     with pytest.raises(ContractBroken, match=r"request 0 alone: output 'Y' is .* expected"):
         check_backend(Doubling(), replace(case, expected=[{"Y": [[1, 1]]}, *case.expected[1:]]))
+
+
+class Twice(Instance):
+    def execute(self, batch):
+        for index, request in enumerate(batch.requests):
+            for _ in range(2):
+                batch.sender(index).send(Reply({"Y": request.inputs["X"].array * np.float32(self.factor)}))
+            batch.sender(index).send(None, final=True)
+        return [None] * len(batch.requests)
+
+
+def test_the_responses_of_a_model_that_streams_are_compared_one_by_one(case):
+    backend = Doubling()
+    backend.instance = Twice
+    twice = replace(case, expected=[[each, each] for each in case.expected])
+
+    check_backend(backend, twice)
+    with pytest.raises(ContractBroken, match="request 0 alone: there are 2 responses, expected 1"):
+        check_backend(backend, case)
+    with pytest.raises(ContractBroken, match="request 0 alone, response 1: output 'Y' is"):
+        check_backend(backend, replace(twice, expected=[[case.expected[0], case.expected[2]], *twice.expected[1:]]))
 
 
 class OnlyTheFirst(Instance):

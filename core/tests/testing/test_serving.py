@@ -2,10 +2,13 @@
 
 import subprocess
 import sys
+import threading
 from textwrap import dedent
 
+import numpy as np
 import pytest
 
+from naiad.backend import Reply
 from naiad.errors import InvalidArgumentError, ModelNotReadyError, NotFoundError
 from naiad.testing import serve
 from naiad.testing.fake_backend import FakeBackend
@@ -112,3 +115,77 @@ def test_the_fixture_costs_a_pytest_run_no_numpy():
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
     assert found.strip() == "False"
+
+
+def counting(batch):
+    """Five responses, an error among them where OUTPUT would be the third."""
+    sender = batch.sender(0)
+    for number in range(5):
+        bad = number == 2 and batch.requests[0].id == "bad"
+        sender.send(InvalidArgumentError("no twos") if bad else Reply({"OUTPUT": np.float32([number])}))
+    sender.send(None, final=True)
+    return [None]
+
+
+STREAMS = "model_transaction_policy { decoupled: true }"
+
+
+def test_a_stream_gives_the_outputs_of_each_response(tmp_path):
+    backend = FakeBackend(answer=counting)
+
+    with serve(backend.write(tmp_path, "m", STREAMS), plugins=[backend]) as client:
+        found = [outputs["OUTPUT"].item() for outputs in client.stream(INPUT=[1])]
+
+    assert found == [0, 1, 2, 3, 4]
+
+
+def test_responses_are_given_whole_with_their_errors_and_the_final_one(tmp_path):
+    backend = FakeBackend(answer=counting)
+
+    with serve(backend.write(tmp_path, "m", STREAMS), plugins=[backend]) as client:
+        request = client.request(INPUT=[1])
+        request.id = "bad"
+        found = [(response.final, str(response.error or "")) for response in client.responses(request)]
+
+    assert found == [(False, ""), (False, ""), (False, "no twos"), (False, ""), (False, ""), (True, "")]
+
+
+def test_the_error_of_one_response_is_raised_by_a_stream_of_outputs(tmp_path):
+    backend = FakeBackend(answer=lambda batch: [batch.sender(0).send(InvalidArgumentError("no")) and None])
+
+    with (
+        serve(backend.write(tmp_path, "m", STREAMS), plugins=[backend]) as client,
+        pytest.raises(InvalidArgumentError, match="no"),
+    ):
+        next(client.stream(INPUT=[1]))
+
+
+def test_closing_a_stream_is_the_caller_going_away(tmp_path):
+    gone = threading.Event()
+
+    def endless(batch):
+        sender = batch.sender(0)
+        while sender.send(Reply({"OUTPUT": np.float32([1])})):
+            pass
+        gone.set()
+        sender.send(None, final=True)
+        return [None]
+
+    backend = FakeBackend(answer=endless)
+
+    with serve(backend.write(tmp_path, "m", STREAMS), plugins=[backend]) as client:
+        stream = client.stream(INPUT=[1])
+        next(stream)
+        stream.close()
+        ended = gone.wait(10)
+
+    assert ended
+
+
+def test_a_stream_of_a_model_that_answers_once_has_one_response(tmp_path):
+    backend = FakeBackend()
+
+    with serve(backend.write(tmp_path, "m"), plugins=[backend]) as client:
+        found = [outputs["OUTPUT"].tolist() for outputs in client.stream(INPUT=[1, 2])]
+
+    assert found == [[1, 2]]

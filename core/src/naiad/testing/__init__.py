@@ -1,7 +1,8 @@
 """For tests of models and plugins: a server in the same process, published fakes and conformance checks.
 
-`serve` and `Client` are in `naiad.testing.serving`, the fixture `naiad_serve` in `naiad.testing.fixtures`, checks and a
-fake for backends in `naiad.testing.backends`, for schedulers in `naiad.testing.schedulers`.
+`serve` is in `naiad.testing.serving`, `Client` in `naiad.testing.clients`, the fixture `naiad_serve` in
+`naiad.testing.fixtures`, checks and fakes for backends in `naiad.testing.backends`, for schedulers in
+`naiad.testing.schedulers`.
 """
 
 import importlib

@@ -21,9 +21,17 @@ from naiad.config.validation import problems
 from naiad.errors import NaiadError
 from naiad.testing.executing import PATIENCE, batches, compare, outputs_of
 from naiad.testing.fake_backend import FakeBackend
+from naiad.testing.senders import CollectingSender
 from naiad.testing.simulation import ContractBroken
 
-__all__ = ["BackendCase", "ContractBroken", "FakeBackend", "check_backend", "check_imports_no_framework"]
+__all__ = [
+    "BackendCase",
+    "CollectingSender",
+    "ContractBroken",
+    "FakeBackend",
+    "check_backend",
+    "check_imports_no_framework",
+]
 
 
 @dataclass(frozen=True)
@@ -31,12 +39,13 @@ class BackendCase:
     """A model to hold a backend against: its folder, and requests with the answers that are expected.
 
     `requests` are inputs by name, with their batch dimension where the model has one; `expected` are the outputs for
-    each, compared within `tolerance` (relative, and absolute around 0). `settings` are `--backend-config` values.
+    each, compared within `tolerance` (relative, and absolute around 0); where a model streams, each is a sequence of
+    its responses. `settings` are `--backend-config` values.
     """
 
     model_directory: Path
     requests: Sequence[Mapping[str, Any]]
-    expected: Sequence[Mapping[str, Any]]
+    expected: Sequence[Mapping[str, Any] | Sequence[Mapping[str, Any]]]
     version: int = 1
     tolerance: float = 1e-5
     settings: Mapping[str, str] | None = None
@@ -134,13 +143,13 @@ def _check_answers(instance: Instance, case: BackendCase, config: ModelConfig) -
     if len(case.requests) != len(case.expected):
         raise ValueError(f"{len(case.requests)} requests and {len(case.expected)} expected answers")
     for number, (inputs, expected) in enumerate(zip(case.requests, case.expected, strict=True)):
-        (outputs,) = outputs_of(instance, [inputs], config)
-        compare(outputs, expected, case.tolerance, f"request {number} alone")
+        (responses,) = outputs_of(instance, [inputs], config)
+        compare(responses, expected, case.tolerance, f"request {number} alone")
     if config.max_batch_size > 1:
         for start, together in batches(case.requests, config.max_batch_size):
             answers = outputs_of(instance, together, config)
-            for number, outputs in enumerate(answers, start):
-                compare(outputs, case.expected[number], case.tolerance, f"request {number} in a batch")
+            for number, responses in enumerate(answers, start):
+                compare(responses, case.expected[number], case.tolerance, f"request {number} in a batch")
 
 
 def _check_two_at_once(instances: Sequence[Instance], case: BackendCase, config: ModelConfig) -> None:
@@ -148,8 +157,8 @@ def _check_two_at_once(instances: Sequence[Instance], case: BackendCase, config:
 
     def answer(instance: Instance) -> None:
         try:
-            (outputs,) = outputs_of(instance, [case.requests[0]], config)
-            compare(outputs, case.expected[0], case.tolerance, "request 0 on two instances at once")
+            (responses,) = outputs_of(instance, [case.requests[0]], config)
+            compare(responses, case.expected[0], case.tolerance, "request 0 on two instances at once")
         except BaseException as error:  # noqa: BLE001 - handed to the thread that checks
             failures.append(error)
 

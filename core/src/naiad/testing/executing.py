@@ -11,6 +11,7 @@ from naiad.backend import Batch, Instance
 from naiad.config import ModelConfig
 from naiad.datatypes import wire_name
 from naiad.errors import NaiadError
+from naiad.testing.senders import CollectingSender
 from naiad.testing.simulation import ContractBroken
 from naiad.types import Request, Response, Tensor
 
@@ -43,27 +44,35 @@ def _size(inputs: Mapping[str, Any]) -> int:
 
 def outputs_of(
     instance: Instance, requests: Sequence[Mapping[str, Any]], config: ModelConfig
-) -> list[Mapping[str, np.ndarray]]:
-    """The outputs of one execution, a mapping for each request. Raises what the instance answered as errors."""
+) -> list[Sequence[Mapping[str, np.ndarray]]]:
+    """The outputs of one execution: the responses for each request, one for each but where the model streams.
+
+    Raises what the instance answered as errors, and TimeoutError when a sender is never told that all is sent.
+    """
     datatypes = {each.name: wire_name(each.data_type) for each in config.input}
     made = [
         Request(config.name, {name: _tensor(name, value, datatypes.get(name, "")) for name, value in each.items()})
         for each in requests
     ]
     sizes = [_size(each) if config.max_batch_size > 0 else 1 for each in requests]
-    batch = Batch(made, sizes)
+    senders = [CollectingSender() for _ in made]
+    batch = Batch(made, sizes, senders.__getitem__)
     answer = instance.execute(batch)
     if isinstance(answer, Future):
         answer = answer.result(PATIENCE)
-    outcomes = AnswerReader(config, 1).read(answer, batch)
-    for outcome in outcomes:
-        if isinstance(outcome, NaiadError):
-            raise outcome
-    return [
-        {name: tensor.array for name, tensor in outcome.outputs.items()}
-        for outcome in outcomes
-        if isinstance(outcome, Response)
-    ]
+    reader = AnswerReader(config, 1)
+    outcomes: list[Sequence[Response | NaiadError]] = []
+    for outcome, request, size, sender in zip(reader.read(answer, batch), made, sizes, senders, strict=True):
+        sent = [] if outcome is not None else sender.wait_until_ended(PATIENCE)
+        streamed = [each if isinstance(each, NaiadError) else reader.response(each, request, size) for each in sent]
+        outcomes.append(streamed if outcome is None else [outcome])
+    return [list(map(_arrays, responses)) for responses in outcomes]
+
+
+def _arrays(outcome: Response | NaiadError) -> Mapping[str, np.ndarray]:
+    if isinstance(outcome, NaiadError):
+        raise outcome
+    return {name: tensor.array for name, tensor in outcome.outputs.items()}
 
 
 def _tensor(name: str, value: Any, datatype: str) -> Tensor:
@@ -74,8 +83,22 @@ def _tensor(name: str, value: Any, datatype: str) -> Tensor:
     return Tensor(name, tensor.datatype, tensor.shape, array)
 
 
-def compare(outputs: Mapping[str, np.ndarray], expected: Mapping[str, Any], tolerance: float, where: str) -> None:
-    """Raise ContractBroken, saying `where`, when the outputs are not those expected."""
+def compare(
+    responses: Sequence[Mapping[str, np.ndarray]],
+    expected: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    tolerance: float,
+    where: str,
+) -> None:
+    """Raise ContractBroken, saying `where`, when the outputs of the responses are not those expected."""
+    if isinstance(expected, Mapping):
+        expected = [expected]
+    if len(responses) != len(expected):
+        raise ContractBroken(f"{where}: there are {len(responses)} responses, expected {len(expected)}")
+    for number, (outputs, wanted) in enumerate(zip(responses, expected, strict=True)):
+        _compare_one(outputs, wanted, tolerance, f"{where}, response {number}" if len(expected) > 1 else where)
+
+
+def _compare_one(outputs: Mapping[str, np.ndarray], expected: Mapping[str, Any], tolerance: float, where: str) -> None:
     for name, wanted in expected.items():
         if name not in outputs:
             raise ContractBroken(f"{where}: there is no output '{name}', only {list(outputs)}")
