@@ -10,6 +10,7 @@ import numpy as np
 from uvicorn.server import ServerState
 
 from naiad import Request, Response, Tensor
+from naiad.shared_memory import SharedMemory
 from naiad_http.envelopes import EnvelopeReader
 from naiad_http.heads import HeadReader
 from naiad_http.infer import Inference
@@ -68,7 +69,7 @@ def _seconds(content: bytes) -> float:
         deliver(Response("add_sub", 1, request.id, outputs))
         return call
 
-    server = SimpleNamespace(model_config=None, labels=None)
+    server = SimpleNamespace(model_config=None, labels=None, shared_memory=SharedMemory(allowed=False))
     site = Site(submit, Inference(server, _LIMIT), HeadReader(EnvelopeReader("", Restrictions())), _LIMIT)
     loop = SimpleNamespace(time=lambda: 0.0, call_later=lambda *_: None)
     protocol = HttpProtocol(site, None, ServerState(), {}, loop)

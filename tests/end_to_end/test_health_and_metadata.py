@@ -83,10 +83,6 @@ def test_what_is_not_there_is_not_found(server: Running, call: str, model: str, 
         ("update_trace_settings", ("echo", {"trace_rate": "1"})),
         ("get_log_settings", ()),
         ("update_log_settings", ({"log_info": False},)),
-        ("get_system_shared_memory_status", ()),
-        ("register_system_shared_memory", ("region", "/key", 64)),
-        ("unregister_system_shared_memory", ()),
-        ("get_cuda_shared_memory_status", ()),
     ],
 )
 def test_what_is_not_offered_is_answered_as_the_client_expects(server: Running, call: str, arguments: tuple) -> None:

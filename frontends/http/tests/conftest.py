@@ -3,6 +3,7 @@
 import pytest
 
 from naiad.config import DataType, ModelConfig, ModelInput
+from naiad.shared_memory import SharedMemory
 from naiad.types import Response, Tensor
 from naiad_http.envelopes import EnvelopeReader
 from naiad_http.heads import HeadReader
@@ -12,15 +13,38 @@ from naiad_http.site import Site
 
 
 class FakeCall:
-    """A request that a test answers when it likes."""
+    """A request that a test answers when it likes; `streams` is what its submitter asked for."""
 
-    def __init__(self, request, deliver):
+    def __init__(self, request, deliver, streams):
         self.request = request
-        self.deliver = deliver
-        self.cancelled = False
+        self.streams = streams
+        self.cancelled = self.paused = False
+        self._deliver = deliver
 
     def cancel(self):
         self.cancelled = True
+
+    def pause(self):
+        self.paused = True
+
+    def resume(self):
+        self.paused = False
+
+    def deliver(self, outcome):
+        """Hand an outcome over, as a server does: not to a caller that has gone."""
+        if not self.cancelled:
+            self._deliver(outcome)
+
+    def send(self, *values, final=False):
+        """Send responses with these strings as the output TEXT; with `final` the last one is the final one."""
+        for place, value in enumerate(values):
+            outputs = {"TEXT": Tensor.of("TEXT", [value])}
+            last = final and place == len(values) - 1
+            self.deliver(Response(self.request.model_name, 1, self.request.id, outputs, final=last))
+
+    def end(self):
+        """Say that all is sent."""
+        self.deliver(Response(self.request.model_name, 1, self.request.id, {}))
 
     def answer(self, **members):
         """Give every input back as an output."""
@@ -36,11 +60,12 @@ class FakeServer:
         self.calls = []
         self.at_once = False
         self.refusal = None
+        self.shared_memory = SharedMemory(allowed=True)
 
-    def submit(self, request, deliver):
+    def submit(self, request, deliver, streams=False):
         if self.refusal is not None:
             raise self.refusal
-        call = FakeCall(request, deliver)
+        call = FakeCall(request, deliver, streams)
         self.calls.append(call)
         if self.at_once:
             call.answer()

@@ -18,6 +18,7 @@ from naiad_http.restrictions import Restrictions
 from naiad_http.routes.health import HealthRoutes
 from naiad_http.routes.operations import Endpoint, Operation, as_json
 from naiad_http.routes.repository import RepositoryRoutes
+from naiad_http.routes.shared_memory import SharedMemoryRoutes
 from naiad_http.routes.statistics import StatisticsRoutes
 from naiad_http.site import Site
 from naiad_http.statuses import Answer, HttpError, answer_to, unexpected
@@ -57,6 +58,7 @@ def operations(server: "Server", limit: int, stopping: Callable[[], bool]) -> li
     every = [
         *StatisticsRoutes(server).operations(),
         *HealthRoutes(server, stopping).operations(),
+        *SharedMemoryRoutes(server, limit).operations(),
         *RepositoryRoutes(server, limit).operations(),
         Operation("GET", "/openapi.json", "metadata", "This description", openapi),
     ]

@@ -20,7 +20,7 @@ class Inference:
 
     def __init__(self, server: "Server", max_input_size: int) -> None:
         self._server = server
-        self._decoder = Decoder(max_input_size, server.model_config)
+        self._decoder = Decoder(max_input_size, server.model_config, server.shared_memory.region)
         self._generate_decoder = GenerateDecoder(max_input_size, server.model_config)
         self._encoder = Encoder(self._batches, server.labels)
 

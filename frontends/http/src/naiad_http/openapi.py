@@ -85,7 +85,7 @@ def _errors(answers: dict[int, str]) -> dict[str, Any]:
 def _variables(path: str) -> list[dict[str, Any]]:
     return [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        for name in ("repository", "model", "version")
+        for name in ("repository", "model", "version", "region")
         if f"{{{name}}}" in path
     ]
 

@@ -4,7 +4,7 @@ import numpy as np
 import orjson
 import pytest
 
-from naiad.errors import InvalidArgumentError, NaiadError, UnsupportedError
+from naiad.errors import InvalidArgumentError, NaiadError
 from naiad_http.codec import AnswerForm, Decoder, OutputForm
 from naiad_http.codec.envelope import Envelope
 
@@ -15,7 +15,10 @@ def decoder() -> Decoder:
     def no_config(name, version):
         raise AssertionError("only raw requests ask for the configuration")
 
-    return Decoder(LIMIT, no_config)
+    def no_region(name):
+        raise AssertionError("only shared memory asks for regions")
+
+    return Decoder(LIMIT, no_config, no_region)
 
 
 def tensor(name="X", datatype="FP32", shape=(2,), **members):
@@ -215,10 +218,6 @@ WRONG = {
         {"inputs": [], "outputs": [{"name": "Y", "parameters": {"binary_data": 1}}]},
         "'binary_data': it must be true or false",
     ),
-    "shm and classification": (
-        {"inputs": [], "outputs": [{"name": "Y", "parameters": {"classification": 1, "shared_memory_region": "r"}}]},
-        "Output can't set both 'shared_memory_region' and 'classification'",
-    ),
     "priority negative": ({"parameters": {"priority": -1}, "inputs": []}, "'priority': it must be an integer from 0"),
     "timeout a string": ({"parameters": {"timeout": "5"}, "inputs": []}, "'timeout': it must be an integer from 0"),
     "start a number": ({"parameters": {"sequence_start": 1}, "inputs": []}, "'sequence_start': it must be true or"),
@@ -264,13 +263,6 @@ def test_bytes_that_do_not_fit_their_description_are_refused(input_, content, to
 def test_a_header_length_outside_the_body_is_refused(length):
     with pytest.raises(InvalidArgumentError, match=r"inference header size should be in range \(0, 13\), got: "):
         decoder().decode(Envelope("m", header_length=length), b'{"inputs":[]}', b"")
-
-
-def test_shared_memory_is_not_offered():
-    with pytest.raises(UnsupportedError, match="shared memory"):
-        decode_json({"inputs": [tensor(parameters={"shared_memory_region": "r"})]})
-    with pytest.raises(UnsupportedError, match="shared memory"):
-        decode_json({"inputs": [], "outputs": [{"name": "Y", "parameters": {"shared_memory_region": "r"}}]})
 
 
 @pytest.mark.parametrize("depth", [101, 1000, 10_000, 200_000])

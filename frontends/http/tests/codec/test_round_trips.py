@@ -39,7 +39,9 @@ def send(response, form, binary):
     front = encoded.text.replace(b'"outputs":', b'"inputs":', 1)
     assert document is None or document["model_name"] == response.model_name
     envelope = Envelope("m", header_length=len(front) if binary else None)
-    return Decoder(1 << 20, lambda *_: None).decode(envelope, front, b"".join(encoded.buffers))[0].inputs
+    return (
+        Decoder(1 << 20, lambda *_: None, lambda *_: None).decode(envelope, front, b"".join(encoded.buffers))[0].inputs
+    )
 
 
 def assert_same(got, sent):
@@ -87,7 +89,7 @@ def test_garbage_is_a_request_or_a_clean_refusal(body, length):
     envelope = Envelope("m", header_length=min(length, len(body)) or None)
 
     with suppress(NaiadError):
-        Decoder(1 << 20, lambda *_: None).decode(envelope, body[:length], body[length:])
+        Decoder(1 << 20, lambda *_: None, lambda *_: None).decode(envelope, body[:length], body[length:])
 
 
 VALUES = st.recursive(
@@ -122,5 +124,5 @@ def test_any_json_is_a_request_or_a_clean_refusal(document):
     text = json.dumps(document).encode()
 
     with suppress(NaiadError):
-        request, _ = Decoder(1 << 20, lambda *_: None).decode(Envelope("m"), text, b"")
+        request, _ = Decoder(1 << 20, lambda *_: None, lambda *_: None).decode(Envelope("m"), text, b"")
         assert all(tensor.array.shape == tensor.shape for tensor in request.inputs.values())

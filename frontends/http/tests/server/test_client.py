@@ -245,7 +245,7 @@ ERRORS = {
         "",
     ),
     "config that is no JSON": (lambda c: c.load_model("add_sub", config="{"), "400", ""),
-    "shared memory": (lambda c: c.get_system_shared_memory_status(), "404", "Not Found"),
+    "shared memory": (lambda c: c.unregister_system_shared_memory(), "501", "--allow-client-shm=true"),
 }
 
 

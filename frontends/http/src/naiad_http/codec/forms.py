@@ -1,15 +1,30 @@
-"""How the caller wants each output written: as JSON or as bytes after it, whole or as its best classes."""
+"""How the caller wants each output: as JSON, as bytes after it or in shared memory; the tensor itself or classes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from naiad.shared_memory import Region
+
+
+class Place(NamedTuple):
+    """The `byte_size` bytes from `offset` on of a region."""
+
+    region: Region
+    offset: int
+    byte_size: int
 
 
 @dataclass(frozen=True, slots=True)
 class OutputForm:
-    """One output: `binary` bytes after the JSON, or JSON numbers; the best `classes` of it (0: the tensor itself)."""
+    """One output: `binary` bytes after the JSON, or JSON numbers; the best `classes` of it (0: the tensor itself).
+
+    With a `place` its bytes go there, and its JSON only tells of it.
+    """
 
     binary: bool = False
     classes: int = 0
+    place: Place | None = None
 
 
 AS_JSON = OutputForm()

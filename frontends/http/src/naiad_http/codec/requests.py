@@ -1,4 +1,4 @@
-"""The body of an infer request to a Request; tensors are views on the received bytes."""
+"""The body of an infer request to a Request; tensors are views on the received bytes, or copies of shared memory."""
 
 import re
 from collections.abc import Callable
@@ -8,11 +8,13 @@ import numpy as np
 from naiad.config import ModelConfig
 from naiad.errors import InvalidArgumentError
 from naiad.protocol.buffers import Buffer, bool_array, unpack_strings
+from naiad.shared_memory import Region
 from naiad.types import Request, Tensor
 from naiad_http.codec.envelope import Envelope
-from naiad_http.codec.forms import AnswerForm
+from naiad_http.codec.forms import AnswerForm, OutputForm, Place
+from naiad_http.codec.inputs import BinaryInput, SharedInput
 from naiad_http.codec.raw import raw_request
-from naiad_http.codec.skeletons import BinaryInput, Skeleton, read_skeleton
+from naiad_http.codec.skeletons import Skeleton, read_skeleton
 
 _REMEMBERED = 512
 _LONGEST_REMEMBERED = 4096
@@ -23,25 +25,29 @@ _LEADING_ID = re.compile(rb'\{\s*"id"\s*:\s*"([ !#-\[\]-~]*)"\s*,')
 class Decoder:
     """Decodes the bodies of infer requests.
 
-    Clients send the same JSON in front of ever new bytes, so its skeleton is remembered by its text (without the id),
-    which saves two thirds of the time of a small request. JSON that carries tensors is not remembered.
+    Clients send the same JSON in front of ever new bytes, or about the same place in shared memory, so its skeleton is
+    remembered by its text (without the id), which saves two thirds of the time of a small request. JSON that carries
+    tensors is not remembered.
     """
 
-    def __init__(self, max_input_size: int, model_config: Callable[[str, int], ModelConfig]) -> None:
+    def __init__(
+        self, max_input_size: int, model_config: Callable[[str, int], ModelConfig], region: Callable[[str], Region]
+    ) -> None:
+        """`region` finds a shared memory region by its name; `model_config` is asked for raw requests only."""
         self._limit = max_input_size
         self._model_config = model_config
+        self._region = region
         self._skeletons: dict[bytes, Skeleton] = {}
 
     def decode(self, envelope: Envelope, front: Buffer, rest: Buffer) -> tuple[Request, AnswerForm]:
         """The request that the body holds and the form of the answer that it wants.
 
         `front` is the JSON part (`bytes`, but the whole body without a header length), `rest` the bytes behind it.
-        Raises InvalidArgumentError, UnsupportedError, or what `model_config` raises (for a raw request only).
+        Raises InvalidArgumentError, or what `model_config` and `region` raise.
         """
         length = envelope.header_length
         if length is None:
-            skeleton = read_skeleton(front, envelope.model_name, self._limit)
-            request_id = skeleton.id
+            skeleton, request_id = self._whole_body(front, envelope.model_name)
         elif length == 0:
             return raw_request(envelope, self._model_config(envelope.model_name, envelope.version), rest)
         elif length != len(front):
@@ -51,7 +57,17 @@ class Decoder:
             skeleton, request_id = self._skeleton(bytes(front), envelope.model_name)
         if skeleton.size != len(rest):
             raise _wrong_size(skeleton, len(rest), envelope.model_name)
-        return _request(envelope, skeleton, request_id, rest), skeleton.form
+        inputs = self._inputs(skeleton, rest, envelope.model_name)
+        form = self._form(skeleton) if skeleton.placed else skeleton.form
+        return _request(envelope, skeleton, request_id, inputs), form
+
+    def _whole_body(self, body: Buffer, model: str) -> tuple[Skeleton, str]:
+        """The skeleton and id of a body that is all JSON; one that names shared memory is as good as a short front."""
+        short = bytes(body) if len(body) <= _LONGEST_REMEMBERED else b""
+        if b'"shared_memory_region"' in short:
+            return self._skeleton(short, model)
+        skeleton = read_skeleton(body, model, self._limit)
+        return skeleton, skeleton.id
 
     def _skeleton(self, front: bytes, model: str) -> tuple[Skeleton, str]:
         found = _LEADING_ID.match(front)
@@ -67,9 +83,32 @@ class Decoder:
             return skeleton, skeleton.id
         return skeleton, found[1].decode("ascii")
 
+    def _inputs(self, skeleton: Skeleton, rest: Buffer, model: str) -> dict[str, Tensor]:
+        """All inputs of the skeleton, the binary ones over `rest`, the shared ones as they are in their regions now."""
+        inputs = skeleton.tensors
+        if skeleton.binary:
+            inputs = _with_binary(skeleton, rest, model)
+        if skeleton.shared:
+            found = inputs
+            inputs = found.copy()
+            for each in skeleton.shared:
+                content = self._region(each.region).read(each.start, each.size)
+                inputs[each.name] = Tensor(each.name, each.datatype, each.shape, _shared_array(each, content, model))
+            if found:
+                return {name: inputs[name] for name in skeleton.names}
+        return inputs
 
-def _request(envelope: Envelope, skeleton: Skeleton, request_id: str, rest: Buffer) -> Request:
-    inputs = _with_binary(skeleton, rest, envelope.model_name) if skeleton.binary else skeleton.tensors
+    def _form(self, skeleton: Skeleton) -> AnswerForm:
+        """The form of the answer, with the regions as they are now; the outputs must lie within them."""
+        forms = dict(skeleton.form.outputs)
+        for name, called, offset, byte_size in skeleton.placed:
+            region = self._region(called)
+            region.check(offset, byte_size)
+            forms[name] = OutputForm(place=Place(region, offset, byte_size))
+        return AnswerForm(skeleton.form.unlisted, forms)
+
+
+def _request(envelope: Envelope, skeleton: Skeleton, request_id: str, inputs: dict[str, Tensor]) -> Request:
     parameters = skeleton.parameters
     own = parameters.own
     if envelope.forwarded:  # a gateway's word counts more than the caller's
@@ -91,23 +130,30 @@ def _request(envelope: Envelope, skeleton: Skeleton, request_id: str, rest: Buff
 
 
 def _with_binary(skeleton: Skeleton, rest: Buffer, model: str) -> dict[str, Tensor]:
-    """All inputs of the skeleton, the binary ones over `rest`."""
+    """The inputs that came as JSON and those that lie in `rest`."""
     inputs = skeleton.tensors.copy()
     for each in skeleton.binary:
         name, datatype, shape, dtype, _elements, start, _size, is_view = each
-        array = np.ndarray(shape, dtype, rest, start) if is_view else _array(each, rest, model)
+        array = np.ndarray(shape, dtype, rest, start) if is_view else _array(each, rest, start, model)
         inputs[name] = Tensor(name, datatype, shape, array)
-    return {name: inputs[name] for name in skeleton.names} if skeleton.tensors else inputs
+    return {name: inputs[name] for name in skeleton.names if name in inputs} if skeleton.tensors else inputs
 
 
-def _array(given: BinaryInput, rest: Buffer, model: str) -> np.ndarray:
+def _shared_array(given: SharedInput, content: np.ndarray, model: str) -> np.ndarray:
+    """The array of an input over a copy of its bytes."""
+    if given.datatype in ("BYTES", "BOOL"):
+        return _array(given, content.data, 0, model)
+    return np.ndarray(given.shape, given.dtype, content.data)
+
+
+def _array(given: BinaryInput | SharedInput, content: Buffer, start: int, model: str) -> np.ndarray:
     """The array of an input that is not simply a view; frameworks may not read numbers that are not aligned."""
     if given.datatype == "BYTES":
-        content = rest[given.start : given.start + given.size]
-        return unpack_strings(content, given.elements, given.name, model).reshape(given.shape)
+        elements = unpack_strings(content[start : start + given.size], given.elements, given.name, model)
+        return elements.reshape(given.shape)
     if given.datatype == "BOOL":
-        return bool_array(given.shape, rest, given.start)
-    return np.ndarray(given.shape, given.dtype, rest, given.start).copy()
+        return bool_array(given.shape, content, start)
+    return np.ndarray(given.shape, given.dtype, content, start).copy()
 
 
 def _wrong_size(skeleton: Skeleton, got: int, model: str) -> InvalidArgumentError:

@@ -1,4 +1,7 @@
-"""A Response to the JSON and the buffers behind it; the bytes of a tensor are not copied, unless they are few."""
+"""A Response to the JSON and the buffers behind it; the bytes of a tensor are not copied, unless they are few.
+
+Outputs that the caller wants in shared memory are written there.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -43,7 +46,8 @@ class Encoder:
     def encode(self, response: Response, form: AnswerForm) -> Encoded:
         """The body for that response, in the form that its request asked for.
 
-        Raises InvalidArgumentError when the caller wants as JSON what JSON cannot say, or classes of what has none.
+        Raises InvalidArgumentError when the caller wants as JSON what JSON cannot say, or classes of what has none, or
+        gave too little shared memory for an output.
         """
         text: list[bytes] = [_opening(response)]
         buffers: list[Buffer] = []
@@ -53,7 +57,11 @@ class Encoder:
             wanted = forms.get(name, unlisted) if forms else unlisted
             if wanted.classes:
                 tensor = self._classes(response, tensor, wanted.classes)
-            if wanted.binary:
+            if wanted.place is not None:
+                region, offset, byte_size = wanted.place
+                region.write(offset, byte_size, (_content(tensor)[0],), name)
+                text.append(_shared_output(name, tensor.datatype, tensor.shape))
+            elif wanted.binary:
                 content, length = _content(tensor)
                 text.append(_binary_output(name, tensor.datatype, tensor.shape, length))
                 if length:
@@ -87,6 +95,11 @@ def _model_part(name: str, version: int) -> bytes:
 def _binary_output(name: str, datatype: str, shape: tuple[int, ...], size: int) -> bytes:
     opening = _json_output(name, datatype, shape).removesuffix(b'"data":')
     return opening + b'"parameters":{"binary_data_size":%d}},' % size
+
+
+@lru_cache(maxsize=4096)
+def _shared_output(name: str, datatype: str, shape: tuple[int, ...]) -> bytes:
+    return _json_output(name, datatype, shape).removesuffix(b',"data":') + b"},"
 
 
 @lru_cache(maxsize=4096)
