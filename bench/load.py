@@ -38,36 +38,42 @@ def with_cost(running: Running, model: str, measure: Callable[[], Load]) -> tupl
 
 
 class Generator(Protocol):
-    """Loads a model over HTTP with binary tensors."""
+    """Loads a model with binary tensors, over HTTP unless `protocol` is `grpc`."""
 
-    def __call__(self, port: int, model: str, concurrency: int, options: Sequence[str] = ()) -> Load: ...
+    def __call__(
+        self, port: int, model: str, concurrency: int, options: Sequence[str] = (), protocol: str = "http"
+    ) -> Load: ...
 
 
 @dataclass(frozen=True, slots=True)
 class PerfAnalyzer:
-    """perf_analyzer by this command (port and model are added): windows of so many milliseconds, until three agree.
+    """perf_analyzer by this command (where and what is added): windows of so many milliseconds, until three agree.
 
-    `tolerance` is by how many percent they may differ; five windows that do not agree are tried again twice.
+    `of_peer` says that the command is the peer's script. `tolerance` is by how many percent the windows may differ;
+    five windows that do not agree are tried again twice.
     """
 
     command: tuple[str, ...]
     window: int
     tolerance: int
+    of_peer: bool = False
 
-    def __call__(self, port: int, model: str, concurrency: int, options: Sequence[str] = ()) -> Load:
+    def __call__(
+        self, port: int, model: str, concurrency: int, options: Sequence[str] = (), protocol: str = "http"
+    ) -> Load:
         """One measurement. Raises LoadError when the machine is too restless for one."""
         for _ in range(_TRIES - 1):
             try:
-                return self._measured(port, model, concurrency, options)
+                return self._measured(port, model, concurrency, options, protocol)
             except LoadError as error:
                 print(f"{error}; trying again", file=sys.stderr)
-        return self._measured(port, model, concurrency, options)
+        return self._measured(port, model, concurrency, options, protocol)
 
-    def _measured(self, port: int, model: str, concurrency: int, options: Sequence[str]) -> Load:
-        if self.command[-1] == "http":
-            where = [str(port), model]
+    def _measured(self, port: int, model: str, concurrency: int, options: Sequence[str], protocol: str) -> Load:
+        if self.of_peer:
+            where = ["load", protocol, str(port), model]
         else:
-            where = ["-i", "http", "-u", f"localhost:{port}", "-m", model]
+            where = ["-i", protocol, "-u", f"localhost:{port}", "-m", model]
         settings = ["-p", str(self.window), "-s", str(self.tolerance), "-r", "5", "-b", "1"]
         settings += ["--concurrency-range", str(concurrency)]
         ended = subprocess.run([*self.command, *where, *settings, *options], capture_output=True, text=True)
@@ -78,7 +84,7 @@ def perf_analyzer(peer: Peer | None, quick: bool) -> PerfAnalyzer | None:
     """The perf_analyzer that came with the peer, else the one on the path, else None."""
     window, tolerance = (500, 900) if quick else (3000, 30)
     if peer is not None:
-        return PerfAnalyzer((str(peer.script), "load", "http"), window, tolerance)
+        return PerfAnalyzer((str(peer.script),), window, tolerance, of_peer=True)
     found = os.environ.get("PERF_ANALYZER") or shutil.which("perf_analyzer")
     return PerfAnalyzer((found,), window, tolerance) if found else None
 

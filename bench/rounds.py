@@ -1,6 +1,6 @@
 """A run of the benchmark, and the loop over rounds and servers that most cases share."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,8 +44,10 @@ class SideBySide:
         return [Row(label, values, self.peer.get(label, ()), goals.get(label)) for label, values in self.naiad.items()]
 
 
-def side_by_side(run: Run, measure: Callable[[Running], Numbers], rounds: int = 0) -> SideBySide:
-    """Start each server anew in each round and measure it.
+def side_by_side(
+    run: Run, measure: Callable[[Running], Numbers], rounds: int = 0, options: Sequence[str] = ()
+) -> SideBySide:
+    """Start each server anew in each round and measure it; `options` are for Naiad alone.
 
     The two take turns in going first, so that a machine that slows down on the way favours neither.
     """
@@ -53,7 +55,7 @@ def side_by_side(run: Run, measure: Callable[[Running], Numbers], rounds: int = 
     seen: dict[str, list[Numbers]] = {"Naiad": [], "Triton": []}
     for number in range(rounds or run.rounds):
         for server in servers if number % 2 == 0 else reversed(servers):
-            with server.serve(MODELS) as running:
+            with server.serve(MODELS, *(options if isinstance(server, Naiad) else ())) as running:
                 seen[server.name].append(measure(running))
     return SideBySide(by_label(seen["Naiad"]), by_label(seen["Triton"]))
 

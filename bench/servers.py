@@ -23,13 +23,32 @@ _STOPPED_WITHIN = 30.0
 
 
 @dataclass(frozen=True, slots=True)
+class Ports:
+    """Where a server listens."""
+
+    http: int
+    grpc: int
+    metrics: int
+
+    @classmethod
+    def free(cls) -> "Ports":
+        """Ports that nobody listens on."""
+        return cls(free_port(), free_port(), free_port())
+
+
+@dataclass(frozen=True, slots=True)
 class Running:
-    """A server that is ready: its name, HTTP port, process, and how long it took from its start to ready (seconds)."""
+    """A server that is ready: its name, ports, process, and how long it took from its start to ready (seconds)."""
 
     name: str
-    port: int
+    ports: Ports
     process: subprocess.Popen[bytes]
     start_seconds: float
+
+    @property
+    def port(self) -> int:
+        """Where it speaks HTTP."""
+        return self.ports.http
 
     def get(self, path: str) -> Any:
         """The JSON document at that path."""
@@ -38,6 +57,14 @@ class Running:
         document = json.loads(connection.getresponse().read())
         connection.close()
         return document
+
+    def metrics_text(self) -> str:
+        """What the metrics port tells."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports.metrics, timeout=10)
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+        connection.close()
+        return text
 
     def cpu_seconds(self) -> float:
         """Processor time that the process and its children have used."""
@@ -51,6 +78,14 @@ class Running:
         """Resident memory of the process and its children, in 10^6 bytes."""
         return sum(_resident_bytes(pid) for pid in _family(self.process.pid)) / 1e6
 
+    def threads(self) -> int:
+        """How many threads the process has."""
+        return len(list(Path(f"/proc/{self.process.pid}/task").iterdir()))
+
+    def descriptors(self) -> int:
+        """How many files and sockets the process has open."""
+        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
 
 @dataclass(frozen=True, slots=True)
 class Naiad:
@@ -59,17 +94,21 @@ class Naiad:
     name: str = "Naiad"
 
     @contextmanager
-    def serve(self, repository: Path) -> Iterator[Running]:
-        """A server over that repository, ready until the block ends."""
-        port = free_port()
+    def serve(self, repository: Path, *options: str) -> Iterator[Running]:
+        """A server over that repository, with these further options, ready until the block ends."""
+        ports = Ports.free()
         command = [
             str(Path(sys.executable).with_name("naiad")),
             "serve",
             str(repository),
             "--http-address=127.0.0.1",
-            f"--http-port={port}",
+            f"--http-port={ports.http}",
+            "--grpc-address=127.0.0.1",
+            f"--grpc-port={ports.grpc}",
+            f"--metrics-port={ports.metrics}",
+            *options,
         ]
-        with _served(self.name, command, port, {}) as running:
+        with _served(self.name, command, ports, {}) as running:
             yield running
 
 
@@ -81,11 +120,12 @@ class Peer:
     name: str = "Triton"
 
     @contextmanager
-    def serve(self, repository: Path) -> Iterator[Running]:
-        """A server over that repository, ready until the block ends."""
-        port = free_port()
-        ports = {"PEER_HTTP": str(port), "PEER_GRPC": str(free_port()), "PEER_METRICS": str(free_port())}
-        with _served(self.name, [str(self.script), "serve", str(repository)], port, ports) as running:
+    def serve(self, repository: Path, *options: str) -> Iterator[Running]:
+        """A server over that repository, with these further options, ready until the block ends."""
+        ports = Ports.free()
+        places = {"PEER_HTTP": ports.http, "PEER_GRPC": ports.grpc, "PEER_METRICS": ports.metrics}
+        environment = {name: str(port) for name, port in places.items()}
+        with _served(self.name, [str(self.script), "serve", str(repository), *options], ports, environment) as running:
             yield running
 
 
@@ -108,15 +148,15 @@ def free_port() -> int:
 
 
 @contextmanager
-def _served(name: str, command: Sequence[str], port: int, environment: dict[str, str]) -> Iterator[Running]:
+def _served(name: str, command: Sequence[str], ports: Ports, environment: dict[str, str]) -> Iterator[Running]:
     WORK.mkdir(parents=True, exist_ok=True)
     log = WORK / f"{name.lower()}.log"
     with log.open("wb") as out:
         started = time.monotonic()
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env={**os.environ, **environment})
         try:
-            _wait_until_ready(name, process, port, log)
-            yield Running(name, port, process, time.monotonic() - started)
+            _wait_until_ready(name, process, ports.http, log)
+            yield Running(name, ports, process, time.monotonic() - started)
         finally:
             _stop(process)
 

@@ -1,8 +1,33 @@
 """The cases of the benchmark by name, in the order in which they run."""
 
-from cases import binary, footprint, json_bodies, large_tensors, onnx_mlp, scheduler
+from cases import (
+    binary,
+    footprint,
+    grpc_small,
+    idle,
+    json_bodies,
+    large_tensors,
+    observing,
+    onnx_mlp,
+    scheduler,
+    shared,
+    soak,
+    streams,
+)
 from cases.case import Case
 
-CASES: dict[str, Case] = {
-    module.CASE.name: module.CASE for module in (binary, json_bodies, large_tensors, onnx_mlp, scheduler, footprint)
-}
+_MODULES = (
+    binary,
+    json_bodies,
+    large_tensors,
+    grpc_small,
+    shared,
+    streams,
+    observing,
+    onnx_mlp,
+    scheduler,
+    footprint,
+    idle,
+    soak,
+)
+CASES: dict[str, Case] = {module.CASE.name: module.CASE for module in _MODULES}

@@ -1,0 +1,88 @@
+"""The least that gRPC costs on grpc.aio: a server that answers every ModelInfer with the same bytes and does nothing.
+
+What else a load generator asks is passed on to the server behind it, so that both look alike.
+"""
+
+import argparse
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import grpc
+import numpy as np
+import uvloop
+
+from naiad_grpc.messages import message_class
+from servers import Running, free_port
+
+_SERVICE = "/inference.GRPCInferenceService/"
+_INFER = _SERVICE + "ModelInfer"
+
+
+class Echo(grpc.GenericRpcHandler):
+    """Answers ModelInfer itself and lets the server behind it answer everything else."""
+
+    def __init__(self, channel: grpc.aio.Channel, answer: bytes) -> None:
+        self._channel = channel
+        self._infer = grpc.unary_unary_rpc_method_handler(self._answer)
+        self._said = answer
+
+    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
+        if details.method == _INFER:
+            return self._infer
+        ask = self._channel.unary_unary(details.method)
+
+        async def pass_on(message: bytes, _context: grpc.aio.ServicerContext) -> bytes:
+            return await ask(message)
+
+        return grpc.unary_unary_rpc_method_handler(pass_on)
+
+    async def _answer(self, _message: bytes, _context: grpc.aio.ServicerContext) -> bytes:
+        return self._said
+
+
+@contextmanager
+def echoing(running: Running, model: str) -> Iterator[Running]:
+    """The echo in front of a server that runs, in a process of its own."""
+    port = free_port()
+    command = [sys.executable, __file__, str(port), str(running.ports.grpc), model]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        if process.stdout is None or not process.stdout.readline():
+            raise RuntimeError("the echo server ended before it listened")
+        yield replace(running, name="echo", ports=replace(running.ports, grpc=port), process=process)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def add_sub_request(model: str) -> bytes:
+    """A request with two FP32[1,16] inputs."""
+    request = message_class("ModelInferRequest")(model_name=model)
+    for name in ("INPUT0", "INPUT1"):
+        request.inputs.add(name=name, datatype="FP32", shape=[1, 16])
+        request.raw_input_contents.append(np.ones((1, 16), np.float32).tobytes())
+    return request.SerializeToString()
+
+
+async def serve(port: int, behind: int, model: str) -> None:
+    channel = grpc.aio.insecure_channel(f"127.0.0.1:{behind}")
+    answer = await channel.unary_unary(_INFER)(add_sub_request(model))
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers((Echo(channel, answer),))
+    server.add_insecure_port(f"127.0.0.1:{port}")
+    await server.start()
+    print("listening", flush=True)
+    await asyncio.to_thread(sys.stdin.read)  # until whoever started us lets go
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("port", type=int)
+    parser.add_argument("behind", type=int)
+    parser.add_argument("model")
+    given = parser.parse_args()
+    uvloop.run(serve(given.port, given.behind, given.model))
