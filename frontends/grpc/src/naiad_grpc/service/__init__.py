@@ -1,0 +1,1 @@
+"""What the RPCs other than inference do, as functions from message to message that know no transport."""

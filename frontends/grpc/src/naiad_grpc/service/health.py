@@ -1,0 +1,73 @@
+"""Whether the server and its models can serve: by the protocol's own RPCs, and by the standard health service."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from naiad_grpc.messages import message_class
+from naiad_grpc.service.models import model_of
+from naiad_grpc.service.operations import Operation, operation, stream, unary
+from naiad_grpc.standard import HEALTH_PACKAGE, HEALTH_SERVICE, standard_class
+
+if TYPE_CHECKING:
+    from naiad import Server
+
+WATCH_SECONDS = 1.0
+"""How often readiness is looked at for those who watch it: it depends on models and instances, and nobody tells."""
+
+
+class HealthRpcs:
+    """Liveness and readiness. `stopping` is set when the frontend begins to end."""
+
+    def __init__(self, server: "Server", stopping: asyncio.Event, watch_seconds: float = WATCH_SECONDS) -> None:
+        self._server = server
+        self._stopping = stopping
+        self._watch_seconds = watch_seconds
+        self._response = standard_class(HEALTH_PACKAGE, "HealthCheckResponse")
+
+    def operations(self) -> list[Operation]:
+        """Every RPC of this group."""
+        request = standard_class(HEALTH_PACKAGE, "HealthCheckRequest")
+        return [
+            operation("ServerLive", "health", self.server_live),
+            operation("ServerReady", "health", self.server_ready),
+            operation("ModelReady", "health", self.model_ready),
+            unary(f"/{HEALTH_SERVICE}/Check", "health", request, self.check),
+            stream(f"/{HEALTH_SERVICE}/Watch", "health", request, self.watch),
+        ]
+
+    async def server_live(self, _request: Any) -> Any:
+        """Whether the server runs."""
+        return message_class("ServerLiveResponse")(live=self._server.live())
+
+    async def server_ready(self, _request: Any) -> Any:
+        """Whether the server and its models can serve."""
+        return message_class("ServerReadyResponse")(ready=self._server.ready().ready)
+
+    async def model_ready(self, request: Any) -> Any:
+        """Whether a model can serve. Raises NotFoundError or ModelNotReadyError where there is no such model."""
+        return message_class("ModelReadyResponse")(ready=self._server.model_ready(*model_of(request)).ready)
+
+    async def check(self, _request: Any) -> Any:
+        """SERVING when the server is ready, whatever service is asked for."""
+        return self._status()
+
+    async def watch(self, requests: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
+        """The status now and whenever it changes, until the frontend ends."""
+        async for _ in requests:
+            break
+        told = None
+        ended = False
+        while not ended:
+            ended = self._stopping.is_set()
+            status = self._status()
+            if status != told:
+                yield status
+                told = status
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), self._watch_seconds)
+
+    def _status(self) -> Any:
+        serves = self._server.ready().ready and not self._stopping.is_set()
+        return self._response(status="SERVING" if serves else "NOT_SERVING")

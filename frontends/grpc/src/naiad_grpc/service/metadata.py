@@ -1,0 +1,54 @@
+"""What is served: the server, its models, and their configurations."""
+
+from typing import TYPE_CHECKING, Any
+
+from naiad.config.descriptors import to_message
+from naiad.reports import TensorMetadata
+from naiad_grpc.messages import message_class
+from naiad_grpc.service.models import model_of
+from naiad_grpc.service.operations import Operation, operation
+
+if TYPE_CHECKING:
+    from naiad import Server
+
+
+class MetadataRpcs:
+    """Metadata of the server and its models, and their configurations."""
+
+    def __init__(self, server: "Server") -> None:
+        self._server = server
+
+    def operations(self) -> list[Operation]:
+        """Every RPC of this group."""
+        return [
+            operation("ServerMetadata", "metadata", self.server_metadata),
+            operation("ModelMetadata", "metadata", self.model_metadata),
+            operation("ModelConfig", "model-config", self.model_config),
+        ]
+
+    async def server_metadata(self, _request: Any) -> Any:
+        """Name, version and extensions of the server."""
+        found = self._server.metadata()
+        return message_class("ServerMetadataResponse")(
+            name=found.name, version=found.version, extensions=found.extensions
+        )
+
+    async def model_metadata(self, request: Any) -> Any:
+        """Inputs and outputs of a model. Raises NotFoundError or ModelNotReadyError."""
+        found = self._server.model_metadata(*model_of(request))
+        return message_class("ModelMetadataResponse")(
+            name=found.name,
+            versions=[str(version) for version in found.versions],
+            platform=found.platform,
+            inputs=[_tensor(each) for each in found.inputs],
+            outputs=[_tensor(each) for each in found.outputs],
+        )
+
+    async def model_config(self, request: Any) -> Any:
+        """A model's completed and normalised configuration. Raises NotFoundError or ModelNotReadyError."""
+        return message_class("ModelConfigResponse")(config=to_message(self._server.model_config(*model_of(request))))
+
+
+def _tensor(found: TensorMetadata) -> Any:
+    made = message_class("ModelMetadataResponse.TensorMetadata")
+    return made(name=found.name, datatype=found.datatype, shape=found.shape)

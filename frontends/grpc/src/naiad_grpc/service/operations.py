@@ -1,0 +1,83 @@
+"""What an RPC is, whatever carries it: its path, the group it belongs to, and a function from bytes to bytes."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from naiad_grpc.messages import rpcs
+from naiad_grpc.statuses import Code, RpcError
+
+Answer = Callable[[Any], Awaitable[Any]]
+"""From a message to a message. Raises NaiadError or RpcError."""
+
+StreamAnswer = Callable[[AsyncIterator[Any]], AsyncGenerator[Any, None]]
+"""From messages to messages. Raises NaiadError or RpcError."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnaryOperation:
+    """An RPC of one message each way. `api` is the group that it is restricted with.
+
+    `answer` takes the bytes of a message and the call's context, gives those of a message, and raises NaiadError or
+    RpcError.
+    """
+
+    path: str
+    api: str
+    answer: Callable[[bytes, Any], Awaitable[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOperation:
+    """An RPC with a stream in either direction or both; `answer` is as that of others, with iterators of bytes.
+
+    What it gives is closed when nobody reads on.
+    """
+
+    path: str
+    api: str
+    answer: Callable[[AsyncIterator[bytes], Any], AsyncGenerator[bytes, None]]
+
+
+Operation = UnaryOperation | StreamOperation
+
+
+def operation(name: str, api: str, answer: Answer) -> UnaryOperation:
+    """The RPC of that name of the inference service, answered from message to message."""
+    (rpc,) = (each for each in rpcs() if each.name == name)
+    return unary(rpc.path, api, rpc.request, answer)
+
+
+def unary(path: str, api: str, request: Any, answer: Answer) -> UnaryOperation:
+    """An RPC whose requests are of the class `request`."""
+    return UnaryOperation(path, api, partial(_answer, request, answer))
+
+
+def stream(path: str, api: str, request: Any, answer: StreamAnswer) -> StreamOperation:
+    """An RPC with streams whose requests are of the class `request`."""
+    return StreamOperation(path, api, partial(_answer_stream, request, answer))
+
+
+async def _answer(request: Any, answer: Answer, message: bytes, _context: Any) -> bytes:
+    answered: bytes = (await answer(_read(request, message))).SerializeToString()
+    return answered
+
+
+async def _answer_stream(
+    request: Any, answer: StreamAnswer, messages: AsyncIterator[bytes], _context: Any
+) -> AsyncGenerator[bytes, None]:
+    requests = (_read(request, message) async for message in messages)
+    async with aclosing(answer(requests)) as answered:
+        async for response in answered:
+            yield response.SerializeToString()
+
+
+def _read(request: Any, message: bytes) -> Any:
+    try:
+        return request.FromString(message)
+    except DecodeError as error:
+        raise RpcError(Code.INVALID_ARGUMENT, f"this is no {request.DESCRIPTOR.full_name}: {error}") from error

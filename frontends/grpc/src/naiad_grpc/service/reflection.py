@@ -1,0 +1,73 @@
+"""Server reflection: tells clients like grpcurl which services there are, and of what messages."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from typing import Any
+
+from google.protobuf.descriptor import FileDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+from naiad_grpc.messages import SERVICE
+from naiad_grpc.service.operations import Operation, stream
+from naiad_grpc.standard import HEALTH_SERVICE, REFLECTION_PACKAGES, pool, standard_class
+from naiad_grpc.statuses import Code
+
+
+class ReflectionRpcs:
+    """Both versions of the reflection service."""
+
+    def operations(self) -> list[Operation]:
+        """Every RPC of this group."""
+        return [
+            stream(
+                f"/{package}.ServerReflection/ServerReflectionInfo",
+                "metadata",
+                standard_class(package, "ServerReflectionRequest"),
+                _Reflection(package).answers,
+            )
+            for package in REFLECTION_PACKAGES
+        ]
+
+
+class _Reflection:
+    def __init__(self, package: str) -> None:
+        self._response = standard_class(package, "ServerReflectionResponse")
+
+    async def answers(self, requests: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
+        async for request in requests:
+            response = self._response(valid_host=request.host, original_request=request)
+            try:
+                self._answer(request, response)
+            except KeyError:
+                response.error_response.error_code = Code.NOT_FOUND
+                response.error_response.error_message = "there is no such file, symbol, or extension"
+            yield response
+
+    def _answer(self, request: Any, response: Any) -> None:
+        """Fill in the response. Raises KeyError for what is not there."""
+        asked = request.WhichOneof("message_request")
+        if asked == "list_services":
+            names = (SERVICE, HEALTH_SERVICE, *(f"{each}.ServerReflection" for each in REFLECTION_PACKAGES))
+            for name in names:
+                response.list_services_response.service.add(name=name)
+        elif asked == "file_by_filename":
+            _add_files(response, pool().FindFileByName(request.file_by_filename))
+        elif asked == "file_containing_symbol":
+            _add_files(response, pool().FindFileContainingSymbol(request.file_containing_symbol))
+        elif asked == "all_extension_numbers_of_type":  # none of our messages has any
+            found = pool().FindMessageTypeByName(request.all_extension_numbers_of_type)
+            response.all_extension_numbers_response.base_type_name = found.full_name
+        else:
+            raise KeyError(asked)
+
+
+def _add_files(response: Any, file: FileDescriptor) -> None:
+    for each in _with_dependencies(file):
+        described = FileDescriptorProto()
+        each.CopyToProto(described)
+        response.file_descriptor_response.file_descriptor_proto.append(described.SerializeToString())
+
+
+def _with_dependencies(file: FileDescriptor) -> Iterator[FileDescriptor]:
+    yield file
+    for each in file.dependencies:
+        yield from _with_dependencies(each)

@@ -1,0 +1,67 @@
+"""The trace and logging extensions: settings that are read and changed while the server runs."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from naiad.errors import InvalidArgumentError
+from naiad_grpc.messages import message_class
+from naiad_grpc.service.operations import Operation, operation
+
+if TYPE_CHECKING:
+    from naiad import Server
+
+
+class SettingsRpcs:
+    """Trace settings, of the server or of one model, and log settings. A request without settings only reads."""
+
+    def __init__(self, server: "Server") -> None:
+        self._server = server
+
+    def operations(self) -> list[Operation]:
+        """Every RPC of this group."""
+        return [
+            operation("TraceSetting", "trace", self.trace),
+            operation("LogSettings", "logging", self.logging),
+        ]
+
+    async def trace(self, request: Any) -> Any:
+        """The trace settings after the changes; one without a value takes that of the wider scope.
+
+        Raises InvalidArgumentError, UnsupportedError or NotFoundError.
+        """
+        tracing = self._server.tracing
+        changes = {name: list(setting.value) for name, setting in request.settings.items()}
+        settings = tracing.update(changes, request.model_name) if changes else tracing.settings(request.model_name)
+        response = message_class("TraceSettingResponse")()
+        for name, value in settings.items():
+            response.settings[name].value.extend([value] if isinstance(value, str) else value)
+        return response
+
+    async def logging(self, request: Any) -> Any:
+        """The log settings after the changes. Raises InvalidArgumentError or UnsupportedError."""
+        changes = {name: _given(name, setting) for name, setting in request.settings.items()}
+        settings = self._server.logging.update(changes) if changes else self._server.logging.settings()
+        return _log_settings(settings)
+
+
+def _given(name: str, setting: Any) -> bool | int | str:
+    kind = setting.WhichOneof("parameter_choice")
+    if kind is None:
+        raise InvalidArgumentError(
+            f"log setting '{name:.80}' has no value; give it bool_param, uint32_param or the like"
+        )
+    found: bool | int | str = getattr(setting, kind)
+    return found
+
+
+def _log_settings(settings: Mapping[str, bool | int | str]) -> Any:
+    response = message_class("LogSettingsResponse")()
+    for name, value in settings.items():
+        setting = response.settings[name]
+        if isinstance(value, bool):
+            setting.bool_param = value
+        elif isinstance(value, int):
+            setting.uint32_param = value
+        else:
+            setting.string_param = value
+    return response

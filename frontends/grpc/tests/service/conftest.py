@@ -1,0 +1,124 @@
+"""A fake server, and a way to ask an RPC of it as a transport would: in bytes."""
+
+import asyncio
+
+import pytest
+
+from naiad.config import DataType, ModelConfig, ModelInput
+from naiad.errors import NotFoundError
+from naiad.reports import (
+    IndexEntry,
+    ModelMetadata,
+    Readiness,
+    ServerMetadata,
+    TensorMetadata,
+)
+from naiad_grpc.messages import rpcs
+
+MESSAGES = {rpc.name: (rpc.request, rpc.response) for rpc in rpcs()}
+
+
+class FakeServer:
+    """Knows one model, `m`, and what it was told to do."""
+
+    def __init__(self):
+        self.readiness = Readiness(True)
+        self.counted = []
+        self.told = []
+        self.shared_memory = FakeSharedMemory()
+        self.tracing = FakeSettings({"trace_level": ("TIMESTAMPS", "TENSORS"), "trace_rate": "1000"})
+        self.logging = FakeSettings({"log_info": True, "log_verbose_level": 2, "log_format": "default"})
+
+    def live(self):
+        return True
+
+    def ready(self):
+        return self.readiness
+
+    def model_ready(self, name, version=0):
+        self._find(name, version)
+        return self.readiness
+
+    def metadata(self):
+        return ServerMetadata("naiad", "0.1.0", ("statistics", "logging"))
+
+    def model_metadata(self, name, version=0):
+        self._find(name, version)
+        inputs = (TensorMetadata("X", "FP32", (-1, 4)),)
+        return ModelMetadata(name, (1, 3), "python", inputs, (TensorMetadata("Y", "BYTES", (2,)),))
+
+    def model_config(self, name, version=0):
+        self._find(name, version)
+        return ModelConfig(
+            name=name, max_batch_size=8, input=(ModelInput(name="X", data_type=DataType.TYPE_FP32, dims=(4,)),)
+        )
+
+    def statistics(self, name="", version=0):
+        self.told.append((name, version))
+        return self.counted
+
+    def index(self, ready=False):
+        gone = [] if ready else [IndexEntry("n", 2, "UNAVAILABLE", "unloaded"), IndexEntry("half \ud800")]
+        return [IndexEntry("m", 1, "READY"), *gone]
+
+    async def load(self, name, config="", files=None):
+        self.told.append(("load", name, config, files))
+
+    async def unload(self, name, unload_dependents=False):
+        self.told.append(("unload", name, unload_dependents))
+
+    def _find(self, name, version):
+        if (name, version) not in [("m", 0), ("m", 3)]:
+            raise NotFoundError(f"Request for unknown model: '{name}' is not found")
+
+
+class FakeSharedMemory:
+    """Keeps what it was told, and tells of the regions that a test puts in."""
+
+    def __init__(self):
+        self.regions = {"system": [], "cuda": []}
+        self.told = []
+
+    def status(self, kind, name=""):
+        return [each for each in self.regions[kind] if name in ("", each.name)]
+
+    def register_system(self, *given):
+        self.told.append(("system", *given))
+
+    def register_cuda(self, *given):
+        self.told.append(("cuda", *given))
+
+    def unregister(self, kind, name=""):
+        self.told.append((kind, "unregister", name))
+
+
+class FakeSettings:
+    """Settings that a test reads and changes."""
+
+    def __init__(self, found):
+        self.found = found
+        self.changes = []
+
+    def settings(self, *scope):
+        return self.found
+
+    def update(self, changes, *scope):
+        self.changes.append((changes, *scope))
+        return self.found
+
+
+@pytest.fixture
+def server():
+    return FakeServer()
+
+
+@pytest.fixture
+def ask(server):
+    """Ask an RPC of a group: `ask(HealthRpcs, "ModelReady", None, name="m")`; what is in between goes to the group."""
+
+    def ask(group, rpc, /, *more, **fields):
+        request, response = MESSAGES[rpc]
+        (operation,) = (each for each in group(server, *more).operations() if each.path.endswith(f"/{rpc}"))
+        return response.FromString(asyncio.run(operation.answer(request(**fields).SerializeToString(), None)))
+
+    return ask

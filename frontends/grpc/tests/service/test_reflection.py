@@ -1,0 +1,99 @@
+"""What reflection tells, and our standard messages against the published ones."""
+
+import asyncio
+
+import pytest
+from google.protobuf import descriptor_pb2
+from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection_pb2
+
+from naiad_grpc.service.reflection import ReflectionRpcs
+from naiad_grpc.standard import REFLECTION_PACKAGES, pool, standard_class
+
+
+def answers(package, *requests):
+    (operation,) = (each for each in ReflectionRpcs().operations() if each.path.startswith(f"/{package}."))
+
+    async def messages():
+        for each in requests:
+            yield standard_class(package, "ServerReflectionRequest")(**each).SerializeToString()
+
+    async def asked():
+        response = standard_class(package, "ServerReflectionResponse")
+        return [response.FromString(each) async for each in operation.answer(messages(), None)]
+
+    return asyncio.run(asked())
+
+
+def files(response):
+    found = [
+        descriptor_pb2.FileDescriptorProto.FromString(each)
+        for each in response.file_descriptor_response.file_descriptor_proto
+    ]
+    return [file.name for file in found]
+
+
+@pytest.mark.parametrize("package", REFLECTION_PACKAGES)
+def test_services_files_and_symbols_are_told(package):
+    services, by_name, by_symbol, extensions = answers(
+        package,
+        {"host": "h", "list_services": "*"},
+        {"file_by_filename": "grpc/health/v1/health.proto"},
+        {"file_containing_symbol": "inference.GRPCInferenceService"},
+        {"all_extension_numbers_of_type": "inference.ModelConfig"},
+    )
+
+    assert [each.name for each in services.list_services_response.service] == [
+        "inference.GRPCInferenceService",
+        "grpc.health.v1.Health",
+        "grpc.reflection.v1.ServerReflection",
+        "grpc.reflection.v1alpha.ServerReflection",
+    ]
+    assert (services.valid_host, services.original_request.list_services) == ("h", "*")
+    assert files(by_name) == ["grpc/health/v1/health.proto"]
+    assert files(by_symbol) == ["grpc_service.proto", "model_config.proto"]
+    assert extensions.all_extension_numbers_response.base_type_name == "inference.ModelConfig"
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"file_by_filename": "dream.proto"},
+        {"file_containing_symbol": "dream.Service"},
+        {"all_extension_numbers_of_type": "dream.Message"},
+        {"file_containing_extension": {"containing_type": "inference.ModelConfig", "extension_number": 7}},
+        {},
+    ],
+)
+def test_what_is_not_there_is_told_so_and_does_not_end_the_stream(request_):
+    missing, services = answers("grpc.reflection.v1alpha", request_, {"list_services": ""})
+
+    assert missing.error_response.error_code == 5
+    assert len(services.list_services_response.service) == 4
+
+
+@pytest.mark.parametrize("published", [health_pb2.DESCRIPTOR, reflection_pb2.DESCRIPTOR], ids=["health", "reflection"])
+def test_our_standard_messages_are_those_of_the_published_packages(published):
+    ours = pool().FindFileContainingSymbol(next(iter(published.services_by_name.values())).full_name)
+
+    for name, message in published.message_types_by_name.items():
+        assert fields(ours.message_types_by_name[name]) == fields(message)
+    for name, service in published.services_by_name.items():
+        for method in service.methods:
+            same = ours.services_by_name[name].methods_by_name[method.name]
+            assert (same.input_type.full_name, same.output_type.full_name) == (
+                method.input_type.full_name,
+                method.output_type.full_name,
+            )
+
+
+def fields(message):
+    def described(field):
+        oneof = field.containing_oneof.name if field.containing_oneof else ""
+        kind = (
+            (field.enum_type or field.message_type).full_name if field.enum_type or field.message_type else field.type
+        )
+        values = {each.name: each.number for each in field.enum_type.values} if field.enum_type else {}
+        return field.number, field.is_repeated, kind, oneof, values
+
+    return {field.name: described(field) for field in message.fields}
