@@ -171,7 +171,12 @@ def test_a_restricted_route_asks_for_its_header(ask, fake_server):
 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
-    [("GET", "/v2/models/m/infer", 405), ("POST", "/v2/models/m/generate", 404), ("POST", "/v2", 405)],
+    [
+        ("GET", "/v2/models/m/infer", 405),
+        ("PUT", "/v2/models/m/generate", 405),
+        ("POST", "/v2/m", 404),
+        ("POST", "/v2", 405),
+    ],
 )
 def test_other_methods_and_paths_are_refused_in_json(ask, method, path, status):
     exchange = ask(Exchange(method, path))

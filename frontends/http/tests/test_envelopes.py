@@ -1,4 +1,4 @@
-"""URLs and headers of infer requests."""
+"""URLs and headers of requests to a model."""
 
 import pytest
 
@@ -23,9 +23,11 @@ def read(path, headers=(), pattern="", rules=()):
         (b"/v2/models/%FF/infer", Envelope("\ufffd")),
         (b"/v2/models/m/versions/007/infer", Envelope("m", 7)),
         (b"/v2/models/m/versions/9223372036854775807/infer", Envelope("m", 2**63 - 1)),
+        (b"/v2/models/m/generate", Envelope("m", action="generate")),
+        (b"/v2/models/m/versions/3/generate_stream", Envelope("m", 3, action="generate_stream")),
     ],
 )
-def test_a_path_names_the_model_and_version(path, envelope):
+def test_a_path_names_the_model_the_version_and_the_action(path, envelope):
     assert read(path) == envelope
 
 
@@ -41,9 +43,11 @@ def test_a_path_names_the_model_and_version(path, envelope):
         b"/v2/models/m/versions/-1/infer",
         b"/v2/models/m/versions/1.0/infer",
         b"/base/v2/models/m/infer",
+        b"/v2/models/m/generate_streams",
+        b"/v2/models/m/generator",
     ],
 )
-def test_another_path_is_no_infer_route(path):
+def test_another_path_is_no_route_of_inference(path):
     assert read(path) is None
 
 
@@ -75,6 +79,19 @@ def test_the_headers_say_how_long_the_json_is_and_how_long_the_caller_waits():
 def test_a_header_length_that_is_no_integer_is_refused(value):
     with pytest.raises(InvalidArgumentError, match="Unable to parse Inference-Header-Content-Length, got: "):
         read(b"/v2/models/m/infer", [(b"inference-header-content-length", value)])
+
+
+@pytest.mark.parametrize("action", [b"generate", b"generate_stream"])
+def test_generate_takes_no_compressed_body(action):
+    with pytest.raises(InvalidArgumentError, match="takes no compressed body, and Content-Encoding is 'gzip'"):
+        read(b"/v2/models/m/" + action, [(b"Content-Encoding", b"GZIP")])
+    assert read(b"/v2/models/m/" + action, [(b"Content-Encoding", b"identity")]).action == action.decode()
+
+
+def test_the_json_of_generate_is_the_whole_body_whatever_a_header_says():
+    headers = [(b"inference-header-content-length", b"no number")]
+
+    assert read(b"/v2/models/m/generate", headers).header_length is None
 
 
 @pytest.mark.parametrize("value", [b"", b"soon", b"0", b"-1", b"nan", b"inf", b"1e999"])

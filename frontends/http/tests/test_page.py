@@ -6,7 +6,7 @@ from pathlib import Path
 from naiad.protocol.restrictions import APIS
 from naiad_http.application import operations
 from naiad_http.idle import IDLE_SECONDS
-from naiad_http.openapi import INFER_PATHS
+from naiad_http.openapi import INFERENCE_PATHS
 from naiad_http.options import OPTIONS
 from naiad_http.reader import LONGEST_HEAD
 from naiad_http.statuses import STATUSES
@@ -33,7 +33,7 @@ def test_the_page_has_every_route():
     routes = {(each.method, each.path.replace(":path}", "}")) for each in operations(None, 0, lambda: False)}
 
     assert told == {route for route in routes if "{repository}" not in route[1]} | {
-        ("POST", path) for path in INFER_PATHS
+        ("POST", path) for path in INFERENCE_PATHS
     }
 
 

@@ -11,7 +11,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from naiad.errors import NaiadError
-from naiad_http.envelopes import INFER_PATH, EnvelopeReader
+from naiad_http.envelopes import ACTION_PATH, EnvelopeReader
+from naiad_http.generation_app import GenerationApp
 from naiad_http.inference_app import InferenceApp, raw_path
 from naiad_http.openapi import describe
 from naiad_http.restrictions import Restrictions
@@ -41,10 +42,12 @@ def make_application(
     )
     router.router.redirect_slashes = False
     inference = InferenceApp(site, envelopes)
+    generation = GenerationApp(site, envelopes)
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
-        infers = scope["type"] == "http" and INFER_PATH.fullmatch(raw_path(scope))
-        await (inference if infers else router)(scope, receive, send)
+        found = ACTION_PATH.fullmatch(raw_path(scope)) if scope["type"] == "http" else None
+        app: ASGIApp = router if found is None else inference if found[3] == b"infer" else generation
+        await app(scope, receive, send)
 
     return application
 

@@ -1,4 +1,4 @@
-"""The URL and headers of an infer request to its envelope."""
+"""The URL and headers of a request to a model to its envelope."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,8 @@ from naiad.protocol.versions import read_version
 from naiad_http.codec.envelope import Envelope
 from naiad_http.restrictions import Restrictions
 
-INFER_PATH = re.compile(rb"/v2/models/([^/]+)(?:/versions/([0-9]+))?/infer")
+ACTION_PATH = re.compile(rb"/v2/models/([^/]+)(?:/versions/([0-9]+))?/(infer|generate|generate_stream)")
+"""The routes of inference: groups are the model, the version and the action."""
 
 HeaderList = Sequence[tuple[bytes, bytes]]
 
@@ -24,21 +25,29 @@ class EnvelopeReader:
         self._restrictions = restrictions
 
     def read(self, raw_path: bytes, headers: HeaderList) -> Envelope | None:
-        """The envelope of a request to that path (still percent-encoded); None when that is no infer route.
+        """The envelope of a request to that path (still percent-encoded); None when that is no route of inference.
 
-        Raises InvalidArgumentError for a header or version that makes no sense, HttpError 403 for a restricted API.
+        Raises InvalidArgumentError for a header or version that makes no sense, and for a compressed body to an action
+        that takes none; HttpError 403 for a restricted API.
         """
-        found = INFER_PATH.fullmatch(raw_path)
+        found = ACTION_PATH.fullmatch(raw_path)
         if found is None:
             return None
         lowered = {name.lower(): value for name, value in headers}
         self._restrictions.check("inference", tuple(lowered.items()))
+        action = found[3].decode()
+        header_length = None
+        if action == "infer":
+            header_length = _header_length(lowered.get(b"inference-header-content-length"))
+        else:
+            _refuse_compressed(lowered.get(b"content-encoding", b""), action)
         return Envelope(
             model_name=unquote(found[1].decode("latin-1"), errors="replace"),
             version=read_version(found[2].decode()) if found[2] else 0,
-            header_length=_header_length(lowered.get(b"inference-header-content-length")),
+            header_length=header_length,
             timeout=_timeout(lowered.get(b"request-timeout")),
             forwarded=self._forwarded(headers) if self._forward.active else {},
+            action=action,
         )
 
     def _forwarded(self, headers: HeaderList) -> dict[str, str]:
@@ -53,6 +62,14 @@ def _header_length(value: bytes | None) -> int | None:
     if not (text.removeprefix("-").isascii() and text.removeprefix("-").isdigit() and len(text) < 20):
         raise InvalidArgumentError(f"Unable to parse Inference-Header-Content-Length, got: {text[:80]}")
     return int(text)
+
+
+def _refuse_compressed(coding: bytes, action: str) -> None:
+    told = coding.strip().lower().decode("latin-1")
+    if told not in ("", "identity"):
+        raise InvalidArgumentError(
+            f"{action} takes no compressed body, and Content-Encoding is '{told[:40]}'; send the JSON as it is"
+        )
 
 
 def _timeout(value: bytes | None) -> float | None:

@@ -19,9 +19,9 @@ _LONGEST_REMEMBERED = 2048
 class Head:
     """A parsed head. Header names are in lower case; `length` is the Content-Length, or 0.
 
-    `envelope` is that of an infer request, and `refusal` why it cannot be served, whatever its body. `direct` says that
-    it can be answered without more ado: neither its body nor its answer is compressed. `split` is how many bytes of
-    such a body are JSON with tensors behind them, None for a body that stays whole.
+    `envelope` is that of a request to a model, and `refusal` why it cannot be served, whatever its body. `direct` says
+    that it can be answered without more ado: neither its body nor its answer is compressed. `split` is how many bytes
+    of such a body are JSON with tensors behind them, None for a body that stays whole.
     """
 
     method: str
@@ -71,7 +71,7 @@ class HeadReader:
         path = url.path or b"/"
         method = parser.get_method().decode()
         envelope, refusal = self._envelope(method, path, parts.headers)
-        direct = envelope is not None and _is_plain(fields)
+        direct = envelope is not None and (envelope.action != "infer" or _is_plain(fields))
         return Head(
             method=method,
             target=parts.url,

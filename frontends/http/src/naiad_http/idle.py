@@ -10,9 +10,9 @@ IDLE_SECONDS = 75.0
 class IdleWatch:
     """Watches one connection, with one timer whatever the number of its requests.
 
-    Set `moved` to the loop's time when something moves. `working` says that the client waits for us, which does not
-    count as idle; `on_idle` is called once when the client is idle. A client that reads nothing of what is written to
-    it is cut off.
+    Set `moved` to the loop's time when something moves, and count in `drained` how often the client has caught up with
+    what is written to it. `working` says that the client waits for us, which does not count as idle; `on_idle` is
+    called once when the client is idle. A client that reads nothing of what is written to it is cut off.
     """
 
     def __init__(
@@ -27,7 +27,8 @@ class IdleWatch:
         self._transport = transport
         self._working = working
         self._on_idle = on_idle
-        self._unsent = 0
+        self.drained = 0
+        self._before = (0, 0)
         self._timer = loop.call_later(IDLE_SECONDS, self._look)
 
     def stop(self) -> None:
@@ -35,9 +36,10 @@ class IdleWatch:
         self._timer.cancel()
 
     def _look(self) -> None:
-        unsent, before = self._transport.get_write_buffer_size(), self._unsent
-        self._unsent = unsent
-        if unsent and unsent == before:
+        unsent = self._transport.get_write_buffer_size()
+        now, before = (unsent, self.drained), self._before
+        self._before = now
+        if unsent and now == before:
             self._transport.abort()
             return
         wait = IDLE_SECONDS

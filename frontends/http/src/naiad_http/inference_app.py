@@ -15,6 +15,7 @@ from naiad.errors import NaiadError, RequestCancelledError
 from naiad.types import Request
 from naiad_http.bodies import read_body
 from naiad_http.codec import Encoded
+from naiad_http.codec.envelope import Envelope
 from naiad_http.compression import compress, decompress, wanted_coding
 from naiad_http.cycles import ENVELOPE
 from naiad_http.envelopes import EnvelopeReader
@@ -44,12 +45,8 @@ class InferenceApp:
         await send_answer(answer, send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer:
-        if scope["method"] != "POST":
-            raise HttpError(405, "Method Not Allowed", (("Allow", "POST"),))
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        envelope = scope.get("extensions", {}).get(ENVELOPE) or self._envelopes.read(raw_path(scope), scope["headers"])
-        if envelope is None:
-            raise HttpError(404, "Not Found")
+        envelope = envelope_of(scope, self._envelopes)
         body = await read_body(receive, self._site.limit)
         body = await _off_loop(len(body), decompress, body, headers.get("content-encoding", ""), self._site.limit)
         split = len(body) if envelope.header_length is None else max(0, envelope.header_length)
@@ -69,7 +66,7 @@ class InferenceApp:
                 answered.set_result(outcome)
 
         call = self._site.submit(request, deliver)
-        leaving = asyncio.ensure_future(_left(receive))
+        leaving = asyncio.ensure_future(left(receive))
         try:
             await asyncio.wait((answered, leaving), return_when=asyncio.FIRST_COMPLETED)
             if not answered.done():
@@ -78,6 +75,16 @@ class InferenceApp:
         finally:
             leaving.cancel()
             call.cancel()
+
+
+def envelope_of(scope: Scope, envelopes: EnvelopeReader) -> Envelope:
+    """The envelope of a request to a route of inference. Raises HttpError 405 and what reading an envelope raises."""
+    if scope["method"] != "POST":
+        raise HttpError(405, "Method Not Allowed", (("Allow", "POST"),))
+    envelope = scope.get("extensions", {}).get(ENVELOPE) or envelopes.read(raw_path(scope), scope["headers"])
+    if envelope is None:
+        raise HttpError(404, "Not Found")
+    return envelope
 
 
 async def send_answer(answer: Answer, send: Send) -> None:
@@ -94,7 +101,7 @@ def raw_path(scope: Scope) -> bytes:
     return given.partition(b"?")[0]
 
 
-async def _left(receive: Receive) -> None:
+async def left(receive: Receive) -> None:
     """Return when the client is gone."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -12,6 +12,8 @@ from naiad_http.protocol import HttpProtocol
 from naiad_http.site import Site
 
 _SECOND = 1.0
+_LAST_WORDS = 0.5
+"""So many seconds before its end a stopping listener tells clients that their answers are not going to come."""
 
 
 class Listener(uvicorn.Server):
@@ -63,22 +65,29 @@ class Listener(uvicorn.Server):
         for connection in tuple(self.server_state.connections):
             connection.shutdown()
         deadline = asyncio.get_running_loop().time() + self._grace
-        if self.server_state.connections:
-            self._empty.clear()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._empty.wait(), self._grace)
-        self._abort_connections()
+        last_words = min(_LAST_WORDS, self._grace / 2)
+        await self._emptied(self._grace - last_words)
+        for each in self._open_connections():
+            each.conclude()
+        await self._emptied(last_words)
+        for each in self._open_connections():
+            each.abort()
         if self.server_state.tasks:  # of clients that left while their models were loading
             left = max(0.0, deadline - asyncio.get_running_loop().time())
             _, late = await asyncio.wait(self.server_state.tasks, timeout=left)
             for task in late:
                 task.cancel()
 
-    def _abort_connections(self) -> None:
+    async def _emptied(self, within: float) -> None:
+        """Return when there are no connections any more, or after so many seconds."""
+        if self.server_state.connections:
+            self._empty.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._empty.wait(), within)
+
+    def _open_connections(self) -> list[HttpProtocol]:
         open_ones: list[object] = list(self.server_state.connections)
-        for connection in open_ones:
-            if isinstance(connection, HttpProtocol):
-                connection.abort()
+        return [each for each in open_ones if isinstance(each, HttpProtocol)]
 
     def _lost(self) -> None:
         if not self.server_state.connections:

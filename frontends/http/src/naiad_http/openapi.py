@@ -9,7 +9,11 @@ from naiad.datatypes import TENSOR_TYPES
 if TYPE_CHECKING:
     from naiad_http.routes.operations import Operation
 
-INFER_PATHS = ("/v2/models/{model}/infer", "/v2/models/{model}/versions/{version}/infer")
+_MODELS = ("/v2/models/{model}", "/v2/models/{model}/versions/{version}")
+_INFER_PATHS = tuple(f"{model}/infer" for model in _MODELS)
+_GENERATE_PATHS = tuple(f"{model}/generate" for model in _MODELS)
+_STREAM_PATHS = tuple(f"{model}/generate_stream" for model in _MODELS)
+INFERENCE_PATHS = (*_INFER_PATHS, *_GENERATE_PATHS, *_STREAM_PATHS)
 """The routes of inference, which starlette does not serve."""
 
 _COMMON = {
@@ -27,8 +31,14 @@ def describe(operations: Sequence["Operation"]) -> dict[str, Any]:
     for operation in operations:
         path = operation.path.replace(":path}", "}")
         paths.setdefault(path, {})[operation.method.lower()] = _operation(path, operation)
-    for path in INFER_PATHS:
+    for path in _INFER_PATHS:
         paths[path] = {"post": _infer(path)}
+    for path in _GENERATE_PATHS:
+        told = "Run a model on flat JSON; it answers with one response"
+        paths[path] = {"post": _generate(path, told, "application/json")}
+    for path in _STREAM_PATHS:
+        told = "Run a model on flat JSON; each of its responses is a server-sent event"
+        paths[path] = {"post": _generate(path, told, "text/event-stream")}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -58,7 +68,7 @@ def _infer(path: str) -> dict[str, Any]:
         _header(
             "Inference-Header-Content-Length", "integer", "How many bytes of the body are JSON; the rest are tensors"
         ),
-        _header("Request-Timeout", "number", "Seconds after which the answer is of no use"),
+        _TIMEOUT,
     ]
     return {
         "summary": "Run a model",
@@ -67,6 +77,22 @@ def _infer(path: str) -> dict[str, Any]:
         "requestBody": {"required": True, "content": _content("InferenceRequest")},
         "responses": {
             "200": {"description": "The outputs", "content": _content("InferenceResponse")},
+            **_errors(_INFER_ANSWERS),
+        },
+    }
+
+
+def _generate(path: str, summary: str, kind: str) -> dict[str, Any]:
+    """`kind` is the media type of the answer; an event of a stream holds one GenerateResponse."""
+    body = {"schema": _ref("GenerateRequest")}
+    answer = {"schema": _ref("GenerateResponse") if kind == "application/json" else _STRING}
+    return {
+        "summary": summary,
+        "tags": ["inference"],
+        "parameters": [*_variables(path), _TIMEOUT],
+        "requestBody": {"required": True, "content": {"application/json": body}},
+        "responses": {
+            "200": {"description": "The outputs", "content": {kind: answer}},
             **_errors(_INFER_ANSWERS),
         },
     }
@@ -102,6 +128,7 @@ def _object(required: Sequence[str], **properties: Any) -> dict[str, Any]:
     return {"type": "object", "required": list(required), "properties": properties}
 
 
+_TIMEOUT = _header("Request-Timeout", "number", "Seconds after which the answer is of no use")
 _STRING = {"type": "string"}
 _PARAMETERS = {"type": "object", "additionalProperties": {"type": ["string", "integer", "number", "boolean"]}}
 _SHAPE = {"type": "array", "items": {"type": "integer", "minimum": 0}}
@@ -125,6 +152,17 @@ _SCHEMAS: dict[str, Any] = {
         inputs={"type": "array", "items": _ref("Tensor")},
         outputs={"type": "array", "items": _ref("RequestedOutput")},
     ),
+    "GenerateRequest": {
+        "type": "object",
+        "description": "Inputs and parameters by name; an input is one value or a flat array",
+        "properties": {"id": _STRING, "parameters": {"type": "object"}},
+    },
+    "GenerateResponse": {
+        "type": "object",
+        "description": "Outputs and response parameters by name; an output of one element is that element",
+        "required": ["model_name", "model_version"],
+        "properties": {"id": _STRING, "model_name": _STRING, "model_version": _STRING},
+    },
     "InferenceResponse": _object(
         ("model_name", "outputs"),
         id=_STRING,

@@ -1,39 +1,34 @@
-"""One HTTP/1.1 connection under uvicorn: infer requests go straight to the server, all others to the ASGI application.
+"""What a request does: inference goes straight to the server, all else to the ASGI application.
 
-An infer request makes no task, no ASGI cycle and no future: the bytes are decoded, the request is submitted, and the
-server calls back with the outcome, which is written. One request is in flight at a time, so that answers to pipelined
-requests keep their order.
+A request to a model makes no task, no ASGI cycle and no future: the bytes are decoded, the request is submitted, and
+the server calls back with each outcome, which is written.
 """
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from uvicorn import Config
-from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
-from naiad.errors import NaiadError
+from naiad.errors import NaiadError, ShuttingDownError
 from naiad.types import Request
 from naiad_http import wire
 from naiad_http.codec import AnswerForm
 from naiad_http.codec.envelope import Envelope
+from naiad_http.connection import Connection
 from naiad_http.cycles import make_cycle
-from naiad_http.idle import IDLE_SECONDS, IdleWatch
-from naiad_http.reader import Event, Message, RequestReader
+from naiad_http.event_writer import EventWriter
+from naiad_http.generations import EventOutlet, Outlet, WholeOutlet
+from naiad_http.reader import Message
 from naiad_http.site import Call, Site
-from naiad_http.statuses import Answer, HttpError, Outcome, answer_to, unexpected
-
-LINGER_SECONDS = 5.0
-"""How long a refused client may go on sending what nobody reads, so that it gets to reading the refusal."""
-
-_MOST_KEPT = 65536
-"""So many bytes of pipelined requests are taken in while one is in flight."""
+from naiad_http.statuses import Answer, Outcome, answer_to, unexpected
 
 
-class HttpProtocol(asyncio.BufferedProtocol):
-    """One connection. uvicorn makes it and calls `shutdown`; `site` is what it shares with all others."""
+class HttpProtocol(Connection):
+    """One connection, which uvicorn makes."""
 
     def __init__(
         self,
@@ -43,127 +38,33 @@ class HttpProtocol(asyncio.BufferedProtocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        self._site = site
+        super().__init__(site, server_state, _loop or asyncio.get_running_loop())
         self._config = config
-        self._state = server_state
-        self._loop = _loop or asyncio.get_running_loop()
-        self._reader = RequestReader(site.heads, site.limit, site.scratch)
-        self._busy = False  # a request is in flight
-        self._advancing = False  # we are inside the loop that starts requests
-        self._stopping = False  # the server stops: no further request
-        self._refused = False  # whatever still comes is not read
-        self._keep_alive = True
         self._call: Call | None = None
+        self._deliver: Callable[[Outcome], None] | None = None  # where the outcomes of the call go
         self._cycle: RequestResponseCycle | None = None
-        self._linger: asyncio.TimerHandle | None = None
-
-    # What the event loop calls
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection over."""
-        self._transport = cast("asyncio.Transport", transport)
-        self._flow = FlowControl(self._transport)
-        self._watch = IdleWatch(self._loop, self._transport, lambda: self._busy, self._end_idle)
-        self._state.connections.add(self)  # type: ignore[arg-type]
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the next bytes go."""
-        return self._reader.buffer()
-
-    def buffer_updated(self, nbytes: int) -> None:
-        """Bytes have come: answer the requests that they complete."""
-        if self._busy or (self._flow.write_paused and not self._reader.in_body):
-            self._reader.keep(nbytes)
-            if len(self._reader.kept) > _MOST_KEPT:
-                self._flow.pause_reading()
-            return
-        try:
-            event = self._reader.received(nbytes)
-        except HttpError as error:
-            self._refuse(error)
-            return
-        if event is None:
-            self._watch.moved = self._loop.time()
-        else:
-            self._advance(event)
-
-    def eof_received(self) -> None:
-        """The client sends no more: it is gone, or its request stays a torso."""
-        if self._busy:
-            self._forget()
-        elif self._reader.missing:
-            self._write_answer(answer_to(HttpError(400, f"the request is not complete: {self._reader.missing}")), False)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone, and who waited for the answer with it."""
-        self._state.connections.discard(self)
-        self._site.on_lost()
-        self._watch.stop()
-        if self._linger is not None:
-            self._linger.cancel()
-        self._forget()
-        self._flow.resume_writing()
 
     def pause_writing(self) -> None:
-        """The client reads slower than we write: start no request until it has caught up."""
-        self._flow.pause_writing()
+        """The client reads slower than we write: its model waits, and no request starts until it has caught up."""
+        super().pause_writing()
+        if self._call is not None:
+            self._call.pause()
 
     def resume_writing(self) -> None:
         """The client has caught up."""
-        self._flow.resume_writing()
-        if not self._busy:
-            self._resume()
+        if self._call is not None:
+            self._call.resume()
+        super().resume_writing()
 
-    # What uvicorn and the listener call
-
-    def shutdown(self) -> None:
-        """The server stops: close after the request that is in flight or on its way, at once without one."""
-        self._stopping = True
-        if self._refused or not (self._busy or self._reader.missing):
-            self._transport.close()
-
-    def abort(self) -> None:
-        """The time for a graceful end is over."""
-        self._transport.abort()
-
-    # Requests
-
-    def _advance(self, event: Event) -> None:
-        """Act on this event and those that follow, until a request is in flight or bytes are missing.
-
-        A loop and not a recursion: an answer may come while its request is submitted, and a client may pipeline many.
-        """
-        self._advancing = True
-        try:
-            while event is not None:
-                if type(event) is Message:
-                    self._start(event)
-                else:
-                    self._transport.write(wire.CONTINUE)
-                if self._busy or self._refused or self._flow.write_paused or self._transport.is_closing():
-                    return
-                event = self._reader.next_event()
-        except HttpError as error:
-            self._refuse(error)
-        finally:
-            self._advancing = False
-
-    def _resume(self) -> None:
-        """Go on with what came while a request was in flight, or while the client did not read."""
-        if self._advancing or self._refused or self._transport.is_closing():
-            return
-        self._flow.resume_reading()
-        try:
-            event = self._reader.next_event()
-        except HttpError as error:
-            self._refuse(error)
-        else:
-            self._advance(event)
+    def conclude(self) -> None:
+        """The time for a graceful end is nearly over: give up the call in flight, and tell the client."""
+        call, deliver = self._call, self._deliver
+        if call is not None and deliver is not None:
+            call.cancel()
+            deliver(ShuttingDownError("the server stopped before the model had answered; try again later"))
 
     def _start(self, message: Message) -> None:
         head = message.head
-        self._busy = True
-        self._keep_alive = head.keep_alive
         if head.direct and head.envelope is not None:
             self._start_inference(head.envelope, message)
         elif head.refusal is not None:
@@ -171,30 +72,78 @@ class HttpProtocol(asyncio.BufferedProtocol):
         else:
             self._start_application(message)
 
+    def _finish(self) -> None:
+        self._call = self._deliver = self._cycle = None
+        super()._finish()
+
+    def _forget(self) -> None:
+        call, cycle = self._call, self._cycle
+        self._call = self._deliver = self._cycle = None
+        if call is not None:
+            call.cancel()
+        if cycle is not None:
+            cycle.disconnected = True
+            cycle.message_event.set()
+
+    # Requests to a model
+
     def _start_inference(self, envelope: Envelope, message: Message) -> None:
         request: Request | None = None
+        deliver: Callable[[Outcome], None]
         try:
-            request, form = self._site.inference.decode(envelope, message.front, message.rest)
-            call = self._site.submit(request, partial(self._deliver, request, form))
+            if envelope.action == "infer":
+                request, form = self._site.inference.decode(envelope, message.front, message.rest)
+                deliver = partial(self._deliver_response, request, form)
+                call = self._site.submit(request, deliver)
+            else:
+                request = self._site.inference.decode_generate(envelope, message.front)
+                deliver = self._outlet(envelope.action, request.id, message.head.http_version).deliver
+                call = self._site.submit(request, deliver, streams=True)
         except NaiadError as error:
             self._answer(answer_to(error, request.id if request else ""))
         except Exception as error:  # noqa: BLE001 - a bug must neither leave the client waiting nor end the connection
             self._answer(unexpected(error, request.id if request else ""))
         else:
-            if self._busy:  # the answer may have come already
-                self._call = call
+            if self._busy:
+                self._call, self._deliver = call, deliver
+            else:  # the answer came at once, and what may follow is not wanted
+                call.cancel()
 
-    def _deliver(self, request: Request, form: AnswerForm, outcome: Outcome) -> None:
-        """The server's answer, or its error: write it."""
+    def _deliver_response(self, request: Request, form: AnswerForm, outcome: Outcome) -> None:
+        """The server's answer to an infer request, or its error: write it."""
         encoded = self._site.inference.encode(outcome, request, form)
         if isinstance(encoded, Answer):
-            if self._call is not None:  # a model that streams would have more to say
-                self._call.cancel()
-            self._answer(encoded)
+            self._answer_early(encoded)
             return
         keep_alive = self._keep_alive and not self._stopping
         self._transport.writelines(wire.success(encoded, self._site.date, keep_alive))
         self._finish()
+
+    def _outlet(self, action: str, request_id: str, http_version: str) -> Outlet:
+        """Where the outcomes of a generate request go."""
+        if action == "generate":
+            return WholeOutlet(request_id, self._answer_early)
+        chunked = http_version == "1.1"
+        head = partial(self._stream_head, chunked)
+        return EventOutlet(
+            request_id, EventWriter(self._transport, self._loop, head, chunked, self._end_stream), self._answer_early
+        )
+
+    def _stream_head(self, chunked: bool) -> bytes:
+        return wire.event_stream(self._site.date, chunked, self._keep_alive and not self._stopping)
+
+    def _end_stream(self) -> None:
+        if self._call is not None:
+            self._call.cancel()
+        self._finish()
+
+    def _answer_early(self, answer: Answer) -> None:
+        """Answer a call that may have more to say."""
+        if self._call is not None:
+            self._call.cancel()
+        self._answer(answer)
+
+    # All others
 
     def _start_application(self, message: Message) -> None:
         keep_alive = self._keep_alive and not self._stopping
@@ -203,51 +152,3 @@ class HttpProtocol(asyncio.BufferedProtocol):
         task = self._loop.create_task(cycle.run_asgi(self._config.loaded_app))
         self._state.tasks.add(task)
         task.add_done_callback(self._state.tasks.discard)
-
-    def _answer(self, answer: Answer) -> None:
-        self._write_answer(answer, self._keep_alive and not self._stopping)
-        self._finish()
-
-    def _write_answer(self, answer: Answer, keep_alive: bool) -> None:
-        self._transport.write(wire.whole(answer, self._site.date, keep_alive))
-
-    def _finish(self) -> None:
-        """The answer is written: on to the next request, or close."""
-        self._busy = False
-        self._call = self._cycle = None
-        self._watch.moved = self._loop.time()
-        if self._stopping or not self._keep_alive:
-            self._transport.close()
-        elif not self._advancing and not self._flow.write_paused:
-            self._resume()
-
-    # Ends
-
-    def _forget(self) -> None:
-        """Nobody waits for the answer any more."""
-        call, cycle = self._call, self._cycle
-        self._call = self._cycle = None
-        if call is not None:
-            call.cancel()
-        if cycle is not None:
-            cycle.disconnected = True
-            cycle.message_event.set()
-
-    def _refuse(self, error: HttpError) -> None:
-        """Answer what cannot be read any further.
-
-        Closing at once would make the system reset the connection, and a client that is still sending would never
-        read the answer: what it sends is thrown away for a while instead.
-        """
-        self._refused = True
-        self._reader.discard()
-        self._write_answer(answer_to(error), False)
-        if self._transport.can_write_eof():
-            self._transport.write_eof()
-        self._linger = self._loop.call_later(LINGER_SECONDS, self._transport.close)
-
-    def _end_idle(self) -> None:
-        if self._reader.missing:
-            reason = f"no bytes came for {IDLE_SECONDS:g} seconds: {self._reader.missing}"
-            self._write_answer(answer_to(HttpError(408, reason)), False)
-        self._transport.close()

@@ -20,6 +20,22 @@ class Call(Protocol):
         """Say that nobody waits for the answer any more."""
         ...
 
+    def pause(self) -> None:
+        """Say that the client reads slowly: let the model wait."""
+        ...
+
+    def resume(self) -> None:
+        """Say that the client has caught up."""
+        ...
+
+
+class Submit(Protocol):
+    """How a request is sent on its way; see `naiad.Server.submit`."""
+
+    def __call__(self, request: "Request", deliver: Callable[[Outcome], None], streams: bool = False) -> Call:
+        """The call of the request; `deliver` gets its outcome, with `streams` any number of them."""
+        ...
+
 
 @dataclass(slots=True, eq=False)
 class Site:
@@ -28,7 +44,7 @@ class Site:
     `limit` is the most bytes of a body, `date` the current Date header line; `on_lost` is told of a lost connection.
     """
 
-    submit: "Callable[[Request, Callable[[Outcome], None]], Call]"
+    submit: Submit
     inference: Inference
     heads: HeadReader
     limit: int

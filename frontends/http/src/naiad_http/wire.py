@@ -7,6 +7,7 @@ from naiad_http.codec import Encoded
 from naiad_http.statuses import Answer, phrase
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+LAST_CHUNK = b"0\r\n\r\n"
 _CLOSE = b"Connection: close\r\n"
 
 
@@ -37,4 +38,13 @@ def whole(answer: Answer, date: bytes, keep_alive: bool) -> bytes:
         len(answer.body),
         b"" if keep_alive else _CLOSE,
         answer.body,
+    )
+
+
+def event_stream(date: bytes, chunked: bool, keep_alive: bool) -> bytes:
+    """The head of a stream of events; one that is not chunked lasts until the connection is closed."""
+    return b"HTTP/1.1 200 OK\r\n%bContent-Type: text/event-stream; charset=utf-8\r\n%b%b\r\n" % (
+        date,
+        b"Transfer-Encoding: chunked\r\n" if chunked else b"",
+        b"" if keep_alive else _CLOSE,
     )

@@ -60,15 +60,20 @@ class FakeLoop:
 
     def __init__(self):
         self.now = 1000.0
+        self._count = 0
         self._timers = []
 
     def time(self):
         return self.now
 
+    def call_soon(self, callback):
+        self.call_later(0, callback)
+
     def call_later(self, delay, callback):
         timer = SimpleNamespace(cancelled=False)
         timer.cancel = lambda: setattr(timer, "cancelled", True)
-        heappush(self._timers, (self.now + delay, id(timer), timer, callback))
+        self._count += 1
+        heappush(self._timers, (self.now + delay, self._count, timer, callback))
         return timer
 
     def move(self, seconds):
@@ -101,16 +106,32 @@ class Connection:
             self.protocol.buffer_updated(count)
 
     def answers(self):
-        """The status, headers and body of every answer that was written."""
+        """The status, headers and body of every answer that was written; `chunks` are those of a chunked body."""
         rest, found = self.transport.written, []
         while rest:
             head, _, rest = rest.partition(b"\r\n\r\n")
             first, *lines = head.decode().split("\r\n")
             headers = dict(line.lower().split(": ", 1) for line in lines)
+            chunks, rest = read_chunks(rest) if "transfer-encoding" in headers else (None, rest)
             length = int(headers.get("content-length", 0))
-            found.append(SimpleNamespace(status=int(first.split()[1]), headers=headers, body=rest[:length]))
+            body = rest[:length] if chunks is None else b"".join(chunk or b"" for chunk in chunks)
+            found.append(SimpleNamespace(status=int(first.split()[1]), headers=headers, body=body, chunks=chunks))
             rest = rest[length:]
         return found
+
+
+def read_chunks(content):
+    """The chunks of a chunked body and what lies behind it; a body that has no end yet ends with None."""
+    chunks = []
+    while content:
+        size, _, content = content.partition(b"\r\n")
+        length = int(size, 16)
+        assert content[length : length + 2] == b"\r\n"
+        if length == 0:
+            return chunks, content[2:]
+        chunks.append(content[:length])
+        content = content[length + 2 :]
+    return [*chunks, None], b""
 
 
 @pytest.fixture
@@ -134,6 +155,12 @@ def infer():
     return infer_request
 
 
+@pytest.fixture
+def generate():
+    """Make the bytes of a generate request, one that streams unless another action is given."""
+    return generate_request
+
+
 def infer_request(values=(1, 2), request_id="", *headers, version="HTTP/1.1"):
     """The bytes of an infer request with one binary INT8 tensor."""
     content = np.array(values, np.int8).tobytes()
@@ -151,3 +178,10 @@ def infer_request(values=(1, 2), request_id="", *headers, version="HTTP/1.1"):
         *headers,
     ]
     return "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n" + front + content
+
+
+def generate_request(document=None, *headers, action="generate_stream", version="HTTP/1.1"):
+    """The bytes of a generate request."""
+    body = json.dumps(document or {}).encode()
+    lines = [f"POST /v2/models/m/{action} {version}", f"Content-Length: {len(body)}", *headers]
+    return "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n" + body

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from naiad_http.connection import LINGER_SECONDS
 from naiad_http.idle import IDLE_SECONDS
-from naiad_http.protocol import LINGER_SECONDS
 
 
 @pytest.mark.parametrize("end", ["eof_received", "connection_lost"])
@@ -141,3 +141,14 @@ def test_a_stopping_server_takes_the_rest_of_a_body(connection, fake_server, inf
 
     assert connection.answers()[0].status == 200
     assert connection.transport.closed
+
+
+def test_a_client_whose_answer_does_not_come_in_time_is_told_so(connection, fake_server, infer):
+    connection.send(infer())
+    connection.protocol.shutdown()
+    connection.protocol.conclude()
+
+    (answer,) = connection.answers()
+    assert (answer.status, answer.headers["connection"], answer.headers["retry-after"]) == (503, "close", "1")
+    assert "the server stopped before the model had answered" in json.loads(answer.body)["error"]
+    assert (fake_server.calls[0].cancelled, connection.transport.closed) == (True, True)

@@ -146,7 +146,7 @@ async def refused(port):
         await asyncio.sleep(0)
 
 
-def test_what_takes_too_long_is_cut_off(run, make_server, mirror):
+def test_who_waits_for_what_takes_too_long_is_told_so(run, make_server, mirror):
     async def main():
         server = make_server(**{"exit-timeout-secs": 0.2})
         await server.start()
@@ -160,7 +160,9 @@ def test_what_takes_too_long_is_cut_off(run, make_server, mirror):
         writer.close()
         return rest
 
-    assert run(main()) == b""
+    head, _, body = run(main()).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 503 ")
+    assert "the server stopped before the model had answered" in json.loads(body)["error"]
 
 
 def test_health_checks_are_told_that_the_server_is_about_to_end(run, make_server, mirror):

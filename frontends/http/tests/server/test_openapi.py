@@ -8,11 +8,13 @@ import pytest
 
 from naiad.protocol.restrictions import APIS
 from naiad_http.application import operations
-from naiad_http.openapi import INFER_PATHS, describe
+from naiad_http.openapi import INFERENCE_PATHS, describe
 
 OPERATIONS = operations(None, 0, lambda: False)
 DOCUMENT = describe(OPERATIONS)
-ROUTES = {(each.method, each.path.replace(":path}", "}")) for each in OPERATIONS} | {("POST", p) for p in INFER_PATHS}
+ROUTES = {(each.method, each.path.replace(":path}", "}")) for each in OPERATIONS} | {
+    ("POST", p) for p in INFERENCE_PATHS
+}
 
 
 def described():

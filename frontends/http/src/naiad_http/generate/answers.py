@@ -20,7 +20,7 @@ class OneResponse:
         self._told: bytes | None = None
 
     def take(self, outcome: Outcome) -> Answer | None:
-        """The answer, once it is clear; no further outcome counts then."""
+        """The answer, once it is clear. Nothing may be taken after that."""
         if isinstance(outcome, NaiadError):
             return answer_to(outcome, self._request_id)
         if not outcome.is_empty:

@@ -1,0 +1,66 @@
+"""Writing a stream of events to a connection: what comes together goes out together."""
+
+import asyncio
+from collections.abc import Callable
+
+from naiad_http import wire
+
+
+class EventWriter:
+    """Writes one stream. Events of one turn of the event loop become one chunk and one system call.
+
+    What `head` gives is written with the first events. It says that the body is chunked, unless `chunked` is unset: an
+    HTTP/1.0 client reads until the connection is closed. `on_end` is called when everything is handed to the transport.
+    """
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        head: Callable[[], bytes],
+        chunked: bool,
+        on_end: Callable[[], None],
+    ) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._make_head = head
+        self._begun = False
+        self._chunked = chunked
+        self._on_end = on_end
+        self._events: list[bytes] = []
+        self._scheduled = False
+        self._ended = False
+
+    def write(self, event: bytes) -> None:
+        """Write these bytes, soon."""
+        self._events.append(event)
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._flush)
+
+    def end(self, event: bytes) -> None:
+        """Write what is left, these bytes and the end of the stream, at once."""
+        self._events.append(event)
+        self._ended = True
+        self._write_out()
+        self._on_end()
+
+    def _flush(self) -> None:
+        self._scheduled = False
+        if not self._ended:
+            self._write_out()
+
+    def _write_out(self) -> None:
+        if self._transport.is_closing():
+            return
+        events, self._events = self._events, []
+        buffers = [] if self._begun else [self._make_head()]
+        self._begun = True
+        size = sum(map(len, events))
+        if self._chunked and size:
+            buffers.append(b"%x\r\n" % size)
+            events.append(b"\r\n")
+        buffers += events
+        if self._chunked and self._ended:
+            buffers.append(wire.LAST_CHUNK)
+        self._transport.writelines(buffers)

@@ -1,0 +1,119 @@
+"""`generate` and `generate_stream` as a raw ASGI application, for any other ASGI server than our own protocol class."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from starlette.types import Receive, Scope, Send
+
+from naiad.errors import NaiadError, RequestCancelledError
+from naiad.types import Request
+from naiad_http.bodies import read_body
+from naiad_http.envelopes import EnvelopeReader
+from naiad_http.generate import EventStream, OneResponse
+from naiad_http.inference_app import envelope_of, left, send_answer
+from naiad_http.site import Call, Site
+from naiad_http.statuses import Answer, HttpError, Outcome, answer_to, unexpected
+
+_MOST_WAITING = 16
+"""So many responses wait for the ASGI server to take them; then the model waits."""
+
+
+class GenerationApp:
+    """Answers `generate` and `generate_stream`."""
+
+    def __init__(self, site: Site, envelopes: EnvelopeReader) -> None:
+        self._site = site
+        self._envelopes = envelopes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, whose path must be that of one of these routes."""
+        request_id = ""
+        try:
+            envelope = envelope_of(scope, self._envelopes)
+            request = self._site.inference.decode_generate(envelope, await read_body(receive, self._site.limit))
+            request_id = request.id
+            inbox = Inbox()
+            inbox.call = self._site.submit(request, inbox.put, streams=True)
+        except (NaiadError, HttpError) as error:
+            await send_answer(answer_to(error, request_id), send)
+        except Exception as error:  # noqa: BLE001 - a bug must not leave the client without an answer in JSON
+            await send_answer(unexpected(error, request_id), send)
+        else:
+            leaving = asyncio.ensure_future(left(receive))
+            leaving.add_done_callback(lambda _: inbox.close())
+            try:
+                await (_answer if envelope.action == "generate" else _stream)(request, inbox, send)
+            except OSError:  # ASGI servers may tell so that the client is gone
+                pass
+            finally:
+                leaving.cancel()
+                inbox.call.cancel()
+
+
+class Inbox:
+    """The outcomes of one call until they are taken; the model waits when there are many."""
+
+    def __init__(self) -> None:
+        self.call: Call | None = None
+        self._waiting: list[Outcome] = []
+        self._awake = asyncio.Event()
+        self._closed = False
+
+    def put(self, outcome: Outcome) -> None:
+        """Take an outcome in."""
+        self._waiting.append(outcome)
+        self._awake.set()
+        if len(self._waiting) >= _MOST_WAITING and self.call is not None:
+            self.call.pause()
+
+    def close(self) -> None:
+        """Nobody wants further outcomes."""
+        self._closed = True
+        self._awake.set()
+
+    async def __aiter__(self) -> AsyncIterator[list[Outcome]]:
+        """All outcomes that came since the last time, until the inbox is closed."""
+        while True:
+            await self._awake.wait()
+            self._awake.clear()
+            if self._closed:
+                return
+            waiting, self._waiting = self._waiting, []
+            yield waiting
+            if self.call is not None:
+                self.call.resume()
+
+
+async def _answer(request: Request, inbox: Inbox, send: Send) -> None:
+    one = OneResponse(request.id)
+    async for outcomes in inbox:
+        for outcome in outcomes:
+            answer = one.take(outcome)
+            if answer is not None:
+                await send_answer(answer, send)
+                return
+    error = RequestCancelledError("the client left before the answer was there")
+    await send_answer(answer_to(error, request.id), send)
+
+
+async def _stream(request: Request, inbox: Inbox, send: Send) -> None:
+    """Send what comes together as one piece; the head comes with the first."""
+    stream = EventStream(request.id)
+    begun = False
+    async for outcomes in inbox:
+        events: list[bytes] = []
+        for outcome in outcomes:
+            told = stream.take(outcome)
+            if isinstance(told, Answer):
+                await send_answer(told, send)
+                return
+            events.append(told)
+            if stream.over:
+                break
+        if not begun:
+            begun = True
+            headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"".join(events), "more_body": not stream.over})
+        if stream.over:
+            return

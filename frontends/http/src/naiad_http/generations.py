@@ -1,0 +1,59 @@
+"""One generate request on a connection: from what its call delivers to what the connection writes."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from naiad_http.event_writer import EventWriter
+from naiad_http.generate import EventStream, OneResponse
+from naiad_http.statuses import Answer, Outcome
+
+
+class Outlet(Protocol):
+    """Where the outcomes of a generate request go. `over` says that its answer is complete."""
+
+    over: bool
+
+    def deliver(self, outcome: Outcome) -> None:
+        """Take an outcome; those that come when all is over count for nothing."""
+        ...
+
+
+class WholeOutlet:
+    """The outlet of `generate`: one answer, which `answer` writes."""
+
+    def __init__(self, request_id: str, answer: Callable[[Answer], None]) -> None:
+        self._one = OneResponse(request_id)
+        self._answer = answer
+        self.over = False
+
+    def deliver(self, outcome: Outcome) -> None:
+        """Answer when it is clear what."""
+        if self.over:
+            return
+        answer = self._one.take(outcome)
+        if answer is not None:
+            self.over = True
+            self._answer(answer)
+
+
+class EventOutlet:
+    """The outlet of `generate_stream`: events, or an answer where there is an error in front of all of them."""
+
+    def __init__(self, request_id: str, writer: EventWriter, answer: Callable[[Answer], None]) -> None:
+        self._stream = EventStream(request_id)
+        self._writer = writer
+        self._answer = answer
+        self.over = False
+
+    def deliver(self, outcome: Outcome) -> None:
+        """Write the event, and the end where this is it."""
+        if self.over:
+            return
+        told = self._stream.take(outcome)
+        self.over = self._stream.over
+        if isinstance(told, Answer):
+            self._answer(told)
+        elif self.over:
+            self._writer.end(told)
+        else:
+            self._writer.write(told)
