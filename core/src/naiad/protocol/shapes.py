@@ -1,0 +1,30 @@
+"""Shapes as they come over the wire, checked before anything is computed with them."""
+
+from collections.abc import Sequence
+from math import prod
+
+from naiad.errors import InvalidArgumentError
+
+_MAX_BYTES = 2**63 - 1
+_MAX_RANK = 64
+"""The most dimensions that a numpy array can have."""
+
+
+def count_elements(shape: Sequence[int], itemsize: int, name: str) -> int:
+    """How many elements a tensor of that shape (no size below 0) has; `itemsize` 0 is for BYTES.
+
+    Raises InvalidArgumentError when their number or bytes overflow, or there are more dimensions than there can be. A
+    size of 0 does not hide an overflow of the other sizes: frameworks multiply them in any order.
+    """
+    if len(shape) > _MAX_RANK:
+        raise InvalidArgumentError(f"input '{name}' has {len(shape)} dimensions; {_MAX_RANK} is the most there can be")
+    elements = prod(shape) or prod(size for size in shape if size)
+    if elements > _MAX_BYTES:
+        raise InvalidArgumentError(
+            f"the shape of input '{name}' causes total element count to exceed maximum size of {_MAX_BYTES}"
+        )
+    if elements * (itemsize or 1) > _MAX_BYTES:
+        raise InvalidArgumentError(
+            f"byte size overflow for input '{name}': {elements} elements of {itemsize} bytes each"
+        )
+    return 0 if 0 in shape else elements
