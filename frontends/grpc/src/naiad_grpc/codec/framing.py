@@ -1,0 +1,162 @@
+"""The framing of protobuf messages, and how an infer request falls into tensors' bytes and everything else.
+
+protobuf would copy the bytes of each tensor, so only what is around them is given to it. The format is that of
+https://protobuf.dev/programming-guides/encoding/.
+"""
+
+from typing import NamedTuple
+
+from naiad.errors import InvalidArgumentError
+
+ID_TAG, RAW_TAG = 0x1A, 0x3A
+_RAW_FIELD = 7
+_IN_ORDER = frozenset((0x0A, 0x12, ID_TAG, 0x22, 0x2A, 0x32, RAW_TAG))
+"""The tags of the fields of an infer request, all of which have a length."""
+
+_VARINT, _FIXED64, _LENGTH, _GROUP, _GROUP_END, _FIXED32 = range(6)
+_MOST_NESTED = 100
+_LONGEST, _LONGEST_SHORT = 10, 5
+"""The most bytes of a number of 64 bits, and of a tag or a size."""
+
+
+class Layout(NamedTuple):
+    """Where the parts of an infer request lie: the field `id`, its text, all that is before the contents, and these.
+
+    `contents` has the start and the size of each. Where there is no id, its three places are where it would be.
+    """
+
+    id_start: int
+    text_start: int
+    id_end: int
+    contents_start: int
+    contents: list[tuple[int, int]]
+
+
+def varint(value: int) -> bytes:
+    """The bytes of an unsigned integer, or of a signed one (64 bits, two's complement)."""
+    value &= 0xFFFFFFFFFFFFFFFF
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def header(tag: int, size: int) -> bytes:
+    """What is in front of the `size` bytes of a field."""
+    return bytes((tag, size)) if size < 0x80 else bytes((tag,)) + varint(size)
+
+
+def field(tag: int, content: bytes) -> bytes:
+    """A field with these bytes."""
+    return header(tag, len(content)) + content
+
+
+def scan(message: bytes) -> Layout | None:
+    """The layout of an infer request whose fields are in the order of their numbers, as all clients write them.
+
+    None for any other message, also for one that makes no sense.
+    """
+    end = len(message)
+    place = last = 0
+    id_start = text_start = id_end = contents_start = -1
+    contents: list[tuple[int, int]] = []
+    try:
+        while place < end:
+            tag = message[place]
+            if tag not in _IN_ORDER or tag < last or tag == last == ID_TAG:
+                return None
+            size = message[place + 1]
+            start = place + 2
+            if size > 0x7F:
+                size, start = _read_varint(message, place + 1, _LONGEST_SHORT)
+            if tag == RAW_TAG:
+                if contents_start < 0:
+                    contents_start = place
+                contents.append((start, size))
+            if tag == ID_TAG:
+                id_start, text_start, id_end = place, start, start + size
+            elif tag > ID_TAG and id_start < 0:
+                id_start = text_start = id_end = place
+            last = tag
+            place = start + size
+    except IndexError:
+        return None
+    if place != end:
+        return None
+    if contents_start < 0:
+        contents_start = end
+    if id_start < 0:
+        id_start = text_start = id_end = end
+    return Layout(id_start, text_start, id_end, contents_start, contents)
+
+
+def split(message: bytes) -> tuple[bytes, list[tuple[int, int]]]:
+    """Any infer request as all that is around its raw contents, and where each of these lies (start, size).
+
+    Raises InvalidArgumentError when the message ends within a field, or has what no message has.
+    """
+    around: list[bytes] = []
+    contents: list[tuple[int, int]] = []
+    kept = place = 0
+    try:
+        while place < len(message):
+            tag, start = _read_varint(message, place, _LONGEST_SHORT)
+            end = _end_of(message, tag, start, 0)
+            if tag == RAW_TAG:
+                around.append(message[kept:place])
+                kept = end
+                size, start = _read_varint(message, start, _LONGEST_SHORT)
+                contents.append((start, size))
+            place = end
+    except IndexError:
+        raise malformed("it ends within a field") from None
+    if place != len(message):
+        raise malformed("it ends within a field")
+    around.append(message[kept:])
+    return b"".join(around), contents
+
+
+def malformed(reason: str) -> InvalidArgumentError:
+    """The error for bytes that are no infer request."""
+    return InvalidArgumentError(f"failed to parse the request as a ModelInferRequest message: {reason}")
+
+
+def _read_varint(message: bytes, place: int, most: int) -> tuple[int, int]:
+    """The unsigned integer of at most `most` bytes there, and where what follows it starts."""
+    value = 0
+    for shift in range(0, most * 7, 7):
+        byte = message[place]
+        place += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, place
+    raise malformed(f"a number has more than {most} bytes")
+
+
+def _end_of(message: bytes, tag: int, place: int, depth: int) -> int:
+    """Where the field ends whose tag is in front of `place`; perhaps behind the end of the message."""
+    kind = tag & 7
+    if not 8 <= tag < 1 << 32:
+        raise malformed(f"there is no field number {tag >> 3}")
+    if kind == _VARINT:
+        return _read_varint(message, place, _LONGEST)[1]
+    if kind == _LENGTH:
+        size, start = _read_varint(message, place, _LONGEST_SHORT)
+        return start + size
+    if kind == _GROUP and depth < _MOST_NESTED:
+        return _end_of_group(message, tag >> 3, place, depth + 1)
+    if kind in (_FIXED32, _FIXED64):
+        return place + (4 if kind == _FIXED32 else 8)
+    raise malformed("it has a group without a start, nested too deep, or a field of no known kind")
+
+
+def _end_of_group(message: bytes, number: int, place: int, depth: int) -> int:
+    while True:
+        tag, place = _read_varint(message, place, _LONGEST_SHORT)
+        if tag & 7 == _GROUP_END:
+            if tag >> 3 != number:
+                raise malformed(f"it ends group {tag >> 3} within group {number}")
+            return place
+        place = _end_of(message, tag, place, depth)

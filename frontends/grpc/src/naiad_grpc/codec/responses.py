@@ -1,0 +1,171 @@
+"""A Response to the buffers of a ModelInferResponse; the bytes of a tensor are not copied, unless they are few."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from math import prod
+from struct import pack
+from typing import NamedTuple
+
+import numpy as np
+
+from naiad.datatypes import tensor_type
+from naiad.protocol.buffers import Buffer, pack_strings
+from naiad.protocol.classification import best_classes
+from naiad.types import ParameterValue, Response, Tensor
+from naiad_grpc.codec.forms import AnswerForm, OutputForm
+from naiad_grpc.codec.framing import ID_TAG, field, header, varint
+
+FINAL = "triton_final_response"
+"""The parameter by which each response of a stream says whether it is the last to its request."""
+
+_FEW_BYTES = 4096
+"""Up to here a copy of a tensor costs less than one more buffer in a vectored write."""
+
+_CONTENTS_TAG = 0x32
+_ERROR_TAG, _RESPONSE_TAG = 0x0A, 0x12
+_PARAMETER_TAG, _OUTPUT_TAG = 0x22, 0x2A
+_MAX_INT64 = 2**63 - 1
+_REMEMBERED = 4096
+
+
+class _Described(NamedTuple):
+    """What tells of an output in the message, and the header of its contents ("" when their size may vary)."""
+
+    text: bytes
+    header: bytes
+
+
+class Encoder:
+    """Encodes responses.
+
+    `batches(model, version)` says whether the model has a batch dimension, and `labels(model, output, version)` gives
+    the lines of an output's label file; both are asked only for classifications.
+    """
+
+    def __init__(self, batches: Callable[[str, int], bool], labels: Callable[[str, str, int], Sequence[str]]) -> None:
+        self._batches = batches
+        self._labels = labels
+        self._described: dict[tuple[str, str, tuple[int, ...]], _Described] = {}
+
+    def encode(self, response: Response, form: AnswerForm, mark: bytes = b"") -> list[Buffer]:
+        """The message for that response, in the form that its request asked for; `mark` is one parameter more.
+
+        Raises InvalidArgumentError for classes of what has none, or for what does not fit into its shared memory.
+        """
+        message: list[Buffer] = [_opening(response.model_name, response.version)]
+        if response.id:
+            message.append(_id(response.id))
+        if response.parameters:
+            message.append(_parameters(response.parameters))
+        if mark:
+            message.append(mark)
+        contents: list[Buffer] = []
+        forms = form.outputs
+        for name, tensor in response.outputs.items():
+            if forms and name in forms:
+                tensor, content = self._formed(response, tensor, forms[name])
+            else:
+                content = _content(tensor)
+            described = self._described.get((name, tensor.datatype, tensor.shape)) or self._describe(name, tensor)
+            message.append(described.text)
+            if content is None:
+                contents.append(_NO_CONTENTS)
+            else:
+                contents += (described.header or header(_CONTENTS_TAG, len(content)), content)
+        message += contents
+        return message
+
+    def encode_part(self, response: Response, form: AnswerForm) -> list[Buffer]:
+        """The message of a stream that carries that response. Raises InvalidArgumentError as `encode` does."""
+        message = self.encode(response, form, _FINAL_MARK if response.final else _MORE_MARK)
+        return [header(_RESPONSE_TAG, sum(map(len, message))), *message]
+
+    def _formed(self, response: Response, tensor: Tensor, form: OutputForm) -> tuple[Tensor, Buffer | None]:
+        """The tensor as the caller wants it, and its contents; None when they are in shared memory."""
+        if form.place is not None:
+            region, offset, byte_size = form.place.region, form.place.offset, form.place.byte_size
+            region.write(offset, byte_size, (_content(tensor),), tensor.name)
+            return tensor, None
+        labels = self._labels(response.model_name, tensor.name, response.version)
+        batched = self._batches(response.model_name, response.version)
+        tensor = best_classes(tensor, form.classes, labels, batched)
+        return tensor, _content(tensor)
+
+    def _describe(self, name: str, tensor: Tensor) -> _Described:
+        text = _named(name) + field(0x12, tensor.datatype.encode())
+        if tensor.shape:
+            text += field(0x1A, b"".join(varint(int(size)) for size in tensor.shape))
+        itemsize = tensor_type(tensor.datatype).itemsize
+        front = header(_CONTENTS_TAG, itemsize * prod(map(int, tensor.shape))) if itemsize else b""
+        described = _Described(field(_OUTPUT_TAG, text), front)
+        if len(self._described) >= _REMEMBERED:
+            del self._described[next(iter(self._described))]
+        self._described[name, tensor.datatype, tensor.shape] = described
+        return described
+
+
+def encode_error(message: str, request_id: str, model: str = "", version: int = 0, final: bool | None = None) -> bytes:
+    """The message of a stream that tells an error of a request.
+
+    A request that was refused at once has an id only; `final` says of any other whether it is over.
+    """
+    response = _opening(model, version) if model else b""
+    if request_id:
+        response += _id(request_id)
+    if final is not None:
+        response += _FINAL_MARK if final else _MORE_MARK
+    return field(_ERROR_TAG, message.encode("utf-8", "replace")) + field(_RESPONSE_TAG, response)
+
+
+@lru_cache(maxsize=1024)
+def _opening(model: str, version: int) -> bytes:
+    named = _named(model)
+    return named + field(0x12, b"%d" % version) if version else named
+
+
+def _id(request_id: str) -> bytes:
+    content = request_id.encode("utf-8", "replace")
+    size = len(content)
+    return (bytes((ID_TAG, size)) if size < 0x80 else header(ID_TAG, size)) + content
+
+
+def _named(name: str) -> bytes:
+    """The first field of several messages: what they are about."""
+    return field(0x0A, name.encode("utf-8", "replace"))
+
+
+def _parameters(given: Mapping[str, ParameterValue]) -> bytes:
+    return b"".join(_parameter(key, value) for key, value in given.items())
+
+
+def _parameter(key: str, value: ParameterValue) -> bytes:
+    return field(_PARAMETER_TAG, _named(key) + field(0x12, _choice(value)))
+
+
+def _choice(value: ParameterValue) -> bytes:
+    """The InferParameter of a value, which may be a number of numpy's."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool):
+        return b"\x08\x01" if value else b"\x08\x00"
+    if isinstance(value, int):
+        return (b"\x10" if value <= _MAX_INT64 else b"\x28") + varint(value)
+    if isinstance(value, float):
+        return b"\x21" + pack("<d", value)
+    return field(0x1A, str(value).encode("utf-8", "replace"))
+
+
+def _content(tensor: Tensor) -> Buffer:
+    """The bytes of a tensor in the wire's layout."""
+    array = tensor.array
+    if tensor.datatype == "BYTES":
+        return pack_strings(array.ravel().tolist())
+    if array.nbytes <= _FEW_BYTES:
+        return array.tobytes()
+    if not array.flags.c_contiguous:
+        array = np.ascontiguousarray(array)
+    return array.data.cast("B")
+
+
+_FINAL_MARK, _MORE_MARK = _parameter(FINAL, True), _parameter(FINAL, False)
+_NO_CONTENTS = header(_CONTENTS_TAG, 0)

@@ -1,0 +1,68 @@
+"""What is around the raw contents of an infer request, as a skeleton: all that can be known before they are seen."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from naiad.protocol.parameters import Parameters
+from naiad_grpc.codec.forms import PLAIN, AnswerForm
+from naiad_grpc.codec.framing import malformed
+from naiad_grpc.codec.inputs import Inputs, read_inputs
+from naiad_grpc.codec.outputs import read_outputs
+from naiad_grpc.codec.parameters import read_parameters
+from naiad_grpc.codec.references import Reference
+from naiad_grpc.codec.versions import model_version
+from naiad_grpc.messages import message_class
+
+
+@dataclass(slots=True, eq=False)
+class Skeleton:
+    """A request without its raw contents and without what is in shared memory.
+
+    One without typed contents serves any number of requests. Nobody changes one; freezing it would cost as much as
+    reading a small tensor. `form` lacks the `shared_outputs`. `raw_size` is what the raw contents take in the message
+    when the request needs nothing but views on them, else -1.
+    """
+
+    model_name: str
+    version: int
+    id: str
+    parameters: Parameters
+    inputs: Inputs
+    requested: tuple[str, ...]
+    form: AnswerForm
+    shared_outputs: Sequence[tuple[str, Reference]]
+    raw_size: int
+
+
+def read_message(text: bytes) -> Any:
+    """The ModelInferRequest that these bytes are. Raises InvalidArgumentError."""
+    try:
+        return message_class("ModelInferRequest").FromString(text)
+    except DecodeError as error:
+        raise malformed(str(error)) from error
+
+
+def read_skeleton(text: bytes, has_raw: bool) -> Skeleton:
+    """The skeleton of what is around raw contents; `has_raw` says whether there are any.
+
+    Raises InvalidArgumentError for everything that makes no sense whatever the model is.
+    """
+    message = read_message(text)
+    parameters = read_parameters(message.parameters)
+    inputs = read_inputs(message.inputs, message.model_name, has_raw)
+    requested, forms, shared_outputs = read_outputs(message.outputs)
+    is_plain = not (inputs.tensors or inputs.shared or shared_outputs) and all(each.is_plain for each in inputs.raw)
+    return Skeleton(
+        model_name=message.model_name,
+        version=model_version(message.model_version),
+        id=message.id,
+        parameters=parameters,
+        inputs=inputs,
+        requested=requested,
+        form=AnswerForm(forms, parameters.empty_final) if forms or parameters.empty_final else PLAIN,
+        shared_outputs=shared_outputs,
+        raw_size=sum(each.header_size + each.size for each in inputs.raw) if is_plain else -1,
+    )

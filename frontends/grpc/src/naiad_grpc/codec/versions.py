@@ -1,0 +1,16 @@
+"""Model versions as messages name them."""
+
+from naiad.errors import InvalidArgumentError
+from naiad.protocol.versions import read_version
+
+
+def model_version(text: str) -> int:
+    """The version that a message asks for; "" is 0, the server's choice. Raises InvalidArgumentError."""
+    if not text:
+        return 0
+    if text.isascii() and text.isdecimal():
+        return read_version(text)
+    raise InvalidArgumentError(
+        f"failed to get model version from specified version string '{text:.40}' (details: not a number), "
+        "version should be an integral value > 0"
+    )
