@@ -1,0 +1,70 @@
+"""What reading and writing a shared memory region costs, by size; regions of several clients take turns.
+
+The columns: a read into a fresh array that is let go, the same with the last arrays held as requests in flight hold
+them, a read into one array again and again (what a pool of buffers could gain at best), and a write.
+"""
+
+import argparse
+import os
+from collections import deque
+from collections.abc import Callable
+from itertools import cycle
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+
+from naiad.shared_memory import Region, SharedMemory
+
+_REGIONS = 8
+_IN_FLIGHT = 16
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[64, 4096, 600_000, 4_000_000])
+    parser.add_argument("--rounds", type=int, default=1000)
+    arguments = parser.parse_args()
+    print(f"{'bytes':>9} {'read':>9} {'held':>9} {'reused':>9} {'write':>9}   µs, medians of {arguments.rounds}")
+    for size in arguments.sizes:
+        told = " ".join(f"{1e6 * seconds:9.1f}" for seconds in measured(size, arguments.rounds))
+        print(f"{size:>9} {told}")
+
+
+def measured(size: int, rounds: int) -> list[float]:
+    """The median seconds of each column for a size in bytes."""
+    memory = SharedMemory(allowed=True)
+    paths = [Path(f"/dev/shm/naiad_bench_{os.getpid()}_{number}") for number in range(_REGIONS)]
+    try:
+        for path in paths:
+            path.write_bytes(os.urandom(size))
+            memory.register_system(path.name, f"/{path.name}", 0, size)
+        regions = [memory.region(path.name) for path in paths]
+        descriptors = [os.open(path, os.O_RDONLY) for path in paths]
+        held: deque[np.ndarray] = deque(maxlen=_IN_FLIGHT)
+        reused = np.empty(size, np.uint8)
+        content = np.random.default_rng(1).bytes(size)
+        columns: list[Callable[[Region], object]] = [
+            lambda region: region.read(0, size),
+            lambda region: held.append(region.read(0, size)),
+            lambda region: os.preadv(descriptors[regions.index(region)], [reused], 0),
+            lambda region: region.write(0, size, (content,), "OUT"),
+        ]
+        return [_median(column, regions, rounds) for column in columns]
+    finally:
+        for path in paths:
+            path.unlink(missing_ok=True)
+
+
+def _median(work: Callable[[Region], object], regions: list[Region], rounds: int) -> float:
+    seconds = []
+    for _, region in zip(range(rounds), cycle(regions), strict=False):
+        started = perf_counter()
+        work(region)
+        seconds.append(perf_counter() - started)
+    return median(seconds)
+
+
+if __name__ == "__main__":
+    main()
