@@ -1,0 +1,97 @@
+"""Starts both servers on one repository, and stops them."""
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from .answers import Ports
+
+_READY_WITHIN = 120.0
+_STOPPED_WITHIN = 40.0
+
+
+def free_ports() -> Ports:
+    """Three TCP ports that nobody listens on."""
+    probes = [socket.socket() for _ in range(3)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return Ports(*(probe.getsockname()[1] for probe in probes))
+    finally:
+        for probe in probes:
+            probe.close()
+
+
+@contextmanager
+def naiad(repository: Path, options: Sequence[str], log: Path) -> Iterator[Ports]:
+    """Naiad from the environment that runs this, live until the block ends."""
+    ports = free_ports()
+    command = [
+        str(Path(sys.executable).with_name("naiad")),
+        "serve",
+        str(repository),
+        f"--http-port={ports.http}",
+        *(word for word in (f"--grpc-port={ports.grpc}", f"--metrics-port={ports.metrics}") if _known(word)),
+        *options,
+    ]
+    with _served(command, {}, ports, log):
+        yield ports
+
+
+def _known(word: str) -> bool:
+    told = subprocess.run([Path(sys.executable).with_name("naiad"), "serve", "--help"], capture_output=True, text=True)
+    return word.partition("=")[0] in told.stdout
+
+
+@contextmanager
+def peer(script: Path, repository: Path, options: Sequence[str], log: Path) -> Iterator[Ports]:
+    """The server behind the command `SCRIPT serve REPOSITORY [OPTION...]`, live until the block ends."""
+    ports = free_ports()
+    variables = {"PEER_HTTP": str(ports.http), "PEER_GRPC": str(ports.grpc), "PEER_METRICS": str(ports.metrics)}
+    with _served([str(script), "serve", str(repository), *options], variables, ports, log):
+        yield ports
+
+
+@contextmanager
+def _served(command: Sequence[str], variables: dict[str, str], ports: Ports, log: Path) -> Iterator[None]:
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=os.environ | variables)
+    try:
+        _wait_until_live(process, ports, log)
+        yield
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(_STOPPED_WITHIN)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait_until_live(process: subprocess.Popen[bytes], ports: Ports, log: Path) -> None:
+    deadline = time.monotonic() + _READY_WITHIN
+    while not _is_live(ports.http):
+        if process.poll() is not None:
+            raise RuntimeError(f"{process.args} ended with status {process.returncode}:\n{log.read_text()[-3000:]}")
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{process.args} was not live within {_READY_WITHIN:g} s; see {log}")
+        time.sleep(0.02)
+
+
+def _is_live(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/v2/health/live")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
