@@ -26,6 +26,7 @@ PUBLIC_MODULES = (
     "naiad.options",
     "naiad.reports",
     "naiad.scheduler",
+    "naiad.shared_memory",
     "naiad.testing",
     "naiad.testing.backends",
     "naiad.testing.schedulers",

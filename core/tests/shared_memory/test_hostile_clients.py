@@ -1,6 +1,8 @@
 """Clients that lie about their memory, and those that take it away while the server uses it: errors, nothing worse."""
 
+import fcntl
 import os
+import signal
 import threading
 
 import pytest
@@ -66,6 +68,22 @@ def test_a_pipe_in_place_of_a_segment_does_not_hold_the_server_up(memory, make_s
 
     with pytest.raises(InvalidArgumentError, match="no shared memory segment"):
         register(memory, pipe)
+
+
+def test_a_lease_on_a_segment_does_not_hold_the_server_up(memory, make_segment):
+    segment = make_segment()
+    before = signal.signal(
+        signal.SIGIO, signal.SIG_IGN
+    )  # which tells the holder of a lease that another wants the file
+    descriptor = os.open(segment.path, os.O_RDONLY)
+
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        with pytest.raises(UnavailableError, match="Unable to open shared memory region"):
+            register(memory, segment)
+    finally:
+        os.close(descriptor)
+        signal.signal(signal.SIGIO, before)
 
 
 def test_a_folder_is_no_segment(memory, make_segment):
