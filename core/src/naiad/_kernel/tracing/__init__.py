@@ -1,0 +1,1 @@
+"""Tracing: which requests are traced, what is told of them, and where it goes."""

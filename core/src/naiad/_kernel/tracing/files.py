@@ -1,0 +1,115 @@
+"""Traces of the mode `triton`, which are written to files."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from itertools import count
+from time import monotonic_ns
+from weakref import WeakKeyDictionary
+
+from naiad._kernel.tracing.entries import Happened, Seen, Story, seen
+from naiad._kernel.tracing.recording import Caller, Subject
+from naiad._kernel.tracing.sampling import Sampler
+from naiad._kernel.tracing.writer import Stream, TraceWriter
+from naiad.types import Tensor
+
+
+class FileTrace:
+    """A `naiad.tracing.Trace` that gathers what it is told until it ends, and hands it over then.
+
+    Traces that it caused go with it; one that outlives it goes on its own.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        levels: Sequence[str],
+        numbers: Iterator[int],
+        hand_over: Callable[[Sequence[Story]], None],
+    ) -> None:
+        self.version = subject.version
+        self.wants_timestamps = "TIMESTAMPS" in levels
+        self.wants_tensors = "TENSORS" in levels
+        self._subject = subject
+        self._levels = levels
+        self._numbers = numbers
+        self._number = next(numbers)
+        self._hand_over = hand_over
+        self._lock = threading.Lock()
+        self._over = False
+        self._entries: list[Happened | Seen] = []
+        self._caused: list[Story] = []
+
+    def record(self, event: str, ns: int | None = None) -> None:
+        """Keep what happened."""
+        if self.wants_timestamps and not self._over:
+            self._entries.append(Happened(monotonic_ns() if ns is None else ns, event))
+
+    def tensors(self, activity: str, tensors: Iterable[Tensor]) -> None:
+        """Keep copies of these tensors."""
+        if self.wants_tensors and not self._over:
+            self._entries.extend(seen(monotonic_ns(), activity, tensors))
+
+    def child(self, model: str, version: int = 0, request_id: str = "") -> "FileTrace":
+        """A trace with a number of its own that names this one as its parent."""
+        subject = Subject(model, version, request_id, self._number)
+        return FileTrace(subject, self._levels, self._numbers, self._take_in)
+
+    def current(self) -> AbstractContextManager[None]:
+        """Nothing: there are no spans."""
+        return nullcontext()
+
+    def context(self) -> str:
+        """Nothing: other programs cannot add to a file."""
+        return ""
+
+    def end(self) -> None:
+        """Hand over what was told."""
+        with self._lock:
+            if self._over:
+                return
+            self._over = True
+        about = self._subject
+        own = Story(self._number, about.parent, about.model, self.version, about.request_id, tuple(self._entries))
+        self._hand_over([own, *self._caused])
+
+    def _take_in(self, stories: Sequence[Story]) -> None:
+        with self._lock:
+            if not self._over:
+                self._caused.extend(stories)
+                return
+        self._hand_over(stories)
+
+
+class FileRecording:
+    """Makes the traces of the mode `triton` and has them written to `path`.
+
+    Raises InvalidArgumentError when the file cannot be written.
+    """
+
+    takes_callers = False
+
+    def __init__(self, path: str) -> None:
+        self._writer = TraceWriter(path)
+        self._writer.open()
+        self._numbers = count(1)
+        self._streams: WeakKeyDictionary[Sampler, Stream] = WeakKeyDictionary()
+
+    def records(self, levels: Sequence[str]) -> bool:
+        """Whether there is anything to keep at these levels."""
+        return bool(levels)
+
+    def caller(self, traceparent: str, tracestate: str) -> None:
+        """Nobody: the span of a caller has no place in a file."""
+
+    def begin(self, subject: Subject, sampler: Sampler, caller: Caller | None) -> FileTrace:
+        """A trace that goes where those of the sampler's scope go: each time its settings change, to another file."""
+        stream = self._streams.get(sampler)
+        if stream is None:
+            stream = self._streams[sampler] = Stream(sampler.selection.log_frequency)
+        return FileTrace(subject, sampler.selection.levels, self._numbers, partial(self._writer.put, stream))
+
+    def close(self, seconds: float) -> bool:
+        """Write all that ended; whether that took no longer than so many seconds."""
+        return self._writer.close(seconds)

@@ -1,0 +1,176 @@
+"""The options of tracing: `--trace-config`, and the older ones that it replaces."""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from naiad._kernel.tracing.selection import LEVELS, OFF, Selection, read_levels, read_number
+from naiad.errors import InvalidArgumentError
+from naiad.options import Option
+
+_logger = logging.getLogger("naiad")
+
+MODES = ("triton", "opentelemetry")
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    "": ("mode", "level", "rate", "count"),
+    "triton": ("file", "log-frequency"),
+    "opentelemetry": (
+        "url",
+        "resource",
+        "bsp_max_queue_size",
+        "bsp_schedule_delay",
+        "bsp_max_export_batch_size",
+    ),
+}
+_REPEATED = ("level", "resource")
+_REPLACED = {
+    "trace-file": ("triton", "file"),
+    "trace-level": ("", "level"),
+    "trace-rate": ("", "rate"),
+    "trace-count": ("", "count"),
+    "trace-log-frequency": ("triton", "log-frequency"),
+}
+
+TRACE_OPTIONS = (
+    Option(
+        "trace-config",
+        (),
+        "a setting of tracing: mode, level, rate or count, or one of a mode, as triton,file=trace.json; "
+        "may be given several times",
+        metavar="[MODE,]KEY=VALUE",
+        repeatable=True,
+    ),
+    Option("trace-file", "", "deprecated: use --trace-config triton,file=FILE", metavar="FILE"),
+    Option("trace-level", (), "deprecated: use --trace-config level=LEVEL", metavar="LEVEL", repeatable=True),
+    Option("trace-rate", "", "deprecated: use --trace-config rate=N", metavar="N"),
+    Option("trace-count", "", "deprecated: use --trace-config count=N", metavar="N"),
+    Option("trace-log-frequency", "", "deprecated: use --trace-config triton,log-frequency=N", metavar="N"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TraceOptions:
+    """What the command line says: the mode, the widest scope's selection, and the options of each mode.
+
+    `resource` are pairs `key=value`; `bsp_…` are those of OpenTelemetry's batch span processor, the delay in
+    milliseconds.
+    """
+
+    mode: str = "triton"
+    selection: Selection = field(default_factory=Selection)
+    file: str = ""
+    url: str = "http://localhost:4318/v1/traces"
+    resource: tuple[str, ...] = ()
+    bsp_max_queue_size: int = 2048
+    bsp_schedule_delay: int = 5000
+    bsp_max_export_batch_size: int = 512
+
+    def fixed(self) -> dict[str, str]:
+        """The settings that only the command line sets, as the trace extension tells them in this mode."""
+        told = {"trace_mode": self.mode}
+        if self.mode == "triton":
+            return told | {"trace_file": self.file}
+        told |= {"url": self.url, "resource": ",".join(self.resource)} if self.resource else {"url": self.url}
+        return told | {name: str(getattr(self, name)) for name in _KEYS["opentelemetry"] if name.startswith("bsp")}
+
+
+def read_options(settings: Mapping[str, Any], environment: Mapping[str, str]) -> TraceOptions:
+    """The options of tracing. Raises InvalidArgumentError for what makes no sense.
+
+    The environment variables that OpenTelemetry defines count where `--trace-config` says nothing.
+    """
+    given: dict[tuple[str, str], list[str]] = {}
+    for place, text in (*_replaced(settings), *map(_split, settings["trace-config"])):
+        if place[1] in _REPEATED:
+            given.setdefault(place, []).append(text)
+        else:
+            given[place] = [text]
+    mode = given.get(("", "mode"), ["triton"])[0]
+    if mode not in MODES:
+        raise InvalidArgumentError(f"--trace-config mode={mode}: the modes are {' and '.join(MODES)}")
+    resource = tuple(given.get(("opentelemetry", "resource"), ()))
+    for pair in resource:
+        if not pair.partition("=")[0] or "=" not in pair:
+            raise InvalidArgumentError(f"--trace-config opentelemetry,resource={pair}: it must be KEY=VALUE")
+    return _checked(
+        TraceOptions(
+            mode=mode,
+            selection=_selection(given),
+            file=given.get(("triton", "file"), [""])[0],
+            url=given.get(("opentelemetry", "url"), [_url(environment)])[0],
+            resource=resource,
+            bsp_max_queue_size=_batching(given, environment, "bsp_max_queue_size", 2048),
+            bsp_schedule_delay=_batching(given, environment, "bsp_schedule_delay", 5000),
+            bsp_max_export_batch_size=_batching(given, environment, "bsp_max_export_batch_size", 512),
+        )
+    )
+
+
+def _replaced(settings: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], str]]:
+    """What the older options say, with a warning for each; `--trace-config` may say otherwise later."""
+    for name, place in _REPLACED.items():
+        value = settings[name]
+        values: Sequence[Any] = value if isinstance(value, tuple | list) else [value] if value != "" else []
+        if values:
+            new = ",".join(part for part in place if part)
+            _logger.warning("--%s is deprecated; write --trace-config %s=%s", name, new, values[-1])
+        yield from ((place, str(each)) for each in values)
+
+
+def _split(word: str) -> tuple[tuple[str, str], str]:
+    name, equals, value = word.partition("=")
+    mode, comma, key = name.rpartition(",")
+    if not equals or mode not in _KEYS or bool(comma) != bool(mode):
+        raise InvalidArgumentError(
+            f"--trace-config {word}: write KEY=VALUE with a key of {', '.join(_KEYS[''])}, "
+            f"or MODE,KEY=VALUE with a mode of {', '.join(MODES)}"
+        )
+    if key not in _KEYS[mode]:
+        owner = f"mode {mode}" if mode else "no mode"
+        raise InvalidArgumentError(f"--trace-config {word}: the keys of {owner} are {', '.join(_KEYS[mode])}")
+    return (mode, key), value
+
+
+def _selection(given: Mapping[tuple[str, str], Sequence[str]]) -> Selection:
+    def number(mode: str, key: str, least: int, default: int) -> int:
+        text = given.get((mode, key))
+        return read_number(f"--trace-config {key}", text[0], least) if text else default
+
+    default = Selection()
+    return Selection(
+        levels=read_levels(given.get(("", "level"), [OFF])),
+        rate=number("", "rate", 0, default.rate),
+        count=number("", "count", -1, default.count),
+        log_frequency=number("triton", "log-frequency", 0, default.log_frequency),
+    )
+
+
+def _batching(
+    given: Mapping[tuple[str, str], Sequence[str]], environment: Mapping[str, str], key: str, default: int
+) -> int:
+    text = given.get(("opentelemetry", key))
+    if text:
+        return read_number(f"--trace-config opentelemetry,{key}", text[0], 1)
+    variable = f"OTEL_{key.upper()}"
+    return read_number(variable, environment[variable], 1) if environment.get(variable) else default
+
+
+def _url(environment: Mapping[str, str]) -> str:
+    """https://opentelemetry.io/docs/specs/otel/protocol/exporter/: one variable is the whole URL, one its base."""
+    base = environment.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+    whole = environment.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")
+    return whole or (f"{base.rstrip('/')}/v1/traces" if base else TraceOptions().url)
+
+
+def _checked(options: TraceOptions) -> TraceOptions:
+    if options.mode == "opentelemetry" and options.bsp_max_export_batch_size > options.bsp_max_queue_size:
+        raise InvalidArgumentError(
+            f"bsp_max_export_batch_size {options.bsp_max_export_batch_size} is more than the "
+            f"bsp_max_queue_size {options.bsp_max_queue_size} holds; lower the one or raise the other"
+        )
+    if options.mode == "opentelemetry" and LEVELS[1] in options.selection.levels:
+        _logger.warning("trace level TENSORS has no effect in the mode opentelemetry; tensors go to files only")
+    if options.mode == "triton" and options.selection.levels and not options.file:
+        _logger.warning("nothing is traced: there is no trace file; give one with --trace-config triton,file=FILE")
+    return options

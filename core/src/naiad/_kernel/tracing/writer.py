@@ -1,0 +1,131 @@
+"""The thread that writes traces to files, so that neither the event loop nor a model waits for a disk."""
+
+import logging
+import queue
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from naiad._kernel.tracing.array_file import ArrayFile
+from naiad._kernel.tracing.entries import Story, story_text
+from naiad.errors import InvalidArgumentError
+
+_logger = logging.getLogger("naiad")
+
+_MOST_BYTES = 64 * 2**20
+_GATHER_SECONDS = 0.05
+"""So long the thread waits for more before it writes: waking it for each trace would take the processor from models."""
+
+
+class Stream:
+    """Traces of one scope: `frequency` of them go into each of its numbered files, or all into the one without number.
+
+    The rest is the writer's.
+    """
+
+    def __init__(self, frequency: int) -> None:
+        self.frequency = frequency
+        self.file: ArrayFile | None = None
+        self.written = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Parcel:
+    stream: Stream
+    stories: Sequence[Story]
+    byte_size: int
+
+
+class TraceWriter:
+    """Writes to `path`, or to `path.0`, `path.1`, … where a stream has a frequency.
+
+    What waits to be written is bounded; what does not fit any more is lost, and so is what the disk does not take. The
+    log tells of both.
+    """
+
+    def __init__(self, path: str, most_bytes: int = _MOST_BYTES) -> None:
+        self._path = path
+        self._most_bytes = most_bytes
+        self._inbox: queue.SimpleQueue[_Parcel | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._waiting_bytes = 0
+        self._lost = 0
+        self._failing = False
+        self._next_number = 0
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="naiad-traces", daemon=True)
+
+    def open(self) -> None:
+        """Start. Raises InvalidArgumentError when the file cannot be written."""
+        try:
+            self._whole = ArrayFile(self._path)
+        except OSError as error:
+            raise InvalidArgumentError(
+                f"trace file {self._path} cannot be written: {error.strerror}; "
+                "give one in a folder that can be, with --trace-config triton,file=FILE"
+            ) from error
+        self._thread.start()
+
+    def put(self, stream: Stream, stories: Sequence[Story]) -> None:
+        """Write a trace and those it caused, which belong in one file. Never waits; for any thread."""
+        byte_size = sum(story.byte_size for story in stories)
+        with self._lock:
+            if self._waiting_bytes and self._waiting_bytes + byte_size > self._most_bytes:
+                self._lost += 1
+                return
+            self._waiting_bytes += byte_size
+        self._inbox.put(_Parcel(stream, stories, byte_size))
+
+    def close(self, seconds: float) -> bool:
+        """Write what waits and end; whether that took no longer than so many seconds. Blocks so long."""
+        self._ending.set()
+        self._inbox.put(None)
+        self._thread.join(max(0.0, seconds))
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        ended = False
+        while not ended:
+            gathered = [self._inbox.get()]
+            self._ending.wait(_GATHER_SECONDS)
+            while not self._inbox.empty():
+                gathered.append(self._inbox.get())
+            ended = None in gathered
+            self._write_all([parcel for parcel in gathered if parcel is not None])
+
+    def _write_all(self, parcels: Sequence[_Parcel]) -> None:
+        try:
+            self._append(self._whole, [parcel for parcel in parcels if not parcel.stream.frequency])
+            for parcel in parcels:
+                if parcel.stream.frequency:
+                    self._write_numbered(parcel)
+        except OSError as error:
+            if not self._failing:
+                _logger.error(
+                    "traces cannot be written to %s and are lost until they can: %s", self._path, error.strerror
+                )
+            self._failing = True
+        except Exception:
+            _logger.exception("writing traces failed; some are lost")
+        else:
+            self._failing = False
+        with self._lock:
+            self._waiting_bytes -= sum(parcel.byte_size for parcel in parcels)
+            lost, self._lost = self._lost, 0
+        if lost:
+            _logger.warning("%d traces are lost: %s cannot be written as fast as they come", lost, self._path)
+
+    def _write_numbered(self, parcel: _Parcel) -> None:
+        stream = parcel.stream
+        if stream.file is None:
+            stream.file = ArrayFile(f"{self._path}.{self._next_number}")
+            stream.written = 0
+            self._next_number += 1
+        self._append(stream.file, [parcel])
+        stream.written += 1
+        if stream.written >= stream.frequency:
+            stream.file = None
+
+    def _append(self, file: ArrayFile, parcels: Sequence[_Parcel]) -> None:
+        if parcels:
+            file.append([story_text(story) for parcel in parcels for story in parcel.stories])
