@@ -30,6 +30,7 @@ PUBLIC_MODULES = (
     "naiad.testing",
     "naiad.testing.backends",
     "naiad.testing.schedulers",
+    "naiad.tracing",
     "naiad.types",
     "naiad.warmup",
     "naiad_custom",

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from naiad._kernel.kernel_options import LOG_OPTIONS
-from naiad._kernel.logs import VERBOSE_2, formatter, logging_to
+from naiad._kernel.logs import VERBOSE_2, control_of_a_library, formatter, logging_to
 from naiad.errors import InvalidArgumentError
 
 DEFAULTS: Mapping[str, Any] = {option.name: option.default for option in LOG_OPTIONS}
@@ -207,3 +207,60 @@ def test_other_libraries_speak_from_warning_up_in_the_same_format() -> None:
 
     assert out.getvalue() == ""
     assert re.fullmatch(rf'W\d{{4}} [\d:.]{{15}} {os.getpid()} test_logs\.py:\d+\] "trouble"\n', err.getvalue())
+
+
+def test_settings_change_while_lines_are_logged() -> None:
+    out, err = io.StringIO(), io.StringIO()
+
+    with logging_to(DEFAULTS, out, err) as control:
+        for changes in ({}, {"log_info": False}, {"log_info": True, "log_verbose_level": 1}, {"log_warning": False}):
+            control.update(changes)
+            LOGGER.debug("fine")
+            LOGGER.info("news")
+            LOGGER.warning("trouble")
+
+    assert messages(out.getvalue()) == ["news", "fine", "news", "fine", "news"]
+    assert messages(err.getvalue()) == ["trouble", "trouble", "trouble"]
+
+
+def test_the_format_changes_for_every_stream() -> None:
+    out, err = io.StringIO(), Terminal()
+
+    with logging_to(DEFAULTS, out, err) as control:
+        control.update({"log_format": "json"})
+        LOGGER.info("news")
+        control.update({"log_format": "ISO8601"})
+        LOGGER.error("trouble")
+
+    assert json.loads(out.getvalue())["message"] == "news"
+    assert re.match(r"\x1b\[31m\d{4}-\d\d-\d\dT[\d:]+Z E ", err.getvalue())
+
+
+def test_changes_are_undone_with_the_log() -> None:
+    before = LOGGER.level
+
+    with logging_to(DEFAULTS, io.StringIO(), io.StringIO()) as control:
+        control.update({"log_verbose_level": 2})
+
+    assert LOGGER.level == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "level"),
+    [
+        ({}, logging.INFO),
+        ({"log_info": False}, logging.WARNING),
+        ({"log_info": False, "log_warning": False}, logging.ERROR),
+        ({"log_info": False, "log_warning": False, "log_error": False}, logging.CRITICAL),
+        ({"log_verbose_level": 1}, logging.DEBUG),
+        ({"log_verbose_level": 5}, VERBOSE_2),
+    ],
+)
+def test_in_somebody_else_s_program_the_level_of_the_logger_changes(changes: dict[str, Any], level: int) -> None:
+    before = LOGGER.level
+    try:
+        control_of_a_library(DEFAULTS).update(changes)
+
+        assert LOGGER.level == level
+    finally:
+        LOGGER.setLevel(before)

@@ -2,6 +2,8 @@
 
 import math
 
+from naiad._kernel.log_control import LOG_FORMATS
+from naiad._kernel.tracing.options import TRACE_OPTIONS
 from naiad.options import Option, boolean, positive
 
 
@@ -68,9 +70,9 @@ LOG_OPTIONS = (
     Option("log-info", True, "log what happens", boolean),
     Option("log-warning", True, "log what may go wrong", boolean),
     Option("log-error", True, "log what went wrong", boolean),
-    Option("log-format", "default", "how a line looks", choices=("default", "ISO8601", "json")),
+    Option("log-format", "default", "how a line looks", choices=LOG_FORMATS),
     Option("log-file", "", "append to this file instead of the terminal", metavar="FILE"),
 )
 
-KERNEL_OPTIONS: tuple[Option, ...] = REPOSITORY_OPTIONS + SERVER_OPTIONS + LOG_OPTIONS
+KERNEL_OPTIONS: tuple[Option, ...] = REPOSITORY_OPTIONS + SERVER_OPTIONS + LOG_OPTIONS + TRACE_OPTIONS
 """Every option of the kernel."""

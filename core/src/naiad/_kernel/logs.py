@@ -9,10 +9,11 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Protocol
 
+from naiad._kernel.log_control import LogControl
 from naiad.errors import InvalidArgumentError
 
 VERBOSE_2 = 5
@@ -21,6 +22,8 @@ VERBOSE_2 = 5
 _CONTEXT = ("model", "version", "request_id")
 _COLOURS = {"I": "\033[32m", "W": "\033[33m", "E": "\033[31m", "F": "\033[1;31m"}
 _RESET = "\033[0m"
+_SWITCHES = {"I": "log-info", "W": "log-warning", "E": "log-error"}
+_LEVELS = {"I": logging.INFO, "W": logging.WARNING, "E": logging.ERROR}
 
 
 class LogStream(Protocol):
@@ -36,8 +39,8 @@ class LogStream(Protocol):
 @contextmanager
 def logging_to(
     settings: Mapping[str, Any], stdout: LogStream | None = None, stderr: LogStream | None = None
-) -> Iterator[None]:
-    """Log as the `log-…` options say, and as before afterwards.
+) -> Iterator[LogControl]:
+    """Log as the `log-…` options say, and as before afterwards; what is given changes that in between.
 
     Up to INFO goes to `stdout`, the rest to `stderr` (both the process's own by default), all of it to `log-file` where
     that is set. Lines of other libraries appear from WARNING up. Raises InvalidArgumentError when the file cannot be
@@ -45,33 +48,47 @@ def logging_to(
     """
     with ExitStack() as undo:
         handlers = _handlers(settings, stdout or sys.stdout, stderr or sys.stderr)
-        for handler in handlers:
+        switches = _Switches()
+
+        def apply(options: Mapping[str, Any]) -> None:
+            switches.off = _switched_off(options)
+            for handler, colours in handlers:
+                handler.setFormatter(formatter(options["log-format"], colours))
+            logging.getLogger("naiad").setLevel(_threshold(options["log-verbose"]))
+
+        undo.enter_context(_level(logging.getLogger(), logging.WARNING))
+        undo.enter_context(_level(logging.getLogger("naiad"), logging.INFO))
+        apply(settings)
+        for handler, _ in handlers:
             undo.callback(_close, handler)
-            handler.addFilter(_wanted(settings))
+            handler.addFilter(switches.lets_through)
             logging.getLogger().addHandler(handler)
             undo.callback(logging.getLogger().removeHandler, handler)
-        undo.enter_context(_level(logging.getLogger(), logging.WARNING))
-        undo.enter_context(_level(logging.getLogger("naiad"), _threshold(settings["log-verbose"])))
-        yield
+        yield LogControl(settings, apply)
 
 
-def _handlers(settings: Mapping[str, Any], stdout: LogStream, stderr: LogStream) -> list[logging.Handler]:
+def control_of_a_library(settings: Mapping[str, Any]) -> LogControl:
+    """The settings of a server in somebody else's program, whose log is that program's own.
+
+    A change sets the level of the logger `naiad`, below which nothing is logged; lines look as the program likes.
+    """
+    return LogControl(settings, lambda options: logging.getLogger("naiad").setLevel(_lowest(options)))
+
+
+def _handlers(settings: Mapping[str, Any], stdout: LogStream, stderr: LogStream) -> list[tuple[logging.Handler, bool]]:
+    """The handlers, and whether what they write to takes colours."""
     path = settings["log-file"]
     if path:
         try:
-            to_file = logging.FileHandler(path, encoding="utf-8")
+            return [(logging.FileHandler(path, encoding="utf-8"), False)]
         except OSError as error:
             raise InvalidArgumentError(
                 f"--log-file {path} cannot be opened: {error.strerror}; give a file in a folder that can be written"
             ) from error
-        to_file.setFormatter(formatter(settings["log-format"]))
-        return [to_file]
     quiet, loud = logging.StreamHandler(stdout), logging.StreamHandler(stderr)
     quiet.addFilter(lambda record: record.levelno < logging.WARNING)
     loud.addFilter(lambda record: record.levelno >= logging.WARNING)
-    for handler, stream in ((quiet, stdout), (loud, stderr)):
-        handler.setFormatter(formatter(settings["log-format"], colours=takes_colours(stream)))
-    return [quiet, loud]
+    return [(quiet, takes_colours(stdout)), (loud, takes_colours(stderr))]
 
 
 def _close(handler: logging.Handler) -> None:
@@ -165,10 +182,26 @@ def _threshold(verbosity: int) -> int:
     return logging.DEBUG if verbosity else logging.INFO
 
 
-def _wanted(settings: Mapping[str, Any]) -> Callable[[logging.LogRecord], bool]:
-    """A filter that lets through the levels that are switched on; each switch is for its level alone."""
-    off = {letter for letter, name in (("I", "info"), ("W", "warning"), ("E", "error")) if not settings[f"log-{name}"]}
-    return lambda record: record.levelno < logging.INFO or _letter(record.levelno) not in off
+class _Switches:
+    """Lets through the levels that are switched on; each switch is for its level alone."""
+
+    def __init__(self) -> None:
+        self.off: frozenset[str] = frozenset()
+
+    def lets_through(self, record: logging.LogRecord) -> bool:
+        return record.levelno < logging.INFO or _letter(record.levelno) not in self.off
+
+
+def _switched_off(options: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(letter for letter, name in _SWITCHES.items() if not options[name])
+
+
+def _lowest(options: Mapping[str, Any]) -> int:
+    """The lowest level that is switched on."""
+    if options["log-verbose"]:
+        return _threshold(options["log-verbose"])
+    off = _switched_off(options)
+    return next((level for letter, level in _LEVELS.items() if letter not in off), logging.CRITICAL)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -16,9 +17,12 @@ from naiad._kernel.call import Call, Deliver
 from naiad._kernel.extensions import extensions
 from naiad._kernel.frontends import Frontends
 from naiad._kernel.loading import Loader
+from naiad._kernel.logs import control_of_a_library
 from naiad._kernel.models import Models
 from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.reading import responses
+from naiad._kernel.tracing.options import read_options
+from naiad._kernel.tracing.tracer import Tracer
 from naiad.config import ModelConfig
 from naiad.errors import (
     ModelNotReadyError,
@@ -41,13 +45,17 @@ from naiad.types import Request, Response
 
 _logger = logging.getLogger("naiad")
 
+_SECONDS_TO_WRITE = 1.0
+"""So long traces may be written after everything else took all of `exit-timeout-secs`."""
+
 
 class Server:
     """An inference server, with or without frontends. Use it as `async with Server(model_repository=[...]) as server`.
 
     `plugins` None takes the installed ones; a list takes exactly these, and the kernel's own. `options` are the
     options of `naiad serve` by name, already as values. Everything after `start` happens on the event loop that
-    started it, except where a docstring says otherwise. `shared_memory` are the regions that clients registered.
+    started it, except where a docstring says otherwise. `shared_memory` are the regions that clients registered,
+    `tracing` and `logging` the settings that can be changed while it runs.
     """
 
     def __init__(
@@ -63,6 +71,8 @@ class Server:
             given["model-repository"] = tuple(str(root) for root in model_repository)
         self.settings = Settings(self.plugins.options(), given)
         self.shared_memory = SharedMemory(self.settings["allow-client-shm"])
+        self.tracing = Tracer(read_options(self.settings, os.environ), lambda name: self._models.find(name))
+        self.logging = control_of_a_library(self.settings)
         self._state = "NEW"
         self._models: Models
         self._executor: ThreadPoolExecutor
@@ -82,6 +92,7 @@ class Server:
         for warning in self.plugins.warnings():
             _logger.warning("%s", warning)
         try:
+            self.tracing.open()
             await self._load_start_up_models()
             if self._stopping is not None:
                 raise ShuttingDownError("the server was stopped while its models loaded")
@@ -113,6 +124,7 @@ class Server:
         await self._models.give_up_loads()
         await self._frontends.stop(deadline - monotonic())
         ended = await self._models.close(max(0.0, deadline - monotonic()))
+        await asyncio.to_thread(self.tracing.close, max(_SECONDS_TO_WRITE, deadline - monotonic()))
         self._executor.shutdown(wait=False, cancel_futures=True)
         self._state = "STOPPED"
         if not ended:

@@ -17,10 +17,12 @@ from naiad_http.inference_app import InferenceApp, raw_path
 from naiad_http.openapi import describe
 from naiad_http.restrictions import Restrictions
 from naiad_http.routes.health import HealthRoutes
+from naiad_http.routes.logging import LoggingRoutes
 from naiad_http.routes.operations import Endpoint, Operation, as_json
 from naiad_http.routes.repository import RepositoryRoutes
 from naiad_http.routes.shared_memory import SharedMemoryRoutes
 from naiad_http.routes.statistics import StatisticsRoutes
+from naiad_http.routes.trace import TraceRoutes
 from naiad_http.site import Site
 from naiad_http.statuses import Answer, HttpError, answer_to, unexpected
 
@@ -63,6 +65,8 @@ def operations(server: "Server", limit: int, stopping: Callable[[], bool]) -> li
         *HealthRoutes(server, stopping).operations(),
         *SharedMemoryRoutes(server, limit).operations(),
         *RepositoryRoutes(server, limit).operations(),
+        *TraceRoutes(server, limit).operations(),
+        *LoggingRoutes(server, limit).operations(),
         Operation("GET", "/openapi.json", "metadata", "This description", openapi),
     ]
     document = describe(every)

@@ -13,6 +13,7 @@ from naiad._kernel.cli.options import add_options, given, in_order, refuse_unkno
 from naiad._kernel.cli.parser import Parser, Subparsers
 from naiad._kernel.cli.terminal import StatusLine
 from naiad._kernel.kernel_options import KERNEL_OPTIONS
+from naiad._kernel.log_control import LogControl
 from naiad._kernel.logs import logging_to
 from naiad._kernel.plugins import PluginRegistry
 from naiad.errors import InvalidArgumentError
@@ -60,16 +61,16 @@ def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
     status_line = _status_line(settings)
     streams = (status_line.above(sys.stdout), status_line.above(sys.stderr)) if status_line else ()
     _allow_many_files()
-    with logging_to(settings, *streams):
-        return _serve(values, status_line)
+    with logging_to(settings, *streams) as log:
+        return _serve(values, status_line, log)
 
 
-def _serve(values: dict[str, Any], status_line: StatusLine | None) -> int:
+def _serve(values: dict[str, Any], status_line: StatusLine | None, log: LogControl) -> int:
     # the server is imported only now: --help and mistakes are answered at once
     from naiad._kernel.cli.serving import serve
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        end = runner.run(serve(values, status_line))
+        end = runner.run(serve(values, status_line, log))
         if end.left_threads:
             _leave(end.status)
         _leave_later(end.status)

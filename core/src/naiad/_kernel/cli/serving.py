@@ -13,6 +13,7 @@ from typing import Any
 import naiad
 from naiad._kernel.cli.tables import print_table
 from naiad._kernel.cli.terminal import StatusLine
+from naiad._kernel.log_control import LogControl
 from naiad.errors import NaiadError
 
 _logger = logging.getLogger("naiad")
@@ -26,9 +27,13 @@ class ServerEnd:
     left_threads: bool = False
 
 
-async def serve(options: Mapping[str, Any], status_line: StatusLine | None) -> ServerEnd:
-    """Serve with these options until SIGINT or SIGTERM; with a status line, show progress and the models on it."""
+async def serve(options: Mapping[str, Any], status_line: StatusLine | None, log: LogControl) -> ServerEnd:
+    """Serve with these options until SIGINT or SIGTERM; with a status line, show progress and the models on it.
+
+    `log` changes the log that this process writes.
+    """
     server = naiad.Server(options=options)
+    server.logging = log
     stop = _stop_signal(server.settings["exit-timeout-secs"])
     _logger.info("naiad %s serves %s", naiad.__version__, ", ".join(server.settings["model-repository"]))
     try:

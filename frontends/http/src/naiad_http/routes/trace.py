@@ -1,0 +1,60 @@
+"""The trace extension: which requests are traced, and changing that."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from naiad_http.bodies import read_body
+from naiad_http.codec.documents import as_array, as_object, as_string, parse
+from naiad_http.routes.operations import Operation, as_json
+
+if TYPE_CHECKING:
+    from naiad import Server
+
+_LISTS = ("trace_level",)
+
+
+class TraceRoutes:
+    """Trace settings of the server and of models; `limit` bounds the body of a request in bytes."""
+
+    def __init__(self, server: "Server", limit: int) -> None:
+        self._server = server
+        self._limit = limit
+
+    def operations(self) -> list[Operation]:
+        """Every operation of this group."""
+        whole, own = "/v2/trace/setting", "/v2/models/{model}/trace/setting"
+        fixed = {501: "only --trace-config sets this"}
+        return [
+            Operation("GET", whole, "trace", "Trace settings", self.settings),
+            Operation("POST", whole, "trace", "Change trace settings", self.update, fixed),
+            Operation("GET", own, "trace", "Trace settings of a model", self.settings),
+            Operation("POST", own, "trace", "Change trace settings of a model", self.update, fixed),
+        ]
+
+    async def settings(self, request: Request) -> Response:
+        """The settings that count for the model, or for all that have none of their own."""
+        return as_json(dict(self._server.tracing.settings(_model(request))))
+
+    async def update(self, request: Request) -> Response:
+        """The settings that count after the change."""
+        body = await read_body(request.receive, self._limit)
+        given = as_object(parse(body), "request") if body.strip() else {}
+        return as_json(dict(self._server.tracing.update(_changes(given), _model(request))))
+
+
+def _model(request: Request) -> str:
+    name: str = request.path_params.get("model", "")
+    return name
+
+
+def _changes(given: Mapping[str, Any]) -> dict[str, Sequence[str] | None]:
+    return {name: None if value is None else _values(name, value) for name, value in given.items()}
+
+
+def _values(name: str, value: Any) -> Sequence[str]:
+    if name in _LISTS:
+        return [as_string(each, name) for each in as_array(value, name)]
+    return [as_string(value, name)]
