@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from naiad.errors import ModelFailedError, ShuttingDownError
+from naiad.errors import ModelFailedError, RequestCancelledError, ShuttingDownError
 from naiad.testing import serve
 from naiad_custom import INT64, Array, model
 
@@ -78,6 +78,114 @@ def test_an_async_model_that_raises_fails_its_request_alone():
     assert isinstance(first, ModelFailedError)
     assert "not one" in str(first)
     assert second.outputs["output"].array.tolist() == [2]
+
+
+def test_a_call_is_cancelled_when_its_caller_leaves():
+    started, cancelled = threading.Event(), threading.Event()
+
+    @model
+    async def patient(x: Array[INT64, 1]) -> Array[INT64, 1]:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+        return x
+
+    with serve(patient) as client:
+        request = client.request(x=[1])
+        call = client.call(lambda server: server.submit(request, print))
+        assert started.wait(10)
+        client.call(lambda server: call.cancel())
+
+        assert cancelled.wait(10)
+
+
+def test_a_call_for_a_batch_is_cancelled_when_its_last_caller_leaves(folder, batch_of):
+    folder.write("""
+        import asyncio
+        import threading
+        from naiad_custom import INT64, Array, model
+
+        STARTED, CANCELLED = threading.Event(), threading.Event()
+
+        @model(max_batch_size=4)
+        async def patient(x: Array[INT64, 1]) -> Array[INT64, 1]:
+            STARTED.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                CANCELLED.set()
+            return x
+    """)
+    instance, batch = folder.instance(), batch_of({"x": [[1]]}, {"x": [[2]]})
+    answer = instance.execute(batch)
+    globals_of_model = instance._subject.call.__globals__
+    assert globals_of_model["STARTED"].wait(10)
+
+    states = []
+    for request in batch.requests:
+        request.cancelled = True
+        request.on_cancelled()
+        instance.wait_for(lambda: None)
+        states.append(globals_of_model["CANCELLED"].is_set())
+
+    assert states == [False, True]
+    assert isinstance(answer.exception(timeout=10), RequestCancelledError)
+
+
+def test_a_call_whose_caller_left_before_it_began_is_cancelled_at_its_first_wait(folder, batch_of):
+    folder.write("""
+        import asyncio
+        from naiad_custom import INT64, Array, model
+
+        @model
+        async def patient(x: Array[INT64, 1]) -> Array[INT64, 1]:
+            await asyncio.Event().wait()
+            return x
+    """)
+    instance, batch = folder.instance(), batch_of({"x": [1]}, batching=False)
+    batch.requests[0].cancelled = True
+
+    answer = instance.execute(batch)
+
+    assert isinstance(answer.exception(timeout=10), RequestCancelledError)
+
+
+def test_a_model_that_cancels_itself_is_told_apart(folder, batch_of):
+    folder.write("""
+        import asyncio
+        from naiad_custom import INT64, Array, model
+
+        @model
+        async def odd(x: Array[INT64, 1]) -> Array[INT64, 1]:
+            raise asyncio.CancelledError
+    """)
+
+    answer = folder.instance().execute(batch_of({"x": [1]}, batching=False))
+
+    with pytest.raises(ModelFailedError, match="the model raised CancelledError"):
+        answer.result(timeout=10)
+
+
+def test_a_model_that_wants_to_end_the_process_fails_its_request_alone(folder, batch_of):
+    folder.write("""
+        import sys
+        from naiad_custom import INT64, Array, model
+
+        @model
+        async def leaving(x: Array[INT64, 1]) -> Array[INT64, 1]:
+            if x[0] == 1:
+                sys.exit("enough")
+            return x
+    """)
+    instance = folder.instance()
+
+    first = instance.execute(batch_of({"x": [1]}, batching=False))
+    assert isinstance(first.exception(timeout=10), SystemExit)
+    second = instance.execute(batch_of({"x": [2]}, batching=False))
+
+    assert second.result(timeout=10)["output"].item() == 2
 
 
 def test_closing_an_instance_ends_the_calls_that_still_run(folder, batch_of):

@@ -134,7 +134,6 @@ def test_an_auto_complete_config_that_goes_wrong_is_told(folder, end, config, to
     [
         ("class TritonPythonModel:\n    pass", ONE, InvalidArgumentError, "has no execute"),
         (EMPTY, "max_batch_size: 1", InvalidArgumentError, "has no inputs and outputs: write config.pbtxt, or auto"),
-        (EMPTY, ONE + "model_transaction_policy { decoupled: true }", UnsupportedError, "several responses to one"),
     ],
 )
 def test_a_model_that_cannot_be_served_is_refused_at_load(folder, code, config, kind, told):

@@ -1,38 +1,41 @@
 """Models written as `async def`: an instance with an event loop of its own, which runs several batches at once."""
 
 import asyncio
-import inspect
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from naiad.backend import Answer, Batch
-from naiad.errors import ShuttingDownError
+from naiad.errors import ModelFailedError, NaiadError, RequestCancelledError, ShuttingDownError
+from naiad.types import Request
 from naiad_custom.conversion import Conversion
+from naiad_custom.loops import LoopThread, cancelled_with, have_left
 
 if TYPE_CHECKING:
     from naiad_custom.native import Subject
 
 
 class AsyncInstance:
-    """Runs up to `concurrency` calls at once; the kernel gives it no more batches than that."""
+    """Runs up to `concurrency` calls at once; the kernel gives it no more batches than that.
 
-    def __init__(self, subject: "Subject", convert: Conversion, concurrency: int) -> None:
+    `answer` is what becomes of a batch, on the event loop of the instance.
+    """
+
+    def __init__(
+        self, subject: "Subject", answer: Callable[[Batch], Coroutine[Any, Any, Answer]], concurrency: int
+    ) -> None:
         self.concurrency = concurrency
         self._subject = subject
-        self._convert = convert
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="naiad-async-model", daemon=True)
-        self._thread.start()
+        self._answer = answer
+        self._thread = LoopThread("naiad-async-model")
 
     def execute(self, batch: Batch) -> "Future[Answer]":
         """Start a call on the event loop; the future has its answer."""
-        return asyncio.run_coroutine_threadsafe(self._answer(batch), self._loop)
+        return self._thread.start(self._answer(batch))
 
     def wait_for(self, action: Callable[[], Any]) -> None:
         """Run a load or close of the user's, plain or `async def`, on the event loop and wait until it is done."""
-        asyncio.run_coroutine_threadsafe(_done(action), self._loop).result()
+        self._thread.wait_for(action)
 
     def ready(self) -> str:
         """Why the user's object is not ready, "" when it is."""
@@ -41,33 +44,38 @@ class AsyncInstance:
     def close(self) -> None:
         """Cancel what still runs, close the user's object, end the event loop."""
         try:
-            self.wait_for(self._cancel_all)
+            self._thread.cancel_all()
             self.wait_for(self._subject.close)
         finally:
             self.abandon()
 
     def abandon(self) -> None:
         """End the event loop and its thread, without a word to the user's object."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._thread.end()
 
-    async def _answer(self, batch: Batch) -> Answer:
+
+class Awaited:
+    """Answers a batch by one call of a function that is awaited; the call is cancelled when every caller has left."""
+
+    def __init__(self, call: Callable[..., Any], convert: Conversion) -> None:
+        self._call = call
+        self._convert = convert
+
+    async def __call__(self, batch: Batch) -> Answer:
+        """The function's outputs. Raises what it raised, and a NaiadError that says why it was cancelled."""
         arguments = self._convert.arguments(batch)
         try:
-            return self._convert.outputs(await self._subject.call(**arguments), arguments)
+            with cancelled_with(batch.requests):
+                return self._convert.outputs(await self._call(**arguments), arguments)
         except asyncio.CancelledError:
-            raise ShuttingDownError("the model was unloaded while it worked on this request") from None
-
-    async def _cancel_all(self) -> None:
-        calls = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for call in calls:
-            call.cancel()
-        await asyncio.gather(*calls, return_exceptions=True)
-        await asyncio.get_running_loop().shutdown_asyncgens()
+            raise why_cancelled(batch.requests) from None
 
 
-async def _done(action: Callable[[], Any]) -> None:
-    outcome = action()
-    if inspect.isawaitable(outcome):
-        await outcome
+def why_cancelled(requests: Sequence[Request]) -> NaiadError:
+    """Why the running task, which works on these requests, was cancelled."""
+    if have_left(requests):
+        return RequestCancelledError("the caller left while the model worked on its request")
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        return ShuttingDownError("the model was unloaded while it worked on this request")
+    return ModelFailedError("the model raised CancelledError; catch it where a task of the model's own is cancelled")

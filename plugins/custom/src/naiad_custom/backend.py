@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from naiad.backend import BackendTraits, Model, ModelContext
 from naiad.config import ModelConfig
-from naiad.errors import InvalidArgumentError, UnsupportedError
+from naiad.errors import InvalidArgumentError
 from naiad_custom.api import MARK
 from naiad_custom.completion import completed
 from naiad_custom.files import ModelFile
@@ -42,12 +42,6 @@ class PythonBackend:
 
     def load(self, context: ModelContext) -> Model:
         """Make the model of a version ready to be instantiated. Raises NaiadError with file, line and reason."""
-        policy = context.config.model_transaction_policy
-        if policy is not None and policy.decoupled:
-            raise UnsupportedError(
-                f"model '{context.config.name}' is decoupled, and several responses to one request are not offered "
-                "yet; drop 'decoupled' from model_transaction_policy and return one response a request"
-            )
         file = self._kept(context) or self._import(context)
         try:
             return self._model(context, file)

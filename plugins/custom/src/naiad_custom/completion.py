@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from naiad.config import DataType, ModelConfig, ModelDynamicBatching, ModelInput, ModelOutput
+from naiad.config import DataType, ModelConfig, ModelDynamicBatching, ModelInput, ModelOutput, ModelTransactionPolicy
 from naiad.datatypes import TENSOR_TYPES
 from naiad.errors import ConfigError, Problem
+from naiad_custom.annotations import Way
 from naiad_custom.api import ArraySpec, Declaration
 from naiad_custom.signature import Signature
 
@@ -22,9 +23,12 @@ def completed(config: ModelConfig, signature: Signature, declaration: Declaratio
         problems.append(Problem(told, "max_batch_size", hint=f"write @model(max_batch_size={size})"))
     inputs = _inputs(config.input, signature, problems)
     outputs = _outputs(config.output, signature, problems)
+    policy = _policy(config.model_transaction_policy, signature, problems)
     if problems:
         raise ConfigError(problems)
-    filled = replace(config, max_batch_size=size, input=inputs, output=outputs)
+    filled = replace(config, max_batch_size=size, input=inputs, output=outputs, model_transaction_policy=policy)
+    if signature.way is not Way.ONCE:  # each request is a call of its own, so there is nothing to gather
+        return filled
     schedulers = (config.dynamic_batching, config.sequence_batching, config.ensemble_scheduling)
     if size > 1 and not any(each is not None for each in schedulers):
         filled = replace(filled, dynamic_batching=ModelDynamicBatching())
@@ -67,6 +71,17 @@ def _outputs(given: Sequence[ModelOutput], signature: Signature, problems: list[
         filled.append(replace(each, data_type=datatype, dims=dims))
     added = [ModelOutput(name=name, data_type=_enum(left.spec), dims=left.spec.dims) for name, left in results.items()]
     return (*filled, *added)
+
+
+def _policy(
+    given: ModelTransactionPolicy | None, signature: Signature, problems: list[Problem]
+) -> ModelTransactionPolicy | None:
+    if signature.way is Way.ONCE:
+        return given
+    if given is not None and not given.decoupled:
+        told = f"'{signature.function}' gives any number of responses, and the configuration asks for exactly one"
+        problems.append(Problem(told, "model_transaction_policy.decoupled", hint="write true, or drop the policy"))
+    return ModelTransactionPolicy(decoupled=True)
 
 
 def _checked(

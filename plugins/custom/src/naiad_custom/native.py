@@ -5,11 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 from naiad.backend import Answer, Batch, Instance, ModelContext, Placement
-from naiad.errors import ModelFailedError, NaiadError
+from naiad.errors import ConfigError, ModelFailedError, NaiadError, Problem
+from naiad_custom.annotations import Way
 from naiad_custom.api import MARK, Declaration
-from naiad_custom.asynchronous import AsyncInstance
+from naiad_custom.asynchronous import AsyncInstance, Awaited
 from naiad_custom.conversion import Conversion
+from naiad_custom.failures import Failures
 from naiad_custom.signature import read_signature
+from naiad_custom.streaming import AsyncStreams, StreamInstance
 
 
 class Marked:
@@ -24,11 +27,13 @@ class Marked:
         self.is_class = inspect.isclass(target)
         function = _execute_of(target) if inspect.isclass(target) else target
         self.signature = read_signature(function, self.declaration, self.is_class)
-        self.is_async = inspect.iscoroutinefunction(inspect.unwrap(function))
 
 
 class MarkedModel:
-    """One loaded version of a marked function or class; a class is made once an instance."""
+    """One loaded version of a marked function or class; a class is made once an instance.
+
+    Raises ConfigError when the function gives several responses and the configuration does not say so.
+    """
 
     def __init__(
         self,
@@ -37,6 +42,11 @@ class MarkedModel:
         on_close: Callable[[], None] = lambda: None,
         place: Callable[[BaseException], str] = lambda error: "",
     ) -> None:
+        policy = context.config.model_transaction_policy
+        if marked.signature.way is not Way.ONCE and (policy is None or not policy.decoupled):
+            told = f"'{marked.signature.function}' gives several responses to a request"
+            hint = "write model_transaction_policy { decoupled: true }"
+            raise ConfigError([Problem(told, "model_transaction_policy.decoupled", hint=hint)])
         self._marked = marked
         self._context = context
         self._on_close = on_close
@@ -56,10 +66,16 @@ class MarkedModel:
     def _instantiated(self, placement: Placement) -> Instance:
         marked = self._marked
         subject = Subject(marked.target() if marked.is_class else marked.target, marked.is_class)
-        if not marked.is_async:
+        failures = Failures(self._context, placement)
+        if not marked.signature.is_async:
             subject.load(self._context, placement)
-            return MarkedInstance(subject, self._convert)
-        instance = AsyncInstance(subject, self._convert, marked.declaration.concurrency)
+            if marked.signature.way is Way.ONCE:
+                return MarkedInstance(subject, self._convert)
+            return StreamInstance(subject, self._convert, failures)
+        answer: Awaited | AsyncStreams = Awaited(subject.call, self._convert)
+        if marked.signature.way is not Way.ONCE:
+            answer = AsyncStreams(subject.call, self._convert, failures)
+        instance = AsyncInstance(subject, answer, marked.declaration.concurrency)
         try:
             instance.wait_for(lambda: subject.load(self._context, placement))
         except BaseException:

@@ -1,22 +1,18 @@
 """From the annotations of a function to the inputs, outputs and special parameters of a model."""
 
 import ast
-import dataclasses
 import inspect
-import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from naiad.batch import Batch
 from naiad.errors import ConfigError, Problem
 from naiad.types import Request
+from naiad_custom.annotations import Way, class_form, node_of, shown, spec_of, way_of, way_written, without_none
 from naiad_custom.api import ArraySpec, Declaration
-
-_UNIONS = (types.UnionType, typing.Union)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +37,8 @@ class Signature:
     """What a function takes and gives.
 
     `specials` are the parameters that get the `Request` or the `Batch` itself. `form` says how results are returned:
-    `one` array, a `tuple` (also a named one), a `mapping`, or the `attributes` of a dataclass.
+    `one` array, a `tuple` (also a named one), a `mapping`, or the `attributes` of a dataclass. `way` says whether that
+    is the one response or each of several, and `is_async` whether the function belongs on an event loop.
     """
 
     function: str
@@ -49,6 +46,8 @@ class Signature:
     specials: Mapping[str, type]
     results: tuple[Result, ...]
     form: str
+    way: Way = Way.ONCE
+    is_async: bool = False
 
 
 def read_signature(function: Callable[..., Any], declaration: Declaration, is_method: bool = False) -> Signature:
@@ -63,25 +62,23 @@ class _Reader:
         self._declaration = declaration
         self._is_method = is_method
         self._problems: list[Problem] = []
-        self._node = _node_of(self._function)
+        self._node = node_of(self._function)
 
     def read(self) -> Signature:
         parameters = list(inspect.signature(self._function).parameters.values())[1 if self._is_method else 0 :]
-        self._refuse_generators()
         arguments: list[Argument] = []
         specials: dict[str, type] = {}
         for parameter in parameters:
             self._read_parameter(parameter, arguments, specials)
         if not arguments and not self._problems:
             self._note("it takes no array", "", "add a parameter such as a: Array[FP32, 16]")
-        form, results = self._read_return()
+        way, form, results = self._read_return()
+        if way is Way.ONCE and self._declaration.max_batch_size > 0:
+            self._refuse_requests(specials)
         if self._problems:
             raise ConfigError(self._problems)
-        return Signature(self._name, tuple(arguments), specials, results, form)
-
-    def _refuse_generators(self) -> None:
-        if inspect.isgeneratorfunction(self._function) or inspect.isasyncgenfunction(self._function):
-            self._note("it yields, and several responses to one request are not offered", "", "return the arrays once")
+        is_async = way is Way.ASYNC_ITERATOR or inspect.iscoroutinefunction(self._function)
+        return Signature(self._name, tuple(arguments), specials, results, form, way, is_async)
 
     def _read_parameter(
         self, parameter: inspect.Parameter, arguments: list[Argument], specials: dict[str, type]
@@ -97,38 +94,42 @@ class _Reader:
         hint = self._resolved(parameter.annotation, name)
         if hint is None:
             return
-        inner, optional = _without_none(hint)
+        inner, optional = without_none(hint)
         has_default = parameter.default is not parameter.empty
         if inner is Request or inner is Batch:
-            self._read_special(name, inner, specials)
-        elif (spec := _spec_of(inner)) is None:
-            self._note(f"its annotation {_shown(hint)} tells neither datatype nor dims", name, example)
+            specials[name] = inner
+        elif (spec := spec_of(inner)) is None:
+            self._note(f"its annotation {shown(hint)} tells neither datatype nor dims", name, example)
         elif optional and not has_default:
             self._note("an optional input needs a default", name, f"write {name}: {spec} | None = None")
         else:
             arguments.append(Argument(name, spec, has_default))
 
-    def _read_special(self, name: str, kind: type, specials: dict[str, type]) -> None:
-        if kind is Request and self._declaration.max_batch_size > 0:
-            told = "with max_batch_size above 0 one call answers several requests"
-            self._note(told, name, f"write {name}: Batch and look at {name}.requests")
-        specials[name] = kind
+    def _refuse_requests(self, specials: Mapping[str, type]) -> None:
+        for name, kind in specials.items():
+            if kind is Request:
+                told = "with max_batch_size above 0 one call answers several requests"
+                self._note(told, name, f"write {name}: Batch and look at {name}.requests")
 
-    def _read_return(self) -> tuple[str, tuple[Result, ...]]:
+    def _read_return(self) -> tuple[Way, str, tuple[Result, ...]]:
+        written = way_written(self._function)
         given = self._function.__annotations__.get("return")
         if given is None:
-            self._note("it does not say what it returns", "return", "write -> Array[FP32, 16] before the colon")
-            return "one", ()
+            self._note("it does not say what it returns", "return", f"write -> {_example(written)} before the colon")
+            return Way.ONCE, "one", ()
         hint = self._resolved(given, "return")
         if hint is None:
-            return "one", ()
+            return Way.ONCE, "one", ()
+        way, hint = way_of(hint)
+        if written not in (None, way):
+            self._note(*_misfit(written, way))
         form, found = self._returned(hint)
-        return form, tuple(Result(name, spec) for name, each in found if (spec := self._returned_spec(name, each)))
+        return way, form, tuple(Result(name, spec) for name, each in found if (spec := self._returned_spec(name, each)))
 
     def _returned(self, hint: Any) -> tuple[str, list[tuple[str, Any]]]:
         if isinstance(hint, Mapping):
             return "mapping", [(str(name), self._resolved(each, "return")) for name, each in hint.items()]
-        if inspect.isclass(hint) and (form := _class_form(hint)):
+        if inspect.isclass(hint) and (form := class_form(hint)):
             fields = typing.get_type_hints(hint, include_extras=True)
             self._refuse_names(f"{hint.__name__} has its own")
             return form, list(fields.items())
@@ -145,9 +146,9 @@ class _Reader:
         return "tuple", list(zip(names, items, strict=False))
 
     def _returned_spec(self, name: str, hint: Any) -> ArraySpec | None:
-        spec = _spec_of(hint)
+        spec = spec_of(hint)
         if spec is None:
-            told = f"the annotation {_shown(hint)} of output '{name}' tells neither datatype nor dims"
+            told = f"the annotation {shown(hint)} of output '{name}' tells neither datatype nor dims"
             self._note(told, "return", "write Array[FP32, 16], or a NamedTuple, TypedDict or dataclass of such fields")
         return spec
 
@@ -184,40 +185,15 @@ class _Reader:
         self._problems.append(Problem(f"{subject}: {message}", "", code.co_filename, line, column, hint))
 
 
-def _node_of(function: types.FunctionType) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-    """The function in the syntax tree of its file, for the lines of its parameters; None without a file."""
-    code = function.__code__
-    try:
-        tree = ast.parse(Path(code.co_filename).read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return None
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == function.__name__:
-            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            if first == code.co_firstlineno:
-                return node
-    return None
+def _example(way: Way | None) -> str:
+    one = "Array[FP32, 16]"
+    return f"{way.value}[{one}]" if way and way.value else one
 
 
-def _without_none(hint: Any) -> tuple[Any, bool]:
-    if typing.get_origin(hint) not in _UNIONS:
-        return hint, False
-    kept = [each for each in typing.get_args(hint) if each is not type(None)]
-    return (kept[0], True) if len(kept) == 1 else (hint, False)
-
-
-def _spec_of(hint: Any) -> ArraySpec | None:
-    metadata: Sequence[Any] = getattr(hint, "__metadata__", ())
-    return next((each for each in metadata if isinstance(each, ArraySpec)), None)
-
-
-def _class_form(cls: type) -> str:
-    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-        return "tuple"
-    if typing.is_typeddict(cls):
-        return "mapping"
-    return "attributes" if dataclasses.is_dataclass(cls) else ""
-
-
-def _shown(hint: Any) -> str:
-    return hint.__qualname__ if inspect.isclass(hint) else str(hint)
+def _misfit(written: Way | None, annotated: Way) -> tuple[str, str, str]:
+    """What to say of a function that is written in one way and annotated in another: the message, where, the hint."""
+    if written is Way.ONCE:
+        told = f"an async def without a yield returns {annotated.value}[...] only when it is awaited"
+        return told, "return", f"write -> {_example(Way.ASYNC_ITERATOR)} and yield each response in it"
+    told = f"it yields, which is {_example(written)} and not what its annotation says"
+    return told, "return", f"write -> {_example(written)}, with {written and written.value} from collections.abc"

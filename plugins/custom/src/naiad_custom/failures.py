@@ -1,0 +1,23 @@
+"""What the caller of one request among several is told when the model's code raises; the log gets the traceback."""
+
+from naiad.backend import ModelContext, Placement
+from naiad.errors import ModelFailedError, NaiadError
+from naiad.types import Request
+
+
+class Failures:
+    """Turns exceptions of one instance into errors for its callers."""
+
+    def __init__(self, context: ModelContext, placement: Placement) -> None:
+        self._logger = context.logger
+        self._name = placement.name
+
+    def of(self, error: Exception, request: Request) -> NaiadError:
+        """The error itself where it is one of Naiad's, else a ModelFailedError with type and text; that is logged."""
+        if isinstance(error, NaiadError):
+            return error
+        named = f" '{request.id}'" if request.id else ""
+        self._logger.error("instance '%s' failed a request%s", self._name, named, exc_info=error)
+        failure = ModelFailedError(f"instance '{self._name}' failed: {type(error).__name__}: {error}")
+        failure.__cause__ = error
+        return failure

@@ -1,0 +1,123 @@
+"""Models that give several responses to a request: functions that yield, plain and `async def`."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from naiad.backend import Answer, Batch, Reply, Sender
+from naiad_custom.asynchronous import why_cancelled
+from naiad_custom.conversion import Conversion
+from naiad_custom.failures import Failures
+from naiad_custom.loops import cancelled_with, room_in
+
+if TYPE_CHECKING:
+    from naiad_custom.native import Subject
+
+
+class StreamInstance:
+    """One copy of a function that yields: each request is a call of its own, one after the other.
+
+    The function stands still at its `yield` while the caller reads slowly, and is closed there when the caller leaves.
+    """
+
+    def __init__(self, subject: "Subject", convert: Conversion, failures: Failures) -> None:
+        self._subject = subject
+        self._call = subject.call
+        self._convert = convert
+        self._failures = failures
+
+    def execute(self, batch: Batch) -> Answer:
+        """Send everything that the function yields."""
+        for index in range(len(batch.requests)):
+            self._serve(_alone(batch, index), batch.sender(index))
+        return [None] * len(batch.requests)
+
+    def ready(self) -> str:
+        """Why the user's object is not ready, "" when it is."""
+        return self._subject.ready()
+
+    def close(self) -> None:
+        """Close the user's object."""
+        self._subject.close()
+
+    def _serve(self, batch: Batch, sender: Sender) -> None:
+        try:
+            if not sender.is_cancelled():
+                arguments = self._convert.arguments(batch)
+                stream = iter(self._call(**arguments))
+                try:
+                    self._send(stream, sender, arguments)
+                finally:
+                    getattr(stream, "close", _nothing)()
+        except Exception as error:  # noqa: BLE001 - a model may raise anything, and its caller is told
+            sender.send(self._failures.of(error, batch.requests[0]), final=True)
+        else:
+            sender.send(None, final=True)
+
+    def _send(self, stream: Iterator[Any], sender: Sender, arguments: Mapping[str, Any]) -> None:
+        outputs = self._convert.outputs
+        try:
+            # what is yielded gets no name here, so that a fresh array is known to be fresh
+            while sender.send(Reply(outputs(next(stream), arguments))):
+                pass
+        except StopIteration:
+            pass
+
+
+class AsyncStreams:
+    """Answers each request of a batch by a call of its own, all of them at once, of a function that yields.
+
+    A call waits at its `yield` while its caller reads slowly; the others go on. It is cancelled when its caller leaves.
+    """
+
+    def __init__(self, call: Callable[..., Any], convert: Conversion, failures: Failures) -> None:
+        self._call = call
+        self._convert = convert
+        self._failures = failures
+
+    async def __call__(self, batch: Batch) -> Answer:
+        """Send everything that the calls yield."""
+        senders = [batch.sender(index) for index in range(len(batch.requests))]
+        with suppress(asyncio.CancelledError):  # the calls have told their callers
+            await asyncio.gather(*(self._serve(_alone(batch, index), sender) for index, sender in enumerate(senders)))
+        return [None] * len(senders)
+
+    async def _serve(self, batch: Batch, sender: Sender) -> None:
+        try:
+            arguments = self._convert.arguments(batch)
+            stream = aiter(self._call(**arguments))
+            try:
+                with cancelled_with(batch.requests):
+                    await self._send(stream, sender, arguments)
+            finally:  # what the function does in its own `finally` is not cancelled
+                await getattr(stream, "aclose", _nothing_to_await)()
+        except asyncio.CancelledError:
+            sender.post(why_cancelled(batch.requests), final=True)
+        except Exception as error:  # noqa: BLE001 - a model may raise anything, and its caller is told
+            sender.post(self._failures.of(error, batch.requests[0]), final=True)
+        else:
+            sender.post(None, final=True)
+
+    async def _send(self, stream: AsyncIterator[Any], sender: Sender, arguments: Mapping[str, Any]) -> None:
+        outputs = self._convert.outputs
+        try:
+            while not sender.is_cancelled():
+                room = sender.post(Reply(outputs(await anext(stream), arguments)))
+                if room is not None:
+                    await room_in(room)
+        except StopAsyncIteration:
+            pass
+
+
+def _alone(batch: Batch, index: int) -> Batch:
+    """A batch of that request alone."""
+    return Batch([batch.requests[index]], [batch.sizes[index]])
+
+
+def _nothing() -> None:
+    """What closes an iterator that needs no closing."""
+
+
+async def _nothing_to_await() -> None:
+    """What closes an asynchronous iterator that needs no closing."""

@@ -1,0 +1,241 @@
+"""`async def` functions that yield: many streams at once on one instance, each as fast as its own caller reads."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+
+import numpy as np
+import pytest
+
+from naiad.backend import Batch
+from naiad.errors import ModelFailedError, ShuttingDownError
+from naiad.testing import serve
+from naiad.testing.backends import CollectingSender
+from naiad_custom import INT64, Array, model
+
+
+def numbers(stream) -> list:
+    return [outputs["output"].item() for outputs in stream]
+
+
+@pytest.fixture
+def start(folder, batch_of):
+    """Starts a batch of single requests on an instance; gives the instance, a sender for each, and the future."""
+
+    def start(code: str, *inputs: int, room: int | None = None):
+        folder.write(code)
+        instance, senders = folder.instance(), [CollectingSender(room) for _ in inputs]
+        batch = batch_of(*({"x": [number]} for number in inputs), batching=False)
+        return instance, senders, instance.execute(Batch(batch.requests, batch.sizes, senders.__getitem__))
+
+    return start
+
+
+def test_each_yield_is_one_response():
+    @model
+    async def countdown(start: Array[INT64, 1]) -> AsyncIterator[Array[INT64, 1]]:
+        for number in range(int(start[0]), 0, -1):
+            await asyncio.sleep(0)
+            yield np.array([number])
+
+    with serve(countdown) as client:
+        assert numbers(client.stream(start=[200])) == list(range(200, 0, -1))
+        assert numbers(client.stream(start=[0])) == []
+
+
+def test_streams_of_one_instance_interleave():
+    turns = [asyncio.Event(), asyncio.Event()]
+
+    @model(concurrency=2)
+    async def taking_turns(x: Array[INT64, 1]) -> AsyncIterator[Array[INT64, 1]]:
+        me = int(x[0])
+        for number in range(3):
+            yield np.array([number])
+            turns[1 - me].set()
+            await turns[me].wait()
+            turns[me].clear()
+        turns[1 - me].set()
+
+    with serve(taking_turns) as client:
+        streams = [client.stream(x=[number]) for number in (0, 1)]
+        found = list(zip(*streams, strict=True))
+
+    assert [[each["output"].item() for each in pair] for pair in found] == [[0, 0], [1, 1], [2, 2]]
+
+
+def test_a_slow_reader_holds_back_its_own_stream_alone(start):
+    _, (slow, fast), future = start(
+        """
+        from collections.abc import AsyncIterator
+        from naiad_custom import INT64, Array, model
+
+        @model
+        async def hundred(x: Array[INT64, 1]) -> AsyncIterator[Array[INT64, 1]]:
+            for _ in range(100):
+                yield x
+        """,
+        1,
+        2,
+        room=3,
+    )
+
+    slow.wait_until_held_up()
+    fast.take(100)
+    got = len(fast.wait_until_ended())
+    before = len(slow.replies)
+    slow.take(100)
+    after = len(slow.wait_until_ended())
+
+    assert (got, before, after) == (100, 3, 100)
+    assert future.result(10) == [None, None]
+
+
+def test_a_caller_that_leaves_closes_the_function_at_its_yield():
+    closed = threading.Event()
+
+    @model
+    async def endless(x: Array[INT64, 1]) -> AsyncIterator[Array[INT64, 1]]:
+        try:
+            while True:
+                yield x
+        finally:
+            await asyncio.sleep(0)
+            closed.set()
+
+    with serve(endless) as client:
+        stream = client.stream(x=[0])
+        next(stream)
+        stream.close()
+
+        assert closed.wait(10)
+
+
+def test_a_caller_that_leaves_cancels_what_the_function_awaits():
+    cancelled = threading.Event()
+
+    @model
+    async def waiting(x: Array[INT64, 1]) -> AsyncIterator[Array[INT64, 1]]:
+        yield x
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    with serve(waiting) as client:
+        stream = client.stream(x=[0])
+        next(stream)
+        stream.close()
+
+        assert cancelled.wait(10)
+
+
+def test_what_the_function_does_in_its_finally_is_not_cancelled(start):
+    instance, (sender,), future = start(
+        """
+        import asyncio
+        from collections.abc import AsyncIterator
+        from naiad_custom import INT64, Array, model
+
+        CLOSED = []
+
+        @model
+        async def tidy(x: Array[INT64, 1]) -> AsyncIterator[Array[INT64, 1]]:
+            try:
+                while True:
+                    yield x
+            finally:
+                for _ in range(5):
+                    await asyncio.sleep(0)
+                CLOSED.append(True)
+        """,
+        1,
+        room=2,
+    )
+
+    sender.wait_until_held_up()
+    sender.leave()
+
+    assert future.result(10) == [None]
+    assert instance._subject.call.__globals__["CLOSED"] == [True]
+
+
+def test_an_exception_in_the_middle_ends_the_request_with_its_error(caplog):
+    @model
+    async def breaking(x: Array[INT64, 1]) -> AsyncIterator[Array[INT64, 1]]:
+        yield x
+        raise ValueError("out of numbers")
+
+    with serve(breaking) as client:
+        stream = client.stream(x=[7])
+        first = next(stream)["output"].item()
+        with pytest.raises(ModelFailedError, match="instance 'breaking_0' failed: ValueError: out of numbers"):
+            next(stream)
+
+    assert first == 7
+    assert any("in breaking" in record.exc_text for record in caplog.records if record.exc_text)
+
+
+FOREVER = """
+    import asyncio
+    from collections.abc import AsyncIterator
+    from naiad_custom import INT64, Array, model
+
+    CLOSED = []
+
+    @model
+    async def forever(x: Array[INT64, 1]) -> AsyncIterator[Array[INT64, 1]]:
+        try:
+            yield x
+            await asyncio.Event().wait()
+        finally:
+            CLOSED.append(True)
+"""
+
+
+def test_closing_an_instance_closes_its_streams(folder, start):
+    instance, senders, future = start(FOREVER, 1, 2, room=1)
+    for sender in senders:
+        sender.wait_until_held_up()
+
+    folder.instances.remove(instance)  # it is closed here
+    instance.close()
+
+    assert future.result(10) == [None, None]
+    assert [type(sender.wait_until_ended()[-1]) for sender in senders] == [ShuttingDownError] * 2
+    assert instance._subject.call.__globals__["CLOSED"] == [True, True]
+
+
+def test_a_server_that_stops_closes_streams_that_do_not_end():
+    closed = threading.Event()
+
+    @model
+    async def endless(x: Array[INT64, 1]) -> AsyncIterator[Array[INT64, 1]]:
+        try:
+            while True:
+                yield x
+        finally:
+            closed.set()
+
+    with serve(endless, options={"exit-timeout-secs": 0}) as client:
+        next(client.stream(x=[0]))
+
+    assert closed.wait(10)
+
+
+def test_a_class_may_return_the_iterator_of_what_it_holds():
+    class Engine:
+        async def tokens(self, most: int) -> AsyncIterator[np.ndarray]:
+            for number in range(most):
+                yield np.array([number])
+
+    @model
+    class Text:
+        async def load(self, context: object) -> None:
+            self.engine = Engine()
+
+        def execute(self, most: Array[INT64, 1]) -> AsyncIterator[Array[INT64, 1]]:
+            return self.engine.tokens(int(most[0]))
+
+    with serve(Text) as client:
+        assert numbers(client.stream(most=[4])) == [0, 1, 2, 3]
