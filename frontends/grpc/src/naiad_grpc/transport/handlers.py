@@ -1,0 +1,156 @@
+"""The RPCs as handlers of `grpc.aio`: what is restricted, what is in flight, and what an error becomes.
+
+A call goes from grpcio to the function that answers it through one function of ours. Whether it may be made is decided
+where grpcio looks its handler up, so that one that may pays nothing for it.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import grpc
+
+from naiad.protocol.restrictions import RestrictedApis
+from naiad_grpc.service.operations import Operation, StreamOperation, UnaryOperation
+from naiad_grpc.statuses import Code, RpcError, rpc_error
+
+SHUTTING_DOWN = "GRPC server is shutting down and has stopped accepting new requests."
+HEADER_PREFIX = "triton-grpc-protocol-"
+_CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+
+class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """Finds the handler of each call, and knows how many calls are in flight."""
+
+    def __init__(self, operations: Iterable[Operation], restricted: Sequence[str]) -> None:
+        """`restricted` are the rules of `--grpc-restricted-protocol`; raises InvalidArgumentError for a bad one."""
+        self._restrictions = RestrictedApis("--grpc-restricted-protocol", restricted, HEADER_PREFIX)
+        self._restricted = bool(restricted)
+        found = list(operations)
+        self._apis = {each.path: each.api for each in found}
+        self._handlers = {each.path: self._handler(each) for each in found}
+        self._in_flight = 0
+        self._ending = False
+        self._idle = asyncio.Event()
+        self._reading: set[asyncio.Task[Any]] = set()
+
+    def service(self, handler_call_details: Any) -> Any:
+        """The handler of a call; None, which grpcio answers with UNIMPLEMENTED, for an RPC that there is not."""
+        handler = self._handlers.get(handler_call_details.method)
+        if handler is not None and (self._ending or self._restricted):
+            return self._refusal(handler_call_details) or handler
+        return handler
+
+    def end(self) -> None:
+        """Take no more calls; streams get no more messages, as if their clients had no more."""
+        self._ending = True
+        for task in self._reading:
+            task.cancel()
+
+    async def drained(self) -> None:
+        """Wait, once it ends, until no call is in flight."""
+        if self._in_flight:
+            await self._idle.wait()
+
+    def _refusal(self, details: Any) -> Any:
+        """The handler that refuses a call which may not be made, None for one that may."""
+        if self._ending:
+            return _refusing(SHUTTING_DOWN)
+        metadata = ((key.encode(), _as_bytes(value)) for key, value in details.invocation_metadata)
+        wanted = self._restrictions.refusal(self._apis[details.method], metadata)
+        return _refusing(f"This protocol is restricted, expecting header '{wanted}'") if wanted else None
+
+    def _handler(self, operation: Operation) -> Any:
+        if isinstance(operation, UnaryOperation):
+            return grpc.unary_unary_rpc_method_handler(self._unary(operation))
+        return grpc.stream_stream_rpc_method_handler(self._stream(operation))
+
+    def _unary(self, operation: UnaryOperation) -> Callable[[bytes, Any], Coroutine[Any, Any, bytes]]:
+        answer = operation.answer
+
+        async def handler(message: bytes, context: Any) -> bytes:
+            self._in_flight += 1
+            try:
+                return await answer(message, context)
+            except Exception as error:  # noqa: BLE001 - the caller gets a status whatever breaks
+                failure = rpc_error(error)
+            finally:
+                self._left()
+            return await _end_with(failure, context)
+
+        return handler
+
+    def _stream(self, operation: StreamOperation) -> Callable[[Any, Any], Coroutine[Any, Any, None]]:
+        async def handler(_messages: Any, context: Any) -> None:
+            self._in_flight += 1
+            incoming = _Incoming(context, self._reading, lambda: self._ending)
+            try:
+                async with aclosing(operation.answer(incoming, context)) as answered:
+                    async for message in answered:
+                        await context.write(message)
+                failure = RpcError(Code.UNAVAILABLE, SHUTTING_DOWN) if incoming.cut else None
+            except Exception as error:  # noqa: BLE001 - as above
+                failure = rpc_error(error)
+            finally:
+                self._left()
+            if failure is not None:
+                await _end_with(failure, context)
+
+        return handler
+
+    def _left(self) -> None:
+        self._in_flight -= 1
+        if self._ending and not self._in_flight:
+            self._idle.set()
+
+
+class _Incoming:
+    """The messages of a stream, up to its client's last, or to the frontend's end: then it is `cut`."""
+
+    def __init__(self, context: Any, reading: set[asyncio.Task[Any]], ending: Callable[[], bool]) -> None:
+        self.cut = False
+        self._context = context
+        self._reading = reading
+        self._ending = ending
+
+    def __aiter__(self) -> "_Incoming":
+        return self
+
+    async def __anext__(self) -> bytes:
+        task: Any = asyncio.current_task()
+        message: Any = grpc.aio.EOF
+        if self._ending():
+            self.cut = True
+        else:
+            self._reading.add(task)
+            try:
+                message = await self._context.read()
+            except asyncio.CancelledError:
+                if not self._ending() or task.uncancel():
+                    raise
+                self.cut = True
+            finally:
+                self._reading.discard(task)
+        if message is grpc.aio.EOF:
+            raise StopAsyncIteration
+        read: bytes = message
+        return read
+
+
+async def _end_with(error: RpcError, context: Any) -> bytes:
+    await context.abort(_CODES[error.code], error.message)
+    raise error
+
+
+def _refusing(message: str) -> Any:
+    """A handler that refuses a call at once, without waiting for a message of it."""
+
+    async def refuse(_messages: Any, context: Any) -> None:
+        await _end_with(RpcError(Code.UNAVAILABLE, message), context)
+
+    return grpc.stream_stream_rpc_method_handler(refuse)
+
+
+def _as_bytes(value: str | bytes) -> bytes:
+    return value if isinstance(value, bytes) else value.encode()

@@ -1,0 +1,146 @@
+"""A listener over RPCs of the tests' own, on either event loop, and clients of grpcio for it."""
+
+import asyncio
+from types import SimpleNamespace
+
+import grpc
+import pytest
+import trustme
+import uvloop
+
+from naiad.errors import InvalidArgumentError
+from naiad.options import Settings
+from naiad_grpc.options import OPTIONS
+from naiad_grpc.service.operations import StreamOperation, UnaryOperation
+from naiad_grpc.transport.listener import Listener
+
+
+class Calls:
+    """RPCs that give messages back, fail, or wait; what became of them is noted."""
+
+    def __init__(self):
+        self.entered = asyncio.Event()
+        self.opened = asyncio.Event()
+        self.ended = asyncio.Event()
+        self.noted = []
+
+    def operations(self):
+        unary = (self.echo, self.fail, self.refuse, self.wait, self.remaining)
+        return [
+            *(UnaryOperation(f"/t/{each.__name__}", "inference", each) for each in unary),
+            UnaryOperation("/t/other", "statistics", self.echo),
+            StreamOperation("/t/stream", "inference", self.stream),
+            StreamOperation("/t/late", "inference", self.late),
+        ]
+
+    async def echo(self, message, _context):
+        return message
+
+    async def fail(self, message, _context):
+        raise ValueError("a secret of ours")
+
+    async def refuse(self, message, _context):
+        raise InvalidArgumentError(message.decode())
+
+    async def remaining(self, _message, context):
+        return str(context.time_remaining()).encode()
+
+    async def wait(self, message, _context):
+        self.entered.set()
+        try:
+            await self.opened.wait()
+        except asyncio.CancelledError:
+            self.noted.append("cancelled")
+            self.ended.set()
+            raise
+        return message
+
+    async def stream(self, messages, _context):
+        """Every message as it comes, and how many there were."""
+        count = 0
+        try:
+            async for message in messages:
+                if message == b"fail":
+                    raise ValueError("a secret of ours")
+                yield message
+                count += 1
+            yield str(count).encode()
+        finally:
+            self.noted.append("closed")
+            self.ended.set()
+
+    async def late(self, messages, context):
+        """Nothing until it may; then the messages that came."""
+        found = [message async for message in messages]
+        self.entered.set()
+        await self.opened.wait()
+        for message in found:
+            yield message
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def run(request):
+    """Run a coroutine on a loop of each kind."""
+
+    def run(main):
+        factory = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
+        with asyncio.Runner(loop_factory=factory) as runner:
+            return runner.run(asyncio.wait_for(main, 60))
+
+    return run
+
+
+class Served:
+    """A listener that listens, and channels to it."""
+
+    def __init__(self, calls, **options):
+        self.calls = calls
+        given = {"grpc-port": 0, "grpc-address": "127.0.0.1", **options}
+        self.listener = Listener(calls.operations(), Settings(OPTIONS, given))
+        self.target = ""
+
+    async def __aenter__(self):
+        self.target = await self.listener.start()
+        return self
+
+    async def __aexit__(self, *_):
+        self.calls.opened.set()
+        await self.listener.stop(0)
+
+    def channel(self, credentials=None, **more):
+        if credentials is None:
+            return grpc.aio.insecure_channel(self.target, **more)
+        return grpc.aio.secure_channel(self.target, credentials, **more)
+
+    async def ask(self, name, message=b"", **more):
+        """The answer to one unary call on a channel of its own, or its status and details."""
+        async with self.channel() as channel:
+            return await answer(channel, name, message, **more)
+
+
+async def answer(channel, name, message=b"", **more):
+    """The answer to one unary call, or its status and details."""
+    try:
+        return await channel.unary_unary(f"/t/{name}")(message, **more)
+    except grpc.aio.AioRpcError as error:
+        return error.code().name, error.details()
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory):
+    """The server's certificate and key, a client's, and the root that both come from: files and their contents."""
+    folder = tmp_path_factory.mktemp("certificates")
+    authority, stranger = trustme.CA(), trustme.CA()
+    ours, theirs = authority.issue_cert("localhost"), authority.issue_cert("client")
+    contents = {
+        "root": authority.cert_pem.bytes(),
+        "other_root": stranger.cert_pem.bytes(),
+        "cert": b"".join(each.bytes() for each in ours.cert_chain_pems),
+        "key": ours.private_key_pem.bytes(),
+        "client_cert": b"".join(each.bytes() for each in theirs.cert_chain_pems),
+        "client_key": theirs.private_key_pem.bytes(),
+        "broken": b"-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n",
+    }
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    return SimpleNamespace(**contents, file=lambda name: str(folder / name))

@@ -1,0 +1,69 @@
+"""Where a listener may listen, and what it says where it may not."""
+
+import asyncio
+import socket
+
+import pytest
+
+from naiad.errors import InvalidArgumentError, UnavailableError
+from naiad_grpc.transport.addresses import find_place
+
+
+def place(address="127.0.0.1", port=0, share=False):
+    return asyncio.run(find_place(address, port, share))
+
+
+def test_a_free_place_is_written_as_grpc_wants_it(tmp_path):
+    assert place() == "127.0.0.1:0"
+    assert place("::1") == "[::1]:0"
+    assert place("localhost") in ("127.0.0.1:0", "[::1]:0")
+    assert place(f"unix:{tmp_path}/s") == f"unix:{tmp_path}/s"
+
+
+def test_a_taken_port_is_told_with_the_option():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+        with pytest.raises(UnavailableError) as caught:
+            place(port=port)
+
+    assert str(caught.value).startswith(f"gRPC cannot listen on 127.0.0.1 port {port}: Address already in use")
+    assert "--grpc-port" in str(caught.value)
+
+
+def test_a_port_may_be_shared_when_both_agree():
+    with socket.create_server(("127.0.0.1", 0), reuse_port=True) as taken:
+        port = taken.getsockname()[1]
+
+        assert place(port=port, share=True) == f"127.0.0.1:{port}"
+        with pytest.raises(UnavailableError):
+            place(port=port)
+
+
+@pytest.mark.parametrize(
+    ("address", "kind", "told"),
+    [
+        ("no.such.host.invalid", InvalidArgumentError, "--grpc-address: 'no.such.host.invalid' is no address"),
+        ("203.0.113.1", UnavailableError, "gRPC cannot listen on 203.0.113.1 port 0"),
+        ("unix:", InvalidArgumentError, "names no path"),
+        ("unix:/no/such/folder/s", UnavailableError, "gRPC cannot listen on unix:/no/such/folder/s: No such file"),
+        ("unix:/" + "x" * 300, UnavailableError, "gRPC cannot listen on unix:/xxx"),
+        ("unix:/dev/null", UnavailableError, "there is a file that is no socket"),
+    ],
+)
+def test_a_place_that_cannot_be_had_is_told_with_the_reason(address, kind, told):
+    with pytest.raises(kind) as caught:
+        place(address)
+
+    assert told in str(caught.value)
+
+
+def test_a_unix_socket_in_use_is_not_taken_from_who_uses_it(tmp_path):
+    with socket.socket(socket.AF_UNIX) as taken:
+        taken.bind(f"{tmp_path}/s")
+        taken.listen()
+
+        with pytest.raises(UnavailableError, match="another server listens there"):
+            place(f"unix:{tmp_path}/s")
+
+        assert (tmp_path / "s").is_socket()

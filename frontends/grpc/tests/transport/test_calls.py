@@ -1,0 +1,140 @@
+"""Calls on grpc.aio: what comes back, what errors become, deadlines and leaving clients; on either event loop."""
+
+import asyncio
+
+import grpc
+import pytest
+
+from .conftest import Calls, Served, answer
+
+
+def test_a_call_is_answered_with_the_bytes_that_its_function_gave(run):
+    async def main():
+        async with Served(Calls()) as served:
+            return await served.ask("echo", b"\x00\xff")
+
+    assert run(main()) == b"\x00\xff"
+
+
+def test_an_error_becomes_its_status_with_its_message(run):
+    async def main():
+        async with Served(Calls()) as served:
+            return await served.ask("refuse", "no: ärger\nhere".encode())
+
+    assert run(main()) == ("INVALID_ARGUMENT", "no: ärger\nhere")
+
+
+def test_what_nobody_foresaw_is_told_to_the_log_and_not_to_the_client(run, caplog):
+    async def main():
+        async with Served(Calls()) as served, served.channel() as channel:
+            return await answer(channel, "fail"), await answer(channel, "echo", b"next")
+
+    (status, details), following = run(main())
+
+    assert (status, "secret" in details, following) == ("INTERNAL", False, b"next")
+    assert "a secret of ours" in caplog.text
+    assert [record.name for record in caplog.records] == ["naiad.grpc"]
+
+
+def test_an_rpc_that_there_is_not_is_unimplemented(run):
+    async def main():
+        async with Served(Calls()) as served:
+            return await served.ask("dream")
+
+    assert run(main())[0] == "UNIMPLEMENTED"
+
+
+def test_a_function_sees_how_much_time_its_caller_gives(run):
+    async def main():
+        async with Served(Calls()) as served, served.channel() as channel:
+            return await answer(channel, "remaining", timeout=30), await answer(channel, "remaining")
+
+    limited, unlimited = run(main())
+
+    assert 0 < float(limited) < 31
+    assert unlimited == b"None"
+
+
+@pytest.mark.parametrize("how", ["deadline", "cancel", "disconnect"])
+def test_a_caller_that_leaves_takes_its_call_back(run, how, caplog):
+    calls = Calls()
+
+    async def main():
+        async with Served(calls) as served:
+            channel = served.channel()
+            call = channel.unary_unary("/t/wait")(b"", timeout=0.2 if how == "deadline" else 30)
+            await calls.entered.wait()
+            if how == "cancel":
+                call.cancel()
+            elif how == "disconnect":
+                await channel.close()
+            await calls.ended.wait()
+            following = await served.ask("echo", b"next")
+            await channel.close()
+            return following
+
+    following = run(main())
+
+    assert (calls.noted, following) == (["cancelled"], b"next")
+    assert caplog.records == []
+
+
+def test_a_stream_carries_messages_both_ways_until_its_client_has_no_more(run):
+    async def main():
+        async with Served(Calls()) as served, served.channel() as channel:
+            stream = channel.stream_stream("/t/stream")()
+            read = []
+            for message in (b"a", b"b"):
+                await stream.write(message)
+                read.append(await stream.read())
+            await stream.done_writing()
+            return read, await stream.read(), await stream.read(), await stream.code()
+
+    assert run(main()) == ([b"a", b"b"], b"2", grpc.aio.EOF, grpc.StatusCode.OK)
+
+
+def test_an_error_ends_a_stream_with_its_status(run, caplog):
+    async def main():
+        async with Served(Calls()) as served, served.channel() as channel:
+            stream = channel.stream_stream("/t/stream")()
+            await stream.write(b"a")
+            first = await stream.read()
+            await stream.write(b"fail")
+            return first, await stream.code(), await stream.details()
+
+    first, code, details = run(main())
+
+    assert (first, code, "secret" in details) == (b"a", grpc.StatusCode.INTERNAL, False)
+    assert "a secret of ours" in caplog.text
+
+
+@pytest.mark.parametrize("how", ["cancel", "disconnect"])
+def test_the_function_of_a_stream_is_closed_when_its_client_leaves(run, how, caplog):
+    calls = Calls()
+
+    async def main():
+        async with Served(calls) as served:
+            channel = served.channel()
+            stream = channel.stream_stream("/t/stream")()
+            await stream.write(b"a")
+            await stream.read()
+            if how == "cancel":
+                stream.cancel()
+            await channel.close()
+            await calls.ended.wait()
+            return await served.ask("echo", b"next")
+
+    following = run(main())
+
+    assert (calls.noted, following) == (["closed"], b"next")
+    assert caplog.records == []
+
+
+def test_many_calls_share_a_connection(run):
+    async def main():
+        async with Served(Calls()) as served, served.channel() as channel:
+            messages = [str(number).encode() for number in range(500)]
+            answers = await asyncio.gather(*(answer(channel, "echo", message) for message in messages))
+            return messages == answers
+
+    assert run(main())
