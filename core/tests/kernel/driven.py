@@ -26,16 +26,14 @@ class DrivenQueue:
     def __init__(self, make_scheduler: Callable[[], Scheduler] = FifoScheduler, places: int = 1) -> None:
         self.sent: list[Work] = []
         self.outcomes: dict[str, list[Outcome]] = defaultdict(list)
-        self._counters = VersionCounters()
-        self.queue = ModelQueue(
-            AnswerReader(ModelConfig(name="m"), 1), make_scheduler, self._counters, self.sent.append
-        )
+        self.counters = VersionCounters(devices=[-1] * places)
+        self.queue = ModelQueue(AnswerReader(ModelConfig(name="m"), 1), make_scheduler, self.counters, self.sent.append)
         for place in range(places):
             self.queue.free(place)
 
     @property
     def statistics(self) -> ModelStatistics:
-        return self._counters.report("m", 1, ())
+        return self.counters.report("m", 1, ())
 
     def submit(self, name: str, batch_size: int = 1, seconds: float | None = None, timeout: int = 0) -> Call:
         """A call; `seconds` from now is its deadline."""

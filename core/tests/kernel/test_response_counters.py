@@ -41,7 +41,7 @@ def test_an_endless_stream_does_not_grow_the_counters() -> None:
 
 def test_models_that_answer_once_have_no_response_statistics() -> None:
     counters = VersionCounters()
-    counters.succeeded(requests=1, items=1, total_ns=9, queue_ns=1, phases=(1, 2, 3))
+    counters.at(0).succeeded(items=1, totals=[9], queues=[1], phases=(1, 2, 3))
 
     assert counters.report("m", 1, ()).response_stats == {}
 
@@ -51,6 +51,6 @@ def test_failures_add_up_over_their_reasons() -> None:
 
     counters.failed(2, 10, FailureReason.REJECTED)
     counters.failed(1, 5, FailureReason.CANCELED)
-    counters.failed(1, 1)
+    counters.failed(1, 1, FailureReason.OTHER)
 
     assert counters.report("m", 1, ()).fail == Duration(4, 16)

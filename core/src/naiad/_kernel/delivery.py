@@ -8,7 +8,7 @@ from time import monotonic_ns
 from naiad._kernel.answers import Outcome
 from naiad._kernel.call import Call
 from naiad._kernel.response_counters import ResponseKind
-from naiad._kernel.statistics import VersionCounters
+from naiad._kernel.statistics import FailureReason, VersionCounters
 from naiad._kernel.streams import ResponseStream, Sent
 from naiad._kernel.worker import Work
 from naiad.errors import ModelFailedError, NaiadError
@@ -34,7 +34,9 @@ class Delivery:
         """Conclude every call of a batch that came back, but for those that stream, and count them together."""
         phases = work.phases()
         outcomes = work.outcomes if work.error is None else [work.error] * len(work.calls)
-        answered = items = total_ns = queue_ns = failed = failed_ns = 0
+        totals: list[int] = []
+        queues: list[int] = []
+        items = failed = failed_ns = 0
         for call, outcome in zip(work.calls, outcomes, strict=True):
             if call.over:
                 continue
@@ -47,17 +49,17 @@ class Delivery:
                 failed += 1
                 failed_ns += work.done_ns - arrival_ns
             else:
-                answered += 1
                 items += call.ticket.batch_size
-                total_ns += work.done_ns - arrival_ns
-                queue_ns += work.started_ns - arrival_ns
+                totals.append(work.done_ns - arrival_ns)
+                queues.append(work.started_ns - arrival_ns)
             self.conclude(call, outcome)
+        counters = self._counters.at(work.place)
         if work.error is None:
-            self._counters.executed(work.batch.size, phases)
-        if answered:
-            self._counters.succeeded(answered, items, total_ns, queue_ns, phases)
+            counters.executed(work.batch.size, phases)
+        if totals:
+            counters.succeeded(items, totals, queues, phases)
         if failed:
-            self._counters.failed(failed, failed_ns)
+            self._counters.failed(failed, failed_ns, FailureReason.BACKEND)
 
     def pass_on(self, stream: ResponseStream, sent: Sequence[Sent]) -> None:
         """Deliver what a model has sent; its last response, or an error, concludes the call."""
@@ -68,6 +70,8 @@ class Delivery:
             stream.count += 1
             if call.over:
                 continue
+            if stream.count == 1:
+                self._count_first(stream, outcome)
             if isinstance(outcome, NaiadError) or outcome.final:
                 self._count(stream, outcome)
                 self.conclude(call, outcome)
@@ -106,14 +110,20 @@ class Delivery:
         if call.stream is not None and not call.is_held_up:
             call.stream.release()
 
+    def _count_first(self, stream: ResponseStream, outcome: Outcome) -> None:
+        if not isinstance(outcome, NaiadError) and not outcome.is_empty:
+            waited_ns = monotonic_ns() - int(stream.call.ticket.arrival * 1e9)
+            self._counters.at(stream.place).first_responses((waited_ns,))
+
     def _count(self, stream: ResponseStream, outcome: Outcome) -> None:
         ticket = stream.call.ticket
         now, arrival_ns = monotonic_ns(), int(ticket.arrival * 1e9)
         if isinstance(outcome, NaiadError):
-            self._counters.failed(1, now - arrival_ns)
+            self._counters.failed(1, now - arrival_ns, FailureReason.BACKEND)
             return
-        phases = (0, now - stream.opened_ns, 0)
-        self._counters.succeeded(1, ticket.batch_size, now - arrival_ns, stream.opened_ns - arrival_ns, phases)
+        total_ns, queue_ns, phases = now - arrival_ns, stream.opened_ns - arrival_ns, (0, now - stream.opened_ns, 0)
+        counters = self._counters.at(stream.place)
+        counters.succeeded(ticket.batch_size, (total_ns,), (queue_ns,), phases, streamed=True)
 
     def _misanswered(self, call: Call) -> NaiadError:
         if call.stream is not None:

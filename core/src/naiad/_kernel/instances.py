@@ -99,6 +99,11 @@ class Instances:
         """How many batches can be executed at once."""
         return len(self._by_place)
 
+    @property
+    def devices(self) -> list[int]:
+        """The GPU of each place, -1 for those that are on none."""
+        return [slot.placement.device if slot.placement.kind == "GPU" else -1 for slot in self._by_place]
+
     async def start(self, in_parallel: bool) -> None:
         """Make every instance. Raises the first failure, when none is being made any more; `close` ends the others."""
         waits: list[asyncio.Future[Instance]] = []

@@ -10,17 +10,13 @@ from naiad._kernel.alarm import Alarm
 from naiad._kernel.answers import AnswerReader
 from naiad._kernel.call import Call, Deliver
 from naiad._kernel.delivery import Delivery
-from naiad._kernel.refusals import refusal
-from naiad._kernel.statistics import VersionCounters
+from naiad._kernel.refusals import reason_of, refusal
+from naiad._kernel.statistics import FailureReason, VersionCounters
 from naiad._kernel.streams import ResponseStream, Sent, Streams
 from naiad._kernel.telling import told
 from naiad._kernel.worker import Work
 from naiad.batch import Batch
-from naiad.errors import (
-    DeadlineExceededError,
-    InternalError,
-    NaiadError,
-)
+from naiad.errors import DeadlineExceededError, InternalError, NaiadError
 from naiad.scheduler import Dispatch, Drop, Scheduler, Ticket
 from naiad.types import Request
 
@@ -73,7 +69,7 @@ class ModelQueue:
         """
         now = monotonic()
         if request.deadline is not None and request.deadline <= now:
-            self._counters.failed(1, 0)
+            self._counters.failed(1, 0, FailureReason.REJECTED)
             raise DeadlineExceededError(f"the deadline of the request to model '{self._model}' had passed on arrival")
         self._last_id += 1
         ticket = Ticket(
@@ -91,10 +87,10 @@ class ModelQueue:
         try:
             refused = self._scheduler.arrive(ticket)
         except Exception as error:
-            self._counters.failed(1, 0)
+            self._counters.failed(1, 0, FailureReason.OTHER)
             raise self._scheduler_failed(error) from error
         if refused is not None:
-            self._counters.failed(1, 0)
+            self._counters.failed(1, 0, reason_of(refused))
             raise refusal(refused, self._model)
         self._calls[ticket.id] = call
         self._drained.clear()
@@ -130,7 +126,7 @@ class ModelQueue:
 
     def take_back(self, call: Call) -> None:
         """The caller went away."""
-        self._counters.failed(1, _ns_since(call.ticket.arrival, monotonic()))
+        self._counters.cancelled(_ns_since(call.ticket.arrival, monotonic()), self._is_busy(call))
         self._forget(call)
 
     def fail_all(self, error: NaiadError, executing: bool = False) -> None:
@@ -175,7 +171,7 @@ class ModelQueue:
         self._running.update(tickets)
         self._counters.closed(dispatch.reason)
         requests, sizes = [call.request for call in calls], [call.ticket.batch_size for call in calls]
-        batch = Batch(requests, sizes, functools.partial(self._streams.sender, calls))
+        batch = Batch(requests, sizes, functools.partial(self._streams.sender, calls, dispatch.instance))
         self._send(Work(dispatch.instance, tickets, calls, batch))
 
     def _can_go(self, dispatch: Dispatch) -> bool:
@@ -194,7 +190,7 @@ class ModelQueue:
         for ticket in drop.tickets:
             call = self._calls.get(ticket)
             if call is not None:
-                self._fail_call(call, error, settled=True)
+                self._fail_call(call, error, reason_of(drop), settled=True)
 
     def _wake_later(self, at: float | None) -> None:
         self._wake_at = at
@@ -231,9 +227,11 @@ class ModelQueue:
         if not self._calls:
             self._drained.set()
 
-    def _fail_call(self, call: Call, error: NaiadError, settled: bool = False) -> None:
+    def _fail_call(
+        self, call: Call, error: NaiadError, reason: FailureReason = FailureReason.OTHER, settled: bool = False
+    ) -> None:
         if not call.over:
-            self._counters.failed(1, _ns_since(call.ticket.arrival, monotonic()))
+            self._counters.failed(1, _ns_since(call.ticket.arrival, monotonic()), reason)
             self._delivery.conclude(call, error)
         self._forget(call, settled)
 
@@ -241,21 +239,24 @@ class ModelQueue:
         if call.over:
             return
         late = monotonic() - call.ticket.arrival
-        state = "executing" if call.ticket.id in self._running else "waiting"
+        executing = self._is_busy(call)
+        state = "executing" if executing else "waiting"
         error = DeadlineExceededError(
             f"the deadline of the request to model '{self._model}' passed after {late:.3f} s, while it was {state}"
         )
-        self._fail_call(call, error)
+        self._fail_call(call, error, FailureReason.CANCELED if executing else FailureReason.REJECTED)
+
+    def _is_busy(self, call: Call) -> bool:
+        return call.ticket.id in self._running or call.ticket.id in self._streaming
 
     def _forget(self, call: Call, settled: bool = False) -> None:
         """Drop an ended call from the queue; one that executes leaves with its batch, or when it has streamed all."""
         if call.timer is not None:
             call.timer.cancel()
-        ticket = call.ticket.id
-        if ticket in self._running or ticket in self._streaming:
+        if self._is_busy(call):
             call.tell_model()
         else:
-            self._leave((ticket,), settled)
+            self._leave((call.ticket.id,), settled)
         self._delivery.release()
 
     # A scheduler that fails

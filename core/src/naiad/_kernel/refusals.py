@@ -1,5 +1,6 @@
 """What a caller is told when a scheduler gives its request up."""
 
+from naiad._kernel.statistics import FailureReason
 from naiad.errors import InvalidArgumentError, NaiadError, QueueFullError, QueueTimeoutError
 from naiad.scheduler import Drop, DropReason
 
@@ -13,3 +14,9 @@ def refusal(drop: Drop, model: str) -> NaiadError:
         detail = drop.detail or "it waited longer than its queue policy allows"
         return QueueTimeoutError(f"Request timeout expired for model '{model}': {detail}", retry_after=1.0)
     return InvalidArgumentError(drop.detail or f"the scheduler of model '{model}' refused the request")
+
+
+def reason_of(drop: Drop) -> FailureReason:
+    """What metrics call that: a request that was refused or waited too long was rejected."""
+    rejected = drop.reason in (DropReason.QUEUE_FULL, DropReason.TIMEOUT)
+    return FailureReason.REJECTED if rejected else FailureReason.OTHER

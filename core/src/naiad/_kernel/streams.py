@@ -32,7 +32,8 @@ class ResponseStream:
     """The responses of one call. `post` and `abandon` are for any thread; everything else is for the event loop's.
 
     One wake-up of the loop takes over all that was sent meanwhile. `ended` says, on the loop's thread, that the model
-    has said that all is sent; `taken` is called there with the stream and what was sent.
+    has said that all is sent; `taken` is called there with the stream and what was sent. `place` is where the call
+    executes.
     """
 
     __slots__ = (
@@ -51,17 +52,20 @@ class ResponseStream:
         "count",
         "ended",
         "opened_ns",
+        "place",
     )
 
     def __init__(
         self,
         call: Call,
+        place: int,
         reader: AnswerReader,
         loop: asyncio.AbstractEventLoop,
         home: int,
         taken: "Callable[[ResponseStream, Sequence[Sent]], None]",
     ) -> None:
         self.call = call
+        self.place = place
         self.count = 0
         self.ended = False
         self.opened_ns = self._mark_ns = monotonic_ns()
@@ -218,10 +222,10 @@ class Streams:
         self._loop = asyncio.get_running_loop()
         self._home = threading.get_ident()
 
-    def sender(self, calls: Sequence[Call], index: int) -> Sender:
-        """A sender for the call of that index. Raises InternalError when it had one before."""
+    def sender(self, calls: Sequence[Call], place: int, index: int) -> Sender:
+        """A sender for the call of that index, executed at that place. Raises InternalError when it had one before."""
         call = calls[index]
         if call.stream is not None:
             raise InternalError("the response sender of this request was taken before")
-        call.stream = ResponseStream(call, self._reader, self._loop, self._home, self._taken)
+        call.stream = ResponseStream(call, place, self._reader, self._loop, self._home, self._taken)
         return StreamSender(call.stream)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from naiad._kernel.answers import AnswerReader
 from naiad._kernel.call import Call, Deliver
 from naiad._kernel.instances import Instances
+from naiad._kernel.metrics.latencies import LatencyPlan
 from naiad._kernel.queue import ModelQueue
 from naiad._kernel.requests import RequestChecker
 from naiad._kernel.statistics import VersionCounters
@@ -35,12 +36,15 @@ class ModelVersion:
         labels: Mapping[str, tuple[str, ...]],
         warmup: Sequence[WarmupSample],
         worker: type[Worker],
+        plan: LatencyPlan | None = None,
     ) -> None:
         config = context.config
         self.name, self.version, self.config = config.name, context.version, config
         self.labels = labels
         self._model = model
-        self._counters = VersionCounters()
+        self._metrics = context.metrics
+        self._plan = plan
+        self._counters = VersionCounters(plan)
         self._checker = RequestChecker(config)
         strict = bool(getattr(model, "declares_outputs", True))
         reader = self._reader = AnswerReader(config, context.version, strict)
@@ -56,6 +60,7 @@ class ModelVersion:
         """
         instances = self._instances
         await instances.start(traits.loads_in_parallel)
+        self._counters = VersionCounters(self._plan, instances.devices)
         make_scheduler = functools.partial(factory.create, self.config, instances.place_count)
         self._queue = ModelQueue(self._reader, make_scheduler, self._counters, instances.send)
         instances.on_free = self._queue.free
@@ -178,6 +183,7 @@ class ModelVersion:
             self._model.close()
         except BaseException:
             _logger.exception("closing model '%s' version %d failed", self.name, self.version)
+        self._metrics.close()
 
 
 def labels_of(context: ModelContext) -> dict[str, tuple[str, ...]]:

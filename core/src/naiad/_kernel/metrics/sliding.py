@@ -1,0 +1,77 @@
+"""Quantiles over the last minute of latencies, in little memory and with the rank of every duration."""
+
+import math
+from collections import deque
+from collections.abc import Sequence
+
+_Counts = dict[int, int]
+_WINDOW = 60.0
+_SLICE = 5.0
+_PHASES = 5
+
+
+class SlidingQuantiles:
+    """Quantiles of five phases: a request, its wait, and the three phases of its execution.
+
+    Durations are counted by their seven leading bits, so that a quantile is within 1 % of the duration of its rank, and
+    in slices of time, which are dropped as a whole.
+    """
+
+    __slots__ = ("_current", "_slices", "_until")
+
+    def __init__(self) -> None:
+        self._slices: deque[tuple[float, list[_Counts]]] = deque()
+        self._current: list[_Counts] = []
+        self._until = -math.inf
+
+    def add(self, now: float, totals: Sequence[int], queues: Sequence[int], phases: tuple[int, int, int]) -> None:
+        """At `now` seconds requests of one batch were answered; everything else is in nanoseconds."""
+        if now >= self._until:
+            self._drop(now)
+            self._current = [{} for _ in range(_PHASES)]
+            self._slices.append((now, self._current))
+            self._until = now + _SLICE
+        requests, waits, inputs, infer, outputs = self._current
+        input_ns, infer_ns, output_ns = phases
+        for nanoseconds in totals:
+            _count(requests, nanoseconds, 1)
+        for nanoseconds in queues:
+            _count(waits, nanoseconds, 1)
+        times = len(totals)
+        _count(inputs, input_ns, times)
+        _count(infer, infer_ns, times)
+        _count(outputs, output_ns, times)
+
+    def values(self, now: float, quantiles: Sequence[float]) -> list[list[float]]:
+        """For each phase the duration in nanoseconds at each of the quantiles, NaN when there was none."""
+        self._drop(now)
+        return [_values([counts[phase] for _, counts in self._slices], quantiles) for phase in range(_PHASES)]
+
+    def _drop(self, now: float) -> None:
+        while self._slices and now - self._slices[0][0] >= _WINDOW:
+            self._slices.popleft()
+
+
+def _count(counts: _Counts, nanoseconds: int, times: int) -> None:
+    bits = nanoseconds.bit_length()
+    shift = bits - 7 if bits > 7 else 0
+    key = (shift << 7) | (nanoseconds >> shift)
+    counts[key] = counts.get(key, 0) + times
+
+
+def _values(slices: Sequence[_Counts], quantiles: Sequence[float]) -> list[float]:
+    together: _Counts = {}
+    for counts in slices:
+        for key, times in counts.items():
+            together[key] = together.get(key, 0) + times
+    ascending, total = sorted(together.items()), sum(together.values())
+    return [_at(ascending, max(1, math.ceil(quantile * total))) for quantile in quantiles]
+
+
+def _at(ascending: Sequence[tuple[int, int]], rank: int) -> float:
+    for key, times in ascending:
+        rank -= times
+        if rank <= 0:
+            shift = key >> 7
+            return ((key & 127) << shift) + ((1 << shift) - 1) / 2
+    return math.nan
