@@ -1,0 +1,124 @@
+"""ModelInfer and ModelStreamInfer from bytes to bytes, apart from what carries them."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from naiad.errors import NaiadError
+from naiad.protocol.buffers import Buffer
+from naiad.protocol.forwarding import HeaderForwarding
+from naiad.types import Request, Response
+from naiad_grpc.codec import AnswerForm, Encoder, request_id_of
+from naiad_grpc.inference_intake import CallContext, Intake
+from naiad_grpc.statuses import RpcError, rpc_error
+from naiad_grpc.streaming import InferStream
+from naiad_grpc.streaming_loop import pump
+
+if TYPE_CHECKING:
+    from naiad import Server
+
+Answer = list[Buffer] | RpcError
+"""The buffers of a message, or the status that ends the call instead."""
+
+ERROR_KEY = "triton_grpc_error"
+"""The metadata by which the caller of a stream asks that its first error ends it."""
+
+
+class Inference:
+    """Decodes, submits and encodes. Everything is for the event loop's thread."""
+
+    def __init__(self, server: "Server", forwarding: HeaderForwarding) -> None:
+        self._server = server
+        self._intake = Intake(server, forwarding)
+        self._encoder = Encoder(self._batches, server.labels)
+
+    async def infer(self, message: bytes, context: CallContext) -> bytes:
+        """ModelInfer: the response to a request. Raises RpcError; cancelling the task takes the request back."""
+        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        cancel = self.begin(message, context, partial(_settle, answered))
+        try:
+            answer = await answered
+        finally:
+            cancel()
+        if isinstance(answer, RpcError):
+            raise answer
+        return b"".join(answer)
+
+    def begin(self, message: bytes, context: CallContext, answered: Callable[[Answer], None]) -> Callable[[], None]:
+        """ModelInfer without a task: `answered` is called once with what came of it, perhaps before this returns.
+
+        What is given back takes the request back, and does no harm when it is answered already.
+        """
+        request: Request | None = None
+        try:
+            request, form = self._intake.read(message, self._intake.caller(context))
+            call = self._server.submit(request, partial(self._deliver, request, form, answered))
+        except Exception as error:  # noqa: BLE001 - a bug must not leave the client waiting
+            if request is None:
+                answered(rpc_error(error, request_id_of(message)))
+                return _nothing
+            if request.trace is not None:
+                request.trace.end()
+            answered(rpc_error(error, request.id))
+            return _nothing
+        if request.trace is None:
+            return call.cancel
+
+        def cancel() -> None:
+            call.cancel()
+            trace.end()
+
+        trace = request.trace
+        return cancel
+
+    def stream(self, messages: AsyncIterator[bytes], context: CallContext) -> AsyncGenerator[bytes, None]:
+        """ModelStreamInfer: the responses to all requests. Raises RpcError; closing it takes all requests back."""
+        return pump(self.open_stream(context), messages)
+
+    def open_stream(self, context: CallContext) -> InferStream:
+        """ModelStreamInfer without a task: the stream of one call. Raises RpcError."""
+        try:
+            caller = self._intake.caller(context)
+        except NaiadError as error:
+            raise rpc_error(error) from error
+        ends_at_error = (ERROR_KEY, "true") in (context.invocation_metadata() or ())
+        return InferStream(self._server, self._intake, self._encoder, caller, ends_at_error)
+
+    def _deliver(
+        self, request: Request, form: AnswerForm, answered: Callable[[Answer], None], outcome: Response | NaiadError
+    ) -> None:
+        trace = request.trace
+        if trace is None:
+            answered(self._answer(request, form, outcome))
+            return
+        trace.record("GRPC_SEND_START")
+        answered(self._answer(request, form, outcome))
+        trace.record("GRPC_SEND_END")
+        trace.end()
+
+    def _answer(self, request: Request, form: AnswerForm, outcome: Response | NaiadError) -> Answer:
+        if isinstance(outcome, NaiadError):
+            return rpc_error(outcome, request.id)
+        try:
+            return self._encoder.encode(outcome, form)
+        except Exception as error:  # noqa: BLE001 - the caller must get an answer whatever a model put into its outputs
+            return rpc_error(error, request.id)
+
+    def _batches(self, model: str, version: int) -> bool:
+        return self._server.model_config(model, version).max_batch_size > 0
+
+
+def make_inference(server: "Server") -> Inference:
+    """The inference of a server, as its options say. Raises InvalidArgumentError for one that makes no sense."""
+    pattern = server.settings["grpc-header-forward-pattern"]
+    return Inference(server, HeaderForwarding(pattern, "--grpc-header-forward-pattern"))
+
+
+def _settle(answered: asyncio.Future[Answer], answer: Answer) -> None:
+    if not answered.done():
+        answered.set_result(answer)
+
+
+def _nothing() -> None:
+    """There is nothing to take back."""

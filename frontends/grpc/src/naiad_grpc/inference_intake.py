@@ -1,0 +1,78 @@
+"""The way in: the bytes of a message to a request, with what the call that carries it says about its caller."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from time import monotonic, monotonic_ns
+from typing import TYPE_CHECKING, Protocol
+
+from naiad.protocol.forwarding import HeaderForwarding
+from naiad.types import Request
+from naiad_grpc.codec import AnswerForm, Decoder
+
+if TYPE_CHECKING:
+    from naiad import Server
+
+
+class CallContext(Protocol):
+    """What a transport tells of a call; the context of `grpc.aio` is one."""
+
+    def time_remaining(self) -> float | None:
+        """The seconds until the caller's deadline, None without one."""
+        ...
+
+    def invocation_metadata(self) -> "Iterable[tuple[str, str | bytes]] | None":
+        """The caller's metadata; its keys are in lower case."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """What all requests of one call have in common: the deadline, what becomes their parameters, and the trace."""
+
+    deadline: float | None = None
+    forwarded: Mapping[str, str] = field(default_factory=dict)
+    traceparent: str = ""
+    tracestate: str = ""
+
+
+NOBODY = Caller()
+"""A caller who says nothing."""
+
+
+class Intake:
+    """Reads requests."""
+
+    def __init__(self, server: "Server", forwarding: HeaderForwarding) -> None:
+        self._server = server
+        self._forwarding = forwarding
+        self._decoder = Decoder(lambda name: server.shared_memory.region(name))
+
+    def caller(self, context: CallContext) -> Caller:
+        """Who makes that call. Raises InvalidArgumentError when metadata to forward has a reserved name."""
+        remaining = context.time_remaining()
+        deadline = None if remaining is None else monotonic() + remaining
+        if not (self._forwarding.active or self._server.tracing.active):
+            return NOBODY if deadline is None else Caller(deadline)
+        texts = [(key, value) for key, value in context.invocation_metadata() or () if isinstance(value, str)]
+        given = dict(texts)
+        forwarded = self._forwarding.of(texts) if self._forwarding.active else {}
+        return Caller(deadline, forwarded, given.get("traceparent", ""), given.get("tracestate", ""))
+
+    def read(self, message: bytes, caller: Caller) -> tuple[Request, AnswerForm]:
+        """The request in a message, and the form of answer that it wants. Raises NaiadError."""
+        tracing = self._server.tracing
+        started_ns = monotonic_ns() if tracing.active else 0
+        request, form = self._decoder.decode(message)
+        if caller is not NOBODY:
+            request.deadline = caller.deadline
+            if caller.forwarded:  # a gateway's word counts more than the caller's
+                request.parameters = {**request.parameters, **caller.forwarded}
+        if started_ns:
+            trace = tracing.sample(
+                request.model_name, request.version, request.id, caller.traceparent, caller.tracestate
+            )
+            if trace is not None:
+                trace.record("GRPC_WAITREAD_START", started_ns)
+                trace.record("GRPC_WAITREAD_END")
+                request.trace = trace
+        return request, form

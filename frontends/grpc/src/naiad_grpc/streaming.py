@@ -1,0 +1,222 @@
+"""ModelStreamInfer as a machine without tasks: messages in, messages out, in the order that callers count on."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from naiad.errors import NaiadError
+from naiad.types import Request, Response
+from naiad_grpc.codec import Encoder, encode_error, request_id_of
+from naiad_grpc.codec.forms import PLAIN
+from naiad_grpc.inference_intake import Caller, Intake
+from naiad_grpc.statuses import RpcError, rpc_error
+from naiad_grpc.streaming_requests import Asked, Message, Outcome, Ready
+
+if TYPE_CHECKING:
+    from naiad import Server
+
+MOST_READY, MOST_READY_BYTES = 64, 4 << 20
+"""So many responses may wait to be taken before the models of the stream must wait; they go on at half of it."""
+
+MOST_OPEN, MOST_OPEN_BYTES = 1024, 64 << 20
+"""So many requests, or bytes of them, may be without a last response before no more are to be fed."""
+
+
+class InferStream:
+    """One call of ModelStreamInfer. For the event loop's thread.
+
+    Responses to requests of models that are not decoupled come in the order of their requests; those to one request of
+    a decoupled model in the order in which it sends them, whatever else is in flight. `on_ready` is called when there
+    is something new to `take`, or the stream is over; `on_room` when it may be no longer `full`.
+    """
+
+    def __init__(
+        self, server: "Server", intake: Intake, encoder: Encoder, caller: Caller, ends_at_error: bool = False
+    ) -> None:
+        self.on_ready: Callable[[], None] = _nothing
+        self.on_room: Callable[[], None] = _nothing
+        self._server = server
+        self._intake = intake
+        self._encoder = encoder
+        self._caller = caller
+        self._ends_at_error = ends_at_error
+        self._ready = Ready(MOST_READY, MOST_READY_BYTES)
+        self._open: set[Asked] = set()
+        self._open_size = 0
+        self._order: deque[Asked] = deque()
+        self._finished = False
+        self._failure: RpcError | None = None
+
+    @property
+    def full(self) -> bool:
+        """Whether no more requests are to be fed for now: too many are in flight, or the reader is too slow."""
+        return self._ready.slow or len(self._open) >= MOST_OPEN or self._open_size >= MOST_OPEN_BYTES
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing will come any more."""
+        return self._finished and not (self._open or self._ready or self._failure)
+
+    def feed(self, message: bytes) -> None:
+        """Take a request in. What is wrong with it becomes its response."""
+        if self._finished:
+            return
+        request: Request | None = None
+        try:
+            request, form = self._intake.read(message, self._caller)
+            decoupled = self._is_decoupled(request)
+        except Exception as error:  # noqa: BLE001 - a bug must not end the stream
+            unread = request or Request("", {}, id=request_id_of(message))
+            self._refuse(self._admit(Asked(self.deliver, unread, PLAIN, 0, False)), error)
+            return
+        asked = self._admit(Asked(self.deliver, request, form, len(message), decoupled))
+        try:
+            asked.call = self._server.submit(request, asked.deliver, streams=True)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._refuse(asked, error)
+            return
+        if asked not in self._open:  # it was answered at once, and that may have ended the stream
+            asked.call.cancel()
+        elif self._ready.slow and decoupled:
+            asked.call.pause()
+
+    def finish(self) -> None:
+        """There will be no more requests: the stream is over when all have their last response."""
+        self._finished = True
+        if self.over:
+            self.on_ready()
+
+    def take(self) -> Message | None:
+        """The buffers of the next message to send, None when there is none now. Raises RpcError when it all ends so."""
+        if self._ready:
+            was_slow = self._ready.slow
+            message = self._ready.take()
+            if was_slow and not self._ready.slow:
+                self._go_on()
+            return message
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+        return None
+
+    def fail(self, error: RpcError) -> None:
+        """End the stream with that status, once what is ready has been taken, and take all requests back."""
+        if self._failure is None:
+            self._failure = error
+            self._drop_requests()
+            self.on_ready()
+
+    def cancel(self) -> None:
+        """The caller is gone: take all requests back. Harmless when repeated."""
+        self._ready.drop()
+        self._drop_requests()
+
+    def deliver(self, asked: Asked, outcome: Outcome) -> None:
+        """What the server has to say to one of the requests."""
+        if asked not in self._open:
+            return
+        if isinstance(outcome, NaiadError):
+            self._deliver_error(asked, outcome, asked.request.version or self._latest(asked.request.model_name), True)
+        elif outcome.error is not None:
+            self._deliver_error(asked, outcome.error, outcome.version, outcome.final)
+        elif asked.decoupled and outcome.is_empty and not asked.form.empty_final:
+            self._close(asked)
+        else:
+            self._deliver_response(asked, outcome)
+
+    def _deliver_response(self, asked: Asked, response: Response) -> None:
+        try:
+            message = self._encoder.encode_part(response, asked.form)
+        except Exception as error:  # noqa: BLE001 - the caller must get an answer whatever a model put into its outputs
+            self._deliver_error(asked, error, response.version, response.final)
+        else:
+            self._put(asked, message, response.final)
+
+    def _deliver_error(self, asked: Asked, error: Exception, version: int, final: bool) -> None:
+        request = asked.request
+        failure = rpc_error(error, request.id)
+        if self._ends_at_error:
+            self.fail(failure)
+        else:
+            told = encode_error(failure.message, request.id, request.model_name, version, final)
+            self._put(asked, [told], final)
+
+    def _refuse(self, asked: Asked, error: Exception) -> None:
+        """Answer a request that did not get on its way."""
+        failure = rpc_error(error, asked.request.id)
+        if self._ends_at_error:
+            self.fail(failure)
+        else:
+            self._put(asked, [encode_error(failure.message, asked.request.id)], True)
+
+    def _admit(self, asked: Asked) -> Asked:
+        self._open.add(asked)
+        self._open_size += asked.size
+        if not asked.decoupled:
+            self._order.append(asked)
+        return asked
+
+    def _put(self, asked: Asked, message: Message, last: bool) -> None:
+        """This is a response to that request, and perhaps its last."""
+        if asked.decoupled:
+            self._push(asked, message)
+            if last:
+                self._close(asked)
+            return
+        asked.answer = message
+        size = sum(map(len, message))
+        self._open_size += size - asked.size  # it holds its response now, and not its request
+        asked.size = size
+        while self._order and (answer := self._order[0].answer) is not None:
+            first = self._order.popleft()
+            self._push(first, answer)
+            self._close(first)
+
+    def _push(self, asked: Asked, message: Message) -> None:
+        was_slow = self._ready.slow
+        self._ready.put(asked, message)
+        if self._ready.slow and not was_slow:
+            for each in self._open:
+                if each.decoupled and each.call is not None:
+                    each.call.pause()
+        self.on_ready()
+
+    def _go_on(self) -> None:
+        """The reader has caught up."""
+        for asked in list(self._open):
+            if asked.decoupled and asked.call is not None:
+                asked.call.resume()
+        self.on_room()
+
+    def _close(self, asked: Asked) -> None:
+        was_full = self.full
+        self._open.discard(asked)
+        self._open_size -= asked.size
+        asked.end()
+        if was_full:
+            self.on_room()
+        if self.over:
+            self.on_ready()
+
+    def _drop_requests(self) -> None:
+        self._finished = True
+        self._order.clear()
+        dropped, self._open, self._open_size = self._open, set(), 0
+        for asked in dropped:
+            asked.drop()
+        self.on_room()
+
+    def _is_decoupled(self, request: Request) -> bool:
+        policy = self._server.model_config(request.model_name, request.version).model_transaction_policy
+        return policy is not None and policy.decoupled
+
+    def _latest(self, model: str) -> int:
+        """The version that most likely had a request which asked for none."""
+        try:
+            return max(self._server.model_metadata(model).versions, default=0)
+        except NaiadError:
+            return 0
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""

@@ -1,0 +1,62 @@
+"""The tasks of a stream: one that reads requests as long as there is room, one that takes responses."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+
+from naiad_grpc.statuses import rpc_error
+from naiad_grpc.streaming import InferStream
+
+
+class Signal:
+    """Wakes the one task that waits for it; what nobody waits for is forgotten."""
+
+    def __init__(self) -> None:
+        self._waiting: asyncio.Future[None] | None = None
+
+    def set(self) -> None:
+        """Wake the task, however often this is called before it runs."""
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+    async def wait(self) -> None:
+        """Return after the next `set`."""
+        self._waiting = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiting
+        finally:
+            self._waiting = None
+
+
+async def pump(stream: InferStream, messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    """Feed the messages to the stream, and give those that come out of it.
+
+    Raises RpcError. Closing it takes back all that is in flight.
+    """
+    room, ready = Signal(), Signal()
+    stream.on_room, stream.on_ready = room.set, ready.set
+    reading = asyncio.create_task(_read(stream, messages, room))
+    try:
+        while True:
+            message = stream.take()
+            if message is not None:
+                yield b"".join(message)
+            elif stream.over:
+                return
+            else:
+                await ready.wait()
+    finally:
+        stream.cancel()
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+
+
+async def _read(stream: InferStream, messages: AsyncIterator[bytes], room: Signal) -> None:
+    try:
+        async for message in messages:
+            stream.feed(message)
+            while stream.full:
+                await room.wait()
+    except Exception as error:  # noqa: BLE001 - it is the caller of the stream who must hear of it
+        stream.fail(rpc_error(error))
+    finally:
+        stream.finish()
