@@ -3,7 +3,7 @@
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from naiad.errors import NaiadError, UnsupportedError
+from naiad.errors import NaiadError
 from naiad.protocol.buffers import Buffer
 from naiad.types import Request
 from naiad_http.codec import AnswerForm, Decoder, Encoded, Encoder
@@ -40,14 +40,6 @@ class Inference:
         """The body of a success, or the whole answer to an error."""
         if isinstance(outcome, NaiadError):
             return answer_to(outcome, request.id)
-        if not outcome.final:
-            return answer_to(
-                UnsupportedError(
-                    "HTTP end point doesn't support models with decoupled transaction policy, "
-                    f"and '{request.model_name}' sends several responses"
-                ),
-                request.id,
-            )
         try:
             return self._encoder.encode(outcome, form)
         except NaiadError as error:

@@ -113,7 +113,7 @@ class HttpProtocol(Connection):
         """The server's answer to an infer request, or its error: write it."""
         encoded = self._site.inference.encode(outcome, request, form)
         if isinstance(encoded, Answer):
-            self._answer_early(encoded)
+            self._answer(encoded)
             return
         keep_alive = self._keep_alive and not self._stopping
         self._transport.writelines(wire.success(encoded, self._site.date, keep_alive))

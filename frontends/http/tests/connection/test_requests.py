@@ -134,16 +134,6 @@ def test_outputs_that_cannot_be_encoded_are_a_500(connection, fake_server, caplo
     assert "unexpected error" in caplog.text
 
 
-def test_a_model_that_streams_cannot_be_asked_here(connection, fake_server, infer):
-    connection.send(infer())
-    fake_server.calls[0].answer(final=False)
-
-    (answer,) = connection.answers()
-    assert answer.status == 501
-    assert "decoupled transaction policy" in json.loads(answer.body)["error"]
-    assert fake_server.calls[0].cancelled
-
-
 def test_a_client_that_waits_for_our_word_gets_it(connection, fake_server, infer):
     head, _, body = infer((), "", "Expect: 100-continue").partition(b"\r\n\r\n")
     connection.send(head + b"\r\n\r\n")

@@ -1,5 +1,6 @@
 """A whole server with the HTTP frontend and a mirror for a model, and ways to talk to it."""
 
+import asyncio
 import http.client
 import socket
 import threading
@@ -8,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import uvloop
 
 import naiad
 import naiad_http
@@ -197,3 +199,15 @@ def wire(server):
     """A plain connection to the running server."""
     with server.connect() as opened:
         yield opened
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def run(request):
+    """Run a coroutine on a loop of each kind."""
+
+    def run(main):
+        factory = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
+        with asyncio.Runner(loop_factory=factory) as runner:
+            return runner.run(asyncio.wait_for(main, 60))
+
+    return run

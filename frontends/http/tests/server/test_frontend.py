@@ -6,7 +6,6 @@ import socket
 
 import pytest
 import uvicorn
-import uvloop
 
 import naiad_http
 from naiad import Server
@@ -21,18 +20,6 @@ WAITING = BODY.replace(b'{"inputs"', b'{"parameters":{"wait":true},"inputs"')
 
 def post(body, path=b"/v2/models/mirror_int32/infer"):
     return b"POST %b HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%b" % (path, len(body), body)
-
-
-@pytest.fixture(params=["asyncio", "uvloop"])
-def run(request):
-    """Run a coroutine on a loop of each kind."""
-
-    def run(main):
-        factory = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
-        with asyncio.Runner(loop_factory=factory) as runner:
-            return runner.run(asyncio.wait_for(main, 60))
-
-    return run
 
 
 @pytest.fixture
