@@ -18,6 +18,9 @@ from typing import Any, TypeVar
 import tritonclient.http as triton
 
 NAIAD = Path(sys.executable).with_name("naiad")
+LOCAL = ("--http-address=127.0.0.1", "--grpc-address=127.0.0.1", "--grpc-port=0")
+"""Options that keep a server to this machine, and off the ports of others but for that of HTTP."""
+
 PATIENCE = 30.0
 """Seconds after which something that should happen counts as never happening."""
 
@@ -70,7 +73,7 @@ class Running:
         """Start it with these words and these more variables in its environment; it writes both streams to the log."""
         self.repository = repository
         self._log = log
-        command = [NAIAD, "serve", "--http-address=127.0.0.1", "--http-port=0", *words, repository]
+        command = [NAIAD, "serve", *LOCAL, "--http-port=0", *words, repository]
         with log.open("wb") as written:
             variables = os.environ | {"PYTHONWARNINGS": "default"} | dict(environment or {})
             self._process = subprocess.Popen(command, stdout=written, stderr=subprocess.STDOUT, env=variables)

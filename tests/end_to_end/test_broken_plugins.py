@@ -135,7 +135,8 @@ def test_a_sound_plugin_that_does_not_import_here_is_not_told_to_be_installed_ag
 
 
 def test_a_server_without_a_frontend_says_why_it_has_none(repository: Path, installed: Path) -> None:
-    (installed / "naiad_http.py").write_text("raise ImportError('a library is missing')")
+    for name in ("naiad_http", "naiad_grpc", "naiad_metrics"):
+        (installed / f"{name}.py").write_text("raise ImportError('a library is missing')")
 
     plain, with_option = run(installed, "serve", repository), run(installed, "serve", repository, "--http-port=0")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from . import models
 from .asking import ONE
 from .conftest import Start, assert_sound
-from .running import NAIAD, PATIENCE, Running, post, until
+from .running import LOCAL, NAIAD, PATIENCE, Running, post, until
 
 FAILS = models.ECHO.replace("return x", "raise ValueError('to be logged')")
 
@@ -19,7 +19,7 @@ FAILS = models.ECHO.replace("return x", "raise ValueError('to be logged')")
 @contextmanager
 def served(command: list[str | Path], port: int, **streams: object) -> Iterator[subprocess.Popen[bytes]]:
     """A server whose output is not for us to read."""
-    process = subprocess.Popen([NAIAD, "serve", "--http-address=127.0.0.1", f"--http-port={port}", *command], **streams)
+    process = subprocess.Popen([NAIAD, "serve", *LOCAL, f"--http-port={port}", *command], **streams)
     try:
         until(lambda: accepts(process, port))
         yield process

@@ -88,7 +88,7 @@ class Reader:
 
     def serve(self, command: str) -> None:
         self.stop()
-        words = [*command.split(), "--http-port", str(self.port), "--http-address", "127.0.0.1"]
+        words = [*command.split(), "--http-port", str(self.port), "--http-address", "127.0.0.1", "--grpc-port", "0"]
         log = (self.folder / "server.log").open("w")
         with log:
             self.server = subprocess.Popen(

@@ -1,0 +1,37 @@
+"""Every RPC that is served, whatever carries it."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from naiad_grpc.inference import make_inference
+from naiad_grpc.messages import SERVICE
+from naiad_grpc.service.health import HealthRpcs
+from naiad_grpc.service.metadata import MetadataRpcs
+from naiad_grpc.service.operations import Operation, StreamOperation, UnaryOperation
+from naiad_grpc.service.reflection import ReflectionRpcs
+from naiad_grpc.service.repository import RepositoryRpcs
+from naiad_grpc.service.settings import SettingsRpcs
+from naiad_grpc.service.shared_memory import SharedMemoryRpcs
+from naiad_grpc.service.statistics import StatisticsRpcs
+
+if TYPE_CHECKING:
+    from naiad import Server
+
+
+def operations(server: "Server", stopping: asyncio.Event) -> list[Operation]:
+    """Every RPC of the inference service, and those of health checking and reflection.
+
+    `stopping` is set when the frontend begins to end. Raises InvalidArgumentError for an option that makes no sense.
+    """
+    inference = make_inference(server)
+    return [
+        UnaryOperation(f"/{SERVICE}/ModelInfer", "inference", inference.infer),
+        StreamOperation(f"/{SERVICE}/ModelStreamInfer", "inference", inference.stream),
+        *HealthRpcs(server, stopping).operations(),
+        *MetadataRpcs(server).operations(),
+        *StatisticsRpcs(server).operations(),
+        *RepositoryRpcs(server).operations(),
+        *SharedMemoryRpcs(server).operations(),
+        *SettingsRpcs(server).operations(),
+        *ReflectionRpcs().operations(),
+    ]

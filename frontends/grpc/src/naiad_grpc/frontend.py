@@ -1,0 +1,45 @@
+"""The gRPC frontend: listens when the server starts, and ends when it stops."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from naiad.protocol.ports import refuse_shared_ports
+
+if TYPE_CHECKING:
+    from naiad import Server
+    from naiad_grpc.transport.listener import Listener
+
+
+class GrpcFrontend:
+    """Speaks the Open Inference Protocol over gRPC. `target` is where it listens, as clients want it, once it does."""
+
+    name = "grpc"
+
+    def __init__(self) -> None:
+        self.target = ""
+        self._stopping = asyncio.Event()
+        self._listener: Listener | None = None
+
+    async def start(self, server: "Server") -> str:
+        """Listen as the options say, and return the URL; "" with `--allow-grpc=false`.
+
+        Raises UnavailableError when the place cannot be had and InvalidArgumentError for a bad option.
+        """
+        settings = server.settings
+        if not settings["allow-grpc"]:
+            return ""
+        refuse_shared_ports(settings)
+        from naiad_grpc.catalogue import operations  # grpcio and protobuf take 0.1 s to import
+        from naiad_grpc.transport.listener import Listener
+
+        listener = Listener(operations(server, self._stopping), settings)
+        self.target = await listener.start()
+        self._listener = listener
+        return self.target if self.target.startswith("unix:") else f"grpc://{self.target}"
+
+    async def stop(self, grace: float) -> None:
+        """Refuse new calls, answer what is in flight within `grace` seconds, then close every connection."""
+        self._stopping.set()
+        if self._listener is not None:
+            await self._listener.stop(grace)
+            self._listener = None

@@ -1,0 +1,49 @@
+"""The page of this frontend says what the code does."""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+from naiad.protocol.restrictions import APIS
+from naiad_grpc.catalogue import operations
+from naiad_grpc.messages import SERVICE
+from naiad_grpc.options import OPTIONS
+from naiad_grpc.statuses import CODES, Code
+from naiad_grpc.transport.handlers import HEADER_PREFIX, SHUTTING_DOWN
+
+PAGE = (Path(__file__).parents[3] / "docs" / "grpc.md").read_text()
+
+
+def test_the_page_has_every_option_with_its_default():
+    told = dict(re.findall(r"^\| `--([a-z0-9-]+)` \| (?:`([^`]*)`)? *\|", PAGE, re.MULTILINE))
+
+    assert told == {each.name: _as_text(each.default) for each in OPTIONS}
+
+
+def _as_text(default):
+    return "" if default == () else str(default).lower()
+
+
+def test_the_page_has_every_rpc_with_its_group():
+    nobody = SimpleNamespace(settings={"grpc-header-forward-pattern": ""}, labels=None)
+    rows = re.findall(r"^\| `([\w./]+)` \| `([a-z-]+)` \|", PAGE, re.MULTILINE)
+    told = {f"/{name}" if "/" in name else f"/{SERVICE}/{name}": api for name, api in rows}
+
+    assert told == {each.path: each.api for each in operations(nobody, None)}
+
+
+def test_the_page_has_every_error_at_its_status():
+    told = {
+        name: status
+        for status, cell in re.findall(r"^\| `([A-Z_]+)` \| (.+) \|$", PAGE, re.MULTILINE)
+        for name in re.findall(r"`(\w+Error)`", cell)
+    }
+
+    assert told == {kind.__name__: code.name for kind, code in CODES.items()}
+    assert set(re.findall(r"^\| `([A-Z_]+)` \|", PAGE, re.MULTILINE)) <= {code.name for code in Code}
+
+
+def test_the_page_has_the_groups_and_the_words_of_the_end():
+    assert all(f"`{api}`" in PAGE for api in APIS)
+    assert HEADER_PREFIX in PAGE
+    assert " ".join(PAGE.split()).count(SHUTTING_DOWN) == 1
