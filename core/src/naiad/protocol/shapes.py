@@ -9,6 +9,9 @@ _MAX_BYTES = 2**63 - 1
 _MAX_RANK = 64
 """The most dimensions that a numpy array can have."""
 
+_POINTER = 8
+"""The bytes that a string takes in a numpy array, beside its own."""
+
 
 def count_elements(shape: Sequence[int], itemsize: int, name: str) -> int:
     """How many elements a tensor of that shape (no size below 0) has; `itemsize` 0 is for BYTES.
@@ -18,12 +21,13 @@ def count_elements(shape: Sequence[int], itemsize: int, name: str) -> int:
     """
     if len(shape) > _MAX_RANK:
         raise InvalidArgumentError(f"input '{name}' has {len(shape)} dimensions; {_MAX_RANK} is the most there can be")
+    itemsize = itemsize or _POINTER
     elements = prod(shape) or prod(size for size in shape if size)
     if elements > _MAX_BYTES:
         raise InvalidArgumentError(
             f"the shape of input '{name}' causes total element count to exceed maximum size of {_MAX_BYTES}"
         )
-    if elements * (itemsize or 1) > _MAX_BYTES:
+    if elements * itemsize > _MAX_BYTES:
         raise InvalidArgumentError(
             f"byte size overflow for input '{name}': {elements} elements of {itemsize} bytes each"
         )
