@@ -99,6 +99,12 @@ def test_a_request_may_have_no_inputs(decode, ask):
     assert decode(ask())[0].inputs == {}
 
 
+def test_a_request_may_be_empty(decoder):
+    request, _ = decoder.decode(b"")
+
+    assert (request.model_name, dict(request.inputs)) == ("", {})
+
+
 def test_two_requests_to_one_model_need_not_be_alike(decoder, ask):
     one = ask(("X", "FP32", [2]), raw=[FLOATS.tobytes()]).SerializeToString()
     two = ask(("X", "FP32", [1]), raw=[FLOATS[:1].tobytes()]).SerializeToString()

@@ -61,7 +61,7 @@ class Decoder:
         skeleton = self._skeleton(before + after, bool(layout.contents))
         request_id = _text(message[layout.text_start : layout.id_end])
         filled = self._filled(skeleton, request_id, message, layout.contents)
-        if skeleton.raw_size >= 0 and len(before) + len(after) <= _LONGEST_REMEMBERED:
+        if skeleton.raw_size >= 0 and 1 < len(before) + len(after) <= _LONGEST_REMEMBERED:
             _remember(self._expected, message[: message[1] + 2], _Expected(before, after, skeleton))
         return filled
 
