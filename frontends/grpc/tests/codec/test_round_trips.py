@@ -124,3 +124,10 @@ def test_what_was_expected_is_read_as_what_was_not(given_tensors, request_id, gi
         changed = changed[:place] + added + changed[place + removed :] or b"\x00"
 
     assert outcome(decoder, changed) == outcome(Decoder(None), changed)
+
+
+@given(st.binary(max_size=30))
+def test_any_bytes_are_a_request_or_refused(message):
+    decoder = Decoder(None)
+
+    assert outcome(decoder, message) == outcome(decoder, message)
