@@ -69,7 +69,8 @@ def _seconds(content: bytes) -> float:
         deliver(Response("add_sub", 1, request.id, outputs))
         return call
 
-    server = SimpleNamespace(model_config=None, labels=None, shared_memory=SharedMemory(allowed=False))
+    shared_memory, tracing = SharedMemory(allowed=False), SimpleNamespace(active=False)
+    server = SimpleNamespace(model_config=None, labels=None, shared_memory=shared_memory, tracing=tracing)
     site = Site(submit, Inference(server, _LIMIT), HeadReader(EnvelopeReader("", Restrictions())), _LIMIT)
     loop = SimpleNamespace(time=lambda: 0.0, call_later=lambda *_: None)
     protocol = HttpProtocol(site, None, ServerState(), {}, loop)

@@ -53,6 +53,34 @@ class FakeCall:
         self.deliver(Response(request.model_name, 1, request.id, outputs, **members))
 
 
+class FakeTrace:
+    """Remembers what it is told, in order; `begun_with` is what it was asked for with."""
+
+    def __init__(self, *begun_with):
+        self.begun_with = begun_with
+        self.told = []
+        self.times = {}
+
+    def record(self, event, ns=None):
+        self.told.append(event)
+        self.times[event] = ns
+
+    def end(self):
+        self.told.append("end")
+
+
+class FakeTracing:
+    """Traces every request while it is `active`."""
+
+    def __init__(self):
+        self.active = False
+        self.traces = []
+
+    def sample(self, *asked):
+        self.traces.append(FakeTrace(*asked))
+        return self.traces[-1]
+
+
 class FakeServer:
     """Keeps the requests that are submitted; `at_once` answers them before `submit` returns, `refusal` is raised."""
 
@@ -61,6 +89,7 @@ class FakeServer:
         self.at_once = False
         self.refusal = None
         self.shared_memory = SharedMemory(allowed=True)
+        self.tracing = FakeTracing()
 
     def submit(self, request, deliver, streams=False):
         if self.refusal is not None:

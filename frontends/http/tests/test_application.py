@@ -184,3 +184,25 @@ def test_other_methods_and_paths_are_refused_in_json(ask, method, path, status):
     assert exchange.status == status
     assert exchange.headers["content-type"] == "application/json"
     assert json.loads(exchange.body) == {"error": {405: "Method Not Allowed", 404: "Not Found"}[status]}
+
+
+@pytest.mark.parametrize("action", ["infer", "generate", "generate_stream"])
+def test_a_request_is_traced_under_any_asgi_server(ask, fake_server, action):
+    fake_server.tracing.active = True
+    body = BODY if action == "infer" else b"{}"
+    exchange = Exchange("POST", f"/v2/models/m/{action}", [(b"traceparent", b"00-ab-cd-01")], body)
+
+    ask(exchange, act=lambda _: fake_server.calls[0].send("one", final=True))
+
+    (trace,) = fake_server.tracing.traces
+    assert exchange.status == 200
+    assert trace.begun_with == ("m", 0, "9" if action == "infer" else "", "00-ab-cd-01", "")
+    assert trace.told == ["HTTP_RECV_START", "HTTP_RECV_END", "HTTP_SEND_START", "HTTP_SEND_END", "end"]
+
+
+def test_a_request_of_a_client_that_left_is_traced_to_its_end(ask, fake_server):
+    fake_server.tracing.active = True
+
+    ask(infer(), act=lambda exchange: exchange.left.set())
+
+    assert fake_server.tracing.traces[0].told[-1] == "end"

@@ -150,3 +150,11 @@ def test_a_rule_that_makes_no_sense_is_refused_at_start(rules, told):
         Restrictions(rules)
 
     assert told in str(caught.value)
+
+
+def test_the_caller_s_place_in_a_trace_is_read():
+    headers = [(b"Traceparent", b" 00-ab-cd-01 "), (b"tracestate", b"a=1"), (b"TraceState", b"b=2")]
+
+    envelope = EnvelopeReader("", Restrictions()).read(b"/v2/models/m/infer", headers)
+
+    assert (envelope.traceparent, envelope.tracestate) == ("00-ab-cd-01", "a=1,b=2")

@@ -10,6 +10,7 @@ from naiad._kernel.call import Call
 from naiad._kernel.response_counters import ResponseKind
 from naiad._kernel.statistics import FailureReason, VersionCounters
 from naiad._kernel.streams import ResponseStream, Sent
+from naiad._kernel.tracing.kernel_events import tell_execution, tell_sent
 from naiad._kernel.worker import Work
 from naiad.errors import ModelFailedError, NaiadError
 
@@ -34,6 +35,8 @@ class Delivery:
         """Conclude every call of a batch that came back, but for those that stream, and count them together."""
         phases = work.phases()
         outcomes = work.outcomes if work.error is None else [work.error] * len(work.calls)
+        if work.traces:
+            tell_execution(work, outcomes)
         totals: list[int] = []
         queues: list[int] = []
         items = failed = failed_ns = 0
@@ -72,6 +75,8 @@ class Delivery:
                 continue
             if stream.count == 1:
                 self._count_first(stream, outcome)
+            if call.request.trace is not None:
+                tell_sent(call.request.trace, stream.opened_ns, outcome)
             if isinstance(outcome, NaiadError) or outcome.final:
                 self._count(stream, outcome)
                 self.conclude(call, outcome)
@@ -83,6 +88,8 @@ class Delivery:
     def conclude(self, call: Call, outcome: Outcome) -> None:
         """This is the outcome of the call, which is over now."""
         call.over = True
+        if call.request.trace is not None:
+            call.request.trace.record("REQUEST_END")
         if call.timer is not None:
             call.timer.cancel()
         if call.stream is not None and not call.stream.ended:

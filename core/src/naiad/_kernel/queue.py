@@ -24,7 +24,10 @@ _logger = logging.getLogger("naiad.model")
 
 
 class ModelQueue:
-    """Tickets in, batches out; `reader` reads what models send one by one. Every method is for the event loop."""
+    """Tickets in, batches out; `reader` reads what models send one by one. Every method is for the event loop.
+
+    `traces` says that there are traced requests, or have been: before the first one nobody looks for them.
+    """
 
     def __init__(
         self,
@@ -34,6 +37,7 @@ class ModelQueue:
         send: Callable[[Work], None],
     ) -> None:
         model = self._model = reader.model
+        self.traces = False
         self._make_scheduler = make_scheduler
         self._counters = counters
         self._send = send
@@ -172,7 +176,10 @@ class ModelQueue:
         self._counters.closed(dispatch.reason)
         requests, sizes = [call.request for call in calls], [call.ticket.batch_size for call in calls]
         batch = Batch(requests, sizes, functools.partial(self._streams.sender, calls, dispatch.instance))
-        self._send(Work(dispatch.instance, tickets, calls, batch))
+        work = Work(dispatch.instance, tickets, calls, batch)
+        if self.traces:
+            work.traces = [request.trace for request in requests if request.trace is not None]
+        self._send(work)
 
     def _can_go(self, dispatch: Dispatch) -> bool:
         tickets = dispatch.tickets

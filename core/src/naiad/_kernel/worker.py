@@ -12,22 +12,28 @@ from typing import Any
 
 from naiad._kernel.answers import AnswerReader, Outcome
 from naiad._kernel.telling import told
+from naiad._kernel.tracing.kernel_events import execute_traced
 from naiad.backend import Answer, Batch, Instance
 from naiad.errors import InternalError, ModelFailedError, NaiadError, WorkerDiedError
+from naiad.tracing import Trace
 
 _logger = logging.getLogger("naiad.model")
 
 
 class Work:
-    """A batch on its way to an instance and back. `tickets` and `calls` belong to the queue that made it."""
+    """A batch on its way to an instance and back. `tickets` and `calls` belong to the queue that made it.
 
-    __slots__ = ("batch", "calls", "done_ns", "error", "outcomes", "place", "started_ns", "tickets")
+    `traces` are those of its requests that are traced.
+    """
+
+    __slots__ = ("batch", "calls", "done_ns", "error", "outcomes", "place", "started_ns", "tickets", "traces")
 
     def __init__(self, place: int, tickets: Sequence[int], calls: Sequence[Any], batch: Batch) -> None:
         self.place = place
         self.tickets = tickets
         self.calls = calls
         self.batch = batch
+        self.traces: Sequence[Trace] = ()
         self.outcomes: Sequence[Outcome | None] = ()
         self.error: NaiadError | None = None
         self.started_ns = 0
@@ -118,7 +124,7 @@ class Worker:
     def _execute(self, instance: Instance, work: Work) -> None:
         work.started_ns = monotonic_ns()
         try:
-            answer = instance.execute(work.batch)
+            answer = instance.execute(work.batch) if not work.traces else execute_traced(instance, work)
         except Exception as error:  # noqa: BLE001 - a model may raise anything, and its callers are told
             self._fail(work, error)
             return

@@ -2,6 +2,7 @@
 
 import asyncio
 from abc import abstractmethod
+from time import monotonic_ns
 from typing import cast
 
 from uvicorn.protocols.http.flow_control import FlowControl
@@ -37,6 +38,7 @@ class Connection(asyncio.BufferedProtocol):
         self._stopping = False  # the server stops: no further request
         self._refused = False  # whatever still comes is not read
         self._keep_alive = True
+        self._began_ns = 0  # when the first part of a request came that comes in several, by `time.monotonic_ns`
         self._linger: asyncio.TimerHandle | None = None
 
     # What a subclass does
@@ -76,6 +78,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         if event is None:
             self._watch.moved = self._loop.time()
+            self._began_ns = self._began_ns or monotonic_ns()
         else:
             self._advance(event)
 

@@ -48,11 +48,18 @@ class EnvelopeReader:
             timeout=_timeout(lowered.get(b"request-timeout")),
             forwarded=self._forwarded(headers) if self._forward.active else {},
             action=action,
+            traceparent=lowered.get(b"traceparent", b"").decode("latin-1").strip(),
+            tracestate=_tracestate(headers) if b"tracestate" in lowered else "",
         )
 
     def _forwarded(self, headers: HeaderList) -> dict[str, str]:
         decoded = ((name.decode("latin-1"), value.decode("latin-1").strip()) for name, value in headers)
         return self._forward.of(decoded)
+
+
+def _tracestate(headers: HeaderList) -> str:
+    """All headers of that name together: https://www.w3.org/TR/trace-context/#combined-header-value."""
+    return ",".join(value.decode("latin-1").strip() for name, value in headers if name.lower() == b"tracestate")
 
 
 def _header_length(value: bytes | None) -> int | None:

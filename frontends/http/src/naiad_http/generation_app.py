@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from time import monotonic_ns
 
 from starlette.types import Receive, Scope, Send
 
@@ -13,6 +14,7 @@ from naiad_http.generate import EventStream, OneResponse
 from naiad_http.inference_app import envelope_of, left, send_answer
 from naiad_http.site import Call, Site
 from naiad_http.statuses import Answer, HttpError, Outcome, answer_to, unexpected
+from naiad_http.telling import ApplicationTrace
 
 _MOST_WAITING = 16
 """So many responses wait for the ASGI server to take them; then the model waits."""
@@ -27,10 +29,17 @@ class GenerationApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, whose path must be that of one of these routes."""
-        request_id = ""
+        with ApplicationTrace(self._site.inference.tracing, send) as trace:
+            await self._serve(scope, receive, trace)
+
+    async def _serve(self, scope: Scope, receive: Receive, trace: ApplicationTrace) -> None:
+        request_id, send = "", trace.send
         try:
             envelope = envelope_of(scope, self._envelopes)
-            request = self._site.inference.decode_generate(envelope, await read_body(receive, self._site.limit))
+            body = await read_body(receive, self._site.limit)
+            received_ns = monotonic_ns()
+            request = self._site.inference.decode_generate(envelope, body)
+            trace.begin(request, envelope, received_ns)
             request_id = request.id
             inbox = Inbox()
             inbox.call = self._site.submit(request, inbox.put, streams=True)

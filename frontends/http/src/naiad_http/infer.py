@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 
 class Inference:
-    """Decodes, submits and encodes; the protocol class and the ASGI application share it."""
+    """Decodes and encodes; the protocol class and the ASGI applications share it, and the server's `tracing`."""
 
     def __init__(self, server: "Server", max_input_size: int) -> None:
+        self.tracing = server.tracing
         self._server = server
         self._decoder = Decoder(max_input_size, server.model_config, server.shared_memory.region)
         self._generate_decoder = GenerateDecoder(max_input_size, server.model_config)

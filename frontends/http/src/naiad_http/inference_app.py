@@ -6,6 +6,7 @@ compressed, since that work belongs on another thread.
 
 import asyncio
 from collections.abc import Callable
+from time import monotonic_ns
 from typing import ParamSpec
 from urllib.parse import quote
 
@@ -21,6 +22,7 @@ from naiad_http.cycles import ENVELOPE
 from naiad_http.envelopes import EnvelopeReader
 from naiad_http.site import Site
 from naiad_http.statuses import Answer, Headers, HttpError, Outcome, answer_to, unexpected
+from naiad_http.telling import ApplicationTrace
 
 _P = ParamSpec("_P")
 _SMALL = 65536
@@ -36,21 +38,24 @@ class InferenceApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, whose path must be that of an infer route."""
-        try:
-            answer = await self._answer(scope, receive)
-        except (NaiadError, HttpError) as error:
-            answer = answer_to(error)
-        except Exception as error:  # noqa: BLE001 - a bug must not leave the client without an answer in JSON
-            answer = unexpected(error)
-        await send_answer(answer, send)
+        with ApplicationTrace(self._site.inference.tracing, send) as trace:
+            try:
+                answer = await self._answer(scope, receive, trace)
+            except (NaiadError, HttpError) as error:
+                answer = answer_to(error)
+            except Exception as error:  # noqa: BLE001 - a bug must not leave the client without an answer in JSON
+                answer = unexpected(error)
+            await send_answer(answer, trace.send)
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Answer:
+    async def _answer(self, scope: Scope, receive: Receive, trace: ApplicationTrace) -> Answer:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         envelope = envelope_of(scope, self._envelopes)
         body = await read_body(receive, self._site.limit)
+        received_ns = monotonic_ns()
         body = await _off_loop(len(body), decompress, body, headers.get("content-encoding", ""), self._site.limit)
         split = len(body) if envelope.header_length is None else max(0, envelope.header_length)
         request, form = self._site.inference.decode(envelope, body[:split], body[split:])
+        trace.begin(request, envelope, received_ns)
         outcome = await self._infer(request, receive)
         encoded = self._site.inference.encode(outcome, request, form)
         if isinstance(encoded, Answer):

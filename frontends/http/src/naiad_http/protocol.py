@@ -7,6 +7,7 @@ the server calls back with each outcome, which is written.
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from time import monotonic_ns
 from typing import Any
 
 from uvicorn import Config
@@ -14,6 +15,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
 from naiad.errors import NaiadError, ShuttingDownError
+from naiad.tracing import Trace
 from naiad.types import Request
 from naiad_http import wire
 from naiad_http.codec import AnswerForm
@@ -25,6 +27,7 @@ from naiad_http.generations import EventOutlet, Outlet, WholeOutlet
 from naiad_http.reader import Message
 from naiad_http.site import Call, Site
 from naiad_http.statuses import Answer, Outcome, answer_to, unexpected
+from naiad_http.telling import begin_trace, end_trace
 
 
 class HttpProtocol(Connection):
@@ -43,6 +46,8 @@ class HttpProtocol(Connection):
         self._call: Call | None = None
         self._deliver: Callable[[Outcome], None] | None = None  # where the outcomes of the call go
         self._cycle: RequestResponseCycle | None = None
+        self._tracing = site.inference.tracing
+        self._trace: Trace | None = None
 
     def pause_writing(self) -> None:
         """The client reads slower than we write: its model waits, and no request starts until it has caught up."""
@@ -72,13 +77,21 @@ class HttpProtocol(Connection):
         else:
             self._start_application(message)
 
+    def _answer(self, answer: Answer) -> None:
+        self._tell_sending()
+        super()._answer(answer)
+
     def _finish(self) -> None:
-        self._call = self._deliver = self._cycle = None
+        if self._trace is not None:
+            end_trace(self._trace)
+        self._call = self._deliver = self._cycle = self._trace = None
         super()._finish()
 
     def _forget(self) -> None:
+        if self._trace is not None:
+            self._trace.end()
         call, cycle = self._call, self._cycle
-        self._call = self._deliver = self._cycle = None
+        self._call = self._deliver = self._cycle = self._trace = None
         if call is not None:
             call.cancel()
         if cycle is not None:
@@ -90,13 +103,19 @@ class HttpProtocol(Connection):
     def _start_inference(self, envelope: Envelope, message: Message) -> None:
         request: Request | None = None
         deliver: Callable[[Outcome], None]
+        began_ns, self._began_ns = self._began_ns, 0
+        received_ns = monotonic_ns() if self._tracing.active else 0
         try:
             if envelope.action == "infer":
                 request, form = self._site.inference.decode(envelope, message.front, message.rest)
+                if received_ns:
+                    self._begin_trace(request, envelope, began_ns, received_ns)
                 deliver = partial(self._deliver_response, request, form)
                 call = self._site.submit(request, deliver)
             else:
                 request = self._site.inference.decode_generate(envelope, message.front)
+                if received_ns:
+                    self._begin_trace(request, envelope, began_ns, received_ns)
                 deliver = self._outlet(envelope.action, request.id, message.head.http_version).deliver
                 call = self._site.submit(request, deliver, streams=True)
         except NaiadError as error:
@@ -116,6 +135,7 @@ class HttpProtocol(Connection):
             self._answer(encoded)
             return
         keep_alive = self._keep_alive and not self._stopping
+        self._tell_sending()
         self._transport.writelines(wire.success(encoded, self._site.date, keep_alive))
         self._finish()
 
@@ -129,7 +149,15 @@ class HttpProtocol(Connection):
             request_id, EventWriter(self._transport, self._loop, head, chunked, self._end_stream), self._answer_early
         )
 
+    def _begin_trace(self, request: Request, envelope: Envelope, began_ns: int, received_ns: int) -> None:
+        self._trace = begin_trace(self._tracing, request, envelope, began_ns or received_ns, received_ns)
+
+    def _tell_sending(self) -> None:
+        if self._trace is not None:
+            self._trace.record("HTTP_SEND_START")
+
     def _stream_head(self, chunked: bool) -> bytes:
+        self._tell_sending()
         return wire.event_stream(self._site.date, chunked, self._keep_alive and not self._stopping)
 
     def _end_stream(self) -> None:

@@ -1,0 +1,60 @@
+"""What HTTP tells the traces of requests to models. It is only asked where `Tracing.active` says that there are any."""
+
+from time import monotonic_ns
+from types import TracebackType
+
+from starlette.types import Message, Send
+
+from naiad.tracing import Trace, Tracing
+from naiad.types import Request
+from naiad_http.codec.envelope import Envelope
+
+
+def begin_trace(
+    tracing: Tracing, request: Request, envelope: Envelope, began_ns: int, received_ns: int
+) -> Trace | None:
+    """The trace of a request, if it is to have one; its first and last byte came at these `time.monotonic_ns()`."""
+    trace = tracing.sample(request.model_name, request.version, request.id, envelope.traceparent, envelope.tracestate)
+    if trace is not None:
+        trace.record("HTTP_RECV_START", began_ns)
+        trace.record("HTTP_RECV_END", received_ns)
+        request.trace = trace
+    return trace
+
+
+def end_trace(trace: Trace) -> None:
+    """The last byte of the answer was handed to the transport."""
+    trace.record("HTTP_SEND_END")
+    trace.end()
+
+
+class ApplicationTrace:
+    """The trace of one request to an ASGI application, which sends through it; leaving the block ends it."""
+
+    def __init__(self, tracing: Tracing, send: Send) -> None:
+        self._tracing = tracing
+        self._send = send
+        self._began_ns = monotonic_ns()
+        self._trace: Trace | None = None
+        self._sending = False
+
+    def __enter__(self) -> "ApplicationTrace":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._trace is not None:
+            end_trace(self._trace)
+
+    def begin(self, request: Request, envelope: Envelope, received_ns: int) -> None:
+        """The request is read, its last byte came at that `time.monotonic_ns()`: trace it, if it is to be."""
+        if self._tracing.active:
+            self._trace = begin_trace(self._tracing, request, envelope, self._began_ns, received_ns)
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the answer."""
+        if self._trace is not None and not self._sending:
+            self._sending = True
+            self._trace.record("HTTP_SEND_START")
+        await self._send(message)
