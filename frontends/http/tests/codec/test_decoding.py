@@ -202,6 +202,10 @@ WRONG = {
         "causes total element count to exceed maximum size of",
     ),
     "hidden overflow": ({"inputs": [tensor(shape=(0, 2**40, 2**40), data=[])]}, "total element count"),
+    "strings overflow": (
+        {"inputs": [tensor(datatype="BYTES", shape=(0, 2**60), data=[])]},
+        "byte size overflow for input 'X'",
+    ),
     "bytes overflow": ({"inputs": [tensor(shape=(2**61,), data=[1])]}, "byte size overflow for input 'X'"),
     "no source": ({"inputs": [tensor()]}, "Input must set only one of the following fields"),
     "two sources": (
