@@ -23,6 +23,7 @@ PUBLIC_MODULES = (
     "naiad.datatypes",
     "naiad.errors",
     "naiad.frontend",
+    "naiad.metrics",
     "naiad.options",
     "naiad.reports",
     "naiad.scheduler",

@@ -65,12 +65,16 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True)
 class InstanceReport:
-    """One instance: its state (READY, STARTING, DEAD), why, and the seconds it has been executing for (0: idle)."""
+    """One instance: its state (READY, STARTING, DEAD), why, and the seconds it has been executing for (0: idle).
+
+    Instances of one group on several GPUs have the same name; `gpu` is the number of theirs, -1 without one.
+    """
 
     name: str
     state: str
     reason: str = ""
     busy_seconds: float = 0.0
+    gpu: int = -1
 
 
 @dataclass(frozen=True, slots=True)

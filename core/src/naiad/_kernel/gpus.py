@@ -3,6 +3,9 @@
 import ctypes
 import functools
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 
 @functools.cache
@@ -52,3 +55,48 @@ def compute_capability(device: int = 0) -> str:
     finally:
         nvml.nvmlShutdown()
     return f"{major.value}.{minor.value}" if asked else ""
+
+
+@functools.cache
+def gpu_uuids() -> tuple[str, ...]:
+    """The identity of each visible GPU in the order of CUDA's numbers, "" for one that cannot be identified."""
+    count = gpu_count()
+    if not count:
+        return ()
+    with opened_nvml() as nvml:
+        handles = [device_handle(nvml, device) if nvml is not None else None for device in range(count)]
+        return tuple("" if handle is None else uuid_of(nvml, handle) for handle in handles)
+
+
+@contextmanager
+def opened_nvml() -> Iterator[Any]:
+    """The driver's library, open; None when it cannot be opened."""
+    try:
+        nvml = ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        nvml = None
+    if nvml is None or nvml.nvmlInit_v2() != 0:
+        yield None
+        return
+    try:
+        yield nvml
+    finally:
+        nvml.nvmlShutdown()
+
+
+def device_handle(nvml: Any, device: int) -> Any:
+    """The library's handle for the GPU that CUDA gives that number, None when it cannot be had."""
+    names = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
+    name = names[device] if device < len(names) else ""
+    handle = ctypes.c_void_p()
+    if name.startswith(("GPU-", "MIG-")):
+        failed = nvml.nvmlDeviceGetHandleByUUID(name.encode(), ctypes.byref(handle))
+    else:
+        failed = nvml.nvmlDeviceGetHandleByIndex_v2(int(name) if name.isdigit() else device, ctypes.byref(handle))
+    return None if failed else handle
+
+
+def uuid_of(nvml: Any, handle: Any) -> str:
+    """The identity of a GPU (`GPU-…`), "" when it cannot be told."""
+    text = ctypes.create_string_buffer(96)
+    return "" if nvml.nvmlDeviceGetUUID(handle, text, len(text)) else text.value.decode("ascii", "replace")

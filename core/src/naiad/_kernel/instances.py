@@ -57,11 +57,16 @@ class InstanceSlot:
             reason = told(error)
         return f"instance '{self.placement.name}' is not ready: {reason}" if reason else ""
 
+    @property
+    def gpu(self) -> int:
+        """The number of its GPU, -1 when it is on none."""
+        return self.placement.device if self.placement.kind == "GPU" else -1
+
     def report(self) -> InstanceReport:
         """The slot as it stands."""
         since = self.worker.busy_since_ns if self.worker is not None else 0
         busy = (monotonic_ns() - since) / 1e9 if since else 0.0
-        return InstanceReport(self.placement.name, self.state, self.reason, busy)
+        return InstanceReport(self.placement.name, self.state, self.reason, busy, self.gpu)
 
 
 class Instances:
@@ -102,7 +107,7 @@ class Instances:
     @property
     def devices(self) -> list[int]:
         """The GPU of each place, -1 for those that are on none."""
-        return [slot.placement.device if slot.placement.kind == "GPU" else -1 for slot in self._by_place]
+        return [slot.gpu for slot in self._by_place]
 
     async def start(self, in_parallel: bool) -> None:
         """Make every instance. Raises the first failure, when none is being made any more; `close` ends the others."""

@@ -3,6 +3,7 @@
 import math
 
 from naiad._kernel.log_control import LOG_FORMATS
+from naiad._kernel.metrics.options import METRICS_OPTIONS
 from naiad._kernel.tracing.options import TRACE_OPTIONS
 from naiad.options import Option, boolean, positive
 
@@ -74,5 +75,5 @@ LOG_OPTIONS = (
     Option("log-file", "", "append to this file instead of the terminal", metavar="FILE"),
 )
 
-KERNEL_OPTIONS: tuple[Option, ...] = REPOSITORY_OPTIONS + SERVER_OPTIONS + LOG_OPTIONS + TRACE_OPTIONS
+KERNEL_OPTIONS: tuple[Option, ...] = REPOSITORY_OPTIONS + SERVER_OPTIONS + LOG_OPTIONS + METRICS_OPTIONS + TRACE_OPTIONS
 """Every option of the kernel."""

@@ -10,8 +10,11 @@ from dataclasses import dataclass, field, replace
 from threading import current_thread, main_thread
 
 from naiad._kernel.detection import resolve_backend
-from naiad._kernel.gpus import compute_capability, gpu_count
+from naiad._kernel.gpus import compute_capability, gpu_count, gpu_uuids
 from naiad._kernel.loop_worker import worker_for
+from naiad._kernel.metrics.families import RESERVED
+from naiad._kernel.metrics.options import MetricsConfig
+from naiad._kernel.metrics.plans import latency_plan
 from naiad._kernel.metrics.series import MetricStore
 from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.repository import ModelSource, read_regular, served_versions, version_numbers
@@ -61,14 +64,15 @@ class PreparedModel:
 class Loader:
     """Prepares and loads models. `prepare` blocks and belongs on a thread; `load` awaits what blocks.
 
-    `metrics` has what the models that were loaded made for themselves.
+    `metrics` has what the models that were loaded made for themselves, `metrics_config` what is counted.
     """
 
     def __init__(self, registry: PluginRegistry, settings: Settings, executor: Executor) -> None:
         self._registry = registry
         self._settings = settings
         self._executor = executor
-        self.metrics = MetricStore()
+        self.metrics = MetricStore(RESERVED)
+        self.metrics_config = MetricsConfig.of(settings)
         self._backends = registry.backends()
         self._backend_settings = _backend_settings(settings["backend-config"])
 
@@ -170,7 +174,8 @@ class Loader:
     async def _load(self, prepared: PreparedModel, context: ModelContext) -> ModelVersion:
         loop = asyncio.get_running_loop()
         model, labels, warmup = await loop.run_in_executor(self._executor, self._load_blocking, prepared, context)
-        version = ModelVersion(context, model, prepared.placements, labels, warmup, prepared.worker)
+        plan = latency_plan(context.config, self.metrics_config)
+        version = ModelVersion(context, model, prepared.placements, labels, warmup, prepared.worker, plan)
         try:
             await version.start(prepared.backend.traits, prepared.factory)
         except asyncio.CancelledError:
@@ -186,6 +191,7 @@ class Loader:
     ) -> tuple[Model, dict[str, tuple[str, ...]], Sequence[WarmupSample]]:
         with _carried_to_the_loop(context.config.name):
             labels = labels_of(context)
+            gpu_uuids()  # asking the driver takes a while, and metrics ask on the event loop
             warmup = self._registry.warmup(context)
             return prepared.backend.load(context), labels, warmup
 

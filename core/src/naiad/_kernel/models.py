@@ -71,10 +71,14 @@ class Models:
         failed = [entry for entry in self._entries.values() if entry.has_failed()]
         return [reason for entry in failed for reason in entry.not_ready_reasons()]
 
+    def serving(self) -> list[ModelVersion]:
+        """The READY versions of all models."""
+        return [each for model in sorted(self._ready) for each in self._in_order(model)]
+
     def statistics(self, name: str = "", version: int = 0) -> list[ModelStatistics]:
         """The counters of the READY versions. Raises NotFoundError or ModelNotReadyError for a model that has none."""
         if not name:
-            return [each.statistics() for model in sorted(self._ready) for each in self._in_order(model)]
+            return [each.statistics() for each in self.serving()]
         self.find(name, version)
         return [each.statistics() for each in self._in_order(name) if version in (0, each.version)]
 
@@ -239,12 +243,13 @@ class Models:
         self._alive.update(versions.values())
         self._swap(entry, versions, folder)
         entry.succeeded()
-        for version in versions:
+        for version, loaded in versions.items():
+            loaded.load_seconds = monotonic() - started
             _logger.info(
                 "model '%s' version %d is READY after %.3f s",
                 entry.name,
                 version,
-                monotonic() - started,
+                loaded.load_seconds,
                 extra={"model": entry.name, "version": str(version)},
             )
 

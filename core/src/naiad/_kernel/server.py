@@ -18,6 +18,7 @@ from naiad._kernel.extensions import extensions
 from naiad._kernel.frontends import Frontends
 from naiad._kernel.loading import Loader
 from naiad._kernel.logs import control_of_a_library
+from naiad._kernel.metrics.collector import Metrics
 from naiad._kernel.models import Models
 from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.reading import responses
@@ -55,7 +56,7 @@ class Server:
     `plugins` None takes the installed ones; a list takes exactly these, and the kernel's own. `options` are the
     options of `naiad serve` by name, already as values. Everything after `start` happens on the event loop that
     started it, except where a docstring says otherwise. `shared_memory` are the regions that clients registered,
-    `tracing` and `logging` the settings that can be changed while it runs.
+    `tracing` and `logging` the settings that can be changed while it runs; `metrics`, from `start` on, what it did.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Server:
         self.tracing = Tracer(read_options(self.settings, os.environ), lambda name: self._models.find(name))
         self.logging = control_of_a_library(self.settings)
         self._state = "NEW"
+        self.metrics: Metrics
         self._models: Models
         self._executor: ThreadPoolExecutor
         self._frontends = Frontends()
@@ -88,7 +90,9 @@ class Server:
         """
         self._state = "STARTING"
         self._executor = ThreadPoolExecutor(self.settings["model-load-thread-count"], "naiad-load")
-        self._models = Models(Loader(self.plugins, self.settings, self._executor), self.settings)
+        loader = Loader(self.plugins, self.settings, self._executor)
+        self._models = Models(loader, self.settings)
+        self.metrics = Metrics(loader.metrics_config, self._models.serving, loader.metrics)
         for warning in self.plugins.warnings():
             _logger.warning("%s", warning)
         try:

@@ -12,7 +12,6 @@ from naiad._kernel.metrics.latencies import LatencyPlan
 from naiad._kernel.queue import ModelQueue
 from naiad._kernel.requests import RequestChecker
 from naiad._kernel.statistics import VersionCounters
-from naiad._kernel.tracing.kernel_events import tell_arrival
 from naiad._kernel.warming import instantiate_warm
 from naiad._kernel.worker import Work, Worker
 from naiad.backend import BackendTraits, MemoryUsage, Model, ModelContext, Placement
@@ -27,7 +26,10 @@ _logger = logging.getLogger("naiad.model")
 
 
 class ModelVersion:
-    """Serves one version from its first instance to its last answer. Lives on the event loop's thread."""
+    """Serves one version from its first instance to its last answer. Lives on the event loop's thread.
+
+    `load_seconds` is how long it took to load, `counters` what it has done since.
+    """
 
     def __init__(
         self,
@@ -43,9 +45,10 @@ class ModelVersion:
         self.name, self.version, self.config = config.name, context.version, config
         self.labels = labels
         self._model = model
+        self.load_seconds = 0.0
         self._metrics = context.metrics
         self._plan = plan
-        self._counters = VersionCounters(plan)
+        self.counters = VersionCounters(plan)
         self._checker = RequestChecker(config)
         strict = bool(getattr(model, "declares_outputs", True))
         reader = self._reader = AnswerReader(config, context.version, strict)
@@ -61,9 +64,9 @@ class ModelVersion:
         """
         instances = self._instances
         await instances.start(traits.loads_in_parallel)
-        self._counters = VersionCounters(self._plan, instances.devices)
+        self.counters = VersionCounters(self._plan, instances.devices)
         make_scheduler = functools.partial(factory.create, self.config, instances.place_count)
-        self._queue = ModelQueue(self._reader, make_scheduler, self._counters, instances.send)
+        self._queue = ModelQueue(self._reader, make_scheduler, self.counters, instances.send)
         instances.on_free = self._queue.free
         instances.on_lost = self._lost
         for place in range(instances.place_count):
@@ -86,11 +89,7 @@ class ModelVersion:
         queue = self._queue
         if queue is None or not self._instances.hopeful:
             raise ModelNotReadyError(f"model '{self.name}' version {self.version}: {self._no_instance()}", 1.0)
-        seen = self._checker.as_the_model_sees(request)
-        if request.trace is not None:
-            queue.traces = True
-            tell_arrival(request.trace, self.version, request, seen)
-        return queue.submit(seen, batch_size, shape_key, deliver)
+        return queue.submit(self._checker.as_the_model_sees(request), batch_size, shape_key, deliver)
 
     async def drain(self) -> None:
         """Return when every request taken in has been answered."""
@@ -122,9 +121,19 @@ class ModelVersion:
         """Every instance as it stands."""
         return tuple(slot.report() for slot in self._instances.slots)
 
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for their execution."""
+        return self._queue.waiting if self._queue is not None else 0
+
+    @property
+    def outstanding(self) -> int:
+        """How many requests wait, execute or stream."""
+        return self._queue.outstanding if self._queue is not None else 0
+
     def statistics(self) -> ModelStatistics:
         """The counters as they stand."""
-        return self._counters.report(self.name, self.version, self._memory_usage())
+        return self.counters.report(self.name, self.version, self._memory_usage())
 
     @functools.cached_property
     def metadata(self) -> ModelMetadata:

@@ -1,0 +1,33 @@
+"""Gathering samples under their families, in the order in which they are told."""
+
+from collections.abc import Iterable, Sequence
+
+from naiad._kernel.metrics.families import FAMILIES, FamilyText
+from naiad._kernel.metrics.snapshots import Distribution, LabelPairs, MetricFamily, Quantiles, Sample
+
+
+class Collection:
+    """Samples by family."""
+
+    def __init__(self) -> None:
+        self._samples: dict[str, list[Sample]] = {family.name: [] for family in FAMILIES}
+
+    def add(self, family: FamilyText, labels: LabelPairs, value: float | Distribution | Quantiles | None) -> None:
+        """One sample; None is a value that is not known, and is not told."""
+        if value is not None:
+            self._samples[family.name].append(Sample(labels, value))
+
+    def add_all(
+        self,
+        families: Iterable[FamilyText],
+        labels: LabelPairs,
+        values: Sequence[float | Distribution | Quantiles | None],
+    ) -> None:
+        """One sample for each of the families."""
+        for family, value in zip(families, values, strict=True):
+            self.add(family, labels, value)
+
+    def families(self) -> list[MetricFamily]:
+        """Every family that has a sample."""
+        found = ((family, self._samples[family.name]) for family in FAMILIES)
+        return [MetricFamily(family.name, family.help, family.kind, samples) for family, samples in found if samples]

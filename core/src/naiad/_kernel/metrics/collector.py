@@ -1,0 +1,76 @@
+"""`Server.metrics`: everything that is told of a server at one moment."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from naiad._kernel.metrics import families
+from naiad._kernel.metrics.collecting import Collection
+from naiad._kernel.metrics.machine import Machine
+from naiad._kernel.metrics.nvml import GpuReading, read_gpus
+from naiad._kernel.metrics.options import MetricsConfig
+from naiad._kernel.metrics.series import MetricStore
+from naiad._kernel.metrics.snapshots import MetricFamily
+from naiad._kernel.metrics.versions import add_version
+
+if TYPE_CHECKING:
+    from naiad._kernel.version import ModelVersion
+
+
+class Metrics:
+    """The metrics of a server, for the event loop's thread.
+
+    `serving` are the versions that serve; `made_by_models` what these make for themselves.
+    """
+
+    def __init__(
+        self,
+        config: MetricsConfig,
+        serving: "Callable[[], Iterable[ModelVersion]]",
+        made_by_models: MetricStore,
+        read_gpus: Callable[[], tuple[GpuReading, ...]] = read_gpus,
+    ) -> None:
+        self._config = config
+        self._serving = serving
+        self._made_by_models = made_by_models
+        self._machine = Machine(config.interval)
+        self._read_gpus = read_gpus
+        self._gpus: tuple[GpuReading, ...] = ()
+        self._gpus_read_at: float | None = None
+
+    def collect(self) -> list[MetricFamily]:
+        """Every metric as it stands, those of the GPUs as of the last `refresh`; none with `--allow-metrics=false`."""
+        if not self._config.enabled:
+            return []
+        collection = Collection()
+        for version in self._serving():
+            add_version(collection, version, self._config)
+        self._add_machine(collection)
+        for gpu in self._gpus:
+            values = (
+                gpu.utilization,
+                gpu.memory_total,
+                gpu.memory_used,
+                gpu.power_usage,
+                gpu.power_limit,
+                gpu.energy,
+            )
+            collection.add_all(families.GPU, (("gpu_uuid", gpu.uuid),), values)
+        with self._made_by_models.lock:
+            return collection.families() + self._made_by_models.collect()
+
+    async def refresh(self) -> None:
+        """Look at the GPUs anew, unless it is less than `--metrics-interval-ms` ago. On a thread: it takes a while."""
+        now, last = monotonic(), self._gpus_read_at
+        if not (self._config.enabled and self._config.gpu) or (last is not None and now - last < self._config.interval):
+            return
+        self._gpus_read_at = now
+        self._gpus = await asyncio.to_thread(self._read_gpus)
+
+    def _add_machine(self, collection: Collection) -> None:
+        reading = self._machine.reading(monotonic())
+        if self._config.cpu:
+            collection.add_all(families.CPU, (), (reading.utilization, reading.total, reading.used))
+        collection.add(families.PROCESS_MEMORY, (("process", "server"),), reading.resident)
+        collection.add_all(families.PINNED_MEMORY, (), (0, 0))
