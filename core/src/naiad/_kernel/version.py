@@ -12,6 +12,7 @@ from naiad._kernel.metrics.latencies import LatencyPlan
 from naiad._kernel.queue import ModelQueue
 from naiad._kernel.requests import RequestChecker
 from naiad._kernel.statistics import VersionCounters
+from naiad._kernel.tracing.kernel_events import tell_arrival
 from naiad._kernel.warming import instantiate_warm
 from naiad._kernel.worker import Work, Worker
 from naiad.backend import BackendTraits, MemoryUsage, Model, ModelContext, Placement
@@ -89,7 +90,11 @@ class ModelVersion:
         queue = self._queue
         if queue is None or not self._instances.hopeful:
             raise ModelNotReadyError(f"model '{self.name}' version {self.version}: {self._no_instance()}", 1.0)
-        return queue.submit(self._checker.as_the_model_sees(request), batch_size, shape_key, deliver)
+        seen = self._checker.as_the_model_sees(request)
+        if request.trace is not None:
+            queue.traces = True
+            tell_arrival(request.trace, self.version, request, seen)
+        return queue.submit(seen, batch_size, shape_key, deliver)
 
     async def drain(self) -> None:
         """Return when every request taken in has been answered."""
