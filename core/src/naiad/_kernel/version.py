@@ -113,7 +113,7 @@ class ModelVersion:
         _, late = await asyncio.wait([self._closing], timeout=grace)
         if late:
             self._closing.cancel()
-            self._fail_all(executing=True)
+        self._fail_all(executing=True)  # what streams may go on when all instances have ended
         return not late
 
     def readiness(self) -> Readiness:
