@@ -4,6 +4,7 @@ import pytest
 
 from naiad.config import DataType, ModelConfig, ModelInput
 from naiad.shared_memory import SharedMemory
+from naiad.testing.tracing import FakeTracing
 from naiad.types import Response, Tensor
 from naiad_http.envelopes import EnvelopeReader
 from naiad_http.heads import HeadReader
@@ -51,34 +52,6 @@ class FakeCall:
         request = self.request
         outputs = {name: Tensor(name, each.datatype, each.shape, each.payload) for name, each in request.inputs.items()}
         self.deliver(Response(request.model_name, 1, request.id, outputs, **members))
-
-
-class FakeTrace:
-    """Remembers what it is told, in order; `begun_with` is what it was asked for with."""
-
-    def __init__(self, *begun_with):
-        self.begun_with = begun_with
-        self.told = []
-        self.times = {}
-
-    def record(self, event, ns=None):
-        self.told.append(event)
-        self.times[event] = ns
-
-    def end(self):
-        self.told.append("end")
-
-
-class FakeTracing:
-    """Traces every request while it is `active`."""
-
-    def __init__(self):
-        self.active = False
-        self.traces = []
-
-    def sample(self, *asked):
-        self.traces.append(FakeTrace(*asked))
-        return self.traces[-1]
 
 
 class FakeServer:

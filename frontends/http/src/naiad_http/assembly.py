@@ -1,5 +1,6 @@
 """Putting the parts together: the site of one server, the ASGI application over it, and the listener in front."""
 
+import ssl
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -28,10 +29,10 @@ def asgi_application(server: "Server") -> ASGIApp:
     return _assemble(server, lambda: False)[1]
 
 
-def make_listener(server: "Server", stopping: Callable[[], bool]) -> Listener:
+def make_listener(server: "Server", stopping: Callable[[], bool], context: ssl.SSLContext | None) -> Listener:
     """A listener for that server, as its options say; `stopping` tells health checks that the end is near.
 
-    Raises InvalidArgumentError for an option that makes no sense.
+    With a `context` it speaks TLS. Raises InvalidArgumentError for an option that makes no sense.
     """
     site, application = _assemble(server, stopping)
     config = uvicorn.Config(
@@ -45,6 +46,8 @@ def make_listener(server: "Server", stopping: Callable[[], bool]) -> Listener:
         server_header=False,
         proxy_headers=False,
     )
+    config.load()
+    config.ssl = context
     return Listener(config, site)
 
 

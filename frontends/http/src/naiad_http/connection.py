@@ -17,6 +17,11 @@ from naiad_http.statuses import Answer, HttpError, answer_to
 LINGER_SECONDS = 5.0
 """How long a refused client may go on sending what nobody reads, so that it gets to reading the refusal."""
 
+GOODBYE_SECONDS = 1.0
+"""How long a stopping server waits for clients to end TLS from their side, which those that are idle seldom do."""
+
+_MOST_UNSENT = 65536
+"""So many bytes wait for a client before its model waits for it; TCP says so by itself, TLS takes eight times more."""
 _MOST_KEPT = 65536
 """So many bytes of pipelined requests are taken in while one is in flight."""
 
@@ -56,6 +61,9 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection over."""
         self._transport = cast("asyncio.Transport", transport)
+        self._secure = self._transport.get_extra_info("sslcontext") is not None
+        if self._secure:
+            self._transport.set_write_buffer_limits(_MOST_UNSENT)
         self._flow = FlowControl(self._transport)
         self._watch = IdleWatch(self._loop, self._transport, lambda: self._busy, self._end_idle)
         self._state.connections.add(self)  # type: ignore[arg-type]
@@ -116,7 +124,7 @@ class Connection(asyncio.BufferedProtocol):
         """The server stops: close after the request that is in flight or on its way, at once without one."""
         self._stopping = True
         if self._refused or not (self._busy or self._reader.missing):
-            self._transport.close()
+            self._close()
 
     def abort(self) -> None:
         """The time for a graceful end is over."""
@@ -170,11 +178,24 @@ class Connection(asyncio.BufferedProtocol):
         self._busy = False
         self._watch.moved = self._loop.time()
         if self._stopping or not self._keep_alive:
-            self._transport.close()
+            self._close()
         elif not self._advancing and not self._flow.write_paused:
             self._resume()
 
     # Ends
+
+    def _close(self) -> None:
+        """Close when the client has everything. Over TLS it has a word in that, for which the watch waits."""
+        self._transport.close()
+        if self._secure and self._stopping:
+            self._linger = self._loop.call_later(GOODBYE_SECONDS, self._hurry)
+
+    def _hurry(self) -> None:
+        """The server stops: wait no longer for a client that has everything."""
+        if self._transport.get_write_buffer_size():
+            self._linger = self._loop.call_later(GOODBYE_SECONDS, self._hurry)
+        else:
+            self._transport.abort()
 
     def _refuse(self, error: HttpError) -> None:
         """Answer what cannot be read any further.
@@ -190,6 +211,9 @@ class Connection(asyncio.BufferedProtocol):
         self._linger = self._loop.call_later(LINGER_SECONDS, self._transport.close)
 
     def _end_idle(self) -> None:
+        if self._transport.is_closing():
+            self._transport.abort()
+            return
         if self._reader.missing:
             reason = f"no bytes came for {IDLE_SECONDS:g} seconds: {self._reader.missing}"
             self._write_answer(answer_to(HttpError(408, reason)), False)

@@ -55,7 +55,7 @@ def _scope(head: Head, transport: asyncio.Transport) -> dict[str, Any]:
         "http_version": head.http_version,
         "server": get_local_addr(transport),
         "client": get_remote_addr(transport),
-        "scheme": "http",
+        "scheme": "http" if transport.get_extra_info("sslcontext") is None else "https",
         "root_path": "",
         "method": head.method,
         "path": unquote(head.path.decode("latin-1")),

@@ -4,20 +4,26 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from naiad.errors import InternalError
+from naiad.protocol.ports import refuse_shared_ports
 
 if TYPE_CHECKING:
     from naiad import Server
+    from naiad_http.addresses import Place
     from naiad_http.listener import Listener
 
 
 class HttpFrontend:
-    """Speaks the Open Inference Protocol over HTTP/1.1. `address` and `port` are where it listens, once it does."""
+    """Speaks the Open Inference Protocol over HTTP/1.1. `address` and `port` are where it listens, once it does.
+
+    On a unix socket the address is `unix:PATH` and the port 0.
+    """
 
     name = "http"
 
     def __init__(self) -> None:
         self.address = ""
         self.port = 0
+        self._place: Place | None = None
         self._listener: Listener | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
@@ -30,28 +36,31 @@ class HttpFrontend:
         settings = server.settings
         if not settings["allow-http"]:
             return ""
+        from naiad_http.addresses import open_place
         from naiad_http.assembly import make_listener  # uvicorn and starlette take 0.1 s to import
-        from naiad_http.listener import open_socket
+        from naiad_http.tls import server_context
 
-        listener = make_listener(server, lambda: self._stopping)
-        listening = await open_socket(settings["http-address"], settings["http-port"], settings["reuse-http-port"])
-        self.address, self.port = listening.getsockname()[:2]
-        self._listener = listener
-        self._task = asyncio.get_running_loop().create_task(listener.serve(sockets=[listening]))
+        refuse_shared_ports(settings)
+        context = server_context(settings)
+        listener = make_listener(server, lambda: self._stopping, context)
+        place = await open_place(settings["http-address"], settings["http-port"], settings["reuse-http-port"])
+        self.address, self.port = place.address, place.port
+        self._place, self._listener = place, listener
+        self._task = asyncio.get_running_loop().create_task(listener.serve(sockets=[place.listening]))
         started = asyncio.ensure_future(listener.listening.wait())
         await asyncio.wait((started, self._task), return_when=asyncio.FIRST_COMPLETED)
         if not started.done():
             started.cancel()
-            listening.close()
+            place.leave()
             raise InternalError("the HTTP listener ended before it listened") from self._task.exception()
-        host = f"[{self.address}]" if ":" in self.address else self.address
-        return f"http://{host}:{self.port}"
+        return place.url("http" if context is None else "https")
 
     async def stop(self, grace: float) -> None:
         """Take no new connections, answer what is in flight within `grace` seconds, then close every connection."""
         self._stopping = True
-        if self._listener is None or self._task is None:
+        if self._listener is None or self._task is None or self._place is None:
             return
         self._listener.end(grace)
         await self._task
-        self._listener = self._task = None
+        self._place.leave()
+        self._listener = self._task = self._place = None

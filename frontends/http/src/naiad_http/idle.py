@@ -12,7 +12,8 @@ class IdleWatch:
 
     Set `moved` to the loop's time when something moves, and count in `drained` how often the client has caught up with
     what is written to it. `working` says that the client waits for us, which does not count as idle; `on_idle` is
-    called once when the client is idle. A client that reads nothing of what is written to it is cut off.
+    called when the client is idle, and again if that does not end it. A client that reads nothing of what is written to
+    it is cut off.
     """
 
     def __init__(
@@ -47,5 +48,5 @@ class IdleWatch:
             wait = self.moved + IDLE_SECONDS - self._loop.time()
             if wait <= 0:
                 self._on_idle()
-                return
+                wait = IDLE_SECONDS
         self._timer = self._loop.call_later(wait, self._look)

@@ -4,14 +4,17 @@ import asyncio
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any
 
 import uvicorn
 
-from naiad.errors import InvalidArgumentError, NaiadError, UnavailableError
 from naiad_http.protocol import HttpProtocol
 from naiad_http.site import Site
 
 _SECOND = 1.0
+_NEVER = 86400.0
+"""When the event loop gives up a connection that ends: each connection's own watch looks whether anything moves."""
 _LAST_WORDS = 0.5
 """So many seconds before its end a stopping listener tells clients that their answers are not going to come."""
 
@@ -44,7 +47,17 @@ class Listener(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and say so."""
-        await super().startup(sockets=sockets)
+        loop, config = asyncio.get_running_loop(), self.config
+        factory: Any = config.http_protocol_class
+        make = partial(factory, config=config, server_state=self.server_state, app_state=self.lifespan.state)
+        options: dict[str, Any] = {"backlog": config.backlog}
+        if config.ssl is not None:
+            options |= {"ssl": config.ssl, "ssl_shutdown_timeout": _NEVER}
+        self.servers = []
+        for each in sockets or []:
+            create = loop.create_unix_server if each.family == socket.AF_UNIX else loop.create_server
+            self.servers.append(await create(make, sock=each, **options))
+        self.started = True
         self.listening.set()
 
     async def main_loop(self) -> None:
@@ -92,38 +105,3 @@ class Listener(uvicorn.Server):
     def _lost(self) -> None:
         if not self.server_state.connections:
             self._empty.set()
-
-
-async def open_socket(address: str, port: int, share: bool) -> socket.socket:
-    """A socket bound to that address and port, 0 for any free one; with `share` others may bind to it too.
-
-    Raises UnavailableError when the port is taken or not ours to take, InvalidArgumentError for a bad address.
-    """
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(
-            address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-    except OSError as error:
-        raise InvalidArgumentError(
-            f"--http-address: '{address}' is no address of this machine: {error.strerror or error}"
-        ) from error
-    family, kind, protocol, _, place = found[0]
-    listening = socket.socket(family, kind, protocol)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if share:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        listening.bind(place)
-        listening.listen()
-        listening.setblocking(False)
-    except OSError as error:
-        listening.close()
-        raise _refused(address, port, error) from error
-    return listening
-
-
-def _refused(address: str, port: int, error: OSError) -> NaiadError:
-    return UnavailableError(
-        f"HTTP cannot listen on {address} port {port}: {error.strerror or error}; "
-        "choose another port with --http-port (0 takes any free one) or another address with --http-address"
-    )

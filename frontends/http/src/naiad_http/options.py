@@ -13,7 +13,12 @@ def _port(text: str) -> int:
 
 OPTIONS = (
     Option("allow-http", True, "serve HTTP", boolean),
-    Option("http-address", "0.0.0.0", "the address to listen on for HTTP", metavar="ADDRESS"),  # noqa: S104 - as Triton
+    Option(
+        "http-address",
+        "0.0.0.0",  # noqa: S104 - as Triton
+        "the address to listen on for HTTP, or unix:PATH for a unix socket",
+        metavar="ADDRESS",
+    ),
     Option("http-port", 8000, "the port to listen on for HTTP; 0 takes any free one", _port, "PORT"),
     Option("reuse-http-port", False, "share the HTTP port with other servers that allow it too", boolean),
     Option("http-max-input-size", 67108864, "the most bytes of an HTTP request's body", positive, "BYTES"),
@@ -30,6 +35,11 @@ OPTIONS = (
         metavar="APIS:HEADER=VALUE",
         repeatable=True,
     ),
+    Option("http-use-ssl", False, "serve HTTP over TLS", boolean),
+    Option("http-use-ssl-mutual", False, "serve HTTP over TLS to clients that show a certificate", boolean),
+    Option("http-server-cert", "", "the server's certificate chain for TLS, PEM", metavar="FILE"),
+    Option("http-server-key", "", "the private key of that certificate, PEM", metavar="FILE"),
+    Option("http-root-cert", "", "the certificates that those of clients must come from, PEM", metavar="FILE"),
     Option("http-thread-count", 8, "taken for compatibility: one event loop serves all connections", positive, "N"),
 )
 """Every option of this frontend."""

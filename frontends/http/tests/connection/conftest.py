@@ -13,10 +13,10 @@ from naiad_http.protocol import HttpProtocol
 
 
 class FakeTransport(asyncio.Transport):
-    """Takes everything; `unsent` pretends that the client has not read so many bytes."""
+    """Takes everything; `unsent` pretends that the client has not read so many bytes, `secure` that it is TLS."""
 
-    def __init__(self):
-        super().__init__()
+    def __init__(self, secure):
+        super().__init__({"sslcontext": "a context"} if secure else {})
         self.written = b""
         self.vectors = []
         self.unsent = 0
@@ -32,6 +32,9 @@ class FakeTransport(asyncio.Transport):
 
     def get_write_buffer_size(self):
         return self.unsent
+
+    def set_write_buffer_limits(self, high=None, low=None):
+        self.most_unsent = high
 
     def can_write_eof(self):
         return True
@@ -88,11 +91,11 @@ class FakeLoop:
 class Connection:
     """A protocol on its fake transport and loop."""
 
-    def __init__(self, site):
+    def __init__(self, site, secure=False):
         self.site = site
         self.state = ServerState()
         self.loop = FakeLoop()
-        self.transport = FakeTransport()
+        self.transport = FakeTransport(secure)
         self.protocol = HttpProtocol(site, None, self.state, {}, self.loop)
         self.protocol.connection_made(self.transport)
 
@@ -141,10 +144,10 @@ def connection(make_site):
 
 @pytest.fixture
 def connect(make_site):
-    """Make a connection to a site over the fake server, with the site's options."""
+    """Make a connection, over TLS where `secure`, to a site over the fake server with the site's options."""
 
-    def connect(**options):
-        return Connection(make_site(**options))
+    def connect(secure=False, **options):
+        return Connection(make_site(**options), secure)
 
     return connect
 

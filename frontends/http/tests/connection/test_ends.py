@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from naiad_http.connection import LINGER_SECONDS
+from naiad_http.connection import GOODBYE_SECONDS, LINGER_SECONDS
 from naiad_http.idle import IDLE_SECONDS
 
 
@@ -141,6 +141,41 @@ def test_a_stopping_server_takes_the_rest_of_a_body(connection, fake_server, inf
 
     assert connection.answers()[0].status == 200
     assert connection.transport.closed
+
+
+def test_over_tls_a_stopping_server_does_not_wait_long_for_the_goodbye_of_idle_clients(connect):
+    connection = connect(secure=True)
+    connection.protocol.shutdown()
+    closed_only = (connection.transport.closed, connection.transport.aborted)
+    connection.loop.move(GOODBYE_SECONDS)
+
+    assert closed_only == (True, False)
+    assert connection.transport.aborted
+
+
+def test_over_tls_a_stopping_server_waits_for_clients_that_read(connect, fake_server, infer):
+    connection = connect(secure=True)
+    connection.send(infer())
+    connection.protocol.shutdown()
+    connection.transport.unsent = 5000
+    fake_server.calls[0].answer()
+    connection.loop.move(3 * GOODBYE_SECONDS)
+    reading = not connection.transport.aborted
+    connection.transport.unsent = 0
+    connection.loop.move(GOODBYE_SECONDS)
+
+    assert (reading, connection.transport.aborted) == (True, True)
+
+
+def test_over_tls_a_client_that_never_says_goodbye_is_cut_off(connect, fake_server, infer):
+    fake_server.at_once = True
+    connection = connect(secure=True)
+    connection.send(infer((1,), "", "Connection: close"))
+    connection.loop.move(IDLE_SECONDS - 1)
+    waiting = not connection.transport.aborted
+    connection.loop.move(2)
+
+    assert (connection.transport.closed, waiting, connection.transport.aborted) == (True, True, True)
 
 
 def test_a_client_whose_answer_does_not_come_in_time_is_told_so(connection, fake_server, infer):

@@ -161,6 +161,10 @@ def test_a_slow_reader_lets_its_model_wait(streaming):
     assert (waits, streaming.call.paused) == (True, False)
 
 
+def test_as_little_waits_for_a_slow_reader_over_tls_as_over_tcp(connect):
+    assert connect(secure=True).transport.most_unsent == 65536
+
+
 def test_no_request_starts_before_a_slow_reader_has_read_the_stream_before(streaming, fake_server, generate):
     streaming.send(generate())
     streaming.protocol.pause_writing()

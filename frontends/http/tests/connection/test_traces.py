@@ -34,13 +34,13 @@ def test_a_request_is_traced_from_its_first_byte_to_its_last(connection, fake_se
 
     assert fake_server.calls[0].request.trace is trace
     assert (before, trace.told) == (RECEIVED, [*RECEIVED, *SENT])
-    assert trace.begun_with == ("m", 0, "7", "", "")
+    assert tracing.asked == [("m", 0, "7", "", "")]
 
 
 def test_the_caller_s_place_in_a_trace_is_handed_on(connection, tracing, infer):
     connection.send(infer((1,), "", f"Traceparent: {PARENT}", "tracestate: a=1", "tracestate: b=2"))
 
-    assert tracing.traces[0].begun_with[3:] == (PARENT, "a=1,b=2")
+    assert tracing.asked[0][3:] == (PARENT, "a=1,b=2")
 
 
 def test_a_request_in_pieces_begins_with_the_first(connection, tracing, infer, monkeypatch):

@@ -1,0 +1,239 @@
+"""HTTP over TLS: who is let in, and that everything works that works in the clear; on either event loop."""
+
+import asyncio
+import json
+import ssl
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+
+import pytest
+
+import naiad_http
+from naiad import Server
+from naiad.errors import InvalidArgumentError
+from naiad_http.tls import server_context
+
+from .certificates import client_context, encrypt, make_authority, make_pair
+from .telling import TellerPlugin, write_teller
+
+REQUEST = b"GET /v2/models/teller HTTP/1.1\r\nHost: h\r\n\r\n"
+OFF = {
+    "http-use-ssl": False,
+    "http-use-ssl-mutual": False,
+    "http-server-cert": "",
+    "http-server-key": "",
+    "http-root-cert": "",
+}
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """Two authorities, and certificates of theirs."""
+    folder = tmp_path_factory.mktemp("certificates")
+    ours, theirs = make_authority(folder, "ours"), make_authority(folder, "theirs")
+    return SimpleNamespace(
+        folder=folder,
+        ours=ours,
+        server=make_pair(folder, "server", ours),
+        client=make_pair(folder, "client", ours),
+        stranger=make_pair(folder, "stranger", theirs),
+    )
+
+
+@pytest.fixture
+def options(made):
+    return {
+        "http-use-ssl": True,
+        "http-server-cert": str(made.server.cert),
+        "http-server-key": str(made.server.key),
+    }
+
+
+@pytest.fixture
+def plugin():
+    made = TellerPlugin()
+    yield made
+    made.teller.opened.set()
+
+
+@pytest.fixture
+def make_server(tmp_path, plugin, options):
+    """A server over TLS that a test starts itself."""
+    repository = write_teller(tmp_path / "models")
+    plain = {"http-port": 0, "http-address": "127.0.0.1", "exit-timeout-secs": 20.0}
+
+    def make(**more):
+        return Server(model_repository=[repository], plugins=[plugin, naiad_http], options=plain | options | more)
+
+    return make
+
+
+@asynccontextmanager
+async def connected(server, context, **options):
+    port = server.plugins.frontends()["http"].port
+    reader, writer = await asyncio.open_connection("localhost", port, ssl=context, **options)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+async def ask(server, context):
+    """The document that describes the model; b"" or ssl.SSLError or OSError for who is not let in."""
+    async with connected(server, context) as (reader, writer):
+        writer.write(REQUEST)
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"\r\ncontent-length: ")[2].partition(b"\r\n")[0])
+        return json.loads(await reader.readexactly(length))
+
+
+def stream(version="HTTP/1.1", **members):
+    body = json.dumps(members).encode()
+    head = f"POST /v2/models/teller/generate_stream {version}\r\nHost: h\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+def test_requests_are_answered(run, make_server, made):
+    async def main():
+        async with make_server() as server:
+            return await ask(server, client_context(made.ours))
+
+    assert run(main())["name"] == "teller"
+
+
+def test_who_does_not_speak_tls_is_not_answered_and_disturbs_nobody(run, make_server, made):
+    async def main():
+        async with make_server() as server:
+            async with connected(server, None) as (reader, writer):
+                writer.write(REQUEST)
+                told = await reader.read()
+            return told, await ask(server, client_context(made.ours))
+
+    told, described = run(main())
+
+    assert not told.startswith(b"HTTP")
+    assert described["name"] == "teller"
+
+
+REFUSED = (ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)
+
+
+@pytest.mark.parametrize(
+    ("mutual", "shows", "let_in"),
+    [
+        (False, None, True),
+        (False, "client", True),
+        (False, "stranger", False),
+        (True, None, False),
+        (True, "client", True),
+        (True, "stranger", False),
+    ],
+)
+def test_clients_are_let_in_by_their_certificates(run, make_server, made, mutual, shows, let_in):
+    context = client_context(made.ours, getattr(made, shows) if shows else None)
+
+    async def main():
+        async with make_server(**{"http-use-ssl-mutual": mutual, "http-root-cert": str(made.ours.cert)}) as server:
+            try:
+                return (await ask(server, context))["name"] == "teller"
+            except REFUSED:
+                return False
+
+    assert run(main()) is let_in
+
+
+def test_a_slow_reader_lets_its_model_wait_and_gets_everything(run, make_server, made, plugin):
+    async def main():
+        async with (
+            make_server() as server,
+            connected(server, client_context(made.ours), limit=2048) as (reader, writer),
+        ):
+            writer.write(stream("HTTP/1.0", COUNT=30_000, SIZE=1000))
+            assert await asyncio.to_thread(plugin.teller.stuck.wait, 30)
+            sent = plugin.teller.sent
+            return sent, await reader.read()
+
+    sent, answer = run(main())
+
+    assert sent * 1000 < 20_000_000
+    assert answer.count(b"data: {") == 30_000
+    assert json.loads(answer.split(b"\n\n")[-2].removeprefix(b"data: "))["NUMBER"] == 29_999
+
+
+def test_a_client_that_leaves_takes_its_request_back(run, make_server, made, plugin):
+    async def main():
+        async with make_server() as server:
+            async with connected(server, client_context(made.ours)) as (reader, writer):
+                writer.write(stream(COUNT=2**30))
+                await reader.readuntil(b"data: ")
+            return await asyncio.to_thread(plugin.teller.left.wait, 30)
+
+    assert run(main())
+
+
+def test_idle_connections_do_not_hold_up_the_end(run, make_server, made):
+    async def main():
+        server = make_server()
+        await server.start()
+        async with connected(server, client_context(made.ours)) as (_reader, writer):
+            writer.transport.pause_reading()  # so that it does not even see the goodbye
+            started = asyncio.get_running_loop().time()
+            await server.stop()
+            took = asyncio.get_running_loop().time() - started
+            writer.transport.abort()
+            await asyncio.sleep(0)
+            return took
+
+    assert run(main()) < 5
+
+
+def test_without_its_options_there_is_no_tls():
+    assert server_context(OFF) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"http-use-ssl": True}, "HTTP over TLS needs --http-server-cert"),
+        ({"http-use-ssl": True, "http-server-cert": "server.pem"}, "HTTP over TLS needs --http-server-key"),
+        (
+            {"http-use-ssl-mutual": True, "http-server-cert": "server.pem", "http-server-key": "server.key"},
+            "HTTP over TLS needs --http-root-cert",
+        ),
+        (
+            {"http-use-ssl": True, "http-server-cert": "none.pem", "http-server-key": "server.key"},
+            "--http-server-cert: '{folder}/none.pem' cannot be read: No such file",
+        ),
+        (
+            {"http-use-ssl": True, "http-server-cert": "server.pem", "http-server-key": "client.key"},
+            "--http-server-cert '{folder}/server.pem' and --http-server-key '{folder}/client.key' are no certificate",
+        ),
+        (
+            {"http-use-ssl": True, "http-server-cert": "server.csr", "http-server-key": "server.key"},
+            "--http-server-cert '{folder}/server.csr'",
+        ),
+        (
+            {"http-use-ssl": True, "http-server-cert": "server.pem", "http-server-key": "locked.key"},
+            "without a password",
+        ),
+        (
+            {
+                "http-use-ssl-mutual": True,
+                "http-server-cert": "server.pem",
+                "http-server-key": "server.key",
+                "http-root-cert": "server.key",
+            },
+            "--http-root-cert: '{folder}/server.key' holds no certificates",
+        ),
+        ({"http-server-cert": "server.pem"}, "--http-server-cert is given, but HTTP is to be served in the clear"),
+        ({"http-root-cert": "ours.pem"}, "add --http-use-ssl"),
+    ],
+)
+def test_options_that_make_no_sense_name_the_option_and_the_file(made, given, told):
+    encrypt(made.server, made.folder / "locked.key")
+    chosen = {name: value if isinstance(value, bool) else str(made.folder / value) for name, value in given.items()}
+
+    with pytest.raises(InvalidArgumentError) as caught:
+        server_context(OFF | chosen)
+
+    assert told.format(folder=made.folder) in str(caught.value)
