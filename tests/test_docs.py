@@ -31,6 +31,7 @@ PUBLIC_MODULES = (
     "naiad.testing",
     "naiad.testing.backends",
     "naiad.testing.schedulers",
+    "naiad.testing.tracing",
     "naiad.tracing",
     "naiad.types",
     "naiad.warmup",

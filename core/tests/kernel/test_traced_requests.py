@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,7 @@ import pytest
 from naiad.backend import Answer, Batch
 from naiad.errors import DeadlineExceededError, ModelFailedError, NotFoundError
 from naiad.testing.backends import FakeBackend
-from naiad.types import Tensor
+from naiad.testing.tracing import FakeTrace
 
 from .loops import jump
 from .schedulers import AllAtOnce, Scheduling
@@ -20,44 +18,6 @@ from .streaming import asked, reply, sending, serving
 
 QUEUED = ["REQUEST_START", "QUEUE_START"]
 COMPUTED = ["COMPUTE_START", "COMPUTE_INPUT_END", "COMPUTE_OUTPUT_START", "COMPUTE_END"]
-
-
-class FakeTrace:
-    """Remembers what it is told; `current_now` is whether it is the current one."""
-
-    wants_timestamps = wants_tensors = True
-
-    def __init__(self) -> None:
-        self.version = 0
-        self.told: list[str] = []
-        self.times: dict[str, int] = {}
-        self.shapes: dict[str, list[tuple[int, ...]]] = {}
-        self.current_now = False
-
-    def record(self, event: str, ns: int | None = None) -> None:
-        self.told.append(event)
-        if ns is not None:
-            self.times[event] = ns
-
-    def tensors(self, activity: str, tensors: Iterable[Tensor]) -> None:
-        self.shapes.setdefault(activity, []).extend(tensor.shape for tensor in tensors)
-
-    def child(self, model: str, version: int = 0, request_id: str = "") -> "FakeTrace":
-        return FakeTrace()
-
-    @contextmanager
-    def current(self) -> Iterator[None]:
-        self.current_now = True
-        try:
-            yield
-        finally:
-            self.current_now = False
-
-    def context(self) -> str:
-        return ""
-
-    def end(self) -> None:
-        self.told.append("end")
 
 
 async def test_a_trace_follows_its_request(tmp_path: Path) -> None:
@@ -103,7 +63,7 @@ async def test_every_traced_request_of_a_batch_is_told_of_and_the_first_is_curre
     current: list[bool] = []
 
     def look(batch: Batch) -> Answer:
-        current.extend(trace.current_now for trace in traces if trace is not None)
+        current.extend(trace.is_current for trace in traces if trace is not None)
         return {"OUTPUT": batch.input("INPUT")}
 
     backend = FakeBackend(answer=look)
@@ -128,7 +88,7 @@ async def test_a_request_that_fails_is_told_of_to_its_end(tmp_path: Path) -> Non
             await server.infer(request("m", 1, trace=trace))
 
     assert trace.told == [*QUEUED, *COMPUTED, "INFER_RESPONSE_COMPLETE", "REQUEST_END"]
-    assert not trace.current_now
+    assert not trace.is_current
 
 
 async def test_a_request_that_is_never_executed_only_waited(tmp_path: Path) -> None:

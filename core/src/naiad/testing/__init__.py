@@ -2,7 +2,7 @@
 
 `serve` is in `naiad.testing.serving`, `Client` in `naiad.testing.clients`, the fixture `naiad_serve` in
 `naiad.testing.fixtures`, checks and fakes for backends in `naiad.testing.backends`, for schedulers in
-`naiad.testing.schedulers`.
+`naiad.testing.schedulers`, fakes for tracing in `naiad.testing.tracing`.
 """
 
 import importlib
