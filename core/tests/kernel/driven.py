@@ -23,11 +23,17 @@ from .loops import turns
 class DrivenQueue:
     """`sent` are the batches that execute; `outcomes` what each request, by its id, was delivered."""
 
-    def __init__(self, make_scheduler: Callable[[], Scheduler] = FifoScheduler, places: int = 1) -> None:
+    def __init__(
+        self,
+        make_scheduler: Callable[[], Scheduler] = FifoScheduler,
+        places: int = 1,
+        config: ModelConfig | None = None,
+    ) -> None:
         self.sent: list[Work] = []
         self.outcomes: dict[str, list[Outcome]] = defaultdict(list)
         self.counters = VersionCounters(devices=[-1] * places)
-        self.queue = ModelQueue(AnswerReader(ModelConfig(name="m"), 1), make_scheduler, self.counters, self.sent.append)
+        reader = AnswerReader(config or ModelConfig(name="m"), 1)
+        self.queue = ModelQueue(reader, make_scheduler, self.counters, self.sent.append)
         for place in range(places):
             self.queue.free(place)
 

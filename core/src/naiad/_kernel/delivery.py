@@ -68,6 +68,8 @@ class Delivery:
         """Deliver what a model has sent; its last response, or an error, concludes the call."""
         call = stream.call
         for outcome, infer_ns, output_ns in sent:
+            if stream.ended:  # several threads sent at once, and another one said that all was sent
+                break
             stream.ended = isinstance(outcome, NaiadError) or outcome.final
             self._counters.responded(stream.count, infer_ns, output_ns, _kind(outcome, call))
             stream.count += 1

@@ -3,8 +3,10 @@
 import asyncio
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from time import monotonic_ns
 from typing import NamedTuple
 
@@ -34,18 +36,20 @@ class ResponseStream:
     One wake-up of the loop takes over all that was sent meanwhile. `ended` says, on the loop's thread, that the model
     has said that all is sent; `taken` is called there with the stream and what was sent. `place` is where the call
     executes.
+
+    There is no lock, and nothing of the queue runs inside `post`: the garbage collector may drop a sender, or run a
+    finalizer of the model's that sends, at any step of the code below and of the queue's, on the thread that is in it.
     """
 
     __slots__ = (
         "_closed",
         "_held",
         "_home",
-        "_lock",
         "_loop",
         "_mark_ns",
         "_outbox",
         "_reader",
-        "_room",
+        "_rooms",
         "_taken",
         "_told",
         "call",
@@ -73,12 +77,11 @@ class ResponseStream:
         self._loop = loop
         self._home = home
         self._taken = taken
-        self._lock = threading.Lock()
-        self._outbox: list[Sent] = []
+        self._outbox: deque[Sent] = deque()
+        self._rooms: deque[Future[None]] = deque()
         self._told = False
         self._closed = False
         self._held: Response | None = None
-        self._room: Future[None] | None = None
 
     @property
     def is_at_home(self) -> bool:
@@ -94,19 +97,17 @@ class ResponseStream:
         if outcome is None:
             return None
         now_ns = monotonic_ns()
-        sent = Sent(outcome, started_ns - self._mark_ns, now_ns - started_ns)
+        sent = Sent(outcome, max(0, started_ns - self._mark_ns), now_ns - started_ns)
         self._mark_ns = now_ns
-        with self._lock:
-            self._closed = final
-            self._outbox.append(sent)
-            tell, self._told = not self._told, True
-            full = not final and not self.call.over and (self.call.is_held_up or len(self._outbox) >= WINDOW)
-            if full and self._room is None:
-                self._room = Future()
-            room = self._room if full else None
-        if tell:
+        if final:
+            self._closed = True
+        elif len(self._outbox) >= WINDOW and self._is_unwanted():
+            return None  # what a model sends all the same must not pile up
+        self._outbox.append(sent)
+        if not self._told:
+            self._told = True
             self._tell_loop()
-        return room
+        return None if final else self._wait_for_room()
 
     def abandon(self) -> None:
         """The model has dropped its sender: if it has not said that all is sent, it never will."""
@@ -120,11 +121,26 @@ class ResponseStream:
         self.post(error, final=True)
 
     def release(self) -> None:
-        """Let a sender that waits for room go on."""
-        with self._lock:
-            room, self._room = self._room, None
-        if room is not None:
-            room.set_result(None)
+        """Let the senders that wait for room go on."""
+        while self._rooms:
+            with suppress(IndexError):  # another thread may release as well
+                self._rooms.popleft().set_result(None)
+
+    def _wait_for_room(self) -> "Future[None] | None":
+        if not self._is_full():
+            return None
+        room: Future[None] = Future()
+        room.set_running_or_notify_cancel()  # who stops waiting must not cancel what `release` sets
+        self._rooms.append(room)
+        if not self._is_full():  # whoever made room meanwhile may not have seen who waits
+            self.release()
+        return room
+
+    def _is_full(self) -> bool:
+        return (len(self._outbox) >= WINDOW or self.call.is_held_up) and not self._is_unwanted()
+
+    def _is_unwanted(self) -> bool:
+        return self.call.over or self._loop.is_closed()
 
     def _outcome(self, reply: Reply | NaiadError | None, final: bool) -> Outcome | None:
         """What the caller gets, None for what is held back: a model that is not decoupled sends one response."""
@@ -169,21 +185,19 @@ class ResponseStream:
         return Response(self._reader.model, self._reader.version, request_id, {}, final=final, error=error)
 
     def _tell_loop(self) -> None:
-        if self.is_at_home:
-            self._flush()
-            return
         try:
             self._loop.call_soon_threadsafe(self._flush)
         except RuntimeError:  # the loop is closed: nobody waits for a response any more
             _logger.debug("model '%s' sent a response after its event loop had ended", self._reader.model)
 
     def _flush(self) -> None:
-        with self._lock:
-            outbox, self._outbox = self._outbox, []
-            self._told = False
-        self._taken(self, outbox)
-        if not self.call.is_held_up:
-            self.release()
+        self._told = False  # before the outbox is emptied: what is put into it from now on is told of again
+        sent = [self._outbox.popleft() for _ in range(len(self._outbox))]
+        try:
+            self._taken(self, sent)
+        finally:
+            if not self.call.is_held_up:
+                self.release()
 
 
 class StreamSender:
