@@ -44,9 +44,9 @@ def test_a_tensor_stands_at_its_time() -> None:
         ("INT8", [-5, 65], np.int8, "-5,65"),
         ("UINT64", [2**64 - 1], np.uint64, "18446744073709551615"),
         ("BOOL", [True, False], np.bool_, "1,0"),
-        ("FP16", [1.5, 0.1], np.float16, "1.5,0.1"),
-        ("FP32", [0.1, 16777216, 1e-30], np.float32, "0.1,1.6777216e+07,1e-30"),
-        ("FP64", [0.1, -0.0, 1e300], np.float64, "0.1,-0,1e+300"),
+        ("FP16", [1.5, 0.1, 65504, 1 / 3], np.float16, "1.5,0.1,6.55e+04,0.33325"),
+        ("FP32", [0.1, 16777216, 1e-30, 1 / 3], np.float32, "0.1,16777216,1e-30,0.333333343"),
+        ("FP64", [0.1, -0.0, 1e300, 1 / 3], np.float64, "0.1,-0,1e+300,0.33333333333333331"),
         ("FP32", [np.nan, np.inf], np.float32, "nan,inf"),
         ("BF16", [0x3FC0], np.uint16, "1.5"),
         ("FP32", [], np.float32, ""),
@@ -94,3 +94,13 @@ def test_the_size_of_a_trace_counts_its_tensors(array: np.ndarray) -> None:
     story = Story(1, 0, "m", 1, "", tuple(seen(1, "A", [Tensor.of("x", array)])))
 
     assert 8000 < story.byte_size < 9000
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_float_can_be_read_back_from_its_text(dtype: Any) -> None:
+    numbers = np.random.default_rng(0).standard_normal(3000).astype(dtype)
+    numbers[:2] = np.finfo(dtype).max, np.finfo(dtype).tiny
+
+    text = tensor_text("FP", numbers)
+
+    assert np.array([float(each) for each in text.split(",")], dtype=dtype).tolist() == numbers.tolist()

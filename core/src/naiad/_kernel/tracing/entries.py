@@ -13,6 +13,12 @@ import numpy as np
 from naiad.datatypes import bf16_to_fp32
 from naiad.types import Tensor
 
+_AT_ONCE = 1024
+"""So many elements become text in one go: other threads run in between, however large a tensor is."""
+
+_DIGITS = {2: (3, 5), 4: (6, 9), 8: (15, 17)}
+"""How many digits we try, and how many always tell a float of that many bytes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Happened:
@@ -76,17 +82,30 @@ def story_text(story: Story) -> str:
 def tensor_text(datatype: str, content: np.ndarray) -> str:
     """The elements with commas between them; those of BYTES are JSON strings, so that a comma in one is no end."""
     flat = content.ravel()
+    parts = (flat[start : start + _AT_ONCE] for start in range(0, flat.size, _AT_ONCE))
+    return ",".join([",".join(_element_texts(datatype, part)) for part in parts])
+
+
+def _element_texts(datatype: str, flat: np.ndarray) -> Iterable[str]:
     if datatype == "BYTES":
-        return ",".join(
-            json.dumps(bytes(element).decode("utf-8", "backslashreplace"), ensure_ascii=False) for element in flat
-        )
+        decoded = (bytes(element).decode("utf-8", "backslashreplace") for element in flat)
+        return (json.dumps(text, ensure_ascii=False) for text in decoded)
     if datatype == "BF16":
         flat = bf16_to_fp32(flat)
-    if flat.dtype.kind == "b":
-        flat = flat.astype(np.uint8)
     if flat.dtype.kind == "f":
-        return ",".join(text.removesuffix(".0") for text in flat.astype(str).tolist())
-    return ",".join(map(str, flat.tolist()))
+        return _float_texts(flat)
+    return map(str, (flat.astype(np.uint8) if flat.dtype.kind == "b" else flat).tolist())
+
+
+def _float_texts(flat: np.ndarray) -> Iterable[str]:
+    """Few digits where they tell all, else as many as it takes to read the same float back."""
+    few, enough = _DIGITS[flat.itemsize]
+    values = flat.tolist()
+    short = [f"{value:.{few}g}" for value in values]
+    with np.errstate(over="ignore"):
+        exact = np.array([float(text) for text in short], dtype=flat.dtype) == flat
+    each = zip(values, short, exact.tolist(), strict=True)
+    return (text if tells_all else f"{value:.{enough}g}" for value, text, tells_all in each)
 
 
 def _told(number: int, entry: Happened | Seen) -> dict[str, Any]:
