@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,7 @@ class Call:
         self.deliver = deliver
         self.ticket = ticket
         self.over = False
-        self.held: list[Response] | None = None
+        self.held: deque[Response] | None = None
         self.outcome: Outcome | None = None
         self.stream: ResponseStream | None = None
         self.timer: asyncio.TimerHandle | None = None
@@ -54,6 +55,12 @@ class Call:
     def is_held_up(self) -> bool:
         """Whether the model is to wait before it sends more."""
         return (self._paused or self.held is not None) and not self.over
+
+    def hold(self, response: Response) -> None:
+        """Keep a response back until all earlier calls are over."""
+        if self.held is None:
+            self.held = deque()
+        self.held.append(response)
 
     def pause(self) -> None:
         """Say that the caller reads slowly: a model that streams waits. What is on its way is still delivered."""

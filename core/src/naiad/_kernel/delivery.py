@@ -25,6 +25,7 @@ class Delivery:
         self._model = model
         self._counters = counters
         self._order: deque[Call] = deque()
+        self._releasing = False
 
     def expect(self, call: Call) -> None:
         """Remember the call's place among the others."""
@@ -83,7 +84,7 @@ class Delivery:
                 self._count(stream, outcome)
                 self.conclude(call, outcome)
             elif self._order and self._order[0] is not call:
-                call.held = [*(call.held or ()), outcome]
+                call.hold(outcome)
             else:
                 self._deliver(call, outcome)
 
@@ -104,18 +105,26 @@ class Delivery:
 
     def release(self) -> None:
         """Deliver what no earlier call holds back any more; calls that were taken back are passed over."""
-        while self._order and self._order[0].over:
-            call = self._order.popleft()
-            self._deliver_held(call)
-            if call.outcome is not None:
-                self._deliver(call, call.outcome)
-        if self._order and self._order[0].held is not None:
-            self._deliver_held(self._order[0])
+        if self._releasing:  # who gets a response may take a call back, and what follows must not overtake it
+            return
+        self._releasing = True
+        try:
+            while self._order:
+                call = self._order[0]
+                if call.held is not None:
+                    self._deliver_held(call)
+                if not call.over:
+                    break
+                self._order.popleft()
+                if call.outcome is not None:
+                    self._deliver(call, call.outcome)
+        finally:
+            self._releasing = False
 
     def _deliver_held(self, call: Call) -> None:
-        held, call.held = call.held, None
-        for response in held or ():
-            self._deliver(call, response)
+        while call.held:  # until there are no more, or the caller has left
+            self._deliver(call, call.held.popleft())
+        call.held = None
         if call.stream is not None and not call.is_held_up:
             call.stream.release()
 

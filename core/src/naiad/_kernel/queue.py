@@ -227,10 +227,9 @@ class ModelQueue:
             self._leave((ticket,))
 
     def _leave(self, tickets: Sequence[int], settled: bool = False) -> None:
-        for ticket in tickets:
-            self._calls.pop(ticket, None)
+        left = [ticket for ticket in tickets if self._calls.pop(ticket, None) is not None]  # each leaves once
         if not settled:
-            self._tell_scheduler(tickets, monotonic())
+            self._tell_scheduler(left, monotonic())
         if not self._calls:
             self._drained.set()
 
