@@ -87,6 +87,8 @@ class Delivery:
                 call.hold(outcome)
             else:
                 self._deliver(call, outcome)
+        if stream.ended:
+            call.stream = None  # they know each other: the tensors of both would wait for the garbage collector
 
     def conclude(self, call: Call, outcome: Outcome) -> None:
         """This is the outcome of the call, which is over now."""

@@ -35,3 +35,4 @@ async def responses(submit: Callable[[Deliver], Call]) -> AsyncGenerator[Respons
                 return
     finally:
         call.cancel()
+        call = None  # it knows `deliver`, which knows it: a request would wait for the garbage collector
