@@ -189,6 +189,18 @@ def test_a_metric_that_is_closed_is_gone_while_its_family_lives_on() -> None:
         metric.increment()
 
 
+def test_a_family_that_is_closed_leaves_alone_what_others_made_after_its_own_metric_was_closed() -> None:
+    family, other = (MetricRegistry(store).family("jobs", "Jobs", "counter") for store in [MetricStore()] * 2)
+    family.metric({"a": "1"}).close()
+    kept = other.metric({"a": "1"})
+
+    family.close()
+
+    kept.increment(2)
+    assert kept.value() == 2
+    assert other.metric({"a": "1"}).value() == 2
+
+
 def test_a_family_that_is_closed_takes_its_metrics_and_its_name_with_it() -> None:
     registry = MetricRegistry()
     family = registry.family("cats", "", "counter")

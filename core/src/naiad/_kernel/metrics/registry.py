@@ -106,6 +106,8 @@ class Family:
         with self._store.lock:
             if not self.closed:
                 self._held[series] -= 1
+                if not self._held[series]:
+                    del self._held[series]  # another of these labels may be made anew, by somebody else
                 self._store.release(self._shared, series, 1)
 
 
