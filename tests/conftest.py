@@ -71,7 +71,7 @@ def serve() -> Iterator[Callable[..., ServerProcess]]:
     started: list[ServerProcess] = []
 
     def start(*words: str | Path, naiad: Path = NAIAD) -> ServerProcess:
-        own = ("--grpc-address=127.0.0.1", "--grpc-port=0") if naiad == NAIAD else ()  # others have fewer plugins
+        own = ("--grpc-address=127.0.0.1", "--grpc-port=0", "--metrics-port=0") if naiad == NAIAD else ()  # others have fewer plugins
         started.append(ServerProcess([naiad, "serve", "--http-address=127.0.0.1", "--http-port=0", *own, *words]))
         return started[-1]
 

@@ -242,7 +242,7 @@ def test_a_terminal_shows_progress_and_a_table_of_the_models(repository: Path, g
     write_model(repository, "echo", ECHO)
     write_model(repository, "slow", WAITS_TO_LOAD.format(**gate.paths) + ECHO)
     ours, theirs = pty.openpty()
-    words = ["serve", "--http-port=0", "--http-address=127.0.0.1", "--grpc-port=0", str(repository)]
+    words = ["serve", "--http-port=0", "--http-address=127.0.0.1", "--grpc-port=0", "--metrics-port=0", str(repository)]
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "100", "NO_COLOR": ""}
     process = subprocess.Popen([NAIAD, *words], stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
     os.close(theirs)

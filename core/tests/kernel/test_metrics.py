@@ -113,6 +113,25 @@ async def test_what_waits_is_pending_and_what_executes_is_in_flight(tmp_path: Pa
     assert finally_["nv_inference_request_failure"][with_reason("CANCELED")] == 2
 
 
+async def test_a_scrape_tells_what_collecting_tells_and_lets_others_run_meanwhile(
+    tmp_path: Path, backend: FakeBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("naiad._kernel.metrics.collector.TURN", 0.0)
+    backend.write(tmp_path, "n")
+    turns_of_others: list[int] = []
+
+    async with running(tmp_path, backend) as server:
+        scraping = asyncio.ensure_future(server.metrics.scrape())
+        while not scraping.done():
+            turns_of_others.append(1)
+            await asyncio.sleep(0)
+        scraped = await scraping
+        models = [family for family in server.metrics.collect() if "inference" in family.name]
+
+    assert [family for family in scraped if "inference" in family.name] == models
+    assert len(turns_of_others) >= 2
+
+
 async def test_instances_are_told_with_their_states(tmp_path: Path, backend: FakeBackend) -> None:
     backend.write(tmp_path, "m", 'instance_group [ { count: 2 }, { name: "m_0" } ]')
 
@@ -233,8 +252,8 @@ async def test_gpus_are_told_as_of_the_last_look_at_them() -> None:
     metrics = Metrics(MetricsConfig(), list, MetricStore(), look)
 
     nothing = gpus(metrics)
-    await metrics.refresh()
-    await metrics.refresh()
+    await metrics.scrape()
+    await metrics.scrape()
 
     one, other = frozenset({("gpu_uuid", "GPU-1")}), frozenset({("gpu_uuid", "GPU-2")})
     assert nothing == {}
@@ -246,7 +265,7 @@ async def test_gpus_are_told_as_of_the_last_look_at_them() -> None:
 async def test_gpus_are_not_looked_at_when_that_is_switched_off(config: MetricsConfig) -> None:
     metrics = Metrics(config, list, MetricStore(), lambda: pytest.fail("it looked"))
 
-    await metrics.refresh()
+    await metrics.scrape()
 
     assert gpus(metrics) == {}
 

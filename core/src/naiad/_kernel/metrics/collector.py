@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from naiad._kernel.version import ModelVersion
 
 
+TURN = 0.001
+"""Seconds for which metrics are collected at a time."""
+
+
 class Metrics:
     """The metrics of a server, for the event loop's thread.
 
@@ -40,12 +44,31 @@ class Metrics:
         self._gpus_read_at: float | None = None
 
     def collect(self) -> list[MetricFamily]:
-        """Every metric as it stands, those of the GPUs as of the last `refresh`; none with `--allow-metrics=false`."""
+        """Every metric as it stands, those of the GPUs as of the last `scrape`; none with `--allow-metrics=false`."""
         if not self._config.enabled:
             return []
         collection = Collection()
         for version in self._serving():
             add_version(collection, version, self._config)
+        return self._with_everything_else(collection)
+
+    async def scrape(self) -> list[MetricFamily]:
+        """Every metric, with the GPUs as they are now, in turns with what else the event loop has to do.
+
+        Each version is told as it stands at one moment, all of them within milliseconds.
+        """
+        if not self._config.enabled:
+            return []
+        await self._look_at_gpus()
+        collection, until = Collection(), monotonic() + TURN
+        for version in tuple(self._serving()):
+            add_version(collection, version, self._config)
+            if monotonic() > until:
+                await asyncio.sleep(0)
+                until = monotonic() + TURN
+        return self._with_everything_else(collection)
+
+    def _with_everything_else(self, collection: Collection) -> list[MetricFamily]:
         self._add_machine(collection)
         for gpu in self._gpus:
             values = (
@@ -60,10 +83,10 @@ class Metrics:
         with self._made_by_models.lock:
             return collection.families() + self._made_by_models.collect()
 
-    async def refresh(self) -> None:
-        """Look at the GPUs anew, unless it is less than `--metrics-interval-ms` ago. On a thread: it takes a while."""
+    async def _look_at_gpus(self) -> None:
+        """Do so unless it was less than `--metrics-interval-ms` ago, on a thread: the driver takes a while."""
         now, last = monotonic(), self._gpus_read_at
-        if not (self._config.enabled and self._config.gpu) or (last is not None and now - last < self._config.interval):
+        if not self._config.gpu or (last is not None and now - last < self._config.interval):
             return
         self._gpus_read_at = now
         self._gpus = await asyncio.to_thread(self._read_gpus)

@@ -1,4 +1,7 @@
-"""Metrics as they stand at one moment, free of any text format."""
+"""Metrics as they stand at one moment, free of any text format.
+
+Samples and their values are not frozen, because a server with many models tells thousands of them in a scrape.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +13,7 @@ MetricKind = Literal["counter", "gauge", "histogram", "summary"]
 LabelPairs = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Distribution:
     """The value of a histogram.
 
@@ -23,7 +26,7 @@ class Distribution:
     sum: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Quantiles:
     """The value of a summary: `values` by quantile over the last minute (NaN without any), `count` and `sum` of all."""
 
@@ -32,7 +35,7 @@ class Quantiles:
     sum: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Sample:
     """One series of a family: its label pairs, and its value, which is of the family's kind."""
 

@@ -1,0 +1,42 @@
+"""The metrics frontend: listens when the server starts, and ends when it stops."""
+
+from typing import TYPE_CHECKING
+
+from naiad_metrics.options import address_of
+
+if TYPE_CHECKING:
+    from naiad import Server
+    from naiad_metrics.listener import Listener
+
+
+class MetricsFrontend:
+    """Tells Prometheus how the server does. `address` and `port` are where it listens, once it does."""
+
+    name = "metrics"
+
+    def __init__(self) -> None:
+        self.address = ""
+        self.port = 0
+        self._listener: Listener | None = None
+
+    async def start(self, server: "Server") -> str:
+        """Listen as the options say, and return the URL; "" with `--allow-metrics=false`.
+
+        Raises UnavailableError when the port cannot be had and InvalidArgumentError for a bad address.
+        """
+        settings = server.settings
+        if not settings["allow-metrics"]:
+            return ""
+        from naiad_metrics.application import make_application  # uvicorn and starlette take 0.1 s to import
+        from naiad_metrics.listener import Listener
+
+        listener = await Listener.open(make_application(server), address_of(settings), settings["metrics-port"])
+        self._listener, self.address, self.port = listener, listener.address, listener.port
+        host = f"[{self.address}]" if ":" in self.address else self.address
+        return f"http://{host}:{self.port}/metrics"
+
+    async def stop(self, grace: float) -> None:
+        """Take no new connections, answer what is in flight within `grace` seconds, then close every connection."""
+        if self._listener is not None:
+            await self._listener.close(grace)
+            self._listener = None

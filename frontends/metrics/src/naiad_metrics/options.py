@@ -1,0 +1,35 @@
+"""The options of the metrics frontend; names and defaults are those that users of Triton know."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from naiad.options import Option
+
+_EVERYWHERE = "0.0.0.0"  # noqa: S104 - as Triton
+
+
+def _port(text: str) -> int:
+    """A port number; 0 lets the system choose."""
+    value = int(text)
+    if not 0 <= value <= 65535:
+        raise ValueError(f"'{text}' is no port number; they go from 0 (any free one) to 65535")
+    return value
+
+
+OPTIONS = (
+    Option(
+        "metrics-address",
+        "",
+        f"the address to listen on for metrics; that of HTTP unless given, or {_EVERYWHERE} without HTTP",
+        metavar="ADDRESS",
+    ),
+    Option("metrics-port", 8002, "the port to listen on for metrics; 0 takes any free one", _port, "PORT"),
+)
+"""Every option of this frontend."""
+
+
+def address_of(settings: Mapping[str, Any]) -> str:
+    """Where to listen: as the option says, else where HTTP listens, if it does and has an address."""
+    given: str = settings["metrics-address"]
+    of_http: str = settings.get("http-address", "") if settings.get("allow-http", False) else ""
+    return given or (of_http if not of_http.startswith("unix:") else "") or _EVERYWHERE
