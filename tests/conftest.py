@@ -4,7 +4,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from queue import Queue
 from threading import Thread
@@ -12,6 +12,7 @@ from threading import Thread
 import pytest
 
 NAIAD = Path(sys.executable).with_name("naiad")
+FRONTENDS = ("http", "grpc", "metrics")
 
 
 class ServerProcess:
@@ -67,12 +68,15 @@ class ServerProcess:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[..., ServerProcess]]:
-    """Start `naiad serve` with these words on free ports; it is ended with the test."""
+    """Start `naiad serve` with these words; it is ended with the test.
+
+    Its frontends, those that are named or all of this workspace, listen on free ports of this machine.
+    """
     started: list[ServerProcess] = []
 
-    def start(*words: str | Path, naiad: Path = NAIAD) -> ServerProcess:
-        own = ("--grpc-address=127.0.0.1", "--grpc-port=0", "--metrics-port=0") if naiad == NAIAD else ()  # others have fewer plugins
-        started.append(ServerProcess([naiad, "serve", "--http-address=127.0.0.1", "--http-port=0", *own, *words]))
+    def start(*words: str | Path, naiad: Path = NAIAD, frontends: Iterable[str] = FRONTENDS) -> ServerProcess:
+        places = (word for name in frontends for word in (f"--{name}-address=127.0.0.1", f"--{name}-port=0"))
+        started.append(ServerProcess([naiad, "serve", *places, *words]))
         return started[-1]
 
     yield start

@@ -198,6 +198,23 @@ def test_an_address_that_is_taken_ends_the_server_with_the_option_to_change(serv
     assert any(str(port) in line and "--http-port" in line for line in server.lines)
 
 
+def test_two_services_on_one_port_are_told_of_each_other(serve: "Serve", repository: Path) -> None:
+    server = serve(repository, "--model-control-mode=explicit", "--http-port=18000", "--grpc-port=18000")
+
+    assert server.exit_status() == 1
+    assert "The server cannot listen to HTTP requests at port 18000" in server.lines[-1]
+    assert "--http-port or --grpc-port" in server.lines[-1] or "--grpc-port or --http-port" in server.lines[-1]
+
+
+def test_every_frontend_says_where_it_listens(serve: "Serve", repository: Path) -> None:
+    server = serve(repository, "--model-control-mode=explicit")
+
+    grpc = server.wait_for(r"grpc frontend listens at grpc://127\.0\.0\.1:(\d+)").group(1)
+    http = server.wait_for(r"http frontend listens at http://127\.0\.0\.1:(\d+)").group(1)
+
+    assert len({grpc, http, "0"}) == 3
+
+
 def test_a_repository_that_is_not_there_ends_the_server(serve: "Serve", tmp_path: Path) -> None:
     server = serve(tmp_path / "nowhere")
 

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 
 import onnx
 import pytest
+import tritonclient.grpc as triton
 from packaging.requirements import Requirement
 
 if TYPE_CHECKING:
     from conftest import ServerProcess
 
 ROOT = Path(__file__).parents[1]
-MEMBERS = ("core", "plugins/custom", "plugins/onnx", "plugins/scheduler-dynamic", "frontends/http")
+MEMBERS = ("core", "plugins/custom", "plugins/onnx", "plugins/scheduler-dynamic", "frontends/http", "frontends/grpc")
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 
 SERVES_A_FUNCTION = """
@@ -149,10 +150,22 @@ def test_the_http_frontend_works_alone_beside_the_kernel(
 ) -> None:
     python = environment(tmp_path / "venv", [wheels["naiad"], wheels["naiad-http"]], [])
 
-    server = serve(tmp_path, "--model-control-mode=explicit", naiad=python.with_name("naiad"))
+    server = serve(tmp_path, "--model-control-mode=explicit", naiad=python.with_name("naiad"), frontends=["http"])
 
     with urllib.request.urlopen(f"{server.url}/v2/health/ready") as answer:
         assert answer.status == 200
+
+
+def test_the_grpc_frontend_works_alone_beside_the_kernel(
+    serve: "Callable[..., ServerProcess]", wheels: dict[str, Path], tmp_path: Path
+) -> None:
+    python = environment(tmp_path / "venv", [wheels["naiad"], wheels["naiad-grpc"]], [])
+
+    server = serve(tmp_path, "--model-control-mode=explicit", naiad=python.with_name("naiad"), frontends=["grpc"])
+    target = server.wait_for(r"grpc frontend listens at grpc://(\S+:\d+)").group(1)
+
+    with triton.InferenceServerClient(target) as client:
+        assert client.is_server_ready()
 
 
 def test_the_kernel_works_alone(wheels: dict[str, Path], tmp_path: Path) -> None:
