@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from naiad._kernel.metrics.series import MetricStore
+from naiad._kernel.metrics.series import MetricStore, Series
 from naiad.errors import InvalidArgumentError, UnsupportedError
 from naiad.metrics import Distribution, MetricFamily, MetricRegistry, Sample
 
@@ -227,6 +227,23 @@ def test_a_registry_that_was_closed_can_be_used_anew() -> None:
     registry.family("cats", "", "counter").metric()
 
     assert values(registry) == {"cats": {(): 0.0}}
+
+
+def test_families_may_be_closed_while_metrics_are_collected(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = MetricRegistry()
+    families = [registry.family(name, "", "counter") for name in ("a", "b", "c")]
+    for family in families:
+        family.metric()
+        family.metric({"one": "more"})
+    sample = Series.sample
+
+    def sample_and_close(series: Series) -> Sample:
+        families[1].close()
+        return sample(series)
+
+    monkeypatch.setattr(Series, "sample", sample_and_close)
+
+    assert [family.name for family in registry.collect()] == ["a", "c"]
 
 
 def test_threads_lose_no_increment() -> None:

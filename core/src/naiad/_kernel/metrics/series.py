@@ -70,7 +70,7 @@ class MetricStore:
         if found is None:
             self._claim(name, kind)
             found = self._families[name] = SharedFamily(name, description, kind)
-        elif (found.kind, found.description) != (kind, description):
+        elif found.kind != kind or found.description != description:
             raise InvalidArgumentError(
                 f"metric family '{name}' is there already, as a {found.kind} described as "
                 f"'{found.description}'; use the same kind and description, or another name"
@@ -108,8 +108,8 @@ class MetricStore:
     def collect(self) -> list[MetricFamily]:
         """Every family that has a series, as it stands."""
         return [
-            MetricFamily(each.name, each.description, each.kind, [one.sample() for one in each.series.values()])
-            for each in self._families.values()
+            MetricFamily(each.name, each.description, each.kind, [one.sample() for one in list(each.series.values())])
+            for each in list(self._families.values())  # the garbage collector may close some meanwhile
             if each.series
         ]
 
