@@ -155,8 +155,8 @@ def test_the_models_of_the_page_pass_its_tests(reader):
     done = reader.bash("naiad check models && pytest -q test_add.py")
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "5 models, 0 with problems" in done.stdout
-    assert "5 passed" in done.stdout
+    assert "7 models, 0 with problems" in done.stdout
+    assert "6 passed" in done.stdout
 
 
 def test_the_class_of_the_page_works(reader):

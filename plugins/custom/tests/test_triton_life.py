@@ -154,13 +154,11 @@ def test_an_environment_of_its_own_is_refused_with_a_warning(folder, caplog):
 @pytest.mark.parametrize(
     "call",
     [
-        "requests[0].get_response_sender()",
         "requests[0].set_release_flags(pb_utils.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)",
         'pb_utils.InferenceRequest(model_name="other", inputs=requests[0].inputs()).exec()',
         'pb_utils.load_model("other")',
         'pb_utils.unload_model("other")',
         'pb_utils.is_model_ready("other")',
-        'pb_utils.MetricFamily("name", "description", pb_utils.MetricFamily.COUNTER)',
     ],
 )
 def test_what_comes_later_is_refused_in_words(folder, batch_of, call):

@@ -78,7 +78,6 @@ return [
         ("pass", "Expected a list in the execute return, found type 'NoneType'"),
         ("return 5", "Expected a list in the execute return, found type 'int'"),
         ("return []", r"InferenceRequest\(s\) size is:1, and InferenceResponse\(s\) size is:0"),
-        ("return [None]", "Expected an 'InferenceResponse' object .* found type 'NoneType'"),
     ],
 )
 def test_an_answer_of_the_wrong_form_fails_the_batch(folder, batch_of, body, told):
@@ -87,6 +86,16 @@ def test_an_answer_of_the_wrong_form_fails_the_batch(folder, batch_of, body, tol
 
     with pytest.raises(ModelFailedError, match=told):
         instance.execute(batch_of({"X": [1]}))
+
+
+def test_an_item_of_the_wrong_type_fails_its_request_alone(folder, batch_of):
+    folder.write_triton('return [5, pb_utils.InferenceResponse([pb_utils.Tensor("Y", np.array([1]))])]')
+
+    first, second = folder.instance().execute(batch_of({"X": [1]}, {"X": [2]}))
+
+    assert isinstance(first, ModelFailedError)
+    assert "Expected an 'InferenceResponse' object in the execute function return list, found type 'int'" in str(first)
+    assert outputs_of(second) == {"Y": [1]}
 
 
 def test_an_exception_reaches_the_caller_with_its_type_and_text(folder):

@@ -14,7 +14,7 @@ from naiad_custom.triton.request import received_request
 
 def request_with(**fields):
     inputs = {"A": Tensor.of("A", np.array([1])), "B": Tensor.of("B", np.array([2.0]))}
-    return received_request(Request("m", inputs, **fields), ("X", "Y"))
+    return received_request(Request("m", inputs, **fields), ("X", "Y"), None, None)
 
 
 def test_a_received_request_tells_everything():
@@ -33,6 +33,31 @@ def test_a_received_request_tells_everything():
     assert json.loads(request.parameters()) == {"tries": 3, "who": "me", "fast": True}
     assert request.requested_output_names() == ["Y"]
     assert request.is_cancelled() is False
+    assert request.trace().get_context() is None
+
+
+def test_a_request_whose_caller_has_left_is_cancelled():
+    assert request_with(cancelled=True).is_cancelled() is True
+
+
+class Traced:
+    """A trace, as far as a model sees it."""
+
+    def __init__(self, context: str) -> None:
+        self._context = context
+
+    def context(self) -> str:
+        return self._context
+
+
+@pytest.mark.parametrize(("context", "told"), [('{"traceparent": "00-1"}', '{"traceparent": "00-1"}'), ("", None)])
+def test_the_trace_of_a_request_gives_its_context(context, told):
+    received = request_with(trace=Traced(context))
+
+    passed_on = pb_utils.InferenceRequest(model_name="other", trace=received.trace())
+
+    assert received.trace().get_context() == told
+    assert passed_on.trace().get_context() == told
 
 
 def test_a_request_that_names_no_outputs_wants_all():

@@ -51,7 +51,8 @@ def node_of(function: types.FunctionType) -> ast.FunctionDef | ast.AsyncFunction
     code = function.__code__
     try:
         tree = ast.parse(Path(code.co_filename).read_bytes())
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, SyntaxError, ValueError, SystemError):
+        # SystemError: what CPython 3.11 raises when another thread parses meanwhile (its issue 106905)
         return None
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == function.__name__:

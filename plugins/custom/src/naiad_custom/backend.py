@@ -43,6 +43,7 @@ class PythonBackend:
     def load(self, context: ModelContext) -> Model:
         """Make the model of a version ready to be instantiated. Raises NaiadError with file, line and reason."""
         file = self._kept(context) or self._import(context)
+        file.belong_to(context)
         try:
             return self._model(context, file)
         except BaseException:

@@ -41,6 +41,11 @@ class ModelFile:
         self._finders: dict[str, machinery.FileFinder] = {}
         self.module = self._import()
 
+    def belong_to(self, context: ModelContext) -> None:
+        """Be the file of that context from now on: a file is imported for a configuration that is not complete yet."""
+        self._context = context
+        setattr(sys.modules[self.package], CONTEXT, context)
+
     def close(self) -> None:
         """Forget the modules; what still refers to them keeps working."""
         _FINDER.packages.pop(self.package, None)

@@ -4,13 +4,7 @@ The members live in `naiad_custom.triton`; this module only gives them the name 
 """
 
 from naiad_custom.triton.errors import TritonError, TritonModelException
-from naiad_custom.triton.later import (
-    InferenceResponseSender,
-    MetricFamily,
-    is_model_ready,
-    load_model,
-    unload_model,
-)
+from naiad_custom.triton.later import is_model_ready, load_model, unload_model
 from naiad_custom.triton.logger import Logger, LogLevel, get_model_dir
 from naiad_custom.triton.memory import (
     TRITONSERVER_MEMORY_CPU,
@@ -18,6 +12,7 @@ from naiad_custom.triton.memory import (
     MemoryType,
     PreferredMemory,
 )
+from naiad_custom.triton.metrics import Metric, MetricFamily
 from naiad_custom.triton.model_config import ModelConfig
 from naiad_custom.triton.request import (
     TRITONSERVER_REQUEST_FLAG_SEQUENCE_END,
@@ -32,6 +27,7 @@ from naiad_custom.triton.response import (
     InferenceResponse,
     get_output_tensor_by_name,
 )
+from naiad_custom.triton.sender import InferenceResponseSender
 from naiad_custom.triton.strings import (
     deserialize_bytes_tensor,
     get_input_config_by_name,
@@ -43,6 +39,7 @@ from naiad_custom.triton.strings import (
     using_decoupled_model_transaction_policy,
 )
 from naiad_custom.triton.tensor import Tensor
+from naiad_custom.triton.trace import InferenceTrace
 
 __all__ = [
     "TRITONSERVER_MEMORY_CPU",
@@ -55,9 +52,11 @@ __all__ = [
     "InferenceRequest",
     "InferenceResponse",
     "InferenceResponseSender",
+    "InferenceTrace",
     "LogLevel",
     "Logger",
     "MemoryType",
+    "Metric",
     "MetricFamily",
     "ModelConfig",
     "PreferredMemory",

@@ -5,14 +5,6 @@ from typing import Any, NoReturn
 from naiad.errors import UnsupportedError
 
 
-def no_sender() -> NoReturn:
-    """A response sender was asked for."""
-    raise UnsupportedError(
-        "response senders are not offered yet, neither for several responses to one request nor for one sent later; "
-        "return a list with one InferenceResponse a request from execute"
-    )
-
-
 def no_calls() -> NoReturn:
     """A model wants to call another one."""
     raise UnsupportedError(
@@ -45,21 +37,3 @@ def _no_control(verb: str, name: str) -> NoReturn:
     raise UnsupportedError(
         f"a model.py cannot {verb} model '{name}' yet; use the model repository calls of the server's API"
     )
-
-
-class InferenceResponseSender:
-    """Its place is kept; `InferenceRequest.get_response_sender` raises UnsupportedError."""
-
-    def __init__(self) -> None:
-        no_sender()
-
-
-class MetricFamily:
-    """Its place is kept; making one raises UnsupportedError."""
-
-    COUNTER = 0
-    GAUGE = 1
-    HISTOGRAM = 2
-
-    def __init__(self, name: str, description: str, kind: int) -> None:
-        raise UnsupportedError(f"metrics of a model's own ('{name}') are not offered yet; log the value instead")

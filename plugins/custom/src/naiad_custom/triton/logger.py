@@ -66,7 +66,7 @@ class Logger:
 
 def get_model_dir() -> str:
     """The folder of the version whose code asks. Raises NotFoundError for code that belongs to no model."""
-    context = _context_of_caller()
+    context = context_of_caller()
     if context is None:
         raise NotFoundError(
             "get_model_dir() was called from code outside a model's folder; use args['model_repository']"
@@ -77,12 +77,12 @@ def get_model_dir() -> str:
 def _log(level: int, message: str) -> None:
     if not _logger.isEnabledFor(level):
         return
-    context = _context_of_caller()
+    context = context_of_caller()
     extra = {} if context is None else {"model": context.config.name, "version": str(context.version)}
     _logger.log(level, "%s", message, stacklevel=3, extra=extra)
 
 
-def _context_of_caller() -> ModelContext | None:
+def context_of_caller() -> ModelContext | None:
     """The model whose code is nearest on the call stack: modules of a model live in a package that knows it."""
     frame = sys._getframe(1)
     while frame is not None:

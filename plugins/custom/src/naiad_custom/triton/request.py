@@ -1,14 +1,16 @@
 """`pb_utils.InferenceRequest`: what `execute` gets one of for each request."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from naiad import types
 from naiad_custom.triton.errors import TritonModelException
-from naiad_custom.triton.later import no_calls, no_rescheduling, no_sender
+from naiad_custom.triton.later import no_calls, no_rescheduling
 from naiad_custom.triton.memory import MemoryType, PreferredMemory
+from naiad_custom.triton.sender import InferenceResponseSender, Senders
 from naiad_custom.triton.tensor import Tensor, received
+from naiad_custom.triton.trace import InferenceTrace
 
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_START = 1
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_END = 2
@@ -22,7 +24,7 @@ class InferenceRequest:
     Raises TritonModelException for parameters that are neither a dict nor the text of a JSON object.
     """
 
-    __slots__ = ("_inputs", "_outputs", "_preferred_memory", "_request", "_trace")
+    __slots__ = ("_inputs", "_outputs", "_preferred_memory", "_request", "_sender", "_senders")
 
     def __init__(
         self,
@@ -35,7 +37,7 @@ class InferenceRequest:
         flags: int = 0,
         timeout: int = 0,
         preferred_memory: PreferredMemory | None = None,
-        trace: Any = None,
+        trace: InferenceTrace | None = None,
         parameters: Mapping[str, Any] | str | None = None,
     ) -> None:
         tensors = {each.name(): each for each in inputs}
@@ -51,11 +53,13 @@ class InferenceRequest:
             parameters=_parameters(parameters),
             timeout_microseconds=timeout,
             correlation_id=correlation_id,
+            trace=None if trace is None else trace._trace,
         )
         self._inputs: dict[str, Tensor] | None = tensors
         self._outputs: Sequence[str] = ()
         self._preferred_memory = preferred_memory or PreferredMemory(MemoryType.DEFAULT)
-        self._trace = trace
+        self._senders: Senders | None = None
+        self._sender: InferenceResponseSender | None = None
         self.set_flags(flags)
 
     def inputs(self) -> list[Tensor]:
@@ -98,17 +102,26 @@ class InferenceRequest:
         """Where the outputs of a call should be."""
         return self._preferred_memory
 
-    def trace(self) -> Any:
-        """What was passed as trace."""
-        return self._trace
+    def trace(self) -> InferenceTrace:
+        """The trace that follows the request; its context is None where the request is not traced."""
+        return InferenceTrace(self._request.trace)
 
     def is_cancelled(self) -> bool:
-        """False: a request whose caller left before `execute` does not reach it, and its answer is dropped after."""
-        return False
+        """Whether the caller has left, so that nobody wants a response any more."""
+        return self._request.cancelled
 
-    def get_response_sender(self) -> NoReturn:
-        """Not offered yet. Raises UnsupportedError."""
-        no_sender()
+    def get_response_sender(self) -> InferenceResponseSender:
+        """The way to send responses one by one, the same each time.
+
+        Raises TritonModelException for a request that was made by a model, or answered by what `execute` returned.
+        """
+        if self._sender is None:
+            if self._senders is None:
+                raise TritonModelException(
+                    "a request that a model made has no response sender; take that of a request that execute was given"
+                )
+            self._sender = self._senders.open(self._request)
+        return self._sender
 
     def set_release_flags(self, flags: int) -> None:
         """Releasing is what happens anyway; rescheduling raises UnsupportedError."""
@@ -123,19 +136,28 @@ class InferenceRequest:
         """Not offered yet. Raises UnsupportedError."""
         no_calls()
 
+    def _payloads(self) -> Iterable[Any]:
+        return [each._payload for each in (self._inputs or {}).values()]
+
 
 _new = InferenceRequest.__new__
 _NO_MEMORY = PreferredMemory(MemoryType.DEFAULT)
 
 
-def received_request(request: types.Request, outputs: Sequence[str]) -> InferenceRequest:
-    """The kernel's request as a model sees it; `outputs` are the names that the model's configuration has."""
+def received_request(
+    request: types.Request, outputs: Sequence[str], senders: Senders | None, sender: InferenceResponseSender | None
+) -> InferenceRequest:
+    """The kernel's request as a model sees it; `outputs` are the names that the model's configuration has.
+
+    `senders` is where its sender comes from, should it be asked for, unless it has a `sender`.
+    """
     self = _new(InferenceRequest)
     self._request = request
     self._outputs = outputs
     self._inputs = None
     self._preferred_memory = _NO_MEMORY
-    self._trace = None
+    self._senders = senders
+    self._sender = sender
     return self
 
 

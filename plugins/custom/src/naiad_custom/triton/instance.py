@@ -1,0 +1,93 @@
+"""One initialized TritonPythonModel: a batch in, one response a request out."""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from naiad.backend import Answer, Batch, Reply
+from naiad.errors import ModelFailedError, NaiadError
+from naiad_custom.triton.readiness import ReadyCheck
+from naiad_custom.triton.replies import reply_of
+from naiad_custom.triton.request import InferenceRequest, received_request
+from naiad_custom.triton.response import TRITONSERVER_RESPONSE_COMPLETE_FINAL, InferenceResponse
+from naiad_custom.triton.sender import Senders
+
+
+class TritonInstance:
+    """One initialized TritonPythonModel that answers each request once."""
+
+    def __init__(self, model: Any, name: str, outputs: Sequence[str]) -> None:
+        self._model = model
+        self._name = name
+        self._outputs = outputs
+        self._execute: Callable[[list[Any]], Any] = model.execute
+        self._ready = ReadyCheck(model.is_ready) if hasattr(model, "is_ready") else None
+        self._runner: asyncio.Runner | None = None
+
+    def execute(self, batch: Batch) -> Answer:
+        """Run one batch. Raises ModelFailedError when the answer is no list with one response a request.
+
+        None in the list, or in its place, is for requests that are answered through their senders.
+        """
+        outputs, senders = self._outputs, Senders(batch)
+        requests = [received_request(request, outputs, senders, None) for request in batch.requests]
+        responses = self._execute(requests)
+        senders.close()
+        if type(responses) is not list:
+            responses = self._list_of(responses, requests)
+        if len(responses) != len(requests):
+            raise ModelFailedError(
+                "Number of InferenceResponse objects do not match the number of InferenceRequest objects. "
+                f"InferenceRequest(s) size is:{len(requests)}, and InferenceResponse(s) size is:{len(responses)}; "
+                "execute must return one response a request, in order"
+            )
+        return [_reply(each, request) for each, request in zip(responses, requests, strict=True)]
+
+    def ready(self) -> str:
+        """Why `is_ready` says no, "" when it says yes or is not there."""
+        return "" if self._ready is None else self._ready.reason()
+
+    def close(self) -> None:
+        """Finalize the object."""
+        if self._ready is not None:
+            self._ready.close()
+        try:
+            if hasattr(self._model, "finalize"):
+                self._model.finalize()
+        finally:
+            if self._runner is not None:
+                self._runner.close()
+
+    def _list_of(self, answer: Any, requests: Sequence[InferenceRequest]) -> list[Any]:
+        """The list in an answer that is none by type: awaited, or None where senders were taken."""
+        if inspect.iscoroutine(answer):
+            answer = self._awaited(answer)
+        if answer is None and any(request._sender is not None for request in requests):
+            return [None] * len(requests)
+        if not isinstance(answer, list):
+            raise ModelFailedError(
+                f"Expected a list in the execute return, found type '{type(answer).__name__}'; return a list with one "
+                "InferenceResponse a request"
+            )
+        return answer
+
+    def _awaited(self, answer: Coroutine[Any, Any, Any]) -> Any:
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+        return self._runner.run(answer)
+
+
+def _reply(response: Any, request: InferenceRequest) -> Reply | NaiadError | None:
+    sender = request._sender
+    if type(response) is not InferenceResponse and not isinstance(response, InferenceResponse):
+        if response is None and sender is not None:
+            return None
+        return ModelFailedError(
+            "Expected an 'InferenceResponse' object in the execute function return list, found type "
+            f"'{type(response).__name__}'; None is for requests whose response sender was taken"
+        )
+    if sender is not None:
+        sender.send(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+        return None
+    return reply_of(response, request)

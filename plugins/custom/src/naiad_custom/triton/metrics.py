@@ -1,0 +1,84 @@
+"""`pb_utils.MetricFamily`: metrics that a model makes for itself."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, Literal, ParamSpec, TypeVar
+
+from naiad import metrics
+from naiad.errors import NaiadError
+from naiad_custom.triton.errors import TritonModelException
+from naiad_custom.triton.logger import context_of_caller
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_KINDS: dict[int, Literal["counter", "gauge", "histogram"]] = {0: "counter", 1: "gauge", 2: "histogram"}
+
+
+class MetricFamily:
+    """Metrics of one name, told apart by their labels. They are there until this is dropped, or the model closed.
+
+    Raises TritonModelException in code outside a model's folder, for a name that cannot be used, and when there is a
+    family of that name with another kind or description.
+    """
+
+    COUNTER: ClassVar = 0
+    GAUGE: ClassVar = 1
+    HISTOGRAM: ClassVar = 2
+
+    __slots__ = ("_family",)
+
+    def __init__(self, name: str, description: str, kind: int) -> None:
+        if kind not in _KINDS:
+            raise TritonModelException(f"metric family '{name}' is of no kind {kind!r}; use MetricFamily.COUNTER")
+        context = context_of_caller()
+        if context is None:
+            raise TritonModelException(
+                f"metric family '{name}' was made by code outside a model's folder; make it in the model's initialize"
+            )
+        self._family = _asked(context.metrics.family, name, description, _KINDS[kind])
+
+    def Metric(  # noqa: N802 - the name is the interface's
+        self, labels: Mapping[str, str] | None = None, buckets: Sequence[float] | None = None
+    ) -> "Metric":
+        """The metric with these labels; a histogram needs the upper bounds of its buckets."""
+        return Metric(self, _asked(self._family.metric, labels, buckets))
+
+    def __del__(self) -> None:
+        if hasattr(self, "_family"):
+            self._family.close()
+
+
+class Metric:
+    """One metric of a family. Raises TritonModelException for what its kind does not have."""
+
+    __slots__ = ("_family", "_metric")
+
+    def __init__(self, family: MetricFamily, metric: metrics.Metric) -> None:
+        self._family = family  # which is there as long as its metrics are
+        self._metric = metric
+
+    def increment(self, value: float) -> None:
+        """Add to a counter or gauge; a counter cannot go down."""
+        _asked(self._metric.increment, value)
+
+    def set(self, value: float) -> None:
+        """Make a gauge stand at that value."""
+        _asked(self._metric.set, value)
+
+    def observe(self, value: float) -> None:
+        """Count a value in a histogram."""
+        _asked(self._metric.observe, value)
+
+    def value(self) -> float:
+        """Where a counter or gauge stands."""
+        return _asked(self._metric.value)
+
+    def __del__(self) -> None:
+        self._metric.close()
+
+
+def _asked(ask: Callable[_P, _T], *arguments: _P.args, **named: _P.kwargs) -> _T:
+    """What the registry answers; its refusals as the exception that models know."""
+    try:
+        return ask(*arguments, **named)
+    except NaiadError as error:
+        raise TritonModelException(str(error)) from error

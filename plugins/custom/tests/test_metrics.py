@@ -1,0 +1,166 @@
+"""Metrics of a model's own: `context.metrics` of native models, `pb_utils.MetricFamily` of Triton-style ones."""
+
+import gc
+
+import numpy as np
+import pytest
+
+import triton_python_backend_utils as pb_utils
+from naiad.backend import ModelContext
+from naiad.errors import ModelNotReadyError
+from naiad.testing import serve
+from naiad_custom import INT64, Array, model
+
+INITIALIZE = """
+    import numpy as np
+    import triton_python_backend_utils as pb_utils
+
+    class TritonPythonModel:
+        def initialize(self, args):
+            Family = pb_utils.MetricFamily
+            self.sizes = Family("sizes", "Sizes seen", Family.HISTOGRAM)
+            self.count = Family("things", "Things seen", Family.COUNTER).Metric({"model": "m"})
+            self.level = Family("level", "Where it stands", Family.GAUGE).Metric()
+            self.size = self.sizes.Metric({"model": "m"}, buckets=[1, 10])
+
+        def execute(self, requests):
+            return [self.answer(int(request.inputs()[0].as_numpy()[0])) for request in requests]
+
+        def answer(self, number):
+            self.count.increment(number)
+            self.level.set(number)
+            self.level.increment(-0.5)
+            self.size.observe(number)
+            value = np.array([self.count.value() + self.level.value()])
+            return pb_utils.InferenceResponse([pb_utils.Tensor("Y", value)])
+"""
+
+CONFIG = 'input { name: "X" data_type: TYPE_INT64 dims: 1 } output { name: "Y" data_type: TYPE_FP64 dims: 1 }'
+
+
+def shown(client) -> dict:
+    """The metrics of models, by name and labels."""
+    families = client.call(lambda server: server.metrics.collect())
+    own = [family for family in families if not family.name.startswith("nv_")]
+    return {(family.name, sample.labels): sample.value for family in own for sample in family.samples}
+
+
+def test_a_triton_model_makes_metrics_of_every_kind(folder):
+    folder.write(INITIALIZE, CONFIG)
+
+    with serve(folder.path) as client:
+        answers = [client.infer(X=[number])["Y"].item() for number in (2, 20)]
+        found = shown(client)
+
+    assert answers == [3.5, 41.5]
+    assert found["things", (("model", "m"),)] == 22
+    assert found["level", ()] == 19.5
+    assert found["sizes", (("model", "m"),)].counts == (0, 1, 1)
+
+
+def test_metrics_are_gone_with_their_model(folder):
+    folder.write(INITIALIZE, CONFIG)
+
+    with serve(folder.path) as client:
+        before = {name for name, _ in shown(client)}
+        client.wait_for(lambda server: server.unload("m"))
+        client.wait_for(lambda server: server.load("m"))
+        client.infer(X=[3])
+        after = shown(client)["things", (("model", "m"),)]
+
+    assert {"things", "level", "sizes"} <= before
+    assert after == 3
+
+
+@pytest.fixture
+def made(folder, batch_of):
+    """What a body of `execute` left in its global MADE."""
+
+    def make(body: str) -> object:
+        folder.write_triton(f"global MADE\n{body}\nreturn [pb_utils.InferenceResponse([])]", before="MADE = None")
+        instance = folder.instance()
+        instance.execute(batch_of({"X": [1]}))
+        return instance._model.execute.__globals__["MADE"]
+
+    return make
+
+
+COUNTER = 'pb_utils.MetricFamily("c", "A counter", pb_utils.MetricFamily.COUNTER)'
+
+
+def test_what_a_kind_does_not_have_is_refused(made):
+    counter = made(f"MADE = {COUNTER}.Metric()")
+
+    for wrong in (lambda: counter.increment(-1), lambda: counter.set(1), lambda: counter.observe(1)):
+        with pytest.raises(pb_utils.TritonModelException, match="counter"):
+            wrong()
+    assert counter.value() == 0
+
+
+def test_a_histogram_needs_buckets(made):
+    family = made('MADE = pb_utils.MetricFamily("h", "A histogram", pb_utils.MetricFamily.HISTOGRAM)')
+
+    with pytest.raises(pb_utils.TritonModelException, match="has no buckets"):
+        family.Metric()
+
+
+def test_a_name_means_one_thing(made):
+    body = f"""
+MADE = [{COUNTER}, {COUNTER}]
+try:
+    pb_utils.MetricFamily("c", "A counter", pb_utils.MetricFamily.GAUGE)
+except pb_utils.TritonModelException as error:
+    MADE.append(str(error))
+"""
+
+    first, second, told = made(body)
+    counted = first.Metric()
+    counted.increment(2)
+
+    assert second.Metric().value() == 2
+    assert "metric family 'c' is there already, as a counter" in told
+
+
+def test_what_nobody_holds_is_gone(made, folder):
+    made("\n".join(["for _ in range(3):", f"    {COUNTER}.Metric().increment(1)", f"MADE = {COUNTER}.Metric()"]))
+
+    gc.collect()
+    registry = folder.models[0]._context.metrics
+
+    assert [family.samples[0].value for family in registry.collect()] == [0]
+
+
+def test_a_family_is_made_by_a_model():
+    with pytest.raises(pb_utils.TritonModelException, match="make it in the model's initialize"):
+        pb_utils.MetricFamily("c", "A counter", pb_utils.MetricFamily.COUNTER)
+
+
+def test_a_family_of_an_unknown_kind_is_refused():
+    with pytest.raises(pb_utils.TritonModelException, match=r"no kind 7; use MetricFamily\.COUNTER"):
+        pb_utils.MetricFamily("c", "A counter", 7)
+
+
+def test_a_native_model_makes_metrics_where_it_is_loaded():
+    @model
+    class Counting:
+        def load(self, context: ModelContext) -> None:
+            seen = context.metrics.family("seen", "Numbers seen", "counter")
+            self.seen = seen.metric({"parity": "even"}), seen.metric({"parity": "odd"})
+
+        def execute(self, x: Array[INT64, 1]) -> Array[INT64, 1]:
+            self.seen[int(x[0]) % 2].increment()
+            return np.array([self.seen[1].value()], np.int64)
+
+    with serve(Counting) as client:
+        answers = [client.infer(x=[number])["output"].item() for number in range(3)]
+        found = shown(client)
+
+    assert answers == [0, 1, 1]
+    assert found["seen", (("parity", "even"),)] == 2
+
+
+def test_a_load_that_clashes_with_another_model_fails_with_the_reason(folder):
+    folder.write(INITIALIZE.replace("Family.COUNTER", "Family.GAUGE").replace("things", "level"), CONFIG)
+
+    with pytest.raises(ModelNotReadyError, match="metric family 'level' is there already"), serve(folder.path):
+        pass
