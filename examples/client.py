@@ -2,8 +2,11 @@
 
 import argparse
 import asyncio
+import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.request import urlopen
 
 import numpy as np
 import tritonclient.http as client
@@ -22,6 +25,8 @@ def main() -> None:
             ask(server)
     announce(text_embedding)
     asyncio.run(text_embedding(url))
+    announce(typewriter)
+    typewriter(url)
 
 
 def announce(ask: Callable[..., object]) -> None:
@@ -87,6 +92,19 @@ async def text_embedding(url: str) -> None:
     together = Counter(int(answer.as_numpy("ran_together")[0, 0]) for answer in answers)
     sizes = ", ".join(f"{count} in batches of {size}" for size, count in sorted(together.items()))
     print(f"  {len(texts)} requests ran: {sizes}")
+
+
+def typewriter(url: str) -> None:
+    """One request with many responses, each as soon as it is there: the generate extension, in plain HTTP."""
+    words = [event["word"] for event in events(url, "typewriter", {"text": "every word is a response of its own"})]
+    print(f"  {len(words)} responses: {' '.join(words)}")
+
+
+def events(url: str, model: str, given: dict[str, object]) -> Iterator[dict[str, Any]]:
+    with urlopen(f"http://{url}/v2/models/{model}/generate_stream", json.dumps(given).encode()) as lines:
+        for line in lines:
+            if line.startswith(b"data: "):
+                yield json.loads(line.removeprefix(b"data: "))
 
 
 def tensor(name: str, array: np.ndarray, datatype: str) -> client.InferInput:

@@ -75,12 +75,14 @@ def test_the_client_gets_a_sensible_answer_from_every_model(serve: "Serve", buil
         "nearest_city",
         "add_sub",
         "text_embedding",
+        "typewriter",
     ]
     assert len(re.findall(r"drawn: (\w+ \w+) +seen: \1 \d+%", told)) == 3
     assert "{'cat': 2, 'sleeps': 6, 'while': -1, 'bird': 1, 'sings': 5}" in told
     assert "37 °C is 98.6 °F" in told
     assert "Mount Fuji: Tokyo, 94 km" in told
     assert "[1. 2. 3. 4.] + [10. 20. 30. 40.] = [11. 22. 33. 44.]" in told
+    assert "8 responses: every word is a response of its own" in told
     assert re.search(r"64 requests ran: .*\d+ in batches of ([2-9]|\d\d)", told)
 
 

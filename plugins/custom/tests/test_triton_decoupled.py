@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +62,15 @@ for request in requests:
 def test_a_decoupled_model_streams(folder, count):
     with serve(written(folder, COUNT)) as client:
         assert numbers(client.stream(X=[count])) == list(range(count))
+
+
+def test_the_model_that_benchmarks_stream_with_gives_what_it_is_asked_for():
+    model = Path(__file__).parents[3] / "bench" / "models" / "stream"
+
+    with serve(model) as client:
+        found = [outputs["OUTPUT0"].tolist() for outputs in client.stream(COUNT=[3], SIZE=[2])]
+
+    assert found == [[0, 0], [1, 1], [2, 2]]
 
 
 THREADS = """
