@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from naiad.errors import ModelFailedError, QueueFullError
+from naiad.metrics import MetricFamily, Sample
 from naiad_http.application import make_application
 from naiad_http.envelopes import EnvelopeReader
 from naiad_http.restrictions import Restrictions
@@ -180,6 +182,23 @@ def test_generate_answers_with_its_one_response(talk):
 
     assert (exchange.status, exchange.headers["content-type"]) == (200, "application/json")
     assert json.loads(exchange.pieces[0])["TEXT"] == "one"
+
+
+@pytest.mark.parametrize("action", ["generate", "generate_stream"])
+def test_who_asks_for_it_is_told_of_the_load(talk, fake_server, action):
+    blocks = [
+        Sample((("kv_cache_block_type", kind),), value)
+        for kind, value in {"used": 1, "max": 4, "tokens_per": 2}.items()
+    ]
+    family = MetricFamily("nv_trt_llm_kv_cache_block_metrics", "", "gauge", blocks)
+    fake_server.metrics = SimpleNamespace(collect=lambda: [family])
+
+    async def script(_exchange, call):
+        call.send("one", final=True)
+
+    exchange = talk(script, action, headers=[(b"endpoint-load-metrics-format", b"json")])
+
+    assert exchange.headers["endpoint-load-metrics"].startswith('JSON {"named_metrics":')
 
 
 def test_generate_takes_the_request_back_when_a_second_response_comes(talk, fake_server):

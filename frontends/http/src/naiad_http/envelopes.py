@@ -48,6 +48,7 @@ class EnvelopeReader:
             timeout=_timeout(lowered.get(b"request-timeout")),
             forwarded=self._forwarded(headers) if self._forward.active else {},
             action=action,
+            load_format=lowered.get(b"endpoint-load-metrics-format", b"").decode("latin-1").strip(),
             traceparent=lowered.get(b"traceparent", b"").decode("latin-1").strip(),
             tracestate=_tracestate(headers) if b"tracestate" in lowered else "",
         )

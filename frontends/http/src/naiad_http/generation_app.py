@@ -1,7 +1,8 @@
 """`generate` and `generate_stream` as a raw ASGI application, for any other ASGI server than our own protocol class."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from time import monotonic_ns
 
 from starlette.types import Receive, Scope, Send
@@ -11,9 +12,10 @@ from naiad.types import Request
 from naiad_http.bodies import read_body
 from naiad_http.envelopes import EnvelopeReader
 from naiad_http.generate import EventStream, OneResponse
-from naiad_http.inference_app import envelope_of, left, send_answer
+from naiad_http.generations import with_headers
+from naiad_http.inference_app import as_asgi, envelope_of, left, send_answer
 from naiad_http.site import Call, Site
-from naiad_http.statuses import Answer, HttpError, Outcome, answer_to, unexpected
+from naiad_http.statuses import Answer, Headers, HttpError, Outcome, answer_to, unexpected
 from naiad_http.telling import ApplicationTrace
 
 _MOST_WAITING = 16
@@ -51,7 +53,8 @@ class GenerationApp:
             leaving = asyncio.ensure_future(left(receive))
             leaving.add_done_callback(lambda _: inbox.close())
             try:
-                await (_answer if envelope.action == "generate" else _stream)(request, inbox, send)
+                headers = partial(self._site.inference.load_headers, envelope)
+                await (_answer if envelope.action == "generate" else _stream)(request, inbox, headers, send)
             except OSError:  # ASGI servers may tell so that the client is gone
                 pass
             finally:
@@ -93,19 +96,19 @@ class Inbox:
                 self.call.resume()
 
 
-async def _answer(request: Request, inbox: Inbox, send: Send) -> None:
+async def _answer(request: Request, inbox: Inbox, headers: Callable[[], Headers], send: Send) -> None:
     one = OneResponse(request.id)
     async for outcomes in inbox:
         for outcome in outcomes:
             answer = one.take(outcome)
             if answer is not None:
-                await send_answer(answer, send)
+                await send_answer(with_headers(answer, headers), send)
                 return
     error = RequestCancelledError("the client left before the answer was there")
     await send_answer(answer_to(error, request.id), send)
 
 
-async def _stream(request: Request, inbox: Inbox, send: Send) -> None:
+async def _stream(request: Request, inbox: Inbox, headers: Callable[[], Headers], send: Send) -> None:
     """Send what comes together as one piece; the head comes with the first."""
     stream = EventStream(request.id)
     begun = False
@@ -121,8 +124,8 @@ async def _stream(request: Request, inbox: Inbox, send: Send) -> None:
                 break
         if not begun:
             begun = True
-            headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            lines = as_asgi((("Content-Type", "text/event-stream; charset=utf-8"), *headers()))
+            await send({"type": "http.response.start", "status": 200, "headers": lines})
         await send({"type": "http.response.body", "body": b"".join(events), "more_body": not stream.over})
         if stream.over:
             return

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from naiad_http.event_writer import EventWriter
 from naiad_http.generate import EventStream, OneResponse
-from naiad_http.statuses import Answer, Outcome
+from naiad_http.statuses import Answer, Headers, Outcome
 
 
 class Outlet(Protocol):
@@ -19,11 +19,12 @@ class Outlet(Protocol):
 
 
 class WholeOutlet:
-    """The outlet of `generate`: one answer, which `answer` writes."""
+    """The outlet of `generate`: one answer, which `answer` writes; a success gets what `headers` gives too."""
 
-    def __init__(self, request_id: str, answer: Callable[[Answer], None]) -> None:
+    def __init__(self, request_id: str, answer: Callable[[Answer], None], headers: Callable[[], Headers]) -> None:
         self._one = OneResponse(request_id)
         self._answer = answer
+        self._headers = headers
         self.over = False
 
     def deliver(self, outcome: Outcome) -> None:
@@ -33,7 +34,7 @@ class WholeOutlet:
         answer = self._one.take(outcome)
         if answer is not None:
             self.over = True
-            self._answer(answer)
+            self._answer(with_headers(answer, self._headers))
 
 
 class EventOutlet:
@@ -57,3 +58,8 @@ class EventOutlet:
             self._writer.end(told)
         else:
             self._writer.write(told)
+
+
+def with_headers(answer: Answer, headers: Callable[[], Headers]) -> Answer:
+    """The answer, with these headers where it is a success."""
+    return Answer(answer.status, answer.body, answer.headers + headers()) if answer.status == 200 else answer

@@ -9,7 +9,8 @@ from naiad.types import Request
 from naiad_http.codec import AnswerForm, Decoder, Encoded, Encoder
 from naiad_http.codec.envelope import Envelope
 from naiad_http.generate import GenerateDecoder
-from naiad_http.statuses import Answer, Outcome, answer_to, unexpected
+from naiad_http.load_report import load_report
+from naiad_http.statuses import Answer, Headers, Outcome, answer_to, unexpected
 
 if TYPE_CHECKING:
     from naiad import Server
@@ -36,6 +37,12 @@ class Inference:
         request = self._generate_decoder.decode(envelope, body)
         _limit_time(request, envelope)
         return request
+
+    def load_headers(self, envelope: Envelope) -> Headers:
+        """The headers of an answer that tell how loaded we are, for a caller who wants that."""
+        if not envelope.load_format:
+            return ()
+        return load_report(envelope.load_format, envelope.model_name, self._server.metrics.collect())
 
     def encode(self, outcome: Outcome, request: Request, form: AnswerForm) -> Encoded | Answer:
         """The body of a success, or the whole answer to an error."""

@@ -94,10 +94,14 @@ def envelope_of(scope: Scope, envelopes: EnvelopeReader) -> Envelope:
 
 async def send_answer(answer: Answer, send: Send) -> None:
     """Send a whole answer over ASGI."""
-    headers = [(name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in answer.headers]
-    headers.append((b"content-length", b"%d" % len(answer.body)))
+    headers = [*as_asgi(answer.headers), (b"content-length", b"%d" % len(answer.body))]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body})
+
+
+def as_asgi(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Headers as ASGI wants them."""
+    return [(name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers]
 
 
 def raw_path(scope: Scope) -> bytes:

@@ -89,7 +89,7 @@ def _generate(path: str, summary: str, kind: str) -> dict[str, Any]:
     return {
         "summary": summary,
         "tags": ["inference"],
-        "parameters": [*_variables(path), _TIMEOUT],
+        "parameters": [*_variables(path), _TIMEOUT, _LOAD],
         "requestBody": {"required": True, "content": {"application/json": body}},
         "responses": {
             "200": {"description": "The outputs", "content": {kind: answer}},
@@ -129,6 +129,7 @@ def _object(required: Sequence[str], **properties: Any) -> dict[str, Any]:
 
 
 _TIMEOUT = _header("Request-Timeout", "number", "Seconds after which the answer is of no use")
+_LOAD = _header("endpoint-load-metrics-format", "string", "How to tell the server's load: text or json")
 _STRING = {"type": "string"}
 _PARAMETERS = {"type": "object", "additionalProperties": {"type": ["string", "integer", "number", "boolean"]}}
 _SHAPE = {"type": "array", "items": {"type": "integer", "minimum": 0}}

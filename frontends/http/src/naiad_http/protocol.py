@@ -26,7 +26,7 @@ from naiad_http.event_writer import EventWriter
 from naiad_http.generations import EventOutlet, Outlet, WholeOutlet
 from naiad_http.reader import Message
 from naiad_http.site import Call, Site
-from naiad_http.statuses import Answer, Outcome, answer_to, unexpected
+from naiad_http.statuses import Answer, Headers, Outcome, answer_to, unexpected
 from naiad_http.telling import begin_trace, end_trace
 
 
@@ -116,7 +116,7 @@ class HttpProtocol(Connection):
                 request = self._site.inference.decode_generate(envelope, message.front)
                 if received_ns:
                     self._begin_trace(request, envelope, began_ns, received_ns)
-                deliver = self._outlet(envelope.action, request.id, message.head.http_version).deliver
+                deliver = self._outlet(envelope, request.id, message.head.http_version).deliver
                 call = self._site.submit(request, deliver, streams=True)
         except NaiadError as error:
             self._answer(answer_to(error, request.id if request else ""))
@@ -139,12 +139,13 @@ class HttpProtocol(Connection):
         self._transport.writelines(wire.success(encoded, self._site.date, keep_alive))
         self._finish()
 
-    def _outlet(self, action: str, request_id: str, http_version: str) -> Outlet:
+    def _outlet(self, envelope: Envelope, request_id: str, http_version: str) -> Outlet:
         """Where the outcomes of a generate request go."""
-        if action == "generate":
-            return WholeOutlet(request_id, self._answer_early)
+        headers = partial(self._site.inference.load_headers, envelope)
+        if envelope.action == "generate":
+            return WholeOutlet(request_id, self._answer_early, headers)
         chunked = http_version == "1.1"
-        head = partial(self._stream_head, chunked)
+        head = partial(self._stream_head, headers, chunked)
         return EventOutlet(
             request_id, EventWriter(self._transport, self._loop, head, chunked, self._end_stream), self._answer_early
         )
@@ -156,9 +157,9 @@ class HttpProtocol(Connection):
         if self._trace is not None:
             self._trace.record("HTTP_SEND_START")
 
-    def _stream_head(self, chunked: bool) -> bytes:
+    def _stream_head(self, headers: Callable[[], Headers], chunked: bool) -> bytes:
         self._tell_sending()
-        return wire.event_stream(self._site.date, chunked, self._keep_alive and not self._stopping)
+        return wire.event_stream(headers(), self._site.date, chunked, self._keep_alive and not self._stopping)
 
     def _end_stream(self) -> None:
         if self._call is not None:

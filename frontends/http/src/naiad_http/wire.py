@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from naiad.protocol.buffers import Buffer
 from naiad_http.codec import Encoded
-from naiad_http.statuses import Answer, phrase
+from naiad_http.statuses import Answer, Headers, phrase
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
@@ -29,22 +29,26 @@ def success(encoded: Encoded, date: bytes, keep_alive: bool) -> Sequence[Buffer]
 
 def whole(answer: Answer, date: bytes, keep_alive: bool) -> bytes:
     """The head and body of any answer."""
-    lines = "".join(f"{name}: {value}\r\n" for name, value in answer.headers).encode("latin-1", "replace")
     return b"HTTP/1.1 %d %b\r\n%b%bContent-Length: %d\r\n%b\r\n%b" % (
         answer.status,
         phrase(answer.status).encode(),
         date,
-        lines,
+        _lines(answer.headers),
         len(answer.body),
         b"" if keep_alive else _CLOSE,
         answer.body,
     )
 
 
-def event_stream(date: bytes, chunked: bool, keep_alive: bool) -> bytes:
+def event_stream(headers: Headers, date: bytes, chunked: bool, keep_alive: bool) -> bytes:
     """The head of a stream of events; one that is not chunked lasts until the connection is closed."""
-    return b"HTTP/1.1 200 OK\r\n%bContent-Type: text/event-stream; charset=utf-8\r\n%b%b\r\n" % (
+    return b"HTTP/1.1 200 OK\r\n%bContent-Type: text/event-stream; charset=utf-8\r\n%b%b%b\r\n" % (
         date,
+        _lines(headers),
         b"Transfer-Encoding: chunked\r\n" if chunked else b"",
         b"" if keep_alive else _CLOSE,
     )
+
+
+def _lines(headers: Headers) -> bytes:
+    return "".join(f"{name}: {value}\r\n" for name, value in headers).encode("latin-1", "replace")

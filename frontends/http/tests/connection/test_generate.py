@@ -1,10 +1,12 @@
 """generate and generate_stream on one connection: what is written when, and what a slow or leaving client changes."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from naiad.errors import ModelFailedError, QueueFullError
+from naiad.metrics import MetricFamily, Sample
 from naiad_http.idle import IDLE_SECONDS
 
 
@@ -267,6 +269,23 @@ def test_responses_that_come_while_the_request_is_submitted_are_taken(connect, f
 
     assert [answer.status for answer in connection.answers()] == [status, status]
     assert all(call.cancelled for call in fake_server.calls)
+
+
+@pytest.mark.parametrize("action", ["generate", "generate_stream"])
+def test_who_asks_for_it_is_told_of_the_load(connection, fake_server, generate, action):
+    blocks = [
+        Sample((("kv_cache_block_type", kind),), value)
+        for kind, value in {"used": 1, "max": 4, "tokens_per": 2}.items()
+    ]
+    family = MetricFamily("nv_trt_llm_kv_cache_block_metrics", "", "gauge", blocks)
+    fake_server.metrics = SimpleNamespace(collect=lambda: [family])
+    connection.send(generate({}, "Endpoint-Load-Metrics-Format: text", action=action) + generate(action=action))
+    fake_server.calls[0].send("one", final=True)
+    fake_server.calls[1].send("one", final=True)
+
+    told, untold = connection.answers()
+    assert "named_metrics.kv_cache_utilization=0.250000" in told.headers["endpoint-load-metrics"]
+    assert "endpoint-load-metrics" not in untold.headers
 
 
 def test_the_deadline_of_a_stream_is_that_of_its_header(connection, fake_server, generate):

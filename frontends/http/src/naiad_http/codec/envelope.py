@@ -12,7 +12,7 @@ class Envelope:
     0 for a raw request, whose whole body is the one tensor. `timeout` is the caller's time limit in seconds (None: no
     limit). `forwarded` are the HTTP headers that the model gets as parameters. `action` is the last word of the path:
     `infer`, `generate` or `generate_stream`. `traceparent` and `tracestate` are the caller's place in a trace, as W3C
-    Trace Context has it.
+    Trace Context has it. `load_format` is how the caller wants to be told of the server's load (`text`, `json`, "").
     """
 
     model_name: str
@@ -21,5 +21,6 @@ class Envelope:
     timeout: float | None = None
     forwarded: Mapping[str, str] = field(default_factory=dict)
     action: str = "infer"
+    load_format: str = ""
     traceparent: str = ""
     tracestate: str = ""
