@@ -1,0 +1,102 @@
+"""One server for all tests of the client library, which each of them leaves as it was, and clients of every kind."""
+
+import asyncio
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..conftest import assert_sound
+from ..running import Running, until
+from . import sources
+from .driving import KINDS, Driven, connect
+
+_GRPC = re.compile(r"grpc frontend listens at \S+:(\d+)")
+_OPTIONS = (
+    "--grpc-address=127.0.0.1",
+    "--grpc-port=0",
+    "--metrics-port=0",
+    "--model-control-mode=explicit",
+    "--load-model=*",
+    "--allow-client-shm=true",
+    "--http-header-forward-pattern=^(authorization|x-.*)$",
+    "--grpc-header-forward-pattern=^(authorization|x-.*)$",
+)
+
+
+class Serving(Running):
+    """A server of both protocols."""
+
+    @property
+    def grpc_port(self) -> int:
+        """Where it listens for gRPC, as soon as it does."""
+        return int(until(lambda: _GRPC.search(self.log)).group(1))
+
+
+@pytest.fixture(scope="session")
+def session_serving(written: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """A server of all sound models and of those of `sources`; what waits tells so in the folder `told` beside them."""
+    folder = tmp_path_factory.mktemp("clients")
+    shutil.copytree(written, folder / "models")
+    (folder / "told").mkdir()
+    sources.write_all(folder / "models", folder / "told")
+    running = Serving(folder / "models", folder / "log", *_OPTIONS)
+    try:
+        assert running.port
+        yield running
+        running.stop()
+    finally:
+        running.kill()
+
+
+@pytest.fixture
+def serving(session_serving: Serving) -> Iterator[Serving]:
+    """That server, which every test must leave sound."""
+    yield session_serving
+    assert_sound(session_serving)
+
+
+@pytest.fixture
+def told(session_serving: Serving) -> Iterator[Path]:
+    """The folder where models tell what happens to them; it is empty before and after."""
+    folder = session_serving.repository.parent / "told"
+    yield folder
+    for path in folder.iterdir():
+        path.unlink()
+
+
+@pytest.fixture
+def make_client(serving: Serving) -> Iterator[Callable[..., Driven]]:
+    """Make clients of a kind with these options; they are closed with the test."""
+    with ExitStack() as stack:
+        runner = stack.enter_context(asyncio.Runner())
+
+        def make(kind: str, **options: Any) -> Driven:
+            client = connect(kind, serving.port, serving.grpc_port, runner, **options)
+            stack.callback(client.close)
+            return client
+
+        yield make
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every fixture of `KINDS` gives the test a client of each of its kinds."""
+    for name, kinds in KINDS.items():
+        if name in metafunc.fixturenames:
+            metafunc.parametrize(name, kinds, indirect=True)
+
+
+def _client(request: pytest.FixtureRequest, make_client: Callable[..., Driven]) -> Driven:
+    return make_client(request.param)
+
+
+client = pytest.fixture(_client)
+web_client = pytest.fixture(_client)
+rpc_client = pytest.fixture(_client)
+http_client = pytest.fixture(_client)
+grpc_client = pytest.fixture(_client)
+grpc_aio_client = pytest.fixture(_client)
