@@ -66,7 +66,7 @@ def test_an_error_becomes_a_status(infer, ask, error, code):
 
 
 def test_what_the_server_refuses_becomes_a_status(infer, server, ask):
-    server.refusal = InvalidArgumentError("[request id: 7] unexpected inference input 'X'")
+    server.refusal = InvalidArgumentError("unexpected inference input 'X'")
 
     with pytest.raises(RpcError) as raised:
         infer(ask("7"))

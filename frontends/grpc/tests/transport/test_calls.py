@@ -62,7 +62,7 @@ def test_a_caller_that_leaves_takes_its_call_back(run, how, caplog):
     async def main():
         async with Served(calls) as served:
             channel = served.channel()
-            call = channel.unary_unary("/t/wait")(b"", timeout=0.2 if how == "deadline" else 30)
+            call = channel.unary_unary("/t/wait")(b"", timeout=0.5 if how == "deadline" else 30)
             await calls.entered.wait()
             if how == "cancel":
                 call.cancel()
