@@ -19,7 +19,7 @@ from .comparing import Difference, differences
 from .repository import names, write_repository
 from .serving import naiad, peer
 
-LOADED = ("--model-control-mode=explicit", "--exit-on-error=false", *(f"--load-model={name}" for name in names()))
+LOADED = ("--model-control-mode=explicit", *(f"--load-model={name}" for name in names()))
 
 
 def main() -> int:
@@ -51,7 +51,7 @@ def _compared(script: Path, round_: Round, cases: list[Case], texts: bool) -> li
     with tempfile.TemporaryDirectory(prefix="naiad-differential-") as folder:
         repository = Path(folder) / "models"
         write_repository(repository)
-        options = (*LOADED, *round_.options)
+        options = (*(LOADED if round_.explicit else ()), "--exit-on-error=false", *round_.options)
         log = Path(folder) / "log"
         ours = answers(lambda: naiad(repository, (*options, *round_.own), log), cases)
         theirs = answers(lambda: peer(script, repository, options, log), cases)

@@ -24,8 +24,96 @@ class Accepted:
 _MISTAKES = "broken JSON, a missing or mistyped member, wrong number of elements"
 _ABSENT = "a model or version that is not there, asked whether it is ready"
 _FAILED = "a model that failed to load or was unloaded, asked for without a version"
+_LOAD = "a load request whose configuration or files are wrong"
+_RANGE = "integers out of the datatype's range in JSON or in gRPC `contents`"
+_GENERATE = "parameters that the protocol knows, in a generate request"
+_KEY = "a key of shared memory that is none"
 _HTTP = "what is no sound HTTP"
 _COUNTS = "a request that its model answers with an error, in the statistics"
+
+_OF_GENERATE = (
+    Accepted(_GENERATE, "generate/*told", "*, {}, *", '*"sequence_id": 5*'),
+    Accepted(_GENERATE, "generate/*told", "*, {}, *", '*"priority": 1*'),
+    Accepted(_GENERATE, "generate/*/id:*told", "*, {}, *", '*"id": "the id"*'),
+    Accepted(_GENERATE, "generate/*/own_reserved:status", "400 *", "200*"),
+    Accepted("nested arrays in a generate request", "generate/*/nested_list:status", "400 *", "200*"),
+    Accepted(
+        "`parameters` of a generate request that are no object", "generate/*/parameters_text:status", "*", "500 *"
+    ),
+    Accepted("a model that raises, asked by `generate`", "generate/*/fails*:status", "500 *", "400*"),
+    Accepted("`generate` of a model that does not answer once", "generate/*:status", "400 *", "200 'generate expects*"),
+    Accepted(_RANGE, "generate/*/number_huge:status", "400 *", "200*"),
+    Accepted("a required input that is missing beside optional ones", "generate/*/missing:*"),
+)
+_OF_GRPC = (
+    Accepted(_ABSENT, "grpc_*eady*:status", "NOT_FOUND *", "OK"),
+    Accepted(_ABSENT, "grpc_ModelReady/*:status", "INVALID_ARGUMENT *", "OK"),
+    Accepted("version 0", "grpc_*/*version_0:status", "INVALID_ARGUMENT *", "NOT_FOUND *"),
+    Accepted(
+        "a version that only begins with a number, over gRPC", "grpc_*/version_*:status", "INVALID_ARGUMENT *", "OK"
+    ),
+    Accepted("a gRPC message that is none", "grpc_noise/*:status", "INVALID_ARGUMENT *", "INTERNAL *"),
+    Accepted("a gRPC message that is none", "stream/noise:$.came"),
+    Accepted("a gRPC message that is none", "stream/latin_1:$.came"),
+    Accepted(_RANGE, "grpc_contents/*_300:status", "INVALID_ARGUMENT *", "OK"),
+    Accepted(
+        "more `raw_input_contents` than inputs", "grpc_sources/three_raw_of_two:status", "INVALID_ARGUMENT *", "OK"
+    ),
+    Accepted("`classification` of 0 over gRPC", "grpc_classes/0:status", "OK", "INVALID_ARGUMENT *"),
+    Accepted("an output that a request names twice", "grpc_outputs/twice:status", "INVALID_ARGUMENT *", "OK"),
+    Accepted("a negative timeout over gRPC", "grpc_parameters/timeout_negative:status", "INVALID_ARGUMENT *", "OK"),
+    Accepted("an output that a model gives twice", "*failing/7:*"),
+    Accepted("gRPC error mode of a stream", "stream/strict_*:status", "*", "OK"),
+    Accepted("the version in a response that is empty or an error", "stream/*.model_version", "'1'", "''"),
+    Accepted("statistics of an unknown model", "grpc_statistics/*:status", "NOT_FOUND *", "INVALID_ARGUMENT *"),
+    Accepted("warm-up in the statistics", "grpc_statistics/*:$.model_stats[4]*"),
+    Accepted("warm-up in the statistics", "grpc_statistics/*:$.model_stats.configured*"),
+    Accepted(_FAILED, "grpc_repository/*:status", "UNAVAILABLE *"),
+    Accepted("`repository_name` of an index request over gRPC", "grpc_repository/index_named:status", "OK"),
+    Accepted("unknown model in a load request", "grpc_repository/load_unknown:status", "NOT_FOUND *", "INTERNAL *"),
+    Accepted(_LOAD, "grpc_repository/*:status", "INVALID_ARGUMENT *", "INTERNAL *"),
+    Accepted("an unknown key in an unload request over gRPC", "grpc_repository/unload_unknown*:status", theirs="OK"),
+    Accepted("`sequence` among the extensions", "grpc_health/ServerMetadata:$.extensions", theirs="*'sequence'*"),
+)
+_OF_SETTINGS = (
+    Accepted("trace or log settings of an unknown name", "*/*unknown:status", "400 *", "200"),
+    Accepted("trace or log settings of an unknown name", "grpc_*/*unknown:status", "INVALID_ARGUMENT *", "OK"),
+    Accepted("trace settings that make no sense", "grpc_trace/*:status", "INVALID_ARGUMENT *", "OK"),
+    Accepted("traces without a file", "grpc_trace/*:status", "OK", "*trace file name is not given*"),
+    Accepted(
+        "trace settings of an unknown model", "grpc_trace/unknown_model_*:status", "NOT_FOUND *", "INVALID_ARGUMENT *"
+    ),
+    Accepted("trace settings that make no sense", "trace/*:status", "400 *", "200"),
+    Accepted("a trace rate of 0", "trace/*_level*:status", "200", "400 *sample rate must be non-zero*"),
+    Accepted("the mode of traces, over the network", "trace/*_mode:status", "501 *", "200"),
+    Accepted("trace settings of an unknown model", "trace/*model:status", "404 *", "400 *"),
+    Accepted("settings updated with an empty body", "*/*no_body:status", "200", "500 *"),
+    Accepted("an unknown log format", "logging/*:status", "400 *", "503 *"),
+)
+_OF_SHARED_MEMORY = (
+    Accepted(_KEY, "shm/register_key_*:status", "400 *", "500 *"),
+    Accepted("a segment that is not there", "*shm/register_*unknown:status", "404 *", "500 *"),
+    Accepted("a second region over the same segment", "shm/register_part:status", "200", "500 *"),
+    Accepted("a second region over the same segment", "grpc_shm/register:status", "OK", "INTERNAL *"),
+    Accepted("a second region over the same segment", "shm/*:$*.part", theirs="'(absent)'"),
+    Accepted("a region without bytes", "shm/register_empty:status", "400 *", "500 *"),
+    Accepted("a segment that is not there", "grpc_shm/register_unknown:status", "NOT_FOUND *", "INTERNAL *"),
+    Accepted("a second region over the same segment", "grpc_shm/*:$*.part", theirs="'(absent)'"),
+    Accepted(
+        "a region that ends behind its segment", "grpc_shm/register_large:status", "INVALID_ARGUMENT *", "INTERNAL *"
+    ),
+    Accepted(
+        "an output that does not fit its shared memory", "grpc_shm/out_small:status", "INVALID_ARGUMENT *", "INTERNAL *"
+    ),
+    Accepted("an output that does not fit its shared memory", "shm/out_small:status", "400 *", "500 *"),
+)
+_OF_ACCESS = (
+    Accepted("a wrong method on a restricted path", "restricted/get_index_*:status", "405 *", "403 *"),
+    Accepted("a forwarded header of a reserved name", "*forwarded/reserved:status", theirs="200"),
+    Accepted("a forwarded header of a reserved name", "*forwarded/reserved:status", theirs="OK"),
+    Accepted("an empty header that is forwarded", "forwarded/empty:*"),
+    Accepted(_FAILED, "not_explicit/broken_ready:status", "503 *", "400 *"),
+)
 
 ACCEPTED = (
     Accepted("`Content-Type` of an error", "*:content-type", "'application/json'", "'text/plain'"),
@@ -36,11 +124,13 @@ ACCEPTED = (
     Accepted(_MISTAKES, "repository/unload_no_json:status", "400 *", "200"),
     Accepted(_MISTAKES, "json_text/empty:status", "400 *", "200"),
     Accepted(_MISTAKES, "*:status", "400 *: it must be *", "200"),
+    Accepted(_MISTAKES, "generate/*:status", "400 *", "500 *"),
+    Accepted(_MISTAKES, "trace/*:status", "400 *", "500 *"),
     Accepted("text that is no UTF-8", "json_text/latin_1*"),
     Accepted("a key that stands twice in a JSON object", "json_text/key_twice:*"),
     Accepted("JSON nested deeper than 100", "json_text/deep_200:status", "400 *", "200"),
-    Accepted("integers out of the datatype's range in JSON", "json/*:status", "400 *has the value*", "200"),
-    Accepted("integers out of the datatype's range in JSON", "parameters/*:status", "400 *", "200"),
+    Accepted(_RANGE, "json/*:status", "400 *has the value*", "200"),
+    Accepted(_RANGE, "parameters/*:status", "400 *", "200"),
     Accepted("`Inf` as a number in JSON", "json/FP32_*Inf:status", "400 *", "200"),
     Accepted("bytes of a BOOL tensor other than 0 and 1", "binary/BOOL_2:content"),
     Accepted("an output that a request names twice", "*outputs/twice:status", "400 *", "200"),
@@ -76,17 +166,24 @@ ACCEPTED = (
     Accepted("a request that its model answers with an error, in the statistics", "statistics/all:*failing 1.*"),
     Accepted("unknown model in a load request", "repository/load_unknown:status", "404 *", "500 *"),
     Accepted("an unknown key in a load request", "repository/load_unknown_parameter:status", "400 *", "500 *"),
-    Accepted("a load request whose configuration or files are wrong", "repository/load_config_*:status", "*", "500 *"),
-    Accepted(
-        "a load request whose configuration or files are wrong", "repository/load_file_*:status", "400 *", "500 *"
-    ),
-    Accepted("a load request whose configuration or files are wrong", "repository/override_*:status", "400 *", "500 *"),
+    Accepted(_LOAD, "repository/load_config_*:status", "*", "500 *"),
+    Accepted(_LOAD, "repository/load_file_*:status", "400 *", "500 *"),
+    Accepted(_LOAD, "repository/override_*:status", "400 *", "500 *"),
     Accepted("a reload that fails", "repository/*.reason", "'the last reload failed*", "'(absent)'"),
     Accepted(
         "a model that exists only in its load request, in the index", "repository/*.brand_new 1", "*", "'(absent)'"
     ),
-    Accepted("the index right after an unload", "repository/index*.state", "'UNAVAILABLE'", "'UNLOADING'"),
-    Accepted("the index right after an unload", "repository/index*.reason", "'unloaded'", "'(absent)'"),
+    Accepted("the index right after an unload", "*repository/index*.state", "'UN*'", "'UN*'"),
+    Accepted("the index right after an unload", "*repository/index*.reason"),
+    Accepted("readiness right after an unload", "repository/server_ready_with_unloaded:status", "200", "400"),
+    Accepted(
+        "readiness after a broken model was unloaded", "repository/server_ready_after_broken:status", "200", "400"
+    ),
+    *_OF_GENERATE,
+    *_OF_GRPC,
+    *_OF_SETTINGS,
+    *_OF_SHARED_MEMORY,
+    *_OF_ACCESS,
 )
 
 

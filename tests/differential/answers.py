@@ -42,9 +42,13 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Cases that are asked in this order of two fresh servers; `options` are given to both, `own` to ours alone."""
+    """Cases that are asked in this order of two fresh servers; `options` are given to both, `own` to ours alone.
+
+    Where `explicit` is False, models are not loaded by request, and all of them at the start.
+    """
 
     name: str
     cases: tuple[Case, ...]
     options: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
+    explicit: bool = True

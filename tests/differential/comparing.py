@@ -8,8 +8,11 @@ from typing import Any
 
 from .answers import Answer, Case
 
-ERROR = "$.error"
-"""Where the text of an error stands: it is ours to word, so only that there is one is compared."""
+ERRORS = ("$.error", ".error_message")
+"""Where the texts of errors stand: they are ours to word, so only that there is one is compared."""
+
+_ORDERED = (".inputs", ".outputs", ".input", ".output")
+"""Lists of named things whose order counts; others are matched by name and version."""
 
 _LONGEST = 100
 _LARGEST = 3.4028234e38
@@ -33,7 +36,7 @@ def differences(case: Case, ours: Answer, theirs: Answer) -> list[Difference]:
     for name in sorted(ours.headers.keys() | theirs.headers.keys()):
         if ours.headers.get(name) != theirs.headers.get(name):
             found.append((name, ours.headers.get(name), theirs.headers.get(name)))
-    found += _of_documents("$", ours.document, theirs.document, (*case.any_value, ERROR))
+    found += _of_documents("$", ours.document, theirs.document, case.any_value)
     if ours.content != theirs.content:
         found.append(("content", ours.content, theirs.content))
     return [Difference(f"{case.key}:{place}", _told(first), _told(second)) for place, first, second in found]
@@ -47,17 +50,20 @@ def _of_documents(path: str, ours: Any, theirs: Any, any_value: tuple[str, ...])
                 yield from _of_documents(inner, ours[name], theirs[name], any_value)
             else:
                 yield inner, ours.get(name, "(absent)"), theirs.get(name, "(absent)")
-    elif _have_names(ours) and _have_names(theirs) and len(ours) != len(theirs):
+    elif _have_names(ours) and _have_names(theirs) and not path.endswith(_ORDERED):
         yield from _of_documents(path, _by_name(ours), _by_name(theirs), any_value)
     elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
         for index, (first, second) in enumerate(zip(ours, theirs, strict=True)):
             yield from _of_documents(f"{path}[{index}]", first, second, any_value)
-    elif type(ours) is not type(theirs) or not (_same(ours, theirs) or _may_differ(path, any_value)):
+    elif type(ours) is not type(theirs) or not (_same(ours, theirs) or _may_differ(path, ours, theirs, any_value)):
         yield path, ours, theirs
 
 
 def _have_names(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(each, dict) and "name" in each for each in value)
+    """Whether it is a list of objects that each have a name of their own."""
+    if not (isinstance(value, list) and value and all(isinstance(each, dict) and "name" in each for each in value)):
+        return False
+    return len(_by_name(value)) == len(value)
 
 
 def _by_name(listed: list[Any]) -> dict[str, Any]:
@@ -71,8 +77,10 @@ def _same(ours: Any, theirs: Any) -> bool:
     return max(abs(ours), abs(theirs)) < _LARGEST and struct.pack("<f", ours) == struct.pack("<f", theirs)
 
 
-def _may_differ(path: str, any_value: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(path, pattern.replace("[", "[[]")) for pattern in any_value)
+def _may_differ(path: str, ours: Any, theirs: Any, any_value: tuple[str, ...]) -> bool:
+    if path.endswith(".error_message") and bool(ours) != bool(theirs):
+        return False
+    return path.endswith(ERRORS) or any(fnmatchcase(path, pattern.replace("[", "[[]")) for pattern in any_value)
 
 
 def _summary(answer: Answer) -> str:

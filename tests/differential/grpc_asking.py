@@ -97,4 +97,4 @@ def _document(name: str, content: bytes) -> Any:
         message.ParseFromString(content)
     except DecodeError as error:
         return {"unreadable": str(error)}
-    return MessageToDict(message, preserving_proto_field_name=True)
+    return MessageToDict(message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)

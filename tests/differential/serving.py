@@ -38,16 +38,12 @@ def naiad(repository: Path, options: Sequence[str], log: Path) -> Iterator[Ports
         "serve",
         str(repository),
         f"--http-port={ports.http}",
-        *(word for word in (f"--grpc-port={ports.grpc}", f"--metrics-port={ports.metrics}") if _known(word)),
+        f"--grpc-port={ports.grpc}",
+        f"--metrics-port={ports.metrics}",
         *options,
     ]
     with _served(command, {}, ports, log):
         yield ports
-
-
-def _known(word: str) -> bool:
-    told = subprocess.run([Path(sys.executable).with_name("naiad"), "serve", "--help"], capture_output=True, text=True)
-    return word.partition("=")[0] in told.stdout
 
 
 @contextmanager

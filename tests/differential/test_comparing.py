@@ -1,4 +1,4 @@
-"""The comparing of two servers itself: what is a difference, which are accepted, and what becomes of a server that dies."""
+"""The comparing of two servers itself: what is a difference, which are accepted, and what becomes of dead servers."""
 
 import subprocess
 import sys
@@ -82,9 +82,22 @@ def test_numbers_are_compared_as_fp32(ours: float, theirs: float, same: bool) ->
     assert (compared(of([ours]), of([theirs])) == []) is same
 
 
-def test_lists_of_other_lengths_are_matched_by_name_and_version() -> None:
+def test_there_must_be_an_error_on_both_sides() -> None:
+    ours, theirs = {"came": [{"error_message": "no"}]}, {"came": [{"error_message": ""}]}
+
+    assert compared(of(ours), of(theirs)) == [("case:$.came[0].error_message", "'no'", "''")]
+
+
+def test_the_order_of_outputs_counts() -> None:
+    one, two = {"name": "a"}, {"name": "b"}
+
+    assert len(compared(of({"outputs": [one, two]}), of({"outputs": [two, one]}))) == 2
+
+
+def test_other_named_things_are_matched_by_name_and_version() -> None:
     one, two = {"name": "m", "version": "1", "state": "READY"}, {"name": "n"}
 
+    assert compared(of([one, two]), of([two, one])) == []
     assert compared(of([one, two]), of([{**one, "state": "LOADING"}])) == [
         ("case:$.m 1.state", "'READY'", "'LOADING'"),
         ("case:$.n", "{'name': 'n'}", "'(absent)'"),

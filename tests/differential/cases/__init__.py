@@ -1,19 +1,35 @@
 """All cases, in rounds: the servers are started afresh for each."""
 
 from ..answers import Round
-from . import http_binary, http_health, http_inference, http_malformed, http_parameters, http_repository
+from . import (
+    access,
+    grpc_health,
+    grpc_inference,
+    grpc_repository,
+    grpc_streams,
+    http_binary,
+    http_generate,
+    http_health,
+    http_inference,
+    http_malformed,
+    http_parameters,
+    http_repository,
+    settings,
+    shared_memory,
+)
+
+_HTTP = (http_health, http_inference, http_binary, http_parameters, http_malformed)
+_GRPC = (grpc_health, grpc_inference, grpc_streams)
 
 ROUNDS = (
     Round("statistics", tuple(http_repository.statistics())),
-    Round(
-        "http",
-        (
-            *http_health.cases(),
-            *http_inference.cases(),
-            *http_binary.cases(),
-            *http_parameters.cases(),
-            *http_malformed.cases(),
-        ),
-    ),
+    Round("http", tuple(case for page in _HTTP for case in page.cases())),
     Round("repository", tuple(http_repository.repository())),
+    Round("generate", tuple(http_generate.cases())),
+    Round("grpc", (*grpc_repository.statistics(), *(case for page in _GRPC for case in page.cases()))),
+    Round("grpc_repository", tuple(grpc_repository.cases())),
+    Round("shared_memory", tuple(shared_memory.cases()), own=("--allow-client-shm=true",)),
+    Round("settings", tuple(settings.cases())),
+    Round("access", tuple(access.restricted()), options=access.OPTIONS),
+    Round("not_explicit", tuple(access.not_explicit()), explicit=False),
 )

@@ -138,6 +138,5 @@ def _raw() -> list[Case]:
         raw("two_inputs", "add_sub", floats(*range(8))),
         raw("optional_inputs", "mirror", floats(1)),
         raw("unknown_model", "nothing", floats(1)),
-        raw("decoupled", "repeat", floats(1)),
         raw("telling", "telling", b"\x01\x00\x00\x00"),
     ]

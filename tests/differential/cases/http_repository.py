@@ -9,8 +9,8 @@ from ..repository import MODELS
 from .http_making import A, B, adds, infer, tensor
 
 _REASON = ("$*.reason",)
-_SOURCE = (MODELS / "sources" / "mirror.py").read_bytes()
-_CONFIG = {
+SOURCE = (MODELS / "sources" / "mirror.py").read_bytes()
+CONFIG = {
     "backend": "python",
     "instance_group": [{"kind": "KIND_CPU"}],
     "input": [{"name": "IN", "data_type": "TYPE_INT32", "dims": [2]}],
@@ -91,7 +91,7 @@ def _refused_loads() -> list[Case]:
         _post("load_unknown_parameter", "models/unloaded/load", {"parameters": {"x": "1"}}),
         _post("load_unknown_parameter_number", "models/unloaded/load", {"parameters": {"x": 1}}),
         _post("load_config_number", "models/unloaded/load", {"parameters": {"config": 1}}),
-        _post("load_config_object", "models/unloaded/load", {"parameters": {"config": _CONFIG}}),
+        _post("load_config_object", "models/unloaded/load", {"parameters": {"config": CONFIG}}),
         _post("load_config_no_json", "models/unloaded/load", {"parameters": {"config": "{"}}),
         _post("load_config_unknown_key", "models/unloaded/load", {"parameters": {"config": '{"x": 1}'}}),
         _post("load_config_empty", "models/unloaded/load", {"parameters": {"config": ""}}),
@@ -105,26 +105,26 @@ def _overrides() -> list[Case]:
         given = {"config": json.dumps(config)} | {f"file:{name}": content for name, content in files.items()}
         return _post(key, "models/unloaded/load", {"parameters": given})
 
-    code = base64.b64encode(_SOURCE).decode()
+    code = base64.b64encode(SOURCE).decode()
     two = [tensor("IN", "INT32", [2], [5, 6])]
     return [
-        load("override", _CONFIG),
+        load("override", CONFIG),
         _get("override_config", "models/unloaded/config"),
         infer("repository/override_serves", "unloaded", two),
-        load("override_lower_case", {**_CONFIG, "instance_group": [{"kind": "kind_cpu"}]}),
-        load("override_files", _CONFIG, **{"1/model.py": code}),
+        load("override_lower_case", {**CONFIG, "instance_group": [{"kind": "kind_cpu"}]}),
+        load("override_files", CONFIG, **{"1/model.py": code}),
         infer("repository/override_files_serve", "unloaded", two),
-        load("override_version", _CONFIG, **{"7/model.py": code}),
+        load("override_version", CONFIG, **{"7/model.py": code}),
         _get("override_version_metadata", "models/unloaded"),
-        load("override_escapes", _CONFIG, **{"../x": code}),
-        load("override_no_base64", _CONFIG, **{"1/model.py": "*"}),
-        load("override_broken_code", _CONFIG, **{"1/model.py": base64.b64encode(b"raise ValueError").decode()}),
+        load("override_escapes", CONFIG, **{"../x": code}),
+        load("override_no_base64", CONFIG, **{"1/model.py": "*"}),
+        load("override_broken_code", CONFIG, **{"1/model.py": base64.b64encode(b"raise ValueError").decode()}),
         infer("repository/override_broken_code_serves", "unloaded", two),
         _post("override_index", "index"),
         _post(
             "override_new_name",
             "models/brand_new/load",
-            {"parameters": {"config": json.dumps(_CONFIG), "file:1/model.py": code}},
+            {"parameters": {"config": json.dumps(CONFIG), "file:1/model.py": code}},
         ),
         _post("override_new_name_index", "index"),
         _post("override_ends", "models/unloaded/load"),
