@@ -1,4 +1,4 @@
-"""What options make of connections: sizes, compression, pings, age, restrictions, TLS, unix sockets."""
+"""What options make of connections: sizes, compression, pings, age, unix sockets."""
 
 import asyncio
 import socket
@@ -6,11 +6,9 @@ import socket
 import grpc
 import pytest
 
-from naiad.errors import InvalidArgumentError
 from naiad.options import Settings
 from naiad_grpc.options import OPTIONS
 from naiad_grpc.transport.arguments import channel_arguments
-from naiad_grpc.transport.credentials import server_credentials
 
 from .conftest import Calls, Served, answer
 
@@ -143,107 +141,6 @@ def test_options_come_to_channel_arguments():
         "grpc.max_connection_age_grace_ms": 8,
         "grpc.default_compression_level": 2,
     }
-
-
-RULE = "inference:key=secret"
-HEADER = "triton-grpc-protocol-key"
-
-
-@pytest.mark.parametrize(
-    ("metadata", "passes"),
-    [((), False), (((HEADER, "wrong"),), False), (((HEADER, "secret"),), True), ((("key", "secret"),), False)],
-)
-def test_a_restricted_call_needs_its_metadata(run, metadata, passes):
-    async def main():
-        async with Served(Calls(), **{"grpc-restricted-protocol": (RULE,)}) as served, served.channel() as channel:
-            stream = channel.stream_stream("/t/stream")(metadata=metadata)
-            if passes:
-                await stream.done_writing()
-                await stream.read()
-            return (
-                await answer(channel, "echo", b"x", metadata=metadata),
-                (await stream.code()).name,
-                await answer(channel, "other", b"free"),
-            )
-
-    given, streamed, other = run(main())
-
-    assert given == (b"x" if passes else ("UNAVAILABLE", f"This protocol is restricted, expecting header '{HEADER}'"))
-    assert (streamed, other) == ("OK" if passes else "UNAVAILABLE", b"free")
-
-
-@pytest.mark.parametrize("rule", ["all:key=secret", "inference", "inference,inference:key=secret"])
-def test_a_restriction_that_makes_no_sense_is_refused(run, rule):
-    async def main():
-        Served(Calls(), **{"grpc-restricted-protocol": (rule,)})
-
-    with pytest.raises(InvalidArgumentError, match="--grpc-restricted-protocol"):
-        run(main())
-
-
-def server_side(certificates, **more):
-    files = {"grpc-server-cert": certificates.file("cert"), "grpc-server-key": certificates.file("key")}
-    return {"grpc-use-ssl": True, **files, **more}
-
-
-async def asked_over_tls(served, *credentials):
-    """The answer on `localhost`, which is whom the certificate is for."""
-    options = [("grpc.ssl_target_name_override", "localhost")]
-    async with served.channel(grpc.ssl_channel_credentials(*credentials), options=options) as channel:
-        return await answer(channel, "echo", b"x", timeout=20)
-
-
-def test_clients_that_trust_the_root_are_served_over_tls(run, certificates):
-    async def main():
-        async with Served(Calls(), **server_side(certificates)) as served:
-            return (
-                await asked_over_tls(served, certificates.root),
-                (await asked_over_tls(served, certificates.other_root))[0],
-                (await served.ask("echo", timeout=20))[0],
-            )
-
-    assert run(main()) == (b"x", "UNAVAILABLE", "UNAVAILABLE")
-
-
-def test_over_mutual_tls_clients_must_show_a_certificate_of_the_root(run, certificates):
-    mutual = {"grpc-use-ssl": False, "grpc-use-ssl-mutual": True, "grpc-root-cert": certificates.file("root")}
-    pair = (certificates.client_key, certificates.client_cert)
-
-    async def main():
-        async with Served(Calls(), **server_side(certificates, **mutual)) as served:
-            return (
-                await asked_over_tls(served, certificates.root, *pair),
-                (await asked_over_tls(served, certificates.root))[0],
-            )
-
-    assert run(main()) == (b"x", "UNAVAILABLE")
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"grpc-server-cert": ""}, "gRPC over TLS needs --grpc-server-cert"),
-        ({"grpc-server-key": "/no/such/file"}, "--grpc-server-key: '/no/such/file' cannot be read: No such file"),
-        ({"grpc-server-key": "client_key"}, "belong together"),
-        ({"grpc-server-cert": "broken"}, "belong together"),
-        ({"grpc-use-ssl-mutual": True}, "gRPC over TLS needs --grpc-root-cert"),
-        ({"grpc-use-ssl-mutual": True, "grpc-root-cert": "broken"}, "--grpc-root-cert"),
-    ],
-)
-def test_certificates_that_cannot_work_are_refused_at_start(certificates, changes, told):
-    given = {
-        name: certificates.file(value) if isinstance(value, str) and hasattr(certificates, value) else value
-        for name, value in changes.items()
-    }
-
-    with pytest.raises(InvalidArgumentError) as caught:
-        server_credentials(Settings(OPTIONS, server_side(certificates, **given)))
-
-    assert told in str(caught.value)
-
-
-def test_plain_connections_need_no_certificates():
-    assert server_credentials(Settings(OPTIONS, {})) is None
 
 
 def test_a_unix_socket_is_made_and_taken_away_again(run, tmp_path):

@@ -14,6 +14,7 @@ import grpc
 from naiad.protocol.restrictions import RestrictedApis
 from naiad_grpc.service.operations import Operation, StreamOperation, UnaryOperation
 from naiad_grpc.statuses import Code, RpcError, rpc_error
+from naiad_grpc.transport.incoming import Incoming
 
 SHUTTING_DOWN = "GRPC server is shutting down and has stopped accepting new requests."
 HEADER_PREFIX = "triton-grpc-protocol-"
@@ -84,7 +85,7 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
     def _stream(self, operation: StreamOperation) -> Callable[[Any, Any], Coroutine[Any, Any, None]]:
         async def handler(_messages: Any, context: Any) -> None:
             self._in_flight += 1
-            incoming = _Incoming(context, self._reading, lambda: self._ending)
+            incoming = Incoming(context, self._reading, lambda: self._ending)
             try:
                 async with aclosing(operation.answer(incoming, context)) as answered:
                     async for message in answered:
@@ -103,39 +104,6 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
         self._in_flight -= 1
         if self._ending and not self._in_flight:
             self._idle.set()
-
-
-class _Incoming:
-    """The messages of a stream, up to its client's last, or to the frontend's end: then it is `cut`."""
-
-    def __init__(self, context: Any, reading: set[asyncio.Task[Any]], ending: Callable[[], bool]) -> None:
-        self.cut = False
-        self._context = context
-        self._reading = reading
-        self._ending = ending
-
-    def __aiter__(self) -> "_Incoming":
-        return self
-
-    async def __anext__(self) -> bytes:
-        task: Any = asyncio.current_task()
-        message: Any = grpc.aio.EOF
-        if self._ending():
-            self.cut = True
-        else:
-            self._reading.add(task)
-            try:
-                message = await self._context.read()
-            except asyncio.CancelledError:
-                if not self._ending() or task.uncancel():
-                    raise
-                self.cut = True
-            finally:
-                self._reading.discard(task)
-        if message is grpc.aio.EOF:
-            raise StopAsyncIteration
-        read: bytes = message
-        return read
 
 
 async def _end_with(error: RpcError, context: Any) -> bytes:

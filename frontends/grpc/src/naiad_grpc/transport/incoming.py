@@ -1,0 +1,43 @@
+"""The messages that come on a stream, which end with the frontend where they do not end before."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+
+
+class Incoming:
+    """The messages of a stream, up to its client's last, or to the frontend's end: then it is `cut`.
+
+    Tasks that wait for a message are in `reading`, to be cancelled when the frontend is `ending`; they do not notice.
+    """
+
+    def __init__(self, context: Any, reading: set[asyncio.Task[Any]], ending: Callable[[], bool]) -> None:
+        self.cut = False
+        self._context = context
+        self._reading = reading
+        self._ending = ending
+
+    def __aiter__(self) -> "Incoming":
+        return self
+
+    async def __anext__(self) -> bytes:
+        task: Any = asyncio.current_task()
+        message: Any = grpc.aio.EOF
+        if self._ending():
+            self.cut = True
+        else:
+            self._reading.add(task)
+            try:
+                message = await self._context.read()
+            except asyncio.CancelledError:
+                if not self._ending() or task.uncancel():
+                    raise
+                self.cut = True
+            finally:
+                self._reading.discard(task)
+        if message is grpc.aio.EOF:
+            raise StopAsyncIteration
+        read: bytes = message
+        return read

@@ -1,0 +1,76 @@
+"""TLS and mutual TLS, and certificates that cannot work."""
+
+import grpc
+import pytest
+
+from naiad.errors import InvalidArgumentError
+from naiad.options import Settings
+from naiad_grpc.options import OPTIONS
+from naiad_grpc.transport.credentials import server_credentials
+
+from .conftest import Calls, Served, answer
+
+
+def server_side(certificates, **more):
+    files = {"grpc-server-cert": certificates.file("cert"), "grpc-server-key": certificates.file("key")}
+    return {"grpc-use-ssl": True, **files, **more}
+
+
+async def asked_over_tls(served, *credentials):
+    """The answer on `localhost`, which is whom the certificate is for."""
+    options = [("grpc.ssl_target_name_override", "localhost")]
+    async with served.channel(grpc.ssl_channel_credentials(*credentials), options=options) as channel:
+        return await answer(channel, "echo", b"x", timeout=20)
+
+
+def test_clients_that_trust_the_root_are_served_over_tls(run, certificates):
+    async def main():
+        async with Served(Calls(), **server_side(certificates)) as served:
+            return (
+                await asked_over_tls(served, certificates.root),
+                (await asked_over_tls(served, certificates.other_root))[0],
+                (await served.ask("echo", timeout=20))[0],
+            )
+
+    assert run(main()) == (b"x", "UNAVAILABLE", "UNAVAILABLE")
+
+
+def test_over_mutual_tls_clients_must_show_a_certificate_of_the_root(run, certificates):
+    mutual = {"grpc-use-ssl": False, "grpc-use-ssl-mutual": True, "grpc-root-cert": certificates.file("root")}
+    pair = (certificates.client_key, certificates.client_cert)
+
+    async def main():
+        async with Served(Calls(), **server_side(certificates, **mutual)) as served:
+            return (
+                await asked_over_tls(served, certificates.root, *pair),
+                (await asked_over_tls(served, certificates.root))[0],
+            )
+
+    assert run(main()) == (b"x", "UNAVAILABLE")
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"grpc-server-cert": ""}, "gRPC over TLS needs --grpc-server-cert"),
+        ({"grpc-server-key": "/no/such/file"}, "--grpc-server-key: '/no/such/file' cannot be read: No such file"),
+        ({"grpc-server-key": "client_key"}, "belong together"),
+        ({"grpc-server-cert": "broken"}, "belong together"),
+        ({"grpc-use-ssl-mutual": True}, "gRPC over TLS needs --grpc-root-cert"),
+        ({"grpc-use-ssl-mutual": True, "grpc-root-cert": "broken"}, "--grpc-root-cert"),
+    ],
+)
+def test_certificates_that_cannot_work_are_refused_at_start(certificates, changes, told):
+    given = {
+        name: certificates.file(value) if isinstance(value, str) and hasattr(certificates, value) else value
+        for name, value in changes.items()
+    }
+
+    with pytest.raises(InvalidArgumentError) as caught:
+        server_credentials(Settings(OPTIONS, server_side(certificates, **given)))
+
+    assert told in str(caught.value)
+
+
+def test_plain_connections_need_no_certificates():
+    assert server_credentials(Settings(OPTIONS, {})) is None
