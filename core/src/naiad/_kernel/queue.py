@@ -144,7 +144,6 @@ class ModelQueue:
 
     def close(self) -> None:
         """End the timers. To be called when the queue is drained or given up."""
-        self._wake_later(None)
         self._alarm.close()
 
     # Deciding
@@ -159,7 +158,8 @@ class ModelQueue:
             for drop in decision.drops:
                 self._drop(drop)
             if decision.wake_at != self._wake_at:
-                self._wake_later(decision.wake_at)
+                self._wake_at = decision.wake_at
+                self._alarm.set(decision.wake_at)
         except Exception as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
             self._scheduler_failed(error)
 
@@ -198,10 +198,6 @@ class ModelQueue:
             call = self._calls.get(ticket)
             if call is not None:
                 self._fail_call(call, error, reason_of(drop), settled=True)
-
-    def _wake_later(self, at: float | None) -> None:
-        self._wake_at = at
-        self._alarm.set(at)
 
     def _woken(self) -> None:
         self._wake_at = None

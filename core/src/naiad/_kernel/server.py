@@ -130,6 +130,7 @@ class Server:
         ended = await self._models.close(max(0.0, deadline - monotonic()))
         await asyncio.to_thread(self.tracing.close, max(_SECONDS_TO_WRITE, deadline - monotonic()))
         self._executor.shutdown(wait=False, cancel_futures=True)
+        self.shared_memory.close()
         self._state = "STOPPED"
         if not ended:
             _logger.error("some instances did not end within %g s", self.settings["exit-timeout-secs"])

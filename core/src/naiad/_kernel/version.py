@@ -83,10 +83,7 @@ class ModelVersion:
                 f"this call takes exactly one response and doesn't support models with decoupled transaction policy, "
                 f"such as '{self.name}'; ask it over ModelStreamInfer (gRPC), generate_stream (HTTP) or Server.stream"
             )
-        try:
-            batch_size, shape_key = self._checker.check(request)
-        except InvalidArgumentError as error:
-            raise InvalidArgumentError(f"[request id: {request.id}] {error}") if request.id else error from None
+        batch_size, shape_key = self._checker.check(request)
         queue = self._queue
         if queue is None or not self._instances.hopeful:
             raise ModelNotReadyError(f"model '{self.name}' version {self.version}: {self._no_instance()}", 1.0)

@@ -91,8 +91,7 @@ def rpc_error(error: Exception, request_id: str = "") -> RpcError:
 def told(message: str, request_id: str = "") -> str:
     """The message as the caller gets it: with the id of its request in front if that has one, and always UTF-8."""
     front = f"[request id: {request_id}] " if request_id else ""
-    whole = message if message.startswith(front) else front + message  # the kernel says it in some of its errors
-    return whole.encode("utf-8", "replace").decode()
+    return (front + message).encode("utf-8", "replace").decode()
 
 
 def _shortened(message: str) -> str:
