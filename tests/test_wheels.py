@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from conftest import ServerProcess
 
 ROOT = Path(__file__).parents[1]
-MEMBERS = ("core", "plugins/custom", "plugins/onnx", "plugins/scheduler-dynamic", "frontends/http", "frontends/grpc")
+PLUGINS = ("plugins/custom", "plugins/onnx", "plugins/scheduler-dynamic")
+MEMBERS = ("core", *PLUGINS, "frontends/http", "frontends/grpc", "frontends/metrics")
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 
 SERVES_A_FUNCTION = """
@@ -166,6 +167,18 @@ def test_the_grpc_frontend_works_alone_beside_the_kernel(
 
     with triton.InferenceServerClient(target) as client:
         assert client.is_server_ready()
+
+
+def test_the_metrics_frontend_works_alone_beside_the_kernel(
+    serve: "Callable[..., ServerProcess]", wheels: dict[str, Path], tmp_path: Path
+) -> None:
+    python = environment(tmp_path / "venv", [wheels["naiad"], wheels["naiad-metrics"]], [])
+
+    server = serve(tmp_path, "--model-control-mode=explicit", naiad=python.with_name("naiad"), frontends=["metrics"])
+    url = server.wait_for(r"metrics frontend listens at (http://[^\s\"]+)").group(1)
+
+    with urllib.request.urlopen(url) as answer:
+        assert b"nv_cpu_utilization" in answer.read()
 
 
 def test_the_kernel_works_alone(wheels: dict[str, Path], tmp_path: Path) -> None:
