@@ -2,14 +2,15 @@
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from naiad.metrics import MetricFamily
 from naiad_metrics.text import pieces
@@ -33,8 +34,7 @@ def make_application(server: "Server") -> Starlette:
         if _takes_gzip(request.headers.get("accept-encoding", "")):
             parts = [await asyncio.to_thread(_compressed, parts)]
             headers["Content-Encoding"] = "gzip"
-        headers["Content-Length"] = str(sum(map(len, parts)))
-        return StreamingResponse(_one_by_one(parts), headers=headers, media_type="text/plain; charset=utf-8")
+        return _Parts(parts, headers)
 
     async def not_found(request: Request, _error: Exception) -> Response:
         return PlainTextResponse(f"there is nothing at '{request.url.path}'; metrics are at /metrics\n", 404)
@@ -45,6 +45,26 @@ def make_application(server: "Server") -> Starlette:
     )
     application.router.redirect_slashes = False
     return application
+
+
+class _Parts(Response):
+    """A text whose parts are sent each in a turn of its own: the socket takes a megabyte at once, which takes a while.
+
+    Starlette's own streams watch for clients that leave, with tasks that cost more than all of this.
+    """
+
+    media_type = "text/plain; charset=utf-8"
+
+    def __init__(self, parts: Sequence[bytes], headers: Mapping[str, str]) -> None:
+        super().__init__(headers={**headers, "Content-Length": str(sum(map(len, parts)))})
+        self._parts = parts
+
+    async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        for part in self._parts:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+            await asyncio.sleep(0)
+        await send({"type": "http.response.body", "body": b""})
 
 
 async def _written(families: Iterable[MetricFamily]) -> list[bytes]:
@@ -60,13 +80,6 @@ async def _written(families: Iterable[MetricFamily]) -> list[bytes]:
             await asyncio.sleep(0)
             until = monotonic() + _TURN
     return [*parts, "".join(lines).encode()]
-
-
-async def _one_by_one(parts: Iterable[bytes]) -> AsyncIterator[bytes]:
-    """The parts, each in a turn of its own: the socket takes a megabyte at once, which takes a while."""
-    for part in parts:
-        yield part
-        await asyncio.sleep(0)
 
 
 def _compressed(parts: Iterable[bytes]) -> bytes:
