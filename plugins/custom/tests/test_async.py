@@ -2,12 +2,17 @@
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
+import numpy as np
 import pytest
 
 from naiad.errors import ModelFailedError, RequestCancelledError, ShuttingDownError
 from naiad.testing import serve
-from naiad_custom import INT64, Array, model
+from naiad.testing.tracing import FakeTrace
+from naiad_custom import BYTES, INT64, Array, model
 
 
 def test_an_async_model_runs_many_requests_at_once():
@@ -186,6 +191,41 @@ def test_a_model_that_wants_to_end_the_process_fails_its_request_alone(folder, b
     second = instance.execute(batch_of({"x": [2]}, batching=False))
 
     assert second.result(timeout=10)["output"].item() == 2
+
+
+SPAN = ContextVar("span", default="none")
+
+
+class Spanned(FakeTrace):
+    """A trace whose current span is in a context variable, as OpenTelemetry's is."""
+
+    @contextmanager
+    def current(self):
+        token = SPAN.set("compute")
+        yield
+        SPAN.reset(token)
+
+
+@model
+async def once(x: Array[INT64, 1]) -> Array[BYTES, 1]:
+    await asyncio.sleep(0)
+    return np.array([SPAN.get()], dtype=object)
+
+
+@model
+async def streaming(x: Array[INT64, 1]) -> AsyncIterator[Array[BYTES, 1]]:
+    await asyncio.sleep(0)
+    yield np.array([SPAN.get()], dtype=object)
+
+
+@pytest.mark.parametrize("target", [once, streaming])
+def test_the_span_of_a_traced_request_is_current_in_its_call(target):
+    with serve(target) as client:
+        request = client.request(x=[1])
+        request.trace = Spanned()
+        first = next(client.responses(request))
+
+    assert first.outputs["output"].array.tolist() == [b"compute"]
 
 
 def test_closing_an_instance_ends_the_calls_that_still_run(folder, batch_of):

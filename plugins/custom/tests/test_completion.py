@@ -4,6 +4,7 @@ import pytest
 
 from naiad.config import DataType, ModelDynamicBatching
 from naiad.errors import ConfigError
+from naiad.testing import serve
 
 CODE = """
     from naiad_custom import FP32, Array, model
@@ -61,3 +62,56 @@ def test_a_reshape_is_held_against_the_annotation_by_what_the_model_sees(folder)
     folder.write(CODE, 'input { name: "a" dims: [ 2, 2 ] reshape { shape: 4 } }')
 
     assert folder.completed().input[0].dims == (2, 2)
+
+
+def test_a_model_that_asks_for_one_response_may_not_yield(folder):
+    config = "model_transaction_policy { decoupled: false }"
+    folder.write(
+        """
+        from collections.abc import Iterator
+        from naiad_custom import INT64, Array, model
+
+        @model
+        def twice(x: Array[INT64, 1]) -> Iterator[Array[INT64, 1]]:
+            yield x
+        """,
+        config,
+    )
+
+    with pytest.raises(ConfigError, match=r"model_transaction_policy\.decoupled: 'twice' gives any .*write true, or"):
+        folder.completed()
+
+
+def test_a_model_that_may_give_several_responses_may_give_one(folder):
+    folder.write(
+        """
+        from naiad_custom import INT64, Array, model
+
+        @model
+        def once(x: Array[INT64, 1]) -> Array[INT64, 1]:
+            return x
+        """,
+        "model_transaction_policy { decoupled: true }",
+    )
+
+    with serve(folder.path) as client:
+        found = [(response.final, response.is_empty) for response in client.responses(client.request(x=[1]))]
+
+    assert found == [(True, False)]
+
+
+def test_a_function_that_yields_needs_to_be_declared_where_nothing_is_completed(folder):
+    folder.write(
+        """
+        from collections.abc import Iterator
+        from naiad_custom import INT64, Array, model
+
+        @model
+        def twice(x: Array[INT64, 1]) -> Iterator[Array[INT64, 1]]:
+            yield x
+        """,
+        'input { name: "x" data_type: TYPE_INT64 dims: 1 } output { name: "output" data_type: TYPE_INT64 dims: 1 }',
+    )
+
+    with pytest.raises(ConfigError, match=r"write model_transaction_policy \{ decoupled: true \}"):
+        folder.backend.load(folder.context())

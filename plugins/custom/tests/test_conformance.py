@@ -57,5 +57,60 @@ def test_every_kind_of_model_keeps_the_contract(folder, code):
     check_backend(PythonBackend(), case)
 
 
+STREAM = """
+    from collections.abc import AsyncIterator, Iterator
+    from naiad_custom import FP32, Array, model
+
+    @model(max_batch_size=4, outputs="Y")
+    {kind} double(X: Array[FP32, 2]) -> {annotation}[Array[FP32, 2]]:
+        yield X
+        yield X * 2
+"""
+
+TRITON_STREAM = """
+    import triton_python_backend_utils as pb_utils
+
+    class TritonPythonModel:
+        @staticmethod
+        def auto_complete_config(config):
+            config.set_max_batch_size(4)
+            config.add_input({{"name": "X", "data_type": "TYPE_FP32", "dims": [2]}})
+            config.add_output({{"name": "Y", "data_type": "TYPE_FP32", "dims": [2]}})
+            config.set_model_transaction_policy({{"decoupled": True}})
+            return config
+
+        {kind} execute(self, requests):
+            for request in requests:
+                sender, x = request.get_response_sender(), request.inputs()[0].as_numpy()
+                for factor in (1, 2):
+                    sender.send(pb_utils.InferenceResponse([pb_utils.Tensor("Y", x * factor)]))
+                sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+"""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        STREAM.format(kind="def", annotation="Iterator"),
+        STREAM.format(kind="async def", annotation="AsyncIterator"),
+        TRITON_STREAM.format(kind="def"),
+        TRITON_STREAM.format(kind="async def"),
+    ],
+    ids=["function", "async function", "triton", "async triton"],
+)
+def test_every_kind_of_model_that_streams_keeps_the_contract(folder, code):
+    case = BackendCase(
+        folder.write(code),
+        requests=[{"X": [[1, 2]]}, {"X": [[3, 4], [5, 6]]}, {"X": [[7, 8]]}],
+        expected=[
+            [{"Y": [[1, 2]]}, {"Y": [[2, 4]]}],
+            [{"Y": [[3, 4], [5, 6]]}, {"Y": [[6, 8], [10, 12]]}],
+            [{"Y": [[7, 8]]}, {"Y": [[14, 16]]}],
+        ],
+    )
+
+    check_backend(PythonBackend(), case)
+
+
 def test_the_plugin_imports_no_framework():
     check_imports_no_framework("naiad_custom", "torch", "tensorflow", "onnxruntime")

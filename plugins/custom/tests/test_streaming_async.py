@@ -111,11 +111,12 @@ def test_a_caller_that_leaves_closes_the_function_at_its_yield():
 
 
 def test_a_caller_that_leaves_cancels_what_the_function_awaits():
-    cancelled = threading.Event()
+    here, cancelled = threading.Event(), threading.Event()
 
     @model
     async def waiting(x: Array[INT64, 1]) -> AsyncIterator[Array[INT64, 1]]:
         yield x
+        here.set()
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
@@ -125,6 +126,7 @@ def test_a_caller_that_leaves_cancels_what_the_function_awaits():
     with serve(waiting) as client:
         stream = client.stream(x=[0])
         next(stream)
+        assert here.wait(10)
         stream.close()
 
         assert cancelled.wait(10)

@@ -7,6 +7,7 @@ import pytest
 
 import triton_python_backend_utils as pb_utils
 from naiad.errors import NaiadError
+from naiad.testing.tracing import FakeTrace
 from naiad.types import Request, Tensor
 from naiad_custom.triton.errors import as_naiad_error
 from naiad_custom.triton.request import received_request
@@ -40,19 +41,9 @@ def test_a_request_whose_caller_has_left_is_cancelled():
     assert request_with(cancelled=True).is_cancelled() is True
 
 
-class Traced:
-    """A trace, as far as a model sees it."""
-
-    def __init__(self, context: str) -> None:
-        self._context = context
-
-    def context(self) -> str:
-        return self._context
-
-
 @pytest.mark.parametrize(("context", "told"), [('{"traceparent": "00-1"}', '{"traceparent": "00-1"}'), ("", None)])
 def test_the_trace_of_a_request_gives_its_context(context, told):
-    received = request_with(trace=Traced(context))
+    received = request_with(trace=FakeTrace(context=context))
 
     passed_on = pb_utils.InferenceRequest(model_name="other", trace=received.trace())
 
