@@ -5,9 +5,12 @@ from collections.abc import Callable
 
 from naiad_http import wire
 
+_ENOUGH = 65536
+"""So many bytes do not wait for more: the model of a slow reader is to be told of it before it goes on."""
+
 
 class EventWriter:
-    """Writes one stream. Events of one turn of the event loop become one chunk and one system call.
+    """Writes one stream. Events of one turn of the event loop become one chunk and one system call, if they are small.
 
     What `head` gives is written with the first events. It says that the body is chunked, unless `chunked` is unset: an
     HTTP/1.0 client reads until the connection is closed. `on_end` is called when everything is handed to the transport.
@@ -28,35 +31,42 @@ class EventWriter:
         self._chunked = chunked
         self._on_end = on_end
         self._events: list[bytes] = []
+        self._size = 0
         self._scheduled = False
         self._ended = False
 
     def write(self, event: bytes) -> None:
         """Write these bytes, soon."""
-        self._events.append(event)
-        if not self._scheduled:
+        self._add(event)
+        if self._size >= _ENOUGH:
+            self._write_out()
+        elif not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._flush)
 
     def end(self, event: bytes) -> None:
         """Write what is left, these bytes and the end of the stream, at once."""
-        self._events.append(event)
+        self._add(event)
         self._ended = True
         self._write_out()
         self._on_end()
 
+    def _add(self, event: bytes) -> None:
+        self._events.append(event)
+        self._size += len(event)
+
     def _flush(self) -> None:
         self._scheduled = False
-        if not self._ended:
+        if self._events and not self._ended:
             self._write_out()
 
     def _write_out(self) -> None:
         if self._transport.is_closing():
             return
         events, self._events = self._events, []
+        size, self._size = self._size, 0
         buffers = [] if self._begun else [self._make_head()]
         self._begun = True
-        size = sum(map(len, events))
         if self._chunked and size:
             buffers.append(b"%x\r\n" % size)
             events.append(b"\r\n")

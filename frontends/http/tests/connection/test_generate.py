@@ -50,6 +50,14 @@ def test_responses_that_come_together_go_out_together(streaming):
     assert len(streaming.answers()[0].chunks) == 2  # one with all three, and none that ends the stream
 
 
+def test_what_is_large_goes_out_at_once(streaming):
+    streaming.call.send("one", "x" * 65536)
+    written_at_once = len(streaming.transport.vectors)
+    streaming.loop.move(0)
+
+    assert (written_at_once, len(streaming.transport.vectors)) == (1, 1)
+
+
 def test_the_end_does_not_wait_for_another_turn_of_the_loop(streaming):
     streaming.call.send("one", "two", final=True)
 
