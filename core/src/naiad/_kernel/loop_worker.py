@@ -2,10 +2,11 @@
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 
 from naiad._kernel.telling import told
 from naiad._kernel.worker import Work, Worker, close_quietly, tellable
-from naiad.backend import Instance
+from naiad.backend import Answer, Instance
 from naiad.config import ModelConfig
 from naiad.errors import InvalidArgumentError
 
@@ -59,6 +60,12 @@ class LoopWorker(Worker):
         if not self.ended.done():
             close_quietly(self._instance, self.name)
             self.ended.set_result(None)
+
+    def _finish_later(self, work: Work, future: "Future[Answer]") -> None:
+        if threading.get_ident() == self._home:  # who sets it may be in the middle of a decision of the queue
+            self._loop.call_soon(super()._finish_later, work, future)
+        else:
+            super()._finish_later(work, future)
 
     def _tell(self, listener: Callable[..., None], *arguments: object) -> None:
         if threading.get_ident() == self._home:

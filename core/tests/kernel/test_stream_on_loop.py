@@ -1,0 +1,165 @@
+"""Senders of models that execute on the event loop's own thread, which sends exactly one response a request."""
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from naiad.backend import Answer, Batch, Sender
+from naiad.errors import InternalError
+from naiad.scheduler import Decision, Drop, DropReason
+
+from .loops import jump, turns, until
+from .schedulers import Recording, Scheduling, Strict
+from .serving import FLOATS, Steered, SteeredInstance, request, rows, running, write_model
+from .streaming import Caller, asked, batched, reply, sending, serving, told
+
+ON_LOOP = FLOATS + 'parameters { key: "execute_on" value { string_value: "event_loop" } }\n'
+BATCHED = ON_LOOP + "max_batch_size: 4 dynamic_batching {}\n"
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        ([(reply(1), True)], [([1.0],)]),
+        ([(reply(1), False), (None, True)], [([1.0],)]),
+        ([(InternalError("broke"), True)], [("InternalError: broke",)]),
+        ([(InternalError("broke"), False), (None, True)], [("InternalError: broke",)]),
+    ],
+)
+async def test_it_may_send_its_one_response(
+    tmp_path: Path, sent: Sequence[tuple[Any, bool]], expected: list[Any]
+) -> None:
+    async with serving(tmp_path, sending(*sent), ON_LOOP) as server:
+        first, second = await asked(server), await asked(server)
+        (counted,) = server.statistics("m")
+
+    assert (first, second) == (expected, expected)
+    assert counted.success.count + counted.fail.count == counted.execution_count == 2
+
+
+async def test_it_may_send_later_from_the_loop_or_from_another_thread(tmp_path: Path) -> None:
+    senders: list[Sender] = []
+
+    def execute(batch: Batch) -> Answer:
+        senders.append(batch.sender(0))
+        return [None]
+
+    async with serving(tmp_path, execute, ON_LOOP) as server:
+        first, second = Caller(), Caller()
+        server.submit(request("m", 1.0), first)
+        server.submit(request("m", 1.0), second)
+        await until(lambda: len(senders) == 2)
+        waited = senders[0].send(reply(1), True), await asyncio.to_thread(senders[1].send, reply(2), True)
+        senders.clear()
+        await first.done.wait()
+        await second.done.wait()
+
+    assert waited == (True, True)
+    assert told(first.outcomes) + told(second.outcomes) == [([1.0],), ([2.0],)]
+
+
+async def test_one_that_ends_its_worker_after_it_has_sent_ends_its_request_once(tmp_path: Path) -> None:
+    def execute(batch: Batch) -> Answer:
+        batch.sender(0).send(reply(1), final=True)
+        raise SystemExit("after all was sent")
+
+    async with serving(tmp_path, execute, ON_LOOP) as server:
+        outcomes = await asked(server)
+        await turns()
+        (counted,) = server.statistics("m")
+
+    assert len(outcomes) == 1
+    assert counted.success.count + counted.fail.count == 1
+
+
+class Watching(Recording):
+    """`nested` says whether it was asked or told anything while it decided."""
+
+    decides = nested = False
+
+    def decide(self, now: float, idle: Sequence[int]) -> Decision:
+        self.nested |= self.decides
+        self.decides = True
+        decision = super().decide(now, idle)
+        self.decides = False
+        return decision
+
+    def settle(self, tickets: Sequence[int], now: float) -> None:
+        self.nested |= self.decides
+        super().settle(tickets, now)
+
+
+async def test_one_that_answers_when_it_hears_that_its_caller_left_disturbs_nobody(tmp_path: Path) -> None:
+    """Such an answer comes back in the middle of what the queue is doing to the call."""
+    given: list[Future[Answer]] = []
+
+    def execute(batch: Batch) -> "Future[Answer]":
+        future: Future[Answer] = Future()
+        given.append(future)
+        batch.requests[0].on_cancelled = lambda: future.set_result([batched(1)])
+        return future
+
+    made: list[Watching] = []
+    backend = Steered(execute=execute, instantiate=lambda placement: SteeredInstance(backend, concurrency=2))
+    write_model(tmp_path, "m", BATCHED)
+    scheduling = Scheduling(lambda: made.append(Watching()) or made[-1])  # type: ignore[arg-type,func-returns-value]
+    async with running(tmp_path, backend, scheduling) as server:
+        callers = [Caller() for _ in range(4)]
+        now = asyncio.get_running_loop().time()
+        for caller in callers[:2]:
+            server.submit(rows("m", 1.0, deadline=now + 5), caller)
+        for caller in callers[2:]:
+            server.submit(rows("m", 1.0), caller)
+        await until(lambda: len(given) == 2)
+        await jump(6)
+        await until(lambda: len(given) == 4)
+        for future in given[2:]:
+            future.set_result([batched(2)])
+        await asyncio.gather(*(caller.done.wait() for caller in callers))
+        (counted,) = server.statistics("m")
+
+    kinds = [type(caller.outcomes[0]).__name__ for caller in callers]
+    assert kinds == ["DeadlineExceededError", "DeadlineExceededError", "Response", "Response"]
+    assert [len(caller.outcomes) for caller in callers] == [1] * 4
+    assert (counted.success.count, counted.fail.count) == (2, 2)
+    assert sorted(made[0].settled) == [1, 2, 3, 4]
+    assert not made[0].nested
+
+
+async def test_an_answer_that_comes_while_a_decision_is_carried_out_waits_for_its_end(tmp_path: Path) -> None:
+    given: list[Future[Answer]] = []
+
+    def execute(batch: Batch) -> "Future[Answer]":
+        future: Future[Answer] = Future()
+        given.append(future)
+        batch.requests[0].on_cancelled = lambda: future.set_result([batched(1)])
+        return future
+
+    made: list[Strict] = []
+    backend = Steered(execute=execute, instantiate=lambda placement: SteeredInstance(backend))
+    write_model(tmp_path, "m", BATCHED)
+    scheduling = Scheduling(lambda: made.append(Strict()) or made[-1])  # type: ignore[arg-type,func-returns-value]
+    async with running(tmp_path, backend, scheduling) as server:
+        executing = server.submit(rows("m", 1.0), Caller())
+        await until(lambda: given)
+        asked_before_and_after: list[int] = []
+
+        def dropped(outcome: object) -> None:
+            asked_before_and_after.append(made[0].asked)
+            executing.cancel()
+            asked_before_and_after.append(made[0].asked)
+
+        server.submit(rows("m", 1.0), dropped)
+        made[0].drops = (Drop((2,), DropReason.TIMEOUT),)
+        last = Caller()
+        server.submit(rows("m", 1.0), last)
+        await until(lambda: len(given) == 2)
+        given[1].set_result([batched(2)])
+        await last.done.wait()
+
+    before, after = asked_before_and_after
+    assert before == after
