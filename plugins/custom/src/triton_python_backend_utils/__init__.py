@@ -12,7 +12,7 @@ from naiad_custom.triton.memory import (
     MemoryType,
     PreferredMemory,
 )
-from naiad_custom.triton.metrics import Metric, MetricFamily
+from naiad_custom.triton.metrics import MetricFamily
 from naiad_custom.triton.model_config import ModelConfig
 from naiad_custom.triton.request import (
     TRITONSERVER_REQUEST_FLAG_SEQUENCE_END,
@@ -39,7 +39,6 @@ from naiad_custom.triton.strings import (
     using_decoupled_model_transaction_policy,
 )
 from naiad_custom.triton.tensor import Tensor
-from naiad_custom.triton.trace import InferenceTrace
 
 __all__ = [
     "TRITONSERVER_MEMORY_CPU",
@@ -52,11 +51,9 @@ __all__ = [
     "InferenceRequest",
     "InferenceResponse",
     "InferenceResponseSender",
-    "InferenceTrace",
     "LogLevel",
     "Logger",
     "MemoryType",
-    "Metric",
     "MetricFamily",
     "ModelConfig",
     "PreferredMemory",

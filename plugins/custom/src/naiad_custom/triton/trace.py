@@ -1,4 +1,4 @@
-"""`pb_utils.InferenceTrace`: the trace of a request, for a model that begins spans of its own."""
+"""What `request.trace()` gives: the trace of a request, for a model that begins spans of its own."""
 
 from naiad.tracing import Trace
 
