@@ -75,8 +75,8 @@ CASE = Case(
     "soak",
     "Five minutes of clients that leave",
     "32 clients, each request on a connection of its own: HTTP with binary, JSON, large and broken bodies, event "
-    "streams, gRPC calls and streams; a third leaves within its request or within the answer. After a minute of warm-up, "
-    "five minutes are measured: the slope of the resident memory, and what is left when all clients are gone.",
+    "streams, gRPC calls and streams; a third leaves within its request or within the answer. After a minute of "
+    "warm-up, five minutes are measured: the slope of the resident memory, and what is left when all clients are gone.",
     measure,
     reference="at the end",
 )

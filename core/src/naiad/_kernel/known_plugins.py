@@ -73,9 +73,7 @@ KNOWN_PLUGINS = (
             "reuse-http-port",
         ),
     ),
-    KnownPlugin(
-        "naiad-metrics", "naiad-metrics", frontends=("metrics",), options=("metrics-address", "metrics-port")
-    ),
+    KnownPlugin("naiad-metrics", "naiad-metrics", frontends=("metrics",), options=("metrics-address", "metrics-port")),
     KnownPlugin("naiad-onnx", "naiad-onnx[cpu]", backends=("onnxruntime",)),
     KnownPlugin("naiad-scheduler-dynamic", "naiad-scheduler-dynamic", schedulers=("dynamic", "dynamic_batching")),
 )
