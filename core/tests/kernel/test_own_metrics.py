@@ -1,0 +1,67 @@
+"""The metrics that models make themselves."""
+
+from pathlib import Path
+from typing import Any
+
+from naiad.backend import Answer, Batch, ModelContext, Placement
+
+from .loops import until
+from .serving import Steered, SteeredModel, request, running, write_model
+from .telling_metrics import told
+
+
+class Counting(SteeredModel):
+    """A model that counts its batches."""
+
+    def __init__(self, backend: Steered, context: ModelContext) -> None:
+        super().__init__(backend)
+        self._batches = context.metrics.family("batches", "Batches so far", "counter").metric({"of": "Counting"})
+
+    def instantiate(self, placement: Placement) -> Any:
+        counter = self._batches
+
+        class Instance:
+            def execute(self, batch: Batch) -> Answer:
+                counter.increment()
+                return {"OUTPUT": batch.input("INPUT")}
+
+            def close(self) -> None:
+                return None
+
+        return Instance()
+
+
+async def test_what_a_model_counts_is_told_until_it_is_closed(tmp_path: Path) -> None:
+    backend = Steered(load=lambda context: Counting(backend, context))
+    write_model(tmp_path, "m")
+
+    async with running(tmp_path, backend, model_control_mode="explicit", load_model=("m",)) as server:
+        await server.infer(request("m", 1))
+        counted = told(server)["batches"]
+        await server.unload("m")
+        await until(lambda: "batches" not in told(server))
+
+    assert counted == {frozenset({("of", "Counting")}): 1}
+
+
+async def test_a_model_that_fails_to_load_leaves_no_metrics(tmp_path: Path) -> None:
+    def load(context: ModelContext) -> SteeredModel:
+        context.metrics.family("loads", "", "counter").metric().increment()
+        raise ValueError("no")
+
+    write_model(tmp_path, "m")
+
+    async with running(tmp_path, Steered(load=load)) as server:
+        assert "loads" not in told(server)
+
+
+async def test_a_model_cannot_take_a_name_of_the_servers(tmp_path: Path) -> None:
+    def load(context: ModelContext) -> SteeredModel:
+        context.metrics.family("nv_inference_count", "", "counter")
+        return SteeredModel(backend)
+
+    backend = Steered(load=load)
+    write_model(tmp_path, "m")
+
+    async with running(tmp_path, backend) as server:
+        assert "'nv_inference_count', which the server uses" in server.index()[0].reason
