@@ -12,6 +12,9 @@ from naiad.types import Response, Tensor
 from naiad_grpc.inference import make_inference
 from naiad_grpc.messages import message_class
 
+GRPC_ERRORS = ("triton_grpc_error", "true")
+"""The metadata by which a caller asks that its first error ends the stream."""
+
 
 class FakeCall:
     """A request that a test answers when it likes; it says what its caller did."""
@@ -147,6 +150,17 @@ def inference(server):
 @pytest.fixture
 def context():
     return FakeContext
+
+
+@pytest.fixture
+def stream(inference, context):
+    return inference.open_stream(context())
+
+
+@pytest.fixture
+def strict(inference, context):
+    """A stream that its first error ends."""
+    return inference.open_stream(context(("a", "b"), GRPC_ERRORS))
 
 
 @pytest.fixture

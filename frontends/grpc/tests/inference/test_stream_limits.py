@@ -1,0 +1,79 @@
+"""How much of a stream waits: models wait for a slow reader, and requests for room."""
+
+from naiad_grpc import streaming
+
+from .telling import taken
+
+
+def test_models_wait_for_a_slow_reader_and_go_on_when_it_has_caught_up(stream, server, ask):
+    stream.feed(ask(model="d"))
+    stream.feed(ask(model="m"))
+    decoupled, other = server.calls
+    for _ in range(streaming.MOST_READY):
+        assert not stream.full
+        decoupled.answer(final=False)
+
+    assert (decoupled.told, other.told, stream.full) == (["pause"], [], True)
+    for _ in range(streaming.MOST_READY // 2 - 1):
+        stream.take()
+    assert decoupled.told == ["pause"]
+    stream.take()
+    assert (decoupled.told, other.told, stream.full) == (["pause", "resume"], [], False)
+
+
+def test_models_wait_for_the_reader_of_large_responses(inference, context, server, ask, monkeypatch):
+    monkeypatch.setattr(streaming, "MOST_READY_BYTES", 200)
+    stream = inference.open_stream(context())
+    stream.feed(ask(model="d"))
+    call = server.calls[0]
+
+    while not stream.full:
+        call.answer(final=False)
+
+    assert 1 < len(taken(stream)) < 10
+    assert call.told == ["pause", "resume"]
+
+
+def test_a_request_to_a_model_that_streams_begins_paused_when_the_reader_is_slow(stream, server, ask):
+    server.at_once = lambda call: [call.answer(final=False) for _ in range(streaming.MOST_READY)]
+
+    stream.feed(ask(model="d"))
+
+    assert server.calls[0].told == ["pause"]
+
+
+def test_a_stream_is_full_while_too_many_requests_are_in_flight(stream, server, ask):
+    changes = []
+    stream.on_room = lambda: changes.append(stream.full)
+    for _ in range(streaming.MOST_OPEN):
+        assert not stream.full
+        stream.feed(ask())
+
+    assert stream.full
+    server.calls[1].answer()  # held back by the first, so it still takes its place
+    assert (stream.full, changes) == (True, [])
+    server.calls[0].answer()
+    assert not stream.full
+    assert changes[0] is False
+
+
+def test_a_stream_is_full_while_requests_of_many_bytes_are_in_flight(stream, server, ask, monkeypatch):
+    monkeypatch.setattr(streaming, "MOST_OPEN_BYTES", 2 * len(ask()))
+
+    stream.feed(ask())
+    assert not stream.full
+    stream.feed(ask())
+    assert stream.full
+    server.calls[0].answer()
+    assert not stream.full
+
+
+def test_a_response_that_waits_for_another_counts_as_its_request_did(stream, server, ask, monkeypatch):
+    monkeypatch.setattr(streaming, "MOST_OPEN_BYTES", 10_000)
+    stream.feed(ask("1"))
+    stream.feed(ask("2"))
+
+    server.calls[1].end(parameters={"p": "x" * 10_000})
+    assert stream.full
+    server.calls[0].answer()
+    assert not stream.full
