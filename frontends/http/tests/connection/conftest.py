@@ -153,6 +153,14 @@ def connect(make_site):
 
 
 @pytest.fixture
+def streaming(connection, fake_server, generate):
+    """A connection with a stream in flight."""
+    connection.send(generate({"id": "7"}))
+    connection.call = fake_server.calls[0]
+    return connection
+
+
+@pytest.fixture
 def infer():
     """Make the bytes of an infer request with one binary INT8 tensor."""
     return infer_request
