@@ -2,13 +2,18 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import pytest
+from tritonclient.utils import shared_memory as shm
 
 from . import models
 from .gates import Gate
-from .running import Running, Wire
+from .running import Running, Wire, until
+from .sharing import descriptors
 
 Start = Callable[..., Running]
 
@@ -79,6 +84,43 @@ def repository(tmp_path: Path) -> Path:
     folder = tmp_path / "models"
     models.write(folder, "echo", models.ECHO)
     return folder
+
+
+@pytest.fixture(scope="module")
+def sharing_server(written: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server that lets clients register shared memory."""
+    running = Running(written, tmp_path_factory.mktemp("server") / "log", "--allow-client-shm=true")
+    try:
+        assert running.port
+        yield running
+        running.stop()
+    finally:
+        running.kill()
+
+
+@pytest.fixture
+def sharing(sharing_server: Running) -> Iterator[Running]:
+    """That server, which every test must leave sound, without a region and without a descriptor more."""
+    before = descriptors(sharing_server)
+    yield sharing_server
+    with sharing_server.client() as client:
+        client.unregister_system_shared_memory()
+    assert_sound(sharing_server)
+    assert until(lambda: descriptors(sharing_server) <= before)
+
+
+@pytest.fixture
+def make_region() -> Iterator[Callable[[int], Any]]:
+    """Make segments of so many bytes with the client library; they are gone with the test."""
+    with ExitStack() as stack:
+
+        def make(byte_size: int) -> Any:
+            name = f"naiad_test_{uuid4().hex}"
+            made = shm.create_shared_memory_region(name, f"/{name}", byte_size)
+            stack.callback(shm.destroy_shared_memory_region, made)
+            return made
+
+        yield make
 
 
 def assert_sound(running: Running) -> None:
