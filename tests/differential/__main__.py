@@ -11,7 +11,7 @@ import tempfile
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from .accepted import acceptance
+from .accepted import ACCEPTED, acceptance
 from .answers import Answer, Case, Round
 from .asking import answers
 from .cases import ROUNDS
@@ -34,15 +34,19 @@ def main() -> int:
         if cases and fnmatchcase(each.name, arguments.round):
             asked += len(cases)
             found += _compared(arguments.peer, each, cases, arguments.texts)
-    return _report(found, asked, arguments.all)
+    return _report(found, asked, arguments.all, whole=(arguments.only, arguments.round) == ("*", "*"))
 
 
-def _report(found: list[Difference], asked: int, everything: bool) -> int:
+def _report(found: list[Difference], asked: int, everything: bool, whole: bool) -> int:
+    """Print what differs; the exit status. `whole` says that every case was asked, so every acceptance has its use."""
     new = [difference for difference in found if not acceptance(difference)]
     for difference in found if everything else new:
         print(f"{difference.key}\n    naiad: {difference.ours}\n    peer:  {difference.theirs}")
         if accepted := acceptance(difference):
             print(f"    accepted: {accepted}")
+    for accepted in ACCEPTED if whole else ():
+        if not any(accepted.covers(difference) for difference in found):
+            print(f"nothing differs any more as this was accepted: {accepted}")
     print(f"{asked} cases: {len(new)} new differences, {len(found) - len(new)} accepted")
     return 1 if new else 0
 
@@ -52,9 +56,8 @@ def _compared(script: Path, round_: Round, cases: list[Case], texts: bool) -> li
         repository = Path(folder) / "models"
         write_repository(repository)
         options = (*(LOADED if round_.explicit else ()), "--exit-on-error=false", *round_.options)
-        log = Path(folder) / "log"
-        ours = answers(lambda: naiad(repository, (*options, *round_.own), log), cases)
-        theirs = answers(lambda: peer(script, repository, options, log), cases)
+        ours = answers(lambda: naiad(repository, (*options, *round_.own), Path(folder) / "ours"), cases)
+        theirs = answers(lambda: peer(script, repository, options, Path(folder) / "theirs"), cases)
     if texts:
         for case, first, second in zip(cases, ours, theirs, strict=True):
             _print_texts(case, first, second)

@@ -29,6 +29,8 @@ _RANGE = "integers out of the datatype's range in JSON or in gRPC `contents`"
 _GENERATE = "parameters that the protocol knows, in a generate request"
 _KEY = "a key of shared memory that is none"
 _HTTP = "what is no sound HTTP"
+_REFUSED = "requests that a queue refused or that were cancelled, in the statistics"
+_BEHIND = "a request behind a refused one on the same connection"
 _COUNTS = "a request that its model answers with an error, in the statistics"
 
 _OF_GENERATE = (
@@ -66,7 +68,6 @@ _OF_GRPC = (
     Accepted("gRPC error mode of a stream", "stream/strict_*:status", "*", "OK"),
     Accepted("the version in a response that is empty or an error", "stream/*.model_version", "'1'", "''"),
     Accepted("statistics of an unknown model", "grpc_statistics/*:status", "NOT_FOUND *", "INVALID_ARGUMENT *"),
-    Accepted("warm-up in the statistics", "grpc_statistics/*:$.model_stats[4]*"),
     Accepted("warm-up in the statistics", "grpc_statistics/*:$.model_stats.configured*"),
     Accepted(_FAILED, "grpc_repository/*:status", "UNAVAILABLE *"),
     Accepted("`repository_name` of an index request over gRPC", "grpc_repository/index_named:status", "OK"),
@@ -107,6 +108,18 @@ _OF_SHARED_MEMORY = (
     ),
     Accepted("an output that does not fit its shared memory", "shm/out_small:status", "400 *", "500 *"),
 )
+_OF_OBSERVING = (
+    Accepted("metrics of Naiad's own", "metrics/get:$.naiad_*", theirs="'(absent)'"),
+    Accepted("metrics that newer versions have", "metrics/get:$.nv_inference_first_response_*", theirs="'(absent)'"),
+    Accepted("metrics that newer versions have", "metrics/get:$.nv_model_load_duration_secs", theirs="'(absent)'"),
+    Accepted("another path on the port of the metrics", "metrics/*:status", "404", "200"),
+    Accepted(_COUNTS, "metrics/get:$.nv_inference_exec_count.values.failing 1"),
+    Accepted(_REFUSED, "together/*counts:*.fail.count"),
+    Accepted("`batch_reasons` in the statistics", "together/*.batch_reasons", "*", "'(absent)'"),
+    Accepted(_BEHIND, "together/after_*:$[1][0]", "'200'", "'no answer'"),
+    Accepted(_BEHIND, "together/after_*:$[1][1]", "{*", "None"),
+    Accepted("texts with quotes in traces of tensors", "traces/texts:*"),
+)
 _OF_ACCESS = (
     Accepted("a wrong method on a restricted path", "restricted/get_index_*:status", "405 *", "403 *"),
     Accepted("a forwarded header of a reserved name", "*forwarded/reserved:status", theirs="200"),
@@ -117,6 +130,7 @@ _OF_ACCESS = (
 
 ACCEPTED = (
     Accepted("`Content-Type` of an error", "*:content-type", "'application/json'", "'text/plain'"),
+    Accepted("`Content-Type` of an error", "metrics/post:content-type", "'text/plain; charset=utf-8'", "'text/plain'"),
     Accepted("`Content-Type` of an answer without a body", "*:content-type", "None"),
     Accepted(_MISTAKES, "*:status", "400 *", "500 *attempt to *"),
     Accepted(_MISTAKES, "*:status", "400 *", "500 *failed to parse the request JSON*"),
@@ -135,8 +149,7 @@ ACCEPTED = (
     Accepted("bytes of a BOOL tensor other than 0 and 1", "binary/BOOL_2:content"),
     Accepted("an output that a request names twice", "*outputs/twice:status", "400 *", "200"),
     Accepted("a required input that is missing beside optional ones", "*names/optional_required_missing:status"),
-    Accepted("a request that Triton does not survive", "*", "*", "the server died"),
-    Accepted("a request that Triton does not survive", "shapes/huge_size:status", "400 *", "closed *"),
+    *(Accepted("a request that Triton does not survive", "*", ours, "the server died") for ours in ("400 *", "200")),
     Accepted("NaN among the scores of a classification", "classes/special:*"),
     Accepted("version 0", "*_0:status", "400 *", "404 *"),
     Accepted("version 0", "health/version_zero:status", "400 *", "404 *"),
@@ -157,13 +170,14 @@ ACCEPTED = (
     Accepted("a gzip body of several members", "compressed/gzip_in_two_members:status", "200"),
     Accepted("a compressed body that is cut, or goes on behind its end", "compressed/gzip_*:status", "400 *", "200"),
     Accepted("`sequence` among the extensions", "health/server_metadata:$.extensions", theirs="*'sequence'*"),
-    Accepted(_HTTP, "head/*:status"),
-    Accepted(_HTTP, "body/*:status"),
+    *(Accepted(_HTTP, f"{part}/*:status", ours) for part in ("head", "body") for ours in ("400 *", "200")),
+    Accepted(_HTTP, "head/*:status", "505 *"),
+    Accepted(_HTTP, "head/bare_line_feeds:status", "no answer", "closed *"),
     Accepted("statistics of an unknown model", "statistics/*:status", "404 *", "400 *"),
     Accepted("`batch_reasons` in the statistics", "statistics/*.batch_reasons", "*", "'(absent)'"),
     Accepted("warm-up in the statistics", "statistics/all:$.model_stats*configured*"),
-    Accepted("a request that its model answers with an error, in the statistics", "statistics/failed:*"),
-    Accepted("a request that its model answers with an error, in the statistics", "statistics/all:*failing 1.*"),
+    Accepted(_COUNTS, "statistics/failed:*"),
+    Accepted(_COUNTS, "statistics/all:*failing 1.*"),
     Accepted("unknown model in a load request", "repository/load_unknown:status", "404 *", "500 *"),
     Accepted("an unknown key in a load request", "repository/load_unknown_parameter:status", "400 *", "500 *"),
     Accepted(_LOAD, "repository/load_config_*:status", "*", "500 *"),
@@ -184,6 +198,7 @@ ACCEPTED = (
     *_OF_SETTINGS,
     *_OF_SHARED_MEMORY,
     *_OF_ACCESS,
+    *_OF_OBSERVING,
 )
 
 

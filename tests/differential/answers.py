@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 GONE = "nobody listens"
@@ -24,11 +25,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where a server listens."""
+    """Where a server listens, and the folder where it may write."""
 
     http: int
     grpc: int
     metrics: int
+    folder: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class Case:
 class Round:
     """Cases that are asked in this order of two fresh servers; `options` are given to both, `own` to ours alone.
 
+    `{folder}` in an option is a folder of the server's own.
     Where `explicit` is False, models are not loaded by request, and all of them at the start.
     """
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from .answers import Answer, Case
 
-ERRORS = ("$.error", ".error_message")
+ERRORS = (".error", ".error_message")
 """Where the texts of errors stand: they are ours to word, so only that there is one is compared."""
 
 _ORDERED = (".inputs", ".outputs", ".input", ".output")

@@ -25,6 +25,7 @@ def grpc_case(
     metadata: Metadata = (),
     any_value: tuple[str, ...] = (),
     compression: grpc.Compression | None = None,
+    timeout: float = PATIENCE,
 ) -> Case:
     """A unary call; `method` may name another service as `package.Service/Method`, `message` None is an empty one."""
     path = f"/{method}" if "/" in method else f"/{SERVICE}/{method}"
@@ -34,7 +35,7 @@ def grpc_case(
         with _channel(ports) as channel:
             call = channel.unary_unary(path)
             try:
-                answered = call(content, timeout=PATIENCE, metadata=metadata, compression=compression)
+                answered = call(content, timeout=timeout, metadata=metadata, compression=compression)
             except grpc.RpcError as error:
                 return _refused(error, ports)
             return Answer("OK", {}, _document(f"{path.rpartition('/')[2]}Response", answered))

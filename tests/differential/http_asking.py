@@ -55,15 +55,37 @@ def ask(ports: Ports, content: bytes) -> Answer:
     with connection:
         try:
             connection.sendall(content)
-            return _read(connection, content.split(b" ", 1)[0].decode("latin-1"))
-        except TimeoutError:
-            return Answer("no answer")
-        except (ConnectionError, http.client.HTTPException):
+        except ConnectionError:
             return Answer("closed without an answer")
+        return read_answer(Reader(connection), content)
 
 
-def _read(connection: socket.socket, method: str) -> Answer:
-    response = http.client.HTTPResponse(connection, method=method)
+class Reader(io.BufferedReader):
+    """What comes on a connection, answer after answer: `http.client` would close after each what it reads from."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__(socket.SocketIO(connection, "r"))  # type: ignore[arg-type]
+
+    def makefile(self, _mode: str) -> "Reader":
+        """Itself, as the file that `http.client` asks a socket for."""
+        return self
+
+    def close(self) -> None:
+        """Stay open."""
+
+
+def read_answer(reader: Reader, content: bytes) -> Answer:
+    """The next answer on a connection on which those bytes were sent."""
+    try:
+        return _read(reader, content.split(b" ", 1)[0].decode("latin-1"))
+    except TimeoutError:
+        return Answer("no answer")
+    except (ConnectionError, http.client.HTTPException):
+        return Answer("closed without an answer")
+
+
+def _read(reader: Reader, method: str) -> Answer:
+    response = http.client.HTTPResponse(reader, method=method)  # type: ignore[arg-type]
     response.begin()
     body = response.read()
     headers = {name.lower(): value for name, value in response.getheaders()}

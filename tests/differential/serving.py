@@ -17,22 +17,23 @@ _READY_WITHIN = 120.0
 _STOPPED_WITHIN = 40.0
 
 
-def free_ports() -> Ports:
-    """Three TCP ports that nobody listens on."""
+def free_ports(folder: Path) -> Ports:
+    """Three TCP ports that nobody listens on, for a server that may write into that folder."""
+    folder.mkdir(exist_ok=True)
     probes = [socket.socket() for _ in range(3)]
     try:
         for probe in probes:
             probe.bind(("127.0.0.1", 0))
-        return Ports(*(probe.getsockname()[1] for probe in probes))
+        return Ports(*(probe.getsockname()[1] for probe in probes), folder=folder)
     finally:
         for probe in probes:
             probe.close()
 
 
 @contextmanager
-def naiad(repository: Path, options: Sequence[str], log: Path) -> Iterator[Ports]:
+def naiad(repository: Path, options: Sequence[str], folder: Path) -> Iterator[Ports]:
     """Naiad from the environment that runs this, live until the block ends."""
-    ports = free_ports()
+    ports = free_ports(folder)
     command = [
         str(Path(sys.executable).with_name("naiad")),
         "serve",
@@ -40,23 +41,25 @@ def naiad(repository: Path, options: Sequence[str], log: Path) -> Iterator[Ports
         f"--http-port={ports.http}",
         f"--grpc-port={ports.grpc}",
         f"--metrics-port={ports.metrics}",
-        *options,
+        *(option.format(folder=folder) for option in options),
     ]
-    with _served(command, {}, ports, log):
+    with _served(command, {}, ports):
         yield ports
 
 
 @contextmanager
-def peer(script: Path, repository: Path, options: Sequence[str], log: Path) -> Iterator[Ports]:
+def peer(script: Path, repository: Path, options: Sequence[str], folder: Path) -> Iterator[Ports]:
     """The server behind the command `SCRIPT serve REPOSITORY [OPTION...]`, live until the block ends."""
-    ports = free_ports()
+    ports = free_ports(folder)
+    command = [str(script), "serve", str(repository), *(option.format(folder=folder) for option in options)]
     variables = {"PEER_HTTP": str(ports.http), "PEER_GRPC": str(ports.grpc), "PEER_METRICS": str(ports.metrics)}
-    with _served([str(script), "serve", str(repository), *options], variables, ports, log):
+    with _served(command, variables, ports):
         yield ports
 
 
 @contextmanager
-def _served(command: Sequence[str], variables: dict[str, str], ports: Ports, log: Path) -> Iterator[None]:
+def _served(command: Sequence[str], variables: dict[str, str], ports: Ports) -> Iterator[None]:
+    log = ports.folder / "log"
     with log.open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=os.environ | variables)
     try:

@@ -18,7 +18,7 @@ from .repository import NOT_LOADED, names, write_repository
 
 ROOT = Path(__file__).parents[2]
 CASE = Case("case", lambda ports: Answer("200"))
-PORTS = Ports(1, 2, 3)
+PORTS = Ports(1, 2, 3, Path("nowhere"))
 
 
 def compared(ours: Answer, theirs: Answer, *any_value: str) -> list[tuple[str, str, str]]:

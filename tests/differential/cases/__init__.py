@@ -14,14 +14,19 @@ from . import (
     http_malformed,
     http_parameters,
     http_repository,
+    metrics,
     settings,
     shared_memory,
+    together,
+    traces,
 )
 
 _HTTP = (http_health, http_inference, http_binary, http_parameters, http_malformed)
 _GRPC = (grpc_health, grpc_inference, grpc_streams)
 
 ROUNDS = (
+    Round("together", tuple(together.cases())),
+    Round("metrics", tuple(metrics.cases()), options=metrics.OPTIONS),
     Round("statistics", tuple(http_repository.statistics())),
     Round("http", tuple(case for page in _HTTP for case in page.cases())),
     Round("repository", tuple(http_repository.repository())),
@@ -29,6 +34,7 @@ ROUNDS = (
     Round("grpc", (*grpc_repository.statistics(), *(case for page in _GRPC for case in page.cases()))),
     Round("grpc_repository", tuple(grpc_repository.cases())),
     Round("shared_memory", tuple(shared_memory.cases()), own=("--allow-client-shm=true",)),
+    Round("traces", tuple(traces.cases()), options=traces.OPTIONS),
     Round("settings", tuple(settings.cases())),
     Round("access", tuple(access.restricted()), options=access.OPTIONS),
     Round("not_explicit", tuple(access.not_explicit()), explicit=False),

@@ -1,0 +1,72 @@
+"""What the metrics port tells: families with their words and labels, and the counters that requests determine."""
+
+import http.client
+import re
+from dataclasses import replace
+from typing import Any
+
+from ..answers import Answer, Case, Ports
+from ..http_asking import PATIENCE, ask, bytes_case, request
+from .http_making import A, adds, infer, tensor
+
+_SAMPLE = re.compile(r"(?P<name>[^ {]+)(?:\{(?P<labels>.*)\})? (?P<value>\S+)")
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_COUNTERS = (
+    "nv_inference_request_success",
+    "nv_inference_request_failure",
+    "nv_inference_count",
+    "nv_inference_exec_count",
+)
+OPTIONS = ("--metrics-config=summary_latencies=true", "--metrics-config=histogram_latencies=true")
+
+
+def cases() -> list[Case]:
+    """Every case of this page."""
+    return [
+        adds("metrics/good"),
+        infer("metrics/refused", "add_sub", [A]),
+        *(infer(f"metrics/failing_{how}", "failing", [tensor("IN", "INT32", [1], [how])]) for how in (0, 1)),
+        Case("metrics/get", _metrics, ("$.*.help",)),
+        _elsewhere("metrics/post", request("POST", "/metrics", b"")),
+        _elsewhere("metrics/other_path", request("GET", "/nothing")),
+        _elsewhere("metrics/root", request("GET", "/")),
+        _elsewhere("metrics/query", request("GET", "/metrics?x=1"), ("$",)),
+    ]
+
+
+def _elsewhere(key: str, content: bytes, any_value: tuple[str, ...] = ()) -> Case:
+    """Bytes that are sent to the port of the metrics; of the answer only status and headers count."""
+
+    def at_metrics(ports: Ports) -> Answer:
+        return replace(ask(replace(ports, http=ports.metrics), content), document=None, content=b"")
+
+    return replace(bytes_case(key, content, any_value), ask=at_metrics)
+
+
+def _metrics(ports: Ports) -> Answer:
+    connection = http.client.HTTPConnection("127.0.0.1", ports.metrics, timeout=PATIENCE)
+    connection.request("GET", "/metrics")
+    response = connection.getresponse()
+    text = response.read().decode()
+    connection.close()
+    headers = {"content-type": response.headers.get("Content-Type", "")}
+    return Answer(str(response.status), headers, families(text))
+
+
+def families(text: str) -> dict[str, Any]:
+    """Families by name: words, kind, the label names of their samples, and the values of the counters of requests."""
+    found: dict[str, Any] = {}
+    name = ""
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            _, _, name, words = line.split(" ", 3)
+            found[name] = {"help": words, "labels": set()}
+        elif line.startswith("# TYPE "):
+            found[name]["kind"] = line.rsplit(" ", 1)[1]
+        elif sample := _SAMPLE.fullmatch(line):
+            labels = dict(_LABEL.findall(sample["labels"] or ""))
+            found[name]["labels"].add(f"{sample['name']}({','.join(sorted(labels))})")
+            if name in _COUNTERS and labels["model"] in ("add_sub", "failing"):
+                told = " ".join(labels.get(label, "") for label in ("model", "version", "reason"))
+                found[name].setdefault("values", {})[told.strip()] = float(sample["value"])
+    return {name: each | {"labels": sorted(each["labels"])} for name, each in found.items()}
