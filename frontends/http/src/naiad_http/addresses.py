@@ -1,15 +1,12 @@
-"""Where to listen: a TCP address, or a unix socket, written `unix:PATH` as gRPC writes it."""
+"""The place where this frontend listens: a TCP address, or a unix socket and its file."""
 
-import asyncio
-import os
 import socket
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from naiad.errors import InvalidArgumentError, UnavailableError
+from naiad.protocol.addresses import UNIX, bind_tcp, cannot_listen, host_of, is_left_over, unix_path
 
-UNIX = "unix:"
+_OPTION = "http-address"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +22,7 @@ class Place:
         """The place in words."""
         if self.address.startswith(UNIX):
             return self.address
-        host = f"[{self.address}]" if ":" in self.address else self.address
-        return f"{scheme}://{host}:{self.port}"
+        return f"{scheme}://{host_of(self.address)}:{self.port}"
 
     def leave(self) -> None:
         """Close the socket; the file of a unix socket goes too, unless another server has taken its place."""
@@ -45,64 +41,33 @@ async def open_place(address: str, port: int, share: bool) -> Place:
     if address.startswith(UNIX):
         return _open_unix(address)
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(
-            address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
+        listening = await bind_tcp(address, port, _OPTION, share)
+        _listen(listening)
     except OSError as error:
-        raise InvalidArgumentError(
-            f"--http-address: '{address}' is no address of this machine: {error.strerror or error}"
-        ) from error
-    family, kind, protocol, _, place = found[0]
-    listening = socket.socket(family, kind, protocol)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if share:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        _listen(listening, place)
-    except OSError as error:
-        listening.close()
-        raise UnavailableError(
-            f"HTTP cannot listen on {address} port {port}: {error.strerror or error}; choose another port with "
-            "--http-port (0 takes any free one) or another address with --http-address"
-        ) from error
+        raise cannot_listen("HTTP", address, port, error) from error
     return Place(listening, *listening.getsockname()[:2])
 
 
 def _open_unix(address: str) -> Place:
     """A unix socket at that path. Who may connect follows from the umask, as for any other file."""
-    path = Path(address.removeprefix(UNIX))
-    if address == UNIX:
-        raise InvalidArgumentError("--http-address: 'unix:' names no path; write unix:/run/naiad.sock")
+    path = unix_path(address, _OPTION)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        _remove_left_over(path)
-        _listen(listening, str(path))
+        if is_left_over(path):
+            path.unlink()
+        listening.bind(str(path))
+        _listen(listening)
         return Place(listening, address, inode=path.stat().st_ino)
     except OSError as error:
         listening.close()
-        raise UnavailableError(
-            f"HTTP cannot listen on {address}: {error.strerror or error}; choose another path with --http-address"
-        ) from error
+        raise cannot_listen("HTTP", address, 0, error) from error
 
 
-def _listen(listening: socket.socket, place: object) -> None:
-    listening.bind(place)  # type: ignore[arg-type]
-    listening.listen()
-    listening.setblocking(False)
-
-
-def _remove_left_over(path: Path) -> None:
-    """Remove the socket of a server that has ended. Raises OSError for what is in use, and for what is no socket."""
+def _listen(bound: socket.socket) -> None:
+    """Raises OSError, with the socket closed, where another was faster."""
     try:
-        mode = path.lstat().st_mode
-    except FileNotFoundError:
-        return
-    if not stat.S_ISSOCK(mode):
-        raise FileExistsError("there is a file that is no socket")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        try:
-            probe.connect(os.fspath(path))
-        except ConnectionRefusedError:
-            path.unlink()
-            return
-    raise FileExistsError("another server listens there")
+        bound.listen()
+    except OSError:
+        bound.close()
+        raise
+    bound.setblocking(False)

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from naiad.protocol.addresses import host_of
 from naiad_metrics.options import address_of
 
 if TYPE_CHECKING:
@@ -32,8 +33,7 @@ class MetricsFrontend:
 
         listener = await Listener.open(make_application(server), address_of(settings), settings["metrics-port"])
         self._listener, self.address, self.port = listener, listener.address, listener.port
-        host = f"[{self.address}]" if ":" in self.address else self.address
-        return f"http://{host}:{self.port}/metrics"
+        return f"http://{host_of(self.address)}:{self.port}/metrics"
 
     async def stop(self, grace: float) -> None:
         """Take no new connections, answer what is in flight within `grace` seconds, then close every connection."""

@@ -8,7 +8,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
-from naiad.errors import InvalidArgumentError, UnavailableError
+from naiad.errors import UnavailableError
+from naiad.protocol.addresses import bind_tcp
 
 _KEEP_ALIVE = 75
 """Seconds for which an idle connection is kept: more than scrapers usually wait between two scrapes."""
@@ -63,26 +64,17 @@ class Listener:
 
 
 async def _socket(address: str, port: int) -> socket.socket:
-    loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except OSError as error:
-        raise InvalidArgumentError(
-            f"--metrics-address: '{address}' is no address of this machine: {error.strerror or error}"
-        ) from error
-    family, kind, protocol, _, place = found[0]
-    with contextlib.ExitStack() as stack:
-        listening = stack.enter_context(socket.socket(family, kind, protocol))
-        try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind(place)
+        listening = await bind_tcp(address, port, "metrics-address")
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(listening)
             listening.listen()
-        except OSError as error:
-            raise UnavailableError(
-                f"metrics cannot be served on {address} port {port}: {error.strerror or error}; choose another port "
-                "with --metrics-port (0 takes any free one) or another address with --metrics-address, or serve none "
-                "with --allow-metrics=false"
-            ) from error
-        listening.setblocking(False)
-        stack.pop_all()
+            listening.setblocking(False)
+            stack.pop_all()
+    except OSError as error:
+        raise UnavailableError(
+            f"metrics cannot be served on {address} port {port}: {error.strerror or error}; choose another port "
+            "with --metrics-port (0 takes any free one) or another address with --metrics-address, or serve none "
+            "with --allow-metrics=false"
+        ) from error
     return listening

@@ -7,8 +7,9 @@ from contextlib import suppress
 import grpc
 
 from naiad.options import Settings
+from naiad.protocol.addresses import UNIX, cannot_listen
 from naiad_grpc.service.operations import Operation
-from naiad_grpc.transport.addresses import UNIX, find_place, refused
+from naiad_grpc.transport.addresses import find_place
 from naiad_grpc.transport.arguments import channel_arguments
 from naiad_grpc.transport.credentials import server_credentials
 from naiad_grpc.transport.handlers import Handlers
@@ -39,7 +40,7 @@ class Listener:
         try:
             bound = self._bind(place)
         except RuntimeError as error:  # somebody took it since
-            raise refused(address, port, "gRPC could not bind to it") from error
+            raise cannot_listen("gRPC", address, port, "gRPC could not bind to it") from error
         await self._server.start()
         return place if place.startswith(UNIX) else f"{place.rpartition(':')[0]}:{bound}"
 

@@ -1,0 +1,59 @@
+"""TLS as options ask for it: the server's certificate and key, and whose certificates clients must show."""
+
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+from naiad.errors import InvalidArgumentError
+
+
+def server_context(settings: Mapping[str, Any], protocol: str) -> ssl.SSLContext | None:
+    """What the options of that `protocol` ("HTTP", "gRPC") ask for, None for plain connections; TLS 1.2 and newer.
+
+    With `--http-root-cert` clients may show a certificate from there, with `--http-use-ssl-mutual` they must. Raises
+    InvalidArgumentError for a file that is missing or no certificate, and for a key of another certificate.
+    """
+    option = protocol.lower()
+    mutual: bool = settings[f"{option}-use-ssl-mutual"]
+    if not (mutual or settings[f"{option}-use-ssl"]):
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    certificate, key = (_readable(settings, protocol, f"{option}-server-{part}") for part in ("cert", "key"))
+    _load_pair(context, option, certificate, key)
+    if mutual or settings[f"{option}-root-cert"]:
+        _load_roots(context, option, _readable(settings, protocol, f"{option}-root-cert"))
+        context.verify_mode = ssl.CERT_REQUIRED if mutual else ssl.CERT_OPTIONAL
+    return context
+
+
+def _readable(settings: Mapping[str, Any], protocol: str, option: str) -> str:
+    path: str = settings[option]
+    if not path:
+        raise InvalidArgumentError(f"{protocol} over TLS needs --{option}; give it a PEM file")
+    try:
+        with open(path, "rb"):  # noqa: PTH123 - only to tell which of the files cannot be read
+            return path
+    except OSError as error:
+        raise InvalidArgumentError(f"--{option}: '{path}' cannot be read: {error.strerror or error}") from error
+
+
+def _load_pair(context: ssl.SSLContext, option: str, certificate: str, key: str) -> None:
+    try:
+        context.load_cert_chain(certificate, key, password=_no_password)
+    except (ssl.SSLError, OSError) as error:
+        raise InvalidArgumentError(
+            f"--{option}-server-cert '{certificate}' and --{option}-server-key '{key}' are no certificate and key that "
+            f"belong together, in PEM and without a password: {error}"
+        ) from error
+
+
+def _no_password() -> str:
+    """Instead of asking on the terminal."""
+    return ""
+
+
+def _load_roots(context: ssl.SSLContext, option: str, path: str) -> None:
+    try:
+        context.load_verify_locations(path)
+    except (ssl.SSLError, OSError) as error:
+        raise InvalidArgumentError(f"--{option}-root-cert: '{path}' holds no certificates in PEM: {error}") from error
