@@ -8,8 +8,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from uuid import uuid4
 
 from .answers import Ports
 
@@ -51,28 +52,46 @@ def naiad(repository: Path, options: Sequence[str], folder: Path) -> Iterator[Po
 def peer(script: Path, repository: Path, options: Sequence[str], folder: Path) -> Iterator[Ports]:
     """The server behind the command `SCRIPT serve REPOSITORY [OPTION...]`, live until the block ends."""
     ports = free_ports(folder)
-    command = [str(script), "serve", str(repository), *(option.format(folder=folder) for option in options)]
+    prefix = f"naiad_differential_{uuid4().hex}"  # of the shared memory that a server leaves behind when it dies
+    command = [
+        str(script),
+        "serve",
+        str(repository),
+        f"--backend-config=python,shm-region-prefix-name={prefix}",
+        *(option.format(folder=folder) for option in options),
+    ]
     variables = {"PEER_HTTP": str(ports.http), "PEER_GRPC": str(ports.grpc), "PEER_METRICS": str(ports.metrics)}
-    with _served(command, variables, ports):
-        yield ports
+    try:
+        with _served(command, variables, ports):
+            yield ports
+    finally:
+        for left in Path("/dev/shm").glob(f"{prefix}*"):
+            left.unlink()
 
 
 @contextmanager
 def _served(command: Sequence[str], variables: dict[str, str], ports: Ports) -> Iterator[None]:
     log = ports.folder / "log"
     with log.open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=os.environ | variables)
+        process = subprocess.Popen(
+            command, stdout=out, stderr=subprocess.STDOUT, env=os.environ | variables, start_new_session=True
+        )
     try:
         _wait_until_live(process, ports, log)
         yield
     finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(_STOPPED_WITHIN)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        _stop(process)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End the server, and whatever it started that outlives it when it dies."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_STOPPED_WITHIN)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _wait_until_live(process: subprocess.Popen[bytes], ports: Ports, log: Path) -> None:
