@@ -2,26 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
-from naiad.reports import Duration, ModelStatistics
+from naiad.protocol.statistics import durations
+from naiad.reports import ModelStatistics
 from naiad_grpc.messages import message_class
 from naiad_grpc.service.models import model_of
 from naiad_grpc.service.operations import Operation, operation
 
 if TYPE_CHECKING:
     from naiad import Server
-
-_OF_REQUESTS = (
-    "success",
-    "fail",
-    "queue",
-    "compute_input",
-    "compute_infer",
-    "compute_output",
-    "cache_hit",
-    "cache_miss",
-)
-_OF_BATCHES = ("compute_input", "compute_infer", "compute_output")
-_OF_RESPONSES = ("compute_infer", "compute_output", "success", "fail", "empty_response", "cancel")
 
 
 class StatisticsRpcs:
@@ -48,21 +36,13 @@ def statistics_message(statistics: ModelStatistics) -> Any:
         last_inference=statistics.last_inference,
         inference_count=statistics.inference_count,
         execution_count=statistics.execution_count,
-        inference_stats=_durations(statistics, _OF_REQUESTS),
+        inference_stats=durations(statistics),
     )
     for batch in statistics.batch_stats:
-        made.batch_stats.add(batch_size=batch.batch_size, **_durations(batch, _OF_BATCHES))
+        made.batch_stats.add(batch_size=batch.batch_size, **durations(batch))
     for usage in statistics.memory_usage:
         made.memory_usage.add(type=usage.type, id=usage.id, byte_size=usage.byte_size)
     responses = message_class("InferResponseStatistics")
     for place, responded in statistics.response_stats.items():
-        made.response_stats[place].CopyFrom(responses(**_durations(responded, _OF_RESPONSES)))
+        made.response_stats[place].CopyFrom(responses(**durations(responded)))
     return made
-
-
-def _durations(counted: Any, names: tuple[str, ...]) -> dict[str, dict[str, int]]:
-    return {name: _duration(getattr(counted, name)) for name in names}
-
-
-def _duration(duration: Duration) -> dict[str, int]:
-    return {"count": duration.count, "ns": duration.ns}

@@ -5,24 +5,12 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from naiad.reports import BatchStatistics, Duration, ModelStatistics, ResponseStatistics
+from naiad.protocol.statistics import durations
+from naiad.reports import ModelStatistics
 from naiad_http.routes.operations import Operation, as_json, model_of
 
 if TYPE_CHECKING:
     from naiad import Server
-
-_DURATIONS = (
-    "success",
-    "fail",
-    "queue",
-    "compute_input",
-    "compute_infer",
-    "compute_output",
-    "cache_hit",
-    "cache_miss",
-)
-
-_RESPONSE_DURATIONS = ("compute_infer", "compute_output", "success", "fail", "empty_response", "cancel")
 
 
 class StatisticsRoutes:
@@ -60,28 +48,11 @@ def statistics_json(statistics: ModelStatistics) -> dict[str, Any]:
         "last_inference": statistics.last_inference,
         "inference_count": statistics.inference_count,
         "execution_count": statistics.execution_count,
-        "inference_stats": {name: _duration(getattr(statistics, name)) for name in _DURATIONS},
-        "response_stats": {place: _response(each) for place, each in statistics.response_stats.items()},
-        "batch_stats": [_batch(each) for each in statistics.batch_stats],
+        "inference_stats": durations(statistics),
+        "response_stats": {place: durations(each) for place, each in statistics.response_stats.items()},
+        "batch_stats": [{"batch_size": each.batch_size, **durations(each)} for each in statistics.batch_stats],
         "memory_usage": [
             {"type": each.type, "id": each.id, "byte_size": each.byte_size} for each in statistics.memory_usage
         ],
         "batch_reasons": dict(statistics.batch_reasons),
     }
-
-
-def _batch(batch: BatchStatistics) -> dict[str, Any]:
-    return {
-        "batch_size": batch.batch_size,
-        "compute_input": _duration(batch.compute_input),
-        "compute_infer": _duration(batch.compute_infer),
-        "compute_output": _duration(batch.compute_output),
-    }
-
-
-def _response(response: ResponseStatistics) -> dict[str, Any]:
-    return {name: _duration(getattr(response, name)) for name in _RESPONSE_DURATIONS}
-
-
-def _duration(duration: Duration) -> dict[str, int]:
-    return {"count": duration.count, "ns": duration.ns}
