@@ -4,7 +4,7 @@ import pytest
 
 from naiad._kernel.kernel_options import KERNEL_OPTIONS
 from naiad.errors import InvalidArgumentError
-from naiad.options import Option, Settings, boolean, positive
+from naiad.options import Option, Settings, boolean, port, positive
 
 PORT = Option("port", 8000, "where to listen", int)
 NAMES = Option("name", (), "who", repeatable=True)
@@ -24,6 +24,13 @@ def test_no_has_many_words(text: str) -> None:
 def test_a_word_that_is_neither_is_refused() -> None:
     with pytest.raises(ValueError, match="'maybe' is neither true nor false"):
         boolean("maybe")
+
+
+def test_a_port_is_a_number_of_two_bytes() -> None:
+    assert [port("0"), port("65535")] == [0, 65535]
+    for text in ("-1", "65536"):
+        with pytest.raises(ValueError, match=f"'{text}' is no port number"):
+            port(text)
 
 
 def test_a_positive_number_starts_at_one() -> None:

@@ -30,6 +30,14 @@ def positive(text: str) -> int:
     return value
 
 
+def port(text: str) -> int:
+    """A port number; 0 lets the system choose. Raises ValueError for what is none."""
+    value = int(text)
+    if not 0 <= value <= 65535:
+        raise ValueError(f"'{text}' is no port number; they go from 0 (any free one) to 65535")
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """One option: its name without dashes, default, one-sentence help, and how its text becomes a value.

@@ -1,15 +1,6 @@
 """The options of the HTTP frontend; names and defaults are those that users of Triton know."""
 
-from naiad.options import Option, boolean, positive
-
-
-def _port(text: str) -> int:
-    """A port number; 0 lets the system choose."""
-    value = int(text)
-    if not 0 <= value <= 65535:
-        raise ValueError(f"'{text}' is no port number; they go from 0 (any free one) to 65535")
-    return value
-
+from naiad.options import Option, boolean, port, positive
 
 OPTIONS = (
     Option("allow-http", True, "serve HTTP", boolean),
@@ -19,7 +10,7 @@ OPTIONS = (
         "the address to listen on for HTTP, or unix:PATH for a unix socket",
         metavar="ADDRESS",
     ),
-    Option("http-port", 8000, "the port to listen on for HTTP; 0 takes any free one", _port, "PORT"),
+    Option("http-port", 8000, "the port to listen on for HTTP; 0 takes any free one", port, "PORT"),
     Option("reuse-http-port", False, "share the HTTP port with other servers that allow it too", boolean),
     Option("http-max-input-size", 67108864, "the most bytes of an HTTP request's body", positive, "BYTES"),
     Option(

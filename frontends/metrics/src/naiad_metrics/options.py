@@ -3,17 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from naiad.options import Option
+from naiad.options import Option, port
 
 _EVERYWHERE = "0.0.0.0"  # noqa: S104 - as Triton
-
-
-def _port(text: str) -> int:
-    """A port number; 0 lets the system choose."""
-    value = int(text)
-    if not 0 <= value <= 65535:
-        raise ValueError(f"'{text}' is no port number; they go from 0 (any free one) to 65535")
-    return value
 
 
 OPTIONS = (
@@ -23,7 +15,7 @@ OPTIONS = (
         f"the address to listen on for metrics; that of HTTP unless given, or {_EVERYWHERE} without HTTP",
         metavar="ADDRESS",
     ),
-    Option("metrics-port", 8002, "the port to listen on for metrics; 0 takes any free one", _port, "PORT"),
+    Option("metrics-port", 8002, "the port to listen on for metrics; 0 takes any free one", port, "PORT"),
 )
 """Every option of this frontend."""
 
