@@ -152,20 +152,26 @@ def test_an_environment_of_its_own_is_refused_with_a_warning(folder, caplog):
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("call", "told"),
     [
-        "requests[0].set_release_flags(pb_utils.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)",
-        'pb_utils.InferenceRequest(model_name="other", inputs=requests[0].inputs()).exec()',
-        'pb_utils.load_model("other")',
-        'pb_utils.unload_model("other")',
-        'pb_utils.is_model_ready("other")',
+        (
+            "requests[0].set_release_flags(pb_utils.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)",
+            "a request cannot be rescheduled here; answer it",
+        ),
+        (
+            'pb_utils.InferenceRequest(model_name="other", inputs=requests[0].inputs()).exec()',
+            "cannot call another model .* let the client send",
+        ),
+        ('pb_utils.load_model("other")', "cannot load model 'other' here; use the model repository calls"),
+        ('pb_utils.unload_model("other")', "cannot unload model 'other' here"),
+        ('pb_utils.is_model_ready("other")', "cannot ask for model 'other' here"),
     ],
 )
-def test_what_comes_later_is_refused_in_words(folder, batch_of, call):
+def test_what_is_not_offered_is_refused_in_words(folder, batch_of, call, told):
     folder.write_triton(call)
     instance = folder.instance()
 
-    with pytest.raises(UnsupportedError, match="yet"):
+    with pytest.raises(UnsupportedError, match=told):
         instance.execute(batch_of({"X": [1]}))
 
 

@@ -4,7 +4,7 @@ The members live in `naiad_custom.triton`; this module only gives them the name 
 """
 
 from naiad_custom.triton.errors import TritonError, TritonModelException
-from naiad_custom.triton.later import is_model_ready, load_model, unload_model
+from naiad_custom.triton.refusals import is_model_ready, load_model, unload_model
 from naiad_custom.triton.logger import Logger, LogLevel, get_model_dir
 from naiad_custom.triton.memory import (
     TRITONSERVER_MEMORY_CPU,

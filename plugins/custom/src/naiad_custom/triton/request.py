@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from naiad import types
 from naiad_custom.triton.errors import TritonModelException
-from naiad_custom.triton.later import no_calls, no_rescheduling
+from naiad_custom.triton.refusals import no_calls, no_rescheduling
 from naiad_custom.triton.memory import MemoryType, PreferredMemory
 from naiad_custom.triton.sender import InferenceResponseSender, Senders
 from naiad_custom.triton.tensor import Tensor, received
@@ -129,11 +129,11 @@ class InferenceRequest:
             no_rescheduling()
 
     def exec(self, decoupled: bool = False, execution_timeout: int = 0) -> NoReturn:
-        """Not offered yet. Raises UnsupportedError."""
+        """Raises UnsupportedError: models call no other models here."""
         no_calls()
 
     async def async_exec(self, decoupled: bool = False, execution_timeout: int = 0) -> NoReturn:
-        """Not offered yet. Raises UnsupportedError."""
+        """Raises UnsupportedError: models call no other models here."""
         no_calls()
 
     def _payloads(self) -> Iterable[Any]:

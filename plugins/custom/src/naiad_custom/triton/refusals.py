@@ -1,4 +1,4 @@
-"""What belongs to `triton_python_backend_utils` and is not offered yet: it says so, with what to do meanwhile."""
+"""What `triton_python_backend_utils` has in Triton and refuses here, with what to do instead."""
 
 from typing import Any, NoReturn
 
@@ -8,14 +8,13 @@ from naiad.errors import UnsupportedError
 def no_calls() -> NoReturn:
     """A model wants to call another one."""
     raise UnsupportedError(
-        "calling another model from a model.py (exec, async_exec) is not offered yet; let the client send the second "
-        "request"
+        "a model.py cannot call another model (exec, async_exec) here; let the client send the second request"
     )
 
 
 def no_rescheduling() -> NoReturn:
     """A model wants a request to come back."""
-    raise UnsupportedError("rescheduling a request is not offered yet; answer it in this execute")
+    raise UnsupportedError("a request cannot be rescheduled here; answer it in this execute")
 
 
 def load_model(model_name: str, config: str = "", files: Any = None) -> NoReturn:
@@ -35,5 +34,5 @@ def is_model_ready(model_name: str, model_version: str = "") -> NoReturn:
 
 def _no_control(verb: str, name: str) -> NoReturn:
     raise UnsupportedError(
-        f"a model.py cannot {verb} model '{name}' yet; use the model repository calls of the server's API"
+        f"a model.py cannot {verb} model '{name}' here; use the model repository calls of the server's API"
     )
