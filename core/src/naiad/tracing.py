@@ -34,7 +34,7 @@ class Trace(Protocol):
         ...
 
     def record(self, event: str, ns: int | None = None) -> None:
-        """This happened (`QUEUE_START`, `HTTP_SEND_END`, …) at that `time.monotonic_ns()`, None for now."""
+        """This happened (`QUEUE_START`, `HTTP_SEND_END`, …) at that `time.monotonic_ns()`; None: at this moment."""
         ...
 
     def tensors(self, activity: str, tensors: "Iterable[Tensor]") -> None:

@@ -49,7 +49,7 @@ class InferStream:
 
     @property
     def full(self) -> bool:
-        """Whether no more requests are to be fed for now: too many are in flight, or the reader is too slow."""
+        """Whether no more requests are to be fed at the moment: too many are in flight, or the reader is too slow."""
         return self._ready.slow or len(self._open) >= MOST_OPEN or self._open_size >= MOST_OPEN_BYTES
 
     @property
