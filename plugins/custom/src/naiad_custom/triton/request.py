@@ -6,8 +6,8 @@ from typing import Any, NoReturn
 
 from naiad import types
 from naiad_custom.triton.errors import TritonModelException
-from naiad_custom.triton.refusals import no_calls, no_rescheduling
 from naiad_custom.triton.memory import MemoryType, PreferredMemory
+from naiad_custom.triton.refusals import no_calls, no_rescheduling
 from naiad_custom.triton.sender import InferenceResponseSender, Senders
 from naiad_custom.triton.tensor import Tensor, received
 from naiad_custom.triton.trace import InferenceTrace
