@@ -40,3 +40,9 @@ def test_what_is_no_certificate_is_told(tmp_path: Path) -> None:
 
     with pytest.raises(InvalidArgumentError, match="are no certificate and key that belong together"):
         server_context({**OFF, "grpc-use-ssl": True, **files}, "gRPC")
+
+
+@pytest.mark.parametrize("option", ["grpc-server-cert", "grpc-server-key", "grpc-root-cert"])
+def test_a_file_without_tls_is_refused_before_it_is_served_in_the_clear(option: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"--{option} is given, but gRPC is to be served in the clear"):
+        server_context({**OFF, option: "file.pem"}, "gRPC")

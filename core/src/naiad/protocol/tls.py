@@ -11,11 +11,13 @@ def server_context(settings: Mapping[str, Any], protocol: str) -> ssl.SSLContext
     """What the options of that `protocol` ("HTTP", "gRPC") ask for, None for plain connections; TLS 1.2 and newer.
 
     With `--http-root-cert` clients may show a certificate from there, with `--http-use-ssl-mutual` they must. Raises
-    InvalidArgumentError for a file that is missing or no certificate, and for a key of another certificate.
+    InvalidArgumentError for a file that is missing or no certificate, for a key of another certificate, and for files
+    without `--http-use-ssl`, which would otherwise be served in the clear.
     """
     option = protocol.lower()
     mutual: bool = settings[f"{option}-use-ssl-mutual"]
     if not (mutual or settings[f"{option}-use-ssl"]):
+        _refuse_files_in_the_clear(settings, protocol)
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     certificate, key = (_readable(settings, protocol, f"{option}-server-{part}") for part in ("cert", "key"))
@@ -24,6 +26,15 @@ def server_context(settings: Mapping[str, Any], protocol: str) -> ssl.SSLContext
         _load_roots(context, option, _readable(settings, protocol, f"{option}-root-cert"))
         context.verify_mode = ssl.CERT_REQUIRED if mutual else ssl.CERT_OPTIONAL
     return context
+
+
+def _refuse_files_in_the_clear(settings: Mapping[str, Any], protocol: str) -> None:
+    option = protocol.lower()
+    for name in ("server-cert", "server-key", "root-cert"):
+        if settings[f"{option}-{name}"]:
+            raise InvalidArgumentError(
+                f"--{option}-{name} is given, but {protocol} is to be served in the clear; add --{option}-use-ssl"
+            )
 
 
 def _readable(settings: Mapping[str, Any], protocol: str, option: str) -> str:

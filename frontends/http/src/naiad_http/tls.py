@@ -4,10 +4,7 @@ import ssl
 from collections.abc import Mapping
 from typing import Any
 
-from naiad.errors import InvalidArgumentError
 from naiad.protocol import tls
-
-_FILES = ("http-server-cert", "http-server-key", "http-root-cert")
 
 
 def server_context(settings: Mapping[str, Any]) -> ssl.SSLContext | None:
@@ -20,8 +17,4 @@ def server_context(settings: Mapping[str, Any]) -> ssl.SSLContext | None:
     context = tls.server_context(settings, "HTTP")
     if context is not None:
         context.set_alpn_protocols(["http/1.1"])
-        return context
-    given = next((name for name in _FILES if settings[name]), "")
-    if given:
-        raise InvalidArgumentError(f"--{given} is given, but HTTP is to be served in the clear; add --http-use-ssl")
-    return None
+    return context
