@@ -20,6 +20,9 @@ from servers import Running, free_port
 
 _SERVICE = "/inference.GRPCInferenceService/"
 _INFER = _SERVICE + "ModelInfer"
+_STATISTICS = _SERVICE + "ModelStatistics"
+_NS = 1000
+"""What a request is said to have taken: load generators want counters that move."""
 
 
 class Echo(grpc.GenericRpcHandler):
@@ -29,6 +32,7 @@ class Echo(grpc.GenericRpcHandler):
         self._channel = channel
         self._infer = grpc.unary_unary_rpc_method_handler(self._answer)
         self._said = answer
+        self._count = 0
 
     def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
         if details.method == _INFER:
@@ -36,12 +40,23 @@ class Echo(grpc.GenericRpcHandler):
         ask = self._channel.unary_unary(details.method)
 
         async def pass_on(message: bytes, _context: grpc.aio.ServicerContext) -> bytes:
-            return await ask(message)
+            told = await ask(message)
+            return self._counted(told) if details.method == _STATISTICS else told
 
         return grpc.unary_unary_rpc_method_handler(pass_on)
 
     async def _answer(self, _message: bytes, _context: grpc.aio.ServicerContext) -> bytes:
+        self._count += 1
         return self._said
+
+    def _counted(self, told: bytes) -> bytes:
+        statistics = message_class("ModelStatisticsResponse").FromString(told)
+        for model in statistics.model_stats:
+            model.inference_count = model.execution_count = self._count
+            for phase in ("success", "queue", "compute_input", "compute_infer", "compute_output"):
+                duration = getattr(model.inference_stats, phase)
+                duration.count, duration.ns = self._count, _NS * self._count
+        return statistics.SerializeToString()
 
 
 @contextmanager
