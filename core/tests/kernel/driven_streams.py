@@ -6,7 +6,7 @@ from typing import Any
 from naiad._kernel.answers import Outcome
 from naiad._kernel.streams import StreamSender
 from naiad.backend import Reply
-from naiad.config import ModelConfig, ModelTransactionPolicy
+from naiad.config import DataType, ModelConfig, ModelOutput, ModelTransactionPolicy
 from naiad.errors import NaiadError
 from naiad.scheduler import Scheduler
 
@@ -17,13 +17,15 @@ END = "end"
 
 
 class DrivenStreams(DrivenQueue):
-    """Its model is decoupled unless a test says otherwise, and sends numbers."""
+    """Its model is decoupled unless a test says otherwise, and sends numbers, with FLOATS and TEXT if need be."""
 
     def __init__(
         self, make_scheduler: Callable[[], Scheduler] = Recording, places: int = 1, decoupled: bool = True
     ) -> None:
         policy = ModelTransactionPolicy(decoupled=decoupled)
-        super().__init__(make_scheduler, places, ModelConfig(name="m", model_transaction_policy=policy))
+        kinds = {"FLOATS": DataType.TYPE_FP32, "TEXT": DataType.TYPE_STRING}
+        outputs = tuple(ModelOutput(name=name, data_type=kind, dims=(-1,)) for name, kind in kinds.items())
+        super().__init__(make_scheduler, places, ModelConfig(name="m", output=outputs, model_transaction_policy=policy))
 
     def sender(self, name: str) -> StreamSender:
         """The sender of a request that executes; only who asked for it holds it once the batch is back."""

@@ -1,20 +1,22 @@
 """Memory: what a stream holds is bounded while it lasts, and free when it is over."""
 
+import asyncio
 import gc
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from naiad._kernel.call import Call
-from naiad._kernel.streams import WINDOW, ResponseStream, StreamSender
-from naiad.backend import Answer, Batch
+from naiad._kernel.streams import WINDOW, WINDOW_BYTES, ResponseStream, StreamSender
+from naiad.backend import Answer, Batch, Reply
 from naiad.errors import InternalError
 from naiad.types import Request, Response
 
-from .driven_streams import DrivenStreams, number
+from .driven_streams import END, DrivenStreams, number
 from .loops import turns, until
 from .schedulers import Ordered
 from .serving import off_the_loop, request
@@ -133,6 +135,42 @@ async def test_a_slow_reader_of_very_many_responses_costs_as_much_as_one_of_few(
 
     assert taken == many
     assert ahead <= 3 * WINDOW
+
+
+LARGE = 40_000
+FLOATS = np.zeros(LARGE // 4, np.float32)
+TEXT = np.array([b"x" * (LARGE // 2)] * 2, object)
+
+
+@pytest.mark.parametrize("outputs", [{"FLOATS": FLOATS}, {"TEXT": TEXT}], ids=["FLOATS", "TEXT"])
+async def test_of_large_responses_fewer_are_on_their_way(outputs: dict[str, np.ndarray]) -> None:
+    driven = DrivenStreams()
+    driven.submit("a")
+    await turns()
+    sender = driven.sender("a")
+
+    rooms = [sender.post(Reply(outputs, {"number": value})) for value in range(8)]
+    await turns()
+    later = sender.post(Reply(outputs, {"number": 8}))
+
+    assert [room is None for room in rooms] == [True] * (WINDOW_BYTES // LARGE) + [False] * 2
+    assert [room.done() for room in rooms if room is not None] == [True] * 2
+    assert later is None
+
+
+async def test_a_response_that_is_larger_than_all_that_may_be_on_their_way_goes_on_its_way() -> None:
+    driven = DrivenStreams()
+    driven.submit("a")
+    await turns()
+    sender = driven.sender("a")
+
+    for value in range(3):
+        large = Reply({"FLOATS": np.zeros(WINDOW_BYTES, np.float32)}, {"number": value})
+        await asyncio.to_thread(sender.send, large)
+    sender.post(None, final=True)
+    await turns()
+
+    assert driven.got("a") == [0, 1, 2, (END,)]
 
 
 async def test_responses_that_are_held_back_hold_their_model_back() -> None:

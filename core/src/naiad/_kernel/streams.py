@@ -18,8 +18,8 @@ from naiad.types import Response
 
 _logger = logging.getLogger("naiad.model")
 
-WINDOW = 64
-"""So many responses of one request may be on their way to the event loop; a model that sends more waits."""
+WINDOW, WINDOW_BYTES = 64, 256 << 10
+"""So many responses of one request, or bytes of them, may be on their way to the event loop; then the model waits."""
 
 
 class Sent(NamedTuple):
@@ -50,6 +50,7 @@ class ResponseStream:
         "_outbox",
         "_reader",
         "_rooms",
+        "_size",
         "_taken",
         "_told",
         "call",
@@ -79,6 +80,7 @@ class ResponseStream:
         self._taken = taken
         self._outbox: deque[Sent] = deque()
         self._rooms: deque[Future[None]] = deque()
+        self._size = 0  # of what is in the outbox, more or less: threads add to it at the same time
         self._told = False
         self._closed = False
         self._held: Response | None = None
@@ -101,8 +103,10 @@ class ResponseStream:
         self._mark_ns = now_ns
         if final:
             self._closed = True
-        elif len(self._outbox) >= WINDOW and self._is_unwanted():
+        elif self._is_crowded() and self._is_unwanted():
             return None  # what a model sends all the same must not pile up
+        else:
+            self._size += _size_of(outcome)
         self._outbox.append(sent)
         if not self._told:
             self._told = True
@@ -137,7 +141,12 @@ class ResponseStream:
         return room
 
     def _is_full(self) -> bool:
-        return (len(self._outbox) >= WINDOW or self.call.is_held_up) and not self._is_unwanted()
+        return (self._is_crowded() or self.call.is_held_up) and not self._is_unwanted()
+
+    def _is_crowded(self) -> bool:
+        """Never when the outbox is empty, for only what empties it makes room."""
+        waiting = len(self._outbox)
+        return waiting >= WINDOW or (waiting > 0 and self._size >= WINDOW_BYTES)
 
     def _is_unwanted(self) -> bool:
         return self.call.over or self._loop.is_closed()
@@ -192,12 +201,24 @@ class ResponseStream:
 
     def _flush(self) -> None:
         self._told = False  # before the outbox is emptied: what is put into it from now on is told of again
+        self._size = 0
         sent = [self._outbox.popleft() for _ in range(len(self._outbox))]
         try:
             self._taken(self, sent)
         finally:
             if not self.call.is_held_up:
                 self.release()
+
+
+def _size_of(outcome: Outcome) -> int:
+    """How many bytes the tensors of a response have."""
+    if isinstance(outcome, NaiadError):
+        return 0
+    size = 0
+    for tensor in outcome.outputs.values():
+        array = tensor.array
+        size += sum(map(len, array.flat)) if tensor.datatype == "BYTES" else array.nbytes
+    return size
 
 
 class StreamSender:
