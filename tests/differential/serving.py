@@ -18,6 +18,10 @@ _READY_WITHIN = 120.0
 _STOPPED_WITHIN = 40.0
 
 
+class DiedAtStartError(RuntimeError):
+    """A server ended before it was live."""
+
+
 def free_ports(folder: Path) -> Ports:
     """Three TCP ports that nobody listens on, for a server that may write into that folder."""
     folder.mkdir(exist_ok=True)
@@ -62,7 +66,7 @@ def peer(script: Path, repository: Path, options: Sequence[str], folder: Path) -
     ]
     variables = {"PEER_HTTP": str(ports.http), "PEER_GRPC": str(ports.grpc), "PEER_METRICS": str(ports.metrics)}
     try:
-        with _served(command, variables, ports):
+        with _served(command, variables, ports, tries=3):  # its workers may fail to start while the machine is busy
             yield ports
     finally:
         for left in Path("/dev/shm").glob(f"{prefix}*"):
@@ -70,7 +74,17 @@ def peer(script: Path, repository: Path, options: Sequence[str], folder: Path) -
 
 
 @contextmanager
-def _served(command: Sequence[str], variables: dict[str, str], ports: Ports) -> Iterator[None]:
+def _served(command: Sequence[str], variables: dict[str, str], ports: Ports, tries: int = 1) -> Iterator[None]:
+    for _ in range(tries - 1):
+        with suppress(DiedAtStartError), _running(command, variables, ports):
+            yield
+            return
+    with _running(command, variables, ports):
+        yield
+
+
+@contextmanager
+def _running(command: Sequence[str], variables: dict[str, str], ports: Ports) -> Iterator[None]:
     log = ports.folder / "log"
     with log.open("wb") as out:
         process = subprocess.Popen(
@@ -98,7 +112,7 @@ def _wait_until_live(process: subprocess.Popen[bytes], ports: Ports, log: Path) 
     deadline = time.monotonic() + _READY_WITHIN
     while not _is_live(ports.http):
         if process.poll() is not None:
-            raise RuntimeError(f"{process.args} ended with status {process.returncode}:\n{log.read_text()[-3000:]}")
+            raise DiedAtStartError(f"{process.args} ended with status {process.returncode}:\n{log.read_text()[-3000:]}")
         if time.monotonic() > deadline:
             raise RuntimeError(f"{process.args} was not live within {_READY_WITHIN:g} s; see {log}")
         time.sleep(0.02)
