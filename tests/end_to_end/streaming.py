@@ -1,0 +1,107 @@
+"""A model that streams as much as it is asked for, and readers of its streams over HTTP."""
+
+import json
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from . import models
+from .running import PATIENCE, Running, Wire, post
+
+TELLS = """
+from collections.abc import {iterator}
+
+import numpy as np
+from naiad_custom import BYTES, INT32, Array, model
+
+@model(outputs=("number", "text"){options})
+{kind}def tells(
+    count: Array[INT32, 1], size: Array[INT32, 1]
+) -> {iterator}[tuple[Array[INT32, 1], Array[BYTES, 1]]]:
+    for number in range(int(count[0])):
+        yield np.array([number], np.int32), np.array([b"x" * int(size[0])], object)
+"""
+ENDLESS = 2**31 - 1
+TOGETHER = 300
+"""So many streams the model gives at once."""
+
+
+def write_tells(repository: Path, name: str = "tells") -> None:
+    """A model that gives `count` responses, each with its `number` and a fresh `text` of `size` letters."""
+    options = f", concurrency={TOGETHER}"
+    models.write(repository, name, TELLS.format(iterator="AsyncIterator", kind="async ", options=options))
+
+
+def write_tells_by_threads(repository: Path, name: str, instances: int) -> None:
+    """The same, but that each stream takes an instance and its thread."""
+    source = TELLS.format(iterator="Iterator", kind="", options="")
+    models.write(repository, name, source, f"instance_group {{ count: {instances} }}")
+
+
+def ask_for(count: int, size: int = 1, model: str = "tells") -> bytes:
+    """The bytes of a request for a stream."""
+    return post(f"/v2/models/{model}/generate_stream", {"count": count, "size": size})
+
+
+def events(wire: Wire) -> Iterator[dict]:
+    """The documents of the events of the next answer, which must be a stream."""
+    assert wire.file.readline().startswith(b"HTTP/1.1 200 ")
+    headers = list(iter(wire.file.readline, b"\r\n"))
+    assert b"transfer-encoding: chunked\r\n" in [header.lower() for header in headers]
+    rest = b""
+    while size := int(wire.file.readline(), 16):
+        *whole, rest = (rest + wire.file.read(size)).split(b"\n\n")
+        assert wire.file.readline() == b"\r\n"
+        for event in whole:
+            yield json.loads(event.removeprefix(b"data: "))
+    assert (wire.file.readline(), rest) == (b"\r\n", b"")
+
+
+def numbers(wire: Wire) -> list[int]:
+    """The numbers of a whole stream."""
+    return [event["number"] for event in events(wire)]
+
+
+@contextmanager
+def narrow(running: Running, count: int) -> Iterator[list[Wire]]:
+    """So many connections for which the system keeps little that was not read."""
+    with ExitStack() as stack:
+        wires = []
+        for _ in range(count):
+            opened = stack.enter_context(socket.socket())
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            opened.settimeout(PATIENCE)
+            opened.connect(("127.0.0.1", running.port))
+            wires.append(Wire(opened))
+            stack.callback(wires[-1].file.close)
+        yield wires
+
+
+def vanish(wire: Wire) -> None:
+    """Reset the connection: what is under way is lost, and the server hears of it at once."""
+    wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    wire.file.close()
+    wire.socket.close()
+
+
+def sent(running: Running, model: str = "tells") -> int:
+    """How many responses the model has sent so far."""
+    counted = running.statistics(model)["response_stats"].values()
+    return sum(each[kind]["count"] for each in counted for kind in ("success", "fail", "empty_response", "cancel"))
+
+
+class Belongings:
+    """The threads and open files of a server as they were once, for a test to compare with."""
+
+    def __init__(self, running: Running) -> None:
+        self._folder = Path(f"/proc/{running.pid}")
+        self._before = self._now()
+
+    def are_back(self) -> bool:
+        """Whether there are no more now than there were."""
+        return all(now <= before for now, before in zip(self._now(), self._before, strict=True))
+
+    def _now(self) -> tuple[int, int]:
+        return len(list((self._folder / "task").iterdir())), len(list((self._folder / "fd").iterdir()))
