@@ -23,8 +23,8 @@ def test_a_request_is_told_when_its_deadline_passes_while_the_model_hangs(server
 
     assert (late.status, waiting.status, others.status, again.status) == (504, 504, 200, 200)
     assert "r2" in late.error
-    assert "while it was executing" in late.error
-    assert "while it was waiting" in waiting.error
+    assert "was still executing after" in late.error
+    assert "was still waiting after" in waiting.error
     assert executions == 1
 
 

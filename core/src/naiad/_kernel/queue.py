@@ -74,7 +74,9 @@ class ModelQueue:
         now = monotonic()
         if request.deadline is not None and request.deadline <= now:
             self._counters.failed(1, 0, FailureReason.REJECTED)
-            raise DeadlineExceededError(f"the deadline of the request to model '{self._model}' had passed on arrival")
+            raise DeadlineExceededError(
+                f"Deadline Exceeded: the deadline of the request to model '{self._model}' had passed on arrival"
+            )
         self._last_id += 1
         ticket = Ticket(
             self._last_id,
@@ -244,7 +246,7 @@ class ModelQueue:
         executing = self._is_busy(call)
         state = "executing" if executing else "waiting"
         error = DeadlineExceededError(
-            f"the deadline of the request to model '{self._model}' passed after {late:.3f} s, while it was {state}"
+            f"Deadline Exceeded: the request to model '{self._model}' was still {state} after {late:.3f} s"
         )
         self._fail_call(call, error, FailureReason.CANCELED if executing else FailureReason.REJECTED)
 
