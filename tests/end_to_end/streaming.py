@@ -4,11 +4,11 @@ import json
 import socket
 import struct
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from . import models
-from .running import PATIENCE, Running, Wire, post
+from .running import PATIENCE, Running, Wire, post, until
 
 TELLS = """
 from collections.abc import {iterator}
@@ -92,16 +92,39 @@ def sent(running: Running, model: str = "tells") -> int:
     return sum(each[kind]["count"] for each in counted for kind in ("success", "fail", "empty_response", "cancel"))
 
 
+def ended(running: Running, model: str = "tells") -> int:
+    """How many requests to the model are over, well or not."""
+    counted = running.statistics(model)["inference_stats"]
+    return int(counted["success"]["count"] + counted["fail"]["count"])
+
+
+def stand_still(running: Running, model: str = "tells") -> None:
+    """Return when the model has sent no response for a while."""
+    running.read_all()
+    counts = [-1]
+    while counts[-3:] != [sent(running, model)] * 3:
+        counts.append(sent(running, model))
+        for _ in range(10):
+            assert running.infer("echo", 1).status == 200
+
+
+POOLED = 6
+"""So many threads more a server may keep than before: those of the event loop's pool start as they are wanted."""
+
+
 class Belongings:
     """The threads and open files of a server as they were once, for a test to compare with."""
 
     def __init__(self, running: Running) -> None:
         self._folder = Path(f"/proc/{running.pid}")
-        self._before = self._now()
+        threads, files = self._now()
+        self._most = threads + POOLED, files
 
-    def are_back(self) -> bool:
-        """Whether there are no more now than there were."""
-        return all(now <= before for now, before in zip(self._now(), self._before, strict=True))
+    def assert_they_are_back(self) -> None:
+        """There are no more now than there were, or will be none soon."""
+        with suppress(AssertionError):
+            until(lambda: all(now <= most for now, most in zip(self._now(), self._most, strict=True)))
+        assert self._now() <= self._most
 
     def _now(self) -> tuple[int, int]:
         return len(list((self._folder / "task").iterdir())), len(list((self._folder / "fd").iterdir()))

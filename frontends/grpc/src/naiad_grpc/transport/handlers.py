@@ -91,6 +91,8 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
                     async for message in answered:
                         await context.write(message)
                 failure = RpcError(Code.UNAVAILABLE, SHUTTING_DOWN) if incoming.cut else None
+            except grpc.aio.InternalError:  # the caller left while a message was on its way to it
+                failure = None
             except Exception as error:  # noqa: BLE001 - as above
                 failure = rpc_error(error)
             finally:
