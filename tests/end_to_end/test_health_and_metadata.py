@@ -76,22 +76,6 @@ def test_what_is_not_there_is_not_found(server: Running, call: str, model: str, 
     assert caught.value.status() == "404"
 
 
-@pytest.mark.parametrize(
-    ("call", "arguments"),
-    [
-        ("get_trace_settings", ()),
-        ("update_trace_settings", ("echo", {"trace_rate": "1"})),
-        ("get_log_settings", ()),
-        ("update_log_settings", ({"log_info": False},)),
-    ],
-)
-def test_what_is_not_offered_is_answered_as_the_client_expects(server: Running, call: str, arguments: tuple) -> None:
-    with server.client() as client, pytest.raises(InferenceServerException, match="Not Found") as caught:
-        getattr(client, call)(*arguments)
-
-    assert caught.value.status() == "404"
-
-
 def test_headers_and_query_parameters_do_no_harm(server: Running) -> None:
     more = {"headers": {"X-Tenant": "blue"}, "query_params": {"test_1": 1, "test_2": ["a b", "ü"]}}
     with server.client() as client:

@@ -76,7 +76,11 @@ def test_any_text_comes_through(name, told, pairs, value):
     assert [(sample.labels, sample.value) for sample in read.samples] == [(pairs, value)]
 
 
-@given(pairs=labels, counts=st.lists(st.integers(0, 10**12), min_size=4, max_size=4), total=st.floats(0, 1e12))
+@given(
+    pairs=labels.filter(lambda pairs: "le" not in pairs),
+    counts=st.lists(st.integers(0, 10**12), min_size=4, max_size=4),
+    total=st.floats(0, 1e12),
+)
 def test_any_histogram_comes_through(pairs, counts, total):
     value = Distribution((0.001, 0.5, 2.0), counts, total)
 
