@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from google.protobuf import json_format, text_format
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from naiad.backend import BackendTraits
