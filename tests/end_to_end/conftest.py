@@ -2,9 +2,9 @@
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import pytest
@@ -16,6 +16,7 @@ from .running import Running, Wire, until
 from .sharing import descriptors
 
 Start = Callable[..., Running]
+_Running = TypeVar("_Running", bound=Running)
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +33,13 @@ def shared(written: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     folder = tmp_path_factory.mktemp("server")
     shutil.copytree(written, folder / "models")
     words = ("--model-control-mode=explicit", "--load-model=*", "--http-header-forward-pattern=^x-")
-    running = Running(folder / "models", folder / "log", *words)
+    with ending_well(Running(folder / "models", folder / "log", *words)) as running:
+        yield running
+
+
+@contextmanager
+def ending_well(running: _Running) -> Iterator[_Running]:
+    """The server once it listens; it must stop when the block has ended, and is killed when that has failed."""
     try:
         assert running.port
         yield running

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ..conftest import assert_sound
+from ..conftest import assert_sound, ending_well
 from ..running import Running, until
 from . import sources
 from .driving import KINDS, Driven, connect
@@ -46,13 +46,8 @@ def session_serving(written: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     shutil.copytree(written, folder / "models")
     (folder / "told").mkdir()
     sources.write_all(folder / "models", folder / "told")
-    running = Serving(folder / "models", folder / "log", *_OPTIONS)
-    try:
-        assert running.port
+    with ending_well(Serving(folder / "models", folder / "log", *_OPTIONS)) as running:
         yield running
-        running.stop()
-    finally:
-        running.kill()
 
 
 @pytest.fixture
