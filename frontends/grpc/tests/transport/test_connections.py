@@ -113,7 +113,6 @@ def test_a_client_that_is_gone_without_a_word_is_noticed(run):
 
 def test_options_come_to_channel_arguments():
     given = {
-        "reuse-grpc-port": True,
         "grpc-max-message-size": 7,
         "grpc-keepalive-time": 1,
         "grpc-keepalive-timeout": 2,

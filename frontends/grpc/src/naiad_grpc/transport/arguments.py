@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 _ARGUMENTS = {
-    "reuse-grpc-port": "grpc.so_reuseport",
     "grpc-keepalive-time": "grpc.keepalive_time_ms",
     "grpc-keepalive-timeout": "grpc.keepalive_timeout_ms",
     "grpc-keepalive-permit-without-calls": "grpc.keepalive_permit_without_calls",
@@ -18,13 +17,14 @@ _LEVELS = {"none": 0, "low": 1, "medium": 2, "high": 3}
 
 
 def channel_arguments(settings: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """The arguments that the options `grpc-…` come to.
+    """The arguments that the options `grpc-…` come to, for servers of one process that share a port.
 
     A level of compression, unlike an algorithm, leaves it to gRPC to take one that the client can read.
     """
     size: int = settings["grpc-max-message-size"]
     arguments = [(argument, int(settings[option])) for option, argument in _ARGUMENTS.items()]
     arguments += [("grpc.max_receive_message_length", size), ("grpc.max_send_message_length", size)]
+    arguments.append(("grpc.so_reuseport", 1))
     # without it a keepalive ping that nobody answers ends a connection only after a minute, whatever its own timeout
     arguments.append(("grpc.http2.ping_timeout_ms", settings["grpc-keepalive-timeout"]))
     level = _LEVELS[settings["grpc-infer-response-compression-level"]]
