@@ -29,6 +29,7 @@ class Ticket:
     sequence_id: int | str = 0
     sequence_start: bool = False
     sequence_end: bool = False
+    continues: int = 0
 
 
 class DropReason(StrEnum):
@@ -37,6 +38,10 @@ class DropReason(StrEnum):
     QUEUE_FULL = "queue full"
     TIMEOUT = "timeout"
     INVALID = "invalid"
+    CANCELLED = "cancelled"
+    """An earlier request of its sequence was taken back."""
+    LOST = "lost"
+    """The instance that its sequence ran on has died, and what the model knew of the sequence with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +54,66 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a batch of sequences.
+
+    `ticket` is the request in it; 0 is a row without one, which only keeps the others in their places. `sequence` is
+    the number that the scheduler has given to the sequence: from 1 up, never given twice, whatever the caller's
+    correlation id. `start` and `end` say that this is its first or its last request; a sequence may start anew.
+    """
+
+    ticket: int
+    sequence: int = 0
+    start: bool = False
+    end: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Dispatch:
-    """These tickets go to that instance now, as one batch in this order; `reason` says why the batch closed."""
+    """These tickets go to that instance now, as one batch in this order; `reason` says why the batch closed.
+
+    `rows` lays a batch of sequences out, each of `tickets` in one of them and in the same order; () is no sequences.
+    """
 
     instance: int
     tickets: tuple[int, ...]
     reason: str
+    rows: tuple[Row, ...] = ()
+
+
+class SequenceEndReason(StrEnum):
+    """Why a sequence is over."""
+
+    END = "end"
+    """Its last request was executed."""
+    IDLE = "idle"
+    """It sent no request for too long."""
+    CANCELLED = "cancelled"
+    """A request of it was taken back."""
+    UNLOAD = "unload"
+    """The model goes out of service."""
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceEnd:
+    """That sequence, of which that instance has executed requests, is over before a request said that it ends."""
+
+    instance: int
+    sequence: int
+    reason: SequenceEndReason
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to do now. `wake_at` is when to ask again if nothing else happens before (None: no need)."""
+    """What to do now. `wake_at` is when to ask again if nothing else happens before (None: no need).
+
+    `ended` are sequences that are over without a last request; those that end with one are not named.
+    """
 
     dispatches: tuple[Dispatch, ...] = ()
     drops: tuple[Drop, ...] = ()
     wake_at: float | None = None
+    ended: tuple[SequenceEnd, ...] = ()
 
 
 NOTHING = Decision()
@@ -74,18 +124,19 @@ class Scheduler(Protocol):
     """Decides which tickets run together, where and when.
 
     It may also have `preserves_ordering: bool`; True makes the kernel hold every response back until those of all
-    earlier requests are out.
+    earlier requests are out; and `lost(instance: int, now: float) -> None`: the instance has died with all that it
+    remembered, and may come back among the idle ones. A decision is asked for afterwards.
     """
 
     def arrive(self, ticket: Ticket) -> Drop | None:
         """Take a ticket in, or refuse it at once."""
         ...
 
-    def settle(self, tickets: Sequence[int], now: float) -> None:
+    def settle(self, tickets: Sequence[int], now: float) -> bool | None:
         """These tickets are over: taken back while they waited, or answered to the end, well or not.
 
         A ticket that is answered through a sender is over when the model has said that all is sent, which may be long
-        after its instance was free again.
+        after its instance was free again. True asks for a decision, even though nothing else happens.
         """
         ...
 
