@@ -18,8 +18,8 @@ _STRING = "tensor(string)"
 class OnnxInstance:
     """Executes batches on a session, which other instances may share: a session may run in many threads at once.
 
-    `outputs` are the outputs of the configuration; what a batch does not ask for is not computed. When a batch of
-    several requests fails, each is run alone, so that only those fail that make it fail.
+    `outputs` are those of the configuration and the states of sequences; what a batch does not ask for is not
+    computed. When a batch of several requests fails, each is run alone, so that only those fail that make it fail.
     """
 
     def __init__(
@@ -37,20 +37,20 @@ class OnnxInstance:
 
         Raises ModelFailedError, with what ONNX Runtime says, for a batch of one request.
         """
+        wanted = [name for name in self._outputs if batch.wants(name)]
         try:
-            return self._run(batch)
+            return self._run(batch, wanted)
         except Exception as error:
             if len(batch.requests) == 1:
                 raise self._failure(error) from error
-            return [self._alone(batch, index) for index in range(len(batch.requests))]
+            return [self._alone(batch, index, wanted) for index in range(len(batch.requests))]
 
     def close(self) -> None:
         """Let go of the session."""
         del self._run_session
 
-    def _run(self, batch: Batch) -> dict[str, np.ndarray]:
+    def _run(self, batch: Batch, wanted: Sequence[str]) -> dict[str, np.ndarray]:
         feeds = {name: self._feed(name, batch) for name in batch.input_names}
-        wanted = [name for name in self._outputs if batch.wants(name)]
         batch.mark_input_done()
         values = self._run_session(wanted, feeds, self._run_options)
         batch.mark_infer_done()
@@ -66,9 +66,9 @@ class OnnxInstance:
         # A view on a received buffer may begin anywhere; vector instructions of a kernel may not.
         return array if array.flags.aligned else array.copy()
 
-    def _alone(self, batch: Batch, index: int) -> Reply | NaiadError:
+    def _alone(self, batch: Batch, index: int, wanted: Sequence[str]) -> Reply | NaiadError:
         try:
-            return Reply(self._run(Batch([batch.requests[index]], [batch.sizes[index]])))
+            return Reply(self._run(Batch([batch.requests[index]], [batch.sizes[index]]), wanted))
         except Exception as error:  # noqa: BLE001 - the errors of ONNX Runtime have no common class
             failure = self._failure(error)
             failure.__cause__ = error

@@ -1,6 +1,7 @@
 """One loaded version of an ONNX model: its sessions, shared or one for each instance."""
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from naiad_onnx.providers import providers_for
 from naiad_onnx.runtime import runtime
 from naiad_onnx.sessions import open_session
 from naiad_onnx.validation import mismatches
+from naiad_onnx.written import wanted_outputs
 
 _Place = tuple[str, int]
 
@@ -36,13 +38,13 @@ class OnnxModel:
         self.interface = interface_of(
             session.get_inputs(), session.get_outputs(), session.get_overridable_initializers()
         )
-        _check(context.config, self.interface)
+        _check(context, path, self.interface)
         self._sessions[kind, device] = session
 
     def instantiate(self, placement: Placement) -> OnnxInstance:
         """An instance there. Raises NaiadError when ONNX Runtime cannot run the model on that device."""
         session = self._session(placement.kind, placement.device)
-        outputs = [output.name for output in self._config.output]
+        outputs = wanted_outputs(self._config)
         return OnnxInstance(session, self.interface, self._config.name, outputs, self._run_options())
 
     def close(self) -> None:
@@ -83,10 +85,12 @@ def _first_place(config: ModelConfig) -> _Place:
     return ("MODEL" if group.kind is InstanceKind.KIND_MODEL else "CPU"), 0
 
 
-def _check(config: ModelConfig, interface: Interface) -> None:
+def _check(context: ModelContext, path: Path, interface: Interface) -> None:
+    config = context.config
     problems = mismatches(config, interface)
     if problems:
-        raise ConfigError(problems)
+        file = path.relative_to(context.model_directory)
+        raise ConfigError([replace(each, message=f"{each.message}, in {file}") for each in problems])
     types = {tensor.type for tensor in (*interface.inputs, *interface.outputs)}
     if {"tensor(bfloat16)", "tensor(string)"} <= types:
         raise UnsupportedError(

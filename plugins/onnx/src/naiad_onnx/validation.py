@@ -1,24 +1,13 @@
 """Holding a complete configuration against the model it names: every mismatch, with both sides named. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
-from naiad.config import DataType, ModelConfig, ModelSequenceBatching, SequenceControl
+from naiad.config import ModelConfig
 from naiad.errors import Problem
+from naiad_onnx.claims import Claim, input_claims, output_claims
 from naiad_onnx.interface import Interface, ModelTensor, shape_text
-from naiad_onnx.written import Entry, model_dims, reserved_inputs
-
-
-@dataclass(frozen=True, slots=True)
-class _Claim:
-    """What the configuration says of one tensor; `dims` without batch dimension. `exact` dims allow no wildcard."""
-
-    path: str
-    kind: str
-    name: str
-    data_type: DataType
-    dims: tuple[int, ...]
-    exact: bool = False
+from naiad_onnx.states import contradictory_states
+from naiad_onnx.written import reserved_inputs
 
 
 def mismatches(config: ModelConfig, interface: Interface) -> tuple[Problem, ...]:
@@ -38,29 +27,12 @@ class _Comparison:
     def problems(self) -> Iterator[Problem]:
         yield from self._not_offered()
         yield from self._count()
-        for claim in self._input_claims():
+        for claim in input_claims(self._config):
             yield from self._check(claim, self._inputs)
-        for claim in self._output_claims():
+        for claim in output_claims(self._config):
             yield from self._check(claim, self._outputs)
+        yield from contradictory_states(self._config, self._inputs, self._outputs)
         yield from self._optional()
-
-    def _input_claims(self) -> Iterator[_Claim]:
-        for index, entry in enumerate(self._config.input):
-            yield _claim(f"input[{index}]", "input", entry)
-        sequences = self._config.sequence_batching
-        if sequences is not None:
-            yield from _control_claims(sequences)
-            for index, state in enumerate(sequences.state):
-                path = f"sequence_batching.state[{index}].input_name"
-                yield _Claim(path, "input", state.input_name, state.data_type, tuple(state.dims))
-
-    def _output_claims(self) -> Iterator[_Claim]:
-        for index, entry in enumerate(self._config.output):
-            yield _claim(f"output[{index}]", "output", entry, exact=True)
-        sequences = self._config.sequence_batching
-        for index, state in enumerate(sequences.state if sequences is not None else ()):
-            path = f"sequence_batching.state[{index}].output_name"
-            yield _Claim(path, "output", state.output_name, state.data_type, tuple(state.dims))
 
     def _count(self) -> Iterator[Problem]:
         """The model must get every input that it cannot do without."""
@@ -75,18 +47,17 @@ class _Comparison:
                 hint="add what is missing, or leave the inputs out to have them filled from the model",
             )
 
-    def _check(self, claim: _Claim, tensors: Mapping[str, ModelTensor]) -> Iterator[Problem]:
+    def _check(self, claim: Claim, tensors: Mapping[str, ModelTensor]) -> Iterator[Problem]:
         tensor = tensors.get(claim.name)
         if tensor is None:
-            yield Problem(
-                f"unexpected inference {claim.kind} '{claim.name}', allowed {claim.kind}s are: {', '.join(tensors)}",
-                claim.path,
-            )
+            allowed = f"allowed {claim.kind}s are: {', '.join(tensors)}"
+            start = f"state '{claim.name}' is not a valid state name: " if claim.is_state else ""
+            yield Problem(f"{start}unexpected inference {claim.kind} '{claim.name}', {allowed}", claim.path)
             return
         yield from self._type_problem(claim, tensor)
         yield from self._shape_problem(claim, tensor)
 
-    def _type_problem(self, claim: _Claim, tensor: ModelTensor) -> Iterator[Problem]:
+    def _type_problem(self, claim: Claim, tensor: ModelTensor) -> Iterator[Problem]:
         if tensor.data_type is claim.data_type:
             return
         start = f"unable to load model '{self._config.name}', "
@@ -100,10 +71,10 @@ class _Comparison:
         yield Problem(
             f"{start}configuration expects datatype {claim.data_type.name} for {claim.kind} '{claim.name}', model "
             f"provides {tensor.data_type.name}",
-            f"{claim.path}.data_type",
+            claim.type_path,
         )
 
-    def _shape_problem(self, claim: _Claim, tensor: ModelTensor) -> Iterator[Problem]:
+    def _shape_problem(self, claim: Claim, tensor: ModelTensor) -> Iterator[Problem]:
         # An empty shape is a scalar or a shape that the file leaves open; both show themselves when the model runs.
         if not tensor.shape:
             return
@@ -122,7 +93,7 @@ class _Comparison:
             yield Problem(
                 f"{start}{len(tensor.shape)} dimensions (shape {shape_text(tensor.shape)}) but the model configuration "
                 f"specifies {len(whole)} dimensions ({_how_made(claim.dims, whole, batching)})",
-                f"{claim.path}.dims",
+                claim.dims_path,
                 hint=_rank_hint(tensor, claim.dims, batching),
             )
             return
@@ -130,7 +101,7 @@ class _Comparison:
         if not _compatible(dims, claim.dims, claim.exact):
             yield Problem(
                 f"{start}dims {shape_text(dims)} but the model configuration specifies dims {shape_text(claim.dims)}",
-                f"{claim.path}.dims",
+                claim.dims_path,
             )
 
     def _optional(self) -> Iterator[Problem]:
@@ -166,26 +137,6 @@ class _Comparison:
         for key in ("batch_input", "batch_output"):
             if getattr(self._config, key):
                 yield Problem(f"naiad-onnx does not fill {key}", key, hint="remove it")
-
-
-def _claim(path: str, kind: str, entry: Entry, exact: bool = False) -> _Claim:
-    return _Claim(path, kind, entry.name, entry.data_type, model_dims(entry), exact)
-
-
-def _control_claims(sequences: ModelSequenceBatching) -> Iterator[_Claim]:
-    """Control tensors hold one element a request."""
-    for index, given in enumerate(sequences.control_input):
-        for control in given.control:
-            path = f"sequence_batching.control_input[{index}]"
-            yield _Claim(path, "input", given.name, _control_type(control), (1,))
-
-
-def _control_type(control: SequenceControl) -> DataType:
-    if control.fp32_false_true:
-        return DataType.TYPE_FP32
-    if control.bool_false_true:
-        return DataType.TYPE_BOOL
-    return DataType.TYPE_INT32 if control.int32_false_true else control.data_type
 
 
 def _compatible(model: Sequence[int], written: Sequence[int], exact: bool) -> bool:

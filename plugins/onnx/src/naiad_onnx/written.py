@@ -17,3 +17,9 @@ def reserved_inputs(config: ModelConfig) -> frozenset[str]:
         names |= {control.name for control in config.sequence_batching.control_input}
         names |= {state.input_name for state in config.sequence_batching.state}
     return frozenset(names)
+
+
+def wanted_outputs(config: ModelConfig) -> tuple[str, ...]:
+    """The outputs that a run may have to compute: those of the configuration, and the states of sequences."""
+    states = config.sequence_batching.state if config.sequence_batching is not None else ()
+    return tuple(dict.fromkeys([*(each.name for each in config.output), *(each.output_name for each in states)]))
