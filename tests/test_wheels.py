@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from conftest import ServerProcess
 
 ROOT = Path(__file__).parents[1]
-PLUGINS = ("plugins/custom", "plugins/onnx", "plugins/scheduler-dynamic")
+PLUGINS = ("plugins/custom", "plugins/onnx", "plugins/scheduler-dynamic", "plugins/scheduler-sequence")
 MEMBERS = ("core", *PLUGINS, "frontends/http", "frontends/grpc", "frontends/metrics")
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 
@@ -63,7 +63,24 @@ for id in range(4):
 assert dispatch.tickets == (0, 1, 2, 3), dispatch
 """
 
-PROOFS = {"naiad-custom": SERVES_A_FUNCTION, "naiad-onnx": SERVES_ONNX, "naiad-scheduler-dynamic": SCHEDULES}
+SCHEDULES_SEQUENCES = """
+from naiad._kernel.plugins import PluginRegistry
+from naiad.config.text import parse_text
+from naiad.scheduler import Row, Ticket
+
+config = parse_text("max_batch_size: 4 sequence_batching {}")
+scheduler = PluginRegistry.discover().scheduler("sequence_batching").create(config, 1)
+scheduler.arrive(Ticket(1, 0.0, sequence_id=7, sequence_start=True))
+(dispatch,) = scheduler.decide(0.0, [0]).dispatches
+assert dispatch.rows == (Row(1, 1, start=True),), dispatch
+"""
+
+PROOFS = {
+    "naiad-custom": SERVES_A_FUNCTION,
+    "naiad-onnx": SERVES_ONNX,
+    "naiad-scheduler-dynamic": SCHEDULES,
+    "naiad-scheduler-sequence": SCHEDULES_SEQUENCES,
+}
 
 
 @pytest.fixture(scope="module")

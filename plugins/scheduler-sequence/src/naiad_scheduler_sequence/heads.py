@@ -1,0 +1,46 @@
+"""The tickets of one instance that may run now: the first that waits of each sequence, the oldest at hand."""
+
+import heapq
+from collections.abc import Container
+
+from naiad.scheduler import Ticket
+from naiad_scheduler_sequence.sequences import LiveSequence
+
+Head = tuple[int, Ticket, LiveSequence]
+
+
+class Heads:
+    """A heap by ticket id, which is the order of arrival.
+
+    A ticket that waits no longer is passed over when it comes up, so that nothing is searched.
+    """
+
+    __slots__ = ("_heap", "_waiting")
+
+    def __init__(self, waiting: Container[int]) -> None:
+        self._heap: list[Head] = []
+        self._waiting = waiting
+
+    def push(self, sequence: LiveSequence) -> None:
+        """The first ticket of that sequence may run."""
+        ticket = sequence.tickets[0]
+        heapq.heappush(self._heap, (ticket.id, ticket, sequence))
+
+    def first(self) -> Head | None:
+        """The oldest, None when there is none."""
+        heap = self._heap
+        while heap:
+            if heap[0][0] in self._waiting:
+                return heap[0]
+            heapq.heappop(heap)
+        return None
+
+    def pop(self) -> Head | None:
+        """Take the oldest off."""
+        return heapq.heappop(self._heap) if self.first() is not None else None
+
+    def tidy(self, most: int) -> None:
+        """Forget those that are gone when more than `most`, and some, are kept: O(1) a ticket in the long run."""
+        if len(self._heap) > 64 + 2 * most:
+            self._heap = [head for head in self._heap if head[0] in self._waiting]
+            heapq.heapify(self._heap)

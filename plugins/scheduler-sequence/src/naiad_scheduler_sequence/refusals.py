@@ -1,0 +1,71 @@
+"""Why a request is refused on arrival: rules of sequences that it breaks."""
+
+from naiad.config import DataType, ModelConfig, SequenceControlKind
+from naiad.scheduler import Drop, DropReason, Ticket
+
+
+class Entrance:
+    """Says what is wrong with a request to a model whose requests come in sequences.
+
+    `kind` is the type of correlation ids, None where the model is not told them and both types will do.
+    """
+
+    __slots__ = ("_iterative", "_kind", "_model")
+
+    def __init__(self, config: ModelConfig, *, iterative: bool) -> None:
+        self._model = config.name
+        self._iterative = iterative
+        self._kind = _kind_of_id(config)
+
+    def refusal(self, ticket: Ticket) -> Drop | None:
+        """The answer to a request that no sequence can take, None for any other."""
+        if ticket.batch_size != 1:
+            return _invalid(
+                ticket,
+                f"inference request to model '{self._model}' must specify batch-size 1 due to requirements of sequence "
+                f"batcher, not {ticket.batch_size}; send each item as a request of its own",
+            )
+        if self._iterative:
+            return None
+        if not ticket.sequence_id:
+            return _invalid(
+                ticket,
+                f"inference request to model '{self._model}' must specify a non-zero or non-empty correlation ID, for "
+                "its requests come in sequences; set sequence_id to the same number or text in all of a sequence",
+            )
+        if self._kind is not None and not isinstance(ticket.sequence_id, self._kind):
+            wanted, given = ("a text", "a number") if self._kind is str else ("a number", "a text")
+            return _invalid(
+                ticket,
+                f"inference request to model '{self._model}' has {given} as correlation ID, {ticket.sequence_id!r}, but "
+                f"its CONTROL_SEQUENCE_CORRID tensor takes {wanted}; send {wanted}",
+            )
+        return None
+
+    def no_start(self, ticket: Ticket) -> Drop:
+        """The answer to a request of a sequence that there is not, or no longer."""
+        return _invalid(
+            ticket,
+            f"inference request for sequence {ticket.sequence_id} to model '{self._model}' must specify the START flag "
+            "on the first request of the sequence; it has not started, has ended, or was silent for too long",
+        )
+
+    def too_late(self) -> str:
+        """What the requests of a sequence that got no slot in time are told."""
+        return (
+            f"timeout of the corresponding sequence has been expired: model '{self._model}' had no free slot for it "
+            "within the request's timeout; ask for a longer one, or give the model more instances or slots"
+        )
+
+
+def _kind_of_id(config: ModelConfig) -> type | None:
+    batching = config.sequence_batching
+    for control_input in batching.control_input if batching else ():
+        for control in control_input.control:
+            if control.kind is SequenceControlKind.CONTROL_SEQUENCE_CORRID:
+                return str if control.data_type is DataType.TYPE_STRING else int
+    return None
+
+
+def _invalid(ticket: Ticket, detail: str) -> Drop:
+    return Drop((ticket.id,), DropReason.INVALID, detail)
