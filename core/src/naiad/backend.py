@@ -18,6 +18,7 @@ from naiad.metrics import MetricRegistry
 from naiad.types import ParameterValue
 
 __all__ = [
+    "RESCHEDULE",
     "Answer",
     "Backend",
     "BackendTraits",
@@ -28,6 +29,7 @@ __all__ = [
     "ModelContext",
     "Placement",
     "Reply",
+    "Reschedule",
     "Sender",
 ]
 
@@ -116,10 +118,25 @@ class Reply:
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
 
 
-Answer = Mapping[str, Any] | Sequence[Reply | NaiadError | None]
+@dataclass(frozen=True, slots=True)
+class Reschedule:
+    """In place of a reply: the request is queued again, and executed once more in a batch that is made anew.
+
+    Only models with `iterative_sequence` may ask for it. `outputs` are the states that the next execution finds, by the
+    names of their outputs; a state that is not among them stays as it is. Nothing of it goes to the caller.
+    """
+
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+
+
+RESCHEDULE = Reschedule()
+"""Queue the request again, and leave its states as they are."""
+
+Answer = Mapping[str, Any] | Sequence[Reply | NaiadError | Reschedule | None]
 """What `execute` returns: one array an output for the whole batch, or one reply or error for each request, in order.
 
-None stands for a request that is answered through its `Batch.sender`, now or later.
+None stands for a request that is answered through its `Batch.sender`, now or later; RESCHEDULE for one that is to be
+executed again. Its sender, if it was taken, goes on: the next batch gives the same one.
 """
 
 
@@ -128,7 +145,9 @@ class Instance(Protocol):
 
     It may also have: `ready() -> str`, the reason why it is not ready ("" when it is), called often and from the event
     loop, so it must return at once; `sequence_ended(correlation_id, reason)`; and `concurrency: int`, how many batches
-    it takes at once when `execute` returns futures (1 without it).
+    it takes at once when `execute` returns futures (1 without it). `sequence_ended` is called on the thread that
+    executes, after the batches that came before, for each sequence that this instance has executed requests of and
+    that is over; `reason` is a `naiad.scheduler.SequenceEndReason`. Not when the instance itself has died.
     """
 
     def execute(self, batch: Batch) -> "Answer | Future[Answer]":
