@@ -15,6 +15,7 @@ from naiad.datatypes import fp32_to_bf16, tensor_type, wire_name_of
 if TYPE_CHECKING:
     from naiad.errors import NaiadError
     from naiad.tracing import Trace
+    from naiad.transfers import Transfer
 
 ParameterValue = bool | int | float | str
 """A request or response parameter; integers are signed 64-bit."""
@@ -111,7 +112,8 @@ class Request:
     `version` 0 asks for the largest READY version. `requested` names the outputs wanted, () all of them.
     `priority` 0 is the model's default level. `timeout_microseconds` is the caller's queue timeout (0: none);
     `deadline` is an absolute time of `time.monotonic()`, after which the caller wants no answer.
-    `correlation_id` 0 or "" is no sequence. `trace` follows the request where it is traced.
+    `correlation_id` 0 or "" is no sequence. `trace` follows the request where it is traced; `transfer` is what the
+    worker copies for it from and to shared memory.
 
     `cancelled` is set by the kernel when nobody waits for the answer any more; whoever executes the request may look
     at it, or set `on_cancelled` before looking: it is called once then, on the event loop's thread, and must return at
@@ -133,6 +135,7 @@ class Request:
     trace: "Trace | None" = None
     cancelled: bool = False
     on_cancelled: Callable[[], None] | None = None
+    transfer: "Transfer | None" = None
 
 
 @dataclass(slots=True, eq=False)

@@ -13,6 +13,7 @@ from typing import Any
 from naiad._kernel.answers import AnswerReader, Outcome
 from naiad._kernel.telling import told
 from naiad._kernel.tracing.kernel_events import execute_traced
+from naiad._kernel.transferring import fetch_inputs, store_outputs
 from naiad.backend import Answer, Batch, Instance
 from naiad.errors import InternalError, ModelFailedError, NaiadError, WorkerDiedError
 from naiad.tracing import Trace
@@ -23,10 +24,22 @@ _logger = logging.getLogger("naiad.model")
 class Work:
     """A batch on its way to an instance and back. `tickets` and `calls` belong to the queue that made it.
 
-    `traces` are those of its requests that are traced.
+    `traces` are those of its requests that are traced; `failures` are the errors of requests that could not have their
+    inputs, by their index, None where nothing is copied from or to shared memory.
     """
 
-    __slots__ = ("batch", "calls", "done_ns", "error", "outcomes", "place", "started_ns", "tickets", "traces")
+    __slots__ = (
+        "batch",
+        "calls",
+        "done_ns",
+        "error",
+        "failures",
+        "outcomes",
+        "place",
+        "started_ns",
+        "tickets",
+        "traces",
+    )
 
     def __init__(self, place: int, tickets: Sequence[int], calls: Sequence[Any], batch: Batch) -> None:
         self.place = place
@@ -34,6 +47,7 @@ class Work:
         self.calls = calls
         self.batch = batch
         self.traces: Sequence[Trace] = ()
+        self.failures: dict[int, NaiadError] | None = None
         self.outcomes: Sequence[Outcome | None] = ()
         self.error: NaiadError | None = None
         self.started_ns = 0
@@ -124,6 +138,10 @@ class Worker:
     def _execute(self, instance: Instance, work: Work) -> None:
         work.started_ns = monotonic_ns()
         try:
+            for request in work.batch.requests:
+                if request.transfer is not None:
+                    work.failures = fetch_inputs(work.batch)
+                    break
             answer = instance.execute(work.batch) if not work.traces else execute_traced(instance, work)
         except Exception as error:  # noqa: BLE001 - a model may raise anything, and its callers are told
             self._fail(work, error)
@@ -139,6 +157,8 @@ class Worker:
             batch.infer_done_ns = monotonic_ns()
         try:
             work.outcomes = self._reader.read(answer, batch)
+            if work.failures is not None:
+                work.outcomes = store_outputs(batch, work.outcomes, work.failures)
         except Exception as error:  # noqa: BLE001 - an answer can be broken in any way, and its callers are told
             self._fail(work, error)
             return

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from naiad.errors import NotFoundError
+from naiad.transfers import Place
 from naiad_http.codec import OutputForm
-from naiad_http.codec.forms import Place
 
 from .regions import output, place, tensor
 

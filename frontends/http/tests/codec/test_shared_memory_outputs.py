@@ -5,9 +5,9 @@ import orjson
 import pytest
 
 from naiad.errors import InvalidArgumentError
+from naiad.transfers import Place
 from naiad.types import Response, Tensor
 from naiad_http.codec import AnswerForm, Encoder, OutputForm
-from naiad_http.codec.forms import Place
 
 from .regions import FakeRegion
 

@@ -3,16 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from naiad.shared_memory import Region
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The part of a shared memory region that an output is to be written to."""
-
-    region: Region
-    offset: int
-    byte_size: int
+from naiad.transfers import Place
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,8 +83,8 @@ class Encoder:
     def _formed(self, response: Response, tensor: Tensor, form: OutputForm) -> tuple[Tensor, Buffer | None]:
         """The tensor as the caller wants it, and its contents; None when they are in shared memory."""
         if form.place is not None:
-            region, offset, byte_size = form.place.region, form.place.offset, form.place.byte_size
-            region.write(offset, byte_size, (_content(tensor),), tensor.name)
+            if not form.place.holds(tensor):
+                form.place.store(tensor, _content(tensor))
             return tensor, None
         labels = self._labels(response.model_name, tensor.name, response.version)
         batched = self._batches(response.model_name, response.version)

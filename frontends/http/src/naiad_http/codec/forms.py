@@ -2,17 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from naiad.shared_memory import Region
-
-
-class Place(NamedTuple):
-    """The `byte_size` bytes from `offset` on of a region."""
-
-    region: Region
-    offset: int
-    byte_size: int
+from naiad.transfers import Place
 
 
 @dataclass(frozen=True, slots=True)

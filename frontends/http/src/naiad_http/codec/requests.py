@@ -9,9 +9,10 @@ from naiad.config import ModelConfig
 from naiad.errors import InvalidArgumentError
 from naiad.protocol.buffers import Buffer, bool_array, unpack_strings
 from naiad.shared_memory import Region
-from naiad.types import Request, Tensor
+from naiad.transfers import LARGE, Place, SharedContent, transfer_of
+from naiad.types import Request, SupportsDLPack, Tensor
 from naiad_http.codec.envelope import Envelope
-from naiad_http.codec.forms import AnswerForm, OutputForm, Place
+from naiad_http.codec.forms import AnswerForm, OutputForm
 from naiad_http.codec.inputs import BinaryInput, SharedInput
 from naiad_http.codec.raw import raw_request
 from naiad_http.codec.skeletons import Skeleton, read_skeleton
@@ -59,7 +60,11 @@ class Decoder:
             raise _wrong_size(skeleton, len(rest), envelope.model_name)
         inputs = self._inputs(skeleton, rest, envelope.model_name)
         form = self._form(skeleton) if skeleton.placed else skeleton.form
-        return _request(envelope, skeleton, request_id, inputs), form
+        request = _request(envelope, skeleton, request_id, inputs)
+        if skeleton.placed or skeleton.shared:
+            places = {name: each.place for name, each in form.outputs.items() if each.place is not None}
+            request.transfer = transfer_of(inputs, places)
+        return request, form
 
     def _whole_body(self, body: Buffer, model: str) -> tuple[Skeleton, str]:
         """The skeleton and id of a body that is all JSON; one that names shared memory is as good as a short front."""
@@ -92,8 +97,8 @@ class Decoder:
             found = inputs
             inputs = found.copy()
             for each in skeleton.shared:
-                content = self._region(each.region).read(each.start, each.size)
-                inputs[each.name] = Tensor(each.name, each.datatype, each.shape, _shared_array(each, content, model))
+                payload = _shared_payload(each, self._region(each.region), model)
+                inputs[each.name] = Tensor(each.name, each.datatype, each.shape, payload)
             if found:
                 return {name: inputs[name] for name in skeleton.names}
         return inputs
@@ -139,8 +144,11 @@ def _with_binary(skeleton: Skeleton, rest: Buffer, model: str) -> dict[str, Tens
     return {name: inputs[name] for name in skeleton.names if name in inputs} if skeleton.tensors else inputs
 
 
-def _shared_array(given: SharedInput, content: np.ndarray, model: str) -> np.ndarray:
-    """The array of an input over a copy of its bytes."""
+def _shared_payload(given: SharedInput, region: Region, model: str) -> np.ndarray | SupportsDLPack:
+    """What an input of a region holds: a copy of its bytes, or the promise of a large one."""
+    if given.size >= LARGE and given.datatype not in ("BYTES", "BOOL"):
+        return SharedContent(region, given.start, given.size, given.shape, given.dtype)
+    content = region.read(given.start, given.size)
     if given.datatype in ("BYTES", "BOOL"):
         return _array(given, content.data, 0, model)
     return np.ndarray(given.shape, given.dtype, content.data)

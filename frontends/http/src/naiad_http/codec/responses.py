@@ -58,8 +58,8 @@ class Encoder:
             if wanted.classes:
                 tensor = self._classes(response, tensor, wanted.classes)
             if wanted.place is not None:
-                region, offset, byte_size = wanted.place
-                region.write(offset, byte_size, (_content(tensor)[0],), name)
+                if not wanted.place.holds(tensor):
+                    wanted.place.store(tensor, _content(tensor)[0])
                 text.append(_shared_output(name, tensor.datatype, tensor.shape))
             elif wanted.binary:
                 content, length = _content(tensor)

@@ -1,0 +1,40 @@
+"""Copying the tensors of a batch from and to shared memory, on the worker's thread; an error is its request's own."""
+
+from collections.abc import Sequence
+
+from naiad._kernel.answers import Outcome
+from naiad.batch import Batch
+from naiad.errors import NaiadError
+from naiad.types import Response
+
+
+def fetch_inputs(batch: Batch) -> dict[int, NaiadError]:
+    """Copy the inputs; the errors of the requests that cannot have theirs, by their index in the batch.
+
+    Those are executed all the same, over zeros, for the sake of the others.
+    """
+    failures: dict[int, NaiadError] = {}
+    for index, request in enumerate(batch.requests):
+        if request.transfer is not None:
+            try:
+                request.transfer.fetch()
+            except NaiadError as error:
+                failures[index] = error
+    batch.mark_input_done()
+    return failures
+
+
+def store_outputs(
+    batch: Batch, outcomes: Sequence[Outcome | None], failures: dict[int, NaiadError]
+) -> Sequence[Outcome | None]:
+    """Copy the outputs of the requests that somebody still waits for; the outcomes with what failed."""
+    found = list(outcomes)
+    for index, error in failures.items():
+        found[index] = error
+    for index, (request, outcome) in enumerate(zip(batch.requests, found, strict=True)):
+        if request.transfer is not None and isinstance(outcome, Response) and not request.cancelled:
+            try:
+                request.transfer.store(outcome.outputs)
+            except NaiadError as error:
+                found[index] = error
+    return found

@@ -1,0 +1,121 @@
+"""Large tensors that are copied in from and out to shared memory by the thread that executes their request.
+
+The copy of 600 KB takes about 70 µs, which the event loop would have to spend for each request and each response; the
+workers have processors of their own.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from naiad.errors import NaiadError
+from naiad.protocol.buffers import Buffer
+from naiad.shared_memory import Region
+from naiad.types import Tensor
+
+LARGE = 64 << 10
+"""From so many bytes on a copy is left to the worker."""
+
+_CPU = (1, 0)
+
+
+class SharedContent:
+    """The payload of a tensor whose bytes lie in a region; they are copied when they are first asked for.
+
+    `shape` and `dtype` are those of the tensor, whose bytes begin at `offset`. Raises InvalidArgumentError at once when
+    they do not lie within the region.
+    """
+
+    __slots__ = ("_array", "_dtype", "_offset", "_region", "_shape", "_size")
+
+    def __init__(self, region: Region, offset: int, byte_size: int, shape: tuple[int, ...], dtype: np.dtype) -> None:
+        region.check(offset, byte_size)
+        self._region = region
+        self._offset = offset
+        self._size = byte_size
+        self._shape = shape
+        self._dtype = dtype
+        self._array: np.ndarray | None = None
+
+    def fetch(self) -> np.ndarray:
+        """The tensor, copied once. Raises InvalidArgumentError when the client has taken the memory away."""
+        if self._array is None:
+            content = self._region.read(self._offset, self._size)
+            self._array = np.ndarray(self._shape, self._dtype, content.data)
+        return self._array
+
+    def blank(self) -> np.ndarray:
+        """Zeros in place of what cannot be had."""
+        return np.zeros(self._shape, self._dtype)
+
+    def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
+        return self.fetch().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _CPU
+
+
+@dataclass(slots=True)
+class Place:
+    """Where an output goes: the `byte_size` bytes from `offset` on of a region."""
+
+    region: Region
+    offset: int
+    byte_size: int
+    _stored: Tensor | None = field(default=None, init=False, compare=False, repr=False)
+
+    def holds(self, tensor: Tensor) -> bool:
+        """Whether this very tensor was stored there."""
+        return self._stored is tensor
+
+    def store(self, tensor: Tensor, content: Buffer) -> None:
+        """Write the bytes of that tensor. Raises InvalidArgumentError when they do not fit, or the memory is gone."""
+        self.region.write(self.offset, self.byte_size, (content,), tensor.name)
+        self._stored = tensor
+
+
+class Transfer:
+    """What the worker copies for one request: the tensors over `SharedContent` before it, and outputs after it.
+
+    What it does not copy out (strings, outputs whose bytes are not in order), whoever encodes the response does.
+    """
+
+    __slots__ = ("_places", "_tensors")
+
+    def __init__(self, tensors: Sequence[Tensor], places: Mapping[str, Place]) -> None:
+        self._tensors = tensors
+        self._places = places
+
+    def fetch(self) -> None:
+        """Copy the inputs. Raises InvalidArgumentError; zeros stand for those that could not be had then."""
+        for tensor in self._tensors:
+            content = tensor.payload
+            if isinstance(content, SharedContent):
+                try:
+                    tensor.payload = content.fetch()
+                except NaiadError:
+                    self._blank()
+                    raise
+
+    def _blank(self) -> None:
+        for tensor in self._tensors:
+            if isinstance(tensor.payload, SharedContent):
+                tensor.payload = tensor.payload.blank()
+
+    def store(self, outputs: Mapping[str, Tensor]) -> None:
+        """Copy the outputs. Raises InvalidArgumentError."""
+        for name, place in self._places.items():
+            tensor = outputs.get(name)
+            if tensor is not None and tensor.datatype != "BYTES":
+                array = tensor.array
+                if array.flags.c_contiguous and array.nbytes:
+                    place.store(tensor, array.data.cast("B"))
+
+
+def transfer_of(inputs: Mapping[str, Tensor], places: Mapping[str, Place]) -> Transfer | None:
+    """What is left to the worker of a request with these inputs, None when it is not worth it."""
+    lazy = [tensor for tensor in inputs.values() if isinstance(tensor.payload, SharedContent)]
+    large = {name: place for name, place in places.items() if place.byte_size >= LARGE}
+    return Transfer(lazy, large) if lazy or large else None
