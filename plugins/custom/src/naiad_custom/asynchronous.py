@@ -41,6 +41,10 @@ class AsyncInstance:
         """Why the user's object is not ready, "" when it is."""
         return self._subject.ready()
 
+    def sequence_ended(self, correlation_id: int | str, reason: str) -> None:
+        """Tell the user's object, on the event loop, that a sequence is over, and why."""
+        self.wait_for(lambda: self._subject.sequence_ended(correlation_id, reason))
+
     def close(self) -> None:
         """Cancel what still runs, close the user's object, end the event loop."""
         try:

@@ -8,6 +8,7 @@ from naiad.datatypes import TENSOR_TYPES
 from naiad.errors import ConfigError, Problem
 from naiad_custom.annotations import Way
 from naiad_custom.api import ArraySpec, Declaration
+from naiad_custom.sequences import kept_inputs, kept_outputs
 from naiad_custom.signature import Signature
 
 
@@ -21,8 +22,8 @@ def completed(config: ModelConfig, signature: Signature, declaration: Declaratio
     if config.max_batch_size > 0 and declaration.max_batch_size == 0:
         told = f"it asks for batches, and '{signature.function}' is written for single requests"
         problems.append(Problem(told, "max_batch_size", hint=f"write @model(max_batch_size={size})"))
-    inputs = _inputs(config.input, signature, problems)
-    outputs = _outputs(config.output, signature, problems)
+    inputs = _inputs(config, signature, problems)
+    outputs = _outputs(config, signature, problems)
     policy = _policy(config.model_transaction_policy, signature, problems)
     if problems:
         raise ConfigError(problems)
@@ -35,10 +36,11 @@ def completed(config: ModelConfig, signature: Signature, declaration: Declaratio
     return filled
 
 
-def _inputs(given: Sequence[ModelInput], signature: Signature, problems: list[Problem]) -> tuple[ModelInput, ...]:
-    arguments = {argument.name: argument for argument in signature.arguments}
+def _inputs(config: ModelConfig, signature: Signature, problems: list[Problem]) -> tuple[ModelInput, ...]:
+    kept = kept_inputs(config, signature, problems)
+    arguments = {argument.name: argument for argument in signature.arguments if argument.name not in kept}
     filled = []
-    for index, each in enumerate(given):
+    for index, each in enumerate(config.input):
         argument = arguments.pop(each.name, None)
         path = f"input[{index}]"
         if argument is None:
@@ -58,10 +60,11 @@ def _inputs(given: Sequence[ModelInput], signature: Signature, problems: list[Pr
     return (*filled, *added)
 
 
-def _outputs(given: Sequence[ModelOutput], signature: Signature, problems: list[Problem]) -> tuple[ModelOutput, ...]:
-    results = {result.name: result for result in signature.results}
+def _outputs(config: ModelConfig, signature: Signature, problems: list[Problem]) -> tuple[ModelOutput, ...]:
+    kept = kept_outputs(config, signature, problems)
+    results = {result.name: result for result in signature.results if result.name not in kept}
     filled = []
-    for index, each in enumerate(given):
+    for index, each in enumerate(config.output):
         result = results.pop(each.name, None)
         path = f"output[{index}]"
         if result is None:

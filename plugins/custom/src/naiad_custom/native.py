@@ -110,6 +110,11 @@ class Subject:
             return "" if answer else "ready() answered False"
         return str(answer or "")
 
+    def sequence_ended(self, correlation_id: int | str, reason: str) -> Any:
+        """Call `sequence_ended(correlation_id, reason)`."""
+        told = getattr(self._target, "sequence_ended", None)
+        return None if told is None else told(correlation_id, reason)
+
     def close(self) -> Any:
         """Call `close()`."""
         close = getattr(self._target, "close", None)
@@ -132,6 +137,10 @@ class MarkedInstance:
     def ready(self) -> str:
         """Why the user's object is not ready, "" when it is."""
         return self._subject.ready()
+
+    def sequence_ended(self, correlation_id: int | str, reason: str) -> None:
+        """Tell the user's object that a sequence is over, and why."""
+        self._subject.sequence_ended(correlation_id, reason)
 
     def close(self) -> None:
         """Close the user's object."""

@@ -37,6 +37,10 @@ class StreamInstance:
         """Why the user's object is not ready, "" when it is."""
         return self._subject.ready()
 
+    def sequence_ended(self, correlation_id: int | str, reason: str) -> None:
+        """Tell the user's object that a sequence is over, and why."""
+        self._subject.sequence_ended(correlation_id, reason)
+
     def close(self) -> None:
         """Close the user's object."""
         self._subject.close()
@@ -112,7 +116,7 @@ class AsyncStreams:
 
 def _alone(batch: Batch, index: int) -> Batch:
     """A batch of that request alone."""
-    return Batch([batch.requests[index]], [batch.sizes[index]])
+    return batch.alone(index)
 
 
 def _nothing() -> None:

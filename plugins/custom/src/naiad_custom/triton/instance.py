@@ -48,6 +48,12 @@ class TritonInstance:
         """Why `is_ready` says no, "" when it says yes or is not there."""
         return "" if self._ready is None else self._ready.reason()
 
+    def sequence_ended(self, correlation_id: int | str, reason: str) -> None:
+        """Tell the object that a sequence is over, and why, where it has a method of that name."""
+        told = getattr(self._model, "sequence_ended", None)
+        if told is not None:
+            told(correlation_id, reason)
+
     def close(self) -> None:
         """Finalize the object."""
         if self._ready is not None:
