@@ -1,0 +1,189 @@
+"""The rate limiter: a pure object that is told of wants and releases, and answers which places may start.
+
+A place holds all it needs or nothing, and only while it computes. One that waits, be it for its turn, for the answer of
+a model that it calls, or to go on after it, holds nothing. So whoever waits for resources waits for places that
+compute, each of which ends without needing more: nothing can wait in a circle.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from naiad._kernel.rate_limiter.resources import Needs, Pool, ResourceLimit, capacities
+
+
+class _Place:
+    """One place: it is idle, waits since its want of number `since` (0: it does not), or holds what it needs.
+
+    `standing` is its executions times its priority; `passed` are the executions of others that share a resource with
+    it, since it waits, and after `patience` of them it is passed over no more; `resumes` says that it waits in the
+    middle of an execution.
+    """
+
+    __slots__ = ("holds", "member", "needs", "passed", "patience", "resumes", "since", "standing")
+
+    def __init__(self, member: int, needs: Needs, standing: int) -> None:
+        self.member = member
+        self.needs = needs
+        self.standing = standing
+        self.holds = False
+        self.since = 0
+        self.passed = 0
+        self.patience = 0
+        self.resumes = False
+
+
+class RateLimiter:
+    """Shares resources out among the places of all models. No clock, no thread, no loop.
+
+    Among the places that wait, first come those that go on with an execution; then those that were passed over for too
+    long; then the smallest `executions x priority`, and of equals the one that waits longest. What the first that lacks
+    something needs is kept for it: only what is left beside it goes to those behind.
+    """
+
+    def __init__(self, limits: Sequence[ResourceLimit] = ()) -> None:
+        self._limits = tuple(limits)
+        self._members: dict[int, tuple[Needs, ...]] = {}
+        self._places: dict[int, _Place] = {}
+        self._waiting: dict[int, _Place] = {}
+        self._capacity: dict[Pool, int] = {}
+        self._in_use: dict[Pool, int] = {}
+        self._last_id = self._last_want = 0
+        self._stale = False
+
+    # Who is there
+
+    def admit(self, needs: Iterable[Needs]) -> int:
+        """Take in a model version whose instances need that; returns its number.
+
+        Raises InvalidArgumentError when it could never run, or clashes with what is there.
+        """
+        joining = tuple(needs)
+        self._resize([each for member in self._members.values() for each in member] + list(joining))
+        self._last_id += 1
+        self._members[self._last_id] = joining
+        return self._last_id
+
+    def enter(self, member: int, needs: Needs) -> int:
+        """A new place of that version, level with the one that has had least of what it needs; returns its number."""
+        self._last_id += 1
+        others = [place.standing for place in self._places.values() if _share(place.needs, needs)]
+        self._places[self._last_id] = _Place(member, needs, min(others, default=0))
+        self._lose_patience()
+        return self._last_id
+
+    def dismiss(self, member: int) -> None:
+        """The version and its places are gone; without explicit limits there is less then, if it needed most.
+
+        What computes elsewhere goes on, even if it holds more than there is then.
+        """
+        if self._members.pop(member, None) is None:
+            return
+        for number in [number for number, place in self._places.items() if place.member == member]:
+            self.forget(number)
+            del self._places[number]
+        self._lose_patience()
+        self._resize([each for others in self._members.values() for each in others])
+
+    # What they do
+
+    def want(self, number: int, resumes: bool = False) -> None:
+        """The place has work and waits for its turn; `resumes`: to go on with an execution that has begun."""
+        place = self._places[number]
+        if place.since or place.holds:
+            return
+        self._last_want += 1
+        place.since, place.passed, place.resumes = self._last_want, 0, resumes
+        self._waiting[number] = place
+        self._stale = True
+
+    def grants(self) -> list[int]:
+        """The places that may start or go on now, in the order of their turns; each holds what it needs from now on."""
+        if not self._stale:
+            return []
+        self._stale = False
+        granted = []
+        free = {pool: self._capacity.get(pool, 0) - used for pool, used in self._in_use.items()}
+        for number, place in sorted(self._waiting.items(), key=lambda each: self._turn(each[1])):
+            needs = place.needs.units
+            if all(free.get(pool, 0) >= count for pool, count in needs.items()):
+                self._take(place)
+                granted.append(number)
+            for pool, count in needs.items():  # taken, or kept for it
+                free[pool] = free.get(pool, 0) - count
+        for number in granted:
+            del self._waiting[number]
+        return granted
+
+    def started(self, number: int) -> None:
+        """The place uses what it was granted for a new execution; a grant that is released without this counts not."""
+        begun = self._places[number]
+        begun.standing += begun.needs.priority
+        for place in self._waiting.values():
+            if _share(place.needs, begun.needs):
+                place.passed += 1
+
+    def release(self, number: int) -> None:
+        """The place holds nothing any more: its execution is over, waits for another model, or never began."""
+        place = self._places.get(number)
+        if place is None or not place.holds:
+            return
+        place.holds = False
+        for pool, count in place.needs.units.items():
+            self._in_use[pool] -= count
+        self._stale = True
+
+    def forget(self, number: int) -> None:
+        """The place neither holds nor wants anything any more; it may come back."""
+        self.release(number)
+        place = self._waiting.pop(number, None)
+        if place is not None:
+            place.since = 0
+            self._stale = True  # nothing is kept for it any more
+
+    # What is told
+
+    def capacity(self) -> Mapping[Pool, int]:
+        """The units there are."""
+        return self._capacity
+
+    def in_use(self, pool: Pool) -> int:
+        """The units that are held."""
+        return self._in_use.get(pool, 0)
+
+    def waiting_for(self, pool: Pool) -> int:
+        """How many places wait that need units of the pool."""
+        return sum(1 for place in self._waiting.values() if pool in place.needs.units)
+
+    # How
+
+    def _resize(self, needs: Sequence[Needs]) -> None:
+        self._capacity = capacities(needs, self._limits)
+        kept = {pool: used for pool, used in self._in_use.items() if used}
+        self._in_use = dict.fromkeys(self._capacity, 0) | kept
+        self._stale = True
+
+    def _take(self, place: _Place) -> None:
+        place.holds, place.since = True, 0
+        for pool, count in place.needs.units.items():
+            self._in_use[pool] += count
+
+    def _turn(self, place: _Place) -> tuple[int, int, int]:
+        """What the places that wait are sorted by."""
+        if place.resumes:
+            return 0, 0, place.since
+        if place.passed >= place.patience:
+            return 1, 0, place.since
+        return 2, place.standing, place.since
+
+    def _lose_patience(self) -> None:
+        """Set after how many executions of others each place goes before them.
+
+        It is twice what its priority lets go before it when everybody always has work, so that it changes nothing then;
+        it ends the wait behind a place that has many executions to make up for.
+        """
+        for place in self._places.values():
+            rivals = sum(1 for other in self._places.values() if _share(place.needs, other.needs))
+            place.patience = 2 * place.needs.priority * rivals
+
+
+def _share(one: Needs, other: Needs) -> bool:
+    return not one.units.keys().isdisjoint(other.units)

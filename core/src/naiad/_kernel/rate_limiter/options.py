@@ -1,0 +1,40 @@
+"""The options of the rate limiter."""
+
+from naiad._kernel.rate_limiter.limiter import RateLimiter
+from naiad._kernel.rate_limiter.resources import ResourceLimit
+from naiad.errors import InvalidArgumentError
+from naiad.options import Option, Settings
+
+
+def _resource(text: str) -> str:
+    """The text itself, when it is a limit. Raises ValueError."""
+    ResourceLimit.read(text)
+    return text
+
+
+RATE_LIMIT_OPTIONS = (
+    Option(
+        "rate-limit",
+        "off",
+        "off: an instance starts when it has work; execution_count: when it also has the resources that it names",
+        choices=("off", "execution_count"),
+    ),
+    Option(
+        "rate-limit-resource",
+        (),
+        "so many units of a resource, on each device or the named one; without it, the most that an instance needs",
+        _resource,
+        "NAME:COUNT[:DEVICE]",
+        repeatable=True,
+    ),
+)
+
+
+def rate_limiter_of(settings: Settings) -> RateLimiter | None:
+    """The rate limiter that the options ask for, None for none. Raises InvalidArgumentError."""
+    if settings["rate-limit"] == "off":
+        return None
+    try:
+        return RateLimiter([ResourceLimit.read(text) for text in settings["rate-limit-resource"]])
+    except ValueError as error:
+        raise InvalidArgumentError(f"--rate-limit-resource {error}") from error
