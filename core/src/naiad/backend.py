@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from naiad.batch import Batch, Sender
+from naiad.calls import ModelCalls, NoModels
 from naiad.config import ModelConfig, ModelInstanceGroup
 from naiad.errors import NaiadError
 from naiad.metrics import MetricRegistry
@@ -62,7 +63,7 @@ class ModelContext:
     For `Backend.complete` the configuration is what the user wrote (perhaps nothing but a name); for `Backend.load`
     it is complete, normalised and valid. `settings` are the `--backend-config` values of this backend.
     `compute_capability` is that of the GPU the model goes to (`8.0`), "" on a CPU. `metrics` is where the model makes
-    metrics of its own, for as long as it is loaded.
+    metrics of its own, for as long as it is loaded, and `models` is how it calls other models.
     """
 
     config: ModelConfig
@@ -72,6 +73,7 @@ class ModelContext:
     settings: Mapping[str, str] = field(default_factory=dict)
     compute_capability: str = ""
     metrics: MetricRegistry = field(default_factory=MetricRegistry, compare=False, repr=False)
+    models: ModelCalls = field(default_factory=NoModels, compare=False, repr=False)
 
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:

@@ -10,6 +10,7 @@
     │   ├── ModelNotReadyError      … it is loading, unloaded, or failed to load
     │   ├── QueueFullError          … its queue has reached the configured size
     │   ├── QueueTimeoutError       … the request waited longer than its queue policy allows
+    │   ├── CallRingError           … every instance that could answer a model's call waits for that model
     │   └── ShuttingDownError       … the server or this model stops
     ├── DeadlineExceededError       the caller's own deadline passed
     ├── RequestCancelledError       the caller went away
@@ -76,6 +77,10 @@ class QueueFullError(UnavailableError):
 
 class QueueTimeoutError(UnavailableError):
     """The request waited longer than its queue policy allows."""
+
+
+class CallRingError(UnavailableError):
+    """A model's call to another can never be answered: every instance that could answer it waits for the caller."""
 
 
 class ShuttingDownError(UnavailableError):

@@ -19,6 +19,7 @@ ROWS = {
     "ModelNotReadyError": 503,
     "QueueFullError": 503,
     "QueueTimeoutError": 503,
+    "CallRingError": 503,
     "ShuttingDownError": 503,
     "DeadlineExceededError": 504,
     "RequestCancelledError": 499,

@@ -47,6 +47,7 @@ CODES: Mapping[type[errors.NaiadError], Code] = MappingProxyType(
         errors.ModelNotReadyError: Code.UNAVAILABLE,
         errors.QueueFullError: Code.UNAVAILABLE,
         errors.QueueTimeoutError: Code.UNAVAILABLE,
+        errors.CallRingError: Code.UNAVAILABLE,
         errors.ShuttingDownError: Code.UNAVAILABLE,
         errors.DeadlineExceededError: Code.DEADLINE_EXCEEDED,
         errors.RequestCancelledError: Code.CANCELLED,

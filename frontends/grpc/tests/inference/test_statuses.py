@@ -19,6 +19,7 @@ ROWS = {
     "ModelNotReadyError": "UNAVAILABLE",
     "QueueFullError": "UNAVAILABLE",
     "QueueTimeoutError": "UNAVAILABLE",
+    "CallRingError": "UNAVAILABLE",
     "ShuttingDownError": "UNAVAILABLE",
     "DeadlineExceededError": "DEADLINE_EXCEEDED",
     "RequestCancelledError": "CANCELLED",

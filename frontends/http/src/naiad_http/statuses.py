@@ -28,6 +28,7 @@ STATUSES: Mapping[type[errors.NaiadError], int] = MappingProxyType(
         errors.ModelNotReadyError: 503,
         errors.QueueFullError: 503,
         errors.QueueTimeoutError: 503,
+        errors.CallRingError: 503,
         errors.ShuttingDownError: 503,
         errors.DeadlineExceededError: 504,
         errors.RequestCancelledError: 499,
