@@ -1,22 +1,21 @@
 """The queue of one model version: the thin shell that drives a pure scheduler with the real clock."""
 
 import asyncio
-import functools
 import logging
 from collections.abc import Callable, Hashable, Sequence
 from time import monotonic
 
 from naiad._kernel.alarm import Alarm
 from naiad._kernel.answers import AnswerReader
+from naiad._kernel.assembling import Assembler, calls_of
 from naiad._kernel.call import Call, Deliver
 from naiad._kernel.delivery import Delivery
-from naiad._kernel.refusals import reason_of, refusal
+from naiad._kernel.refusals import came_too_late, expired, reason_of, refusal
 from naiad._kernel.statistics import FailureReason, VersionCounters
 from naiad._kernel.streams import ResponseStream, Sent, Streams
 from naiad._kernel.telling import told
 from naiad._kernel.worker import Work
-from naiad.batch import Batch
-from naiad.errors import DeadlineExceededError, InternalError, NaiadError
+from naiad.errors import InternalError, NaiadError
 from naiad.scheduler import Dispatch, Drop, Scheduler, Ticket
 from naiad.types import Request
 
@@ -45,7 +44,7 @@ class ModelQueue:
         self._calls: dict[int, Call] = {}
         self._running: set[int] = set()
         self._streaming: set[int] = set()
-        self._streams = Streams(reader, self._pass_on)
+        self._assembler = Assembler(Streams(reader, self._pass_on))
         self._idle: list[int] = []
         self._delivery = Delivery(model, counters)
         self._last_id = 0
@@ -74,9 +73,7 @@ class ModelQueue:
         now = monotonic()
         if request.deadline is not None and request.deadline <= now:
             self._counters.failed(1, 0, FailureReason.REJECTED)
-            raise DeadlineExceededError(
-                f"Deadline Exceeded: the deadline of the request to model '{self._model}' had passed on arrival"
-            )
+            raise came_too_late(self._model)
         self._last_id += 1
         ticket = Ticket(
             self._last_id,
@@ -166,33 +163,16 @@ class ModelQueue:
             self._scheduler_failed(error)
 
     def _dispatch(self, dispatch: Dispatch) -> None:
-        tickets = dispatch.tickets
-        if not self._can_go(dispatch):
-            raise RuntimeError(
-                f"it sent the tickets {list(tickets)} to instance {dispatch.instance}; "
-                "every ticket must wait and be named once, and the instance must be idle"
-            )
-        calls = [self._calls[ticket] for ticket in tickets]
+        calls = calls_of(dispatch, self._idle, self._calls, self._running, self._streaming)
         self._idle.remove(dispatch.instance)
-        self._running.update(tickets)
+        self._running.update(dispatch.tickets)
         self._counters.closed(dispatch.reason)
-        requests, sizes = [call.request for call in calls], [call.ticket.batch_size for call in calls]
-        batch = Batch(requests, sizes, functools.partial(self._streams.sender, calls, dispatch.instance))
-        work = Work(dispatch.instance, tickets, calls, batch)
-        if self.traces:
-            work.traces = [request.trace for request in requests if request.trace is not None]
-        self._send(work)
+        self._execute(self._assembler.work(dispatch, calls))
 
-    def _can_go(self, dispatch: Dispatch) -> bool:
-        tickets = dispatch.tickets
-        return (
-            dispatch.instance in self._idle
-            and len(tickets) > 0
-            and all(map(self._calls.__contains__, tickets))
-            and self._running.isdisjoint(tickets)
-            and self._streaming.isdisjoint(tickets)
-            and (len(tickets) == 1 or len(set(tickets)) == len(tickets))
-        )
+    def _execute(self, work: Work) -> None:
+        if self.traces:
+            work.traces = [request.trace for request in work.batch.requests if request.trace is not None]
+        self._send(work)
 
     def _drop(self, drop: Drop) -> None:
         error = refusal(drop, self._model)
@@ -242,12 +222,8 @@ class ModelQueue:
     def _expire(self, call: Call) -> None:
         if call.over:
             return
-        late = monotonic() - call.ticket.arrival
         executing = self._is_busy(call)
-        state = "executing" if executing else "waiting"
-        error = DeadlineExceededError(
-            f"Deadline Exceeded: the request to model '{self._model}' was still {state} after {late:.3f} s"
-        )
+        error = expired(self._model, executing, monotonic() - call.ticket.arrival)
         self._fail_call(call, error, FailureReason.CANCELED if executing else FailureReason.REJECTED)
 
     def _is_busy(self, call: Call) -> bool:

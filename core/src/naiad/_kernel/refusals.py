@@ -1,7 +1,7 @@
-"""What a caller is told when a scheduler gives its request up."""
+"""What a caller is told when its request is given up before it is answered."""
 
 from naiad._kernel.statistics import FailureReason
-from naiad.errors import InvalidArgumentError, NaiadError, QueueFullError, QueueTimeoutError
+from naiad.errors import DeadlineExceededError, InvalidArgumentError, NaiadError, QueueFullError, QueueTimeoutError
 from naiad.scheduler import Drop, DropReason
 
 
@@ -20,3 +20,18 @@ def reason_of(drop: Drop) -> FailureReason:
     """What metrics call that: a request that was refused or waited too long was rejected."""
     rejected = drop.reason in (DropReason.QUEUE_FULL, DropReason.TIMEOUT)
     return FailureReason.REJECTED if rejected else FailureReason.OTHER
+
+
+def came_too_late(model: str) -> DeadlineExceededError:
+    """The error for a request whose deadline had passed on arrival."""
+    return DeadlineExceededError(
+        f"Deadline Exceeded: the deadline of the request to model '{model}' had passed on arrival"
+    )
+
+
+def expired(model: str, executing: bool, seconds: float) -> DeadlineExceededError:
+    """The error for a request whose deadline passed so many seconds after its arrival."""
+    state = "executing" if executing else "waiting"
+    return DeadlineExceededError(
+        f"Deadline Exceeded: the request to model '{model}' was still {state} after {seconds:.3f} s"
+    )
