@@ -13,6 +13,7 @@ from naiad.types import Request
 if TYPE_CHECKING:
     from naiad.backend import Reply
     from naiad.errors import NaiadError
+    from naiad.ragged import BatchLayout
 
 
 class Sender(Protocol):
@@ -48,17 +49,33 @@ class Batch:
 
     `requests` are the requests one by one, in order; their inputs have the shapes that the model sees (`reshape` is
     done). `sizes` are their batch sizes and `size` the sum (1 for a model without batching, which gets one request at a
-    time). The border between compute input and compute infer is the end of the last join, unless the backend marks
-    it; the border to compute output is the return of `execute`, unless the backend marks that.
+    time). `layout` names the tensors that do not hold one row for each item, None where all do. The border between
+    compute input and compute infer is the end of the last join, unless the backend marks it; the border to compute
+    output is the return of `execute`, unless the backend marks that.
     """
 
-    __slots__ = ("_joined", "_open", "_senders", "infer_done_ns", "input_done_ns", "requests", "size", "sizes")
+    __slots__ = (
+        "_joined",
+        "_open",
+        "_senders",
+        "infer_done_ns",
+        "input_done_ns",
+        "layout",
+        "requests",
+        "size",
+        "sizes",
+    )
 
     def __init__(
-        self, requests: Sequence[Request], sizes: Sequence[int], open_sender: Callable[[int], Sender] = _no_kernel
+        self,
+        requests: Sequence[Request],
+        sizes: Sequence[int],
+        open_sender: Callable[[int], Sender] = _no_kernel,
+        layout: "BatchLayout | None" = None,
     ) -> None:
         self._open = open_sender
         self._senders: dict[int, Sender] | None = None
+        self.layout = layout
         self.requests = requests
         self.sizes = sizes
         self.size = sizes[0] if len(sizes) == 1 else sum(sizes)
@@ -73,14 +90,28 @@ class Batch:
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """The inputs that every request of this batch has; an optional input is in all of them or in none."""
-        return tuple(self.requests[0].inputs)
+        """The inputs of this batch: those that every request has, and the batch inputs that the server makes.
+
+        An optional input is in all requests of a batch or in none.
+        """
+        given = self.requests[0].inputs
+        return tuple(given) if self.layout is None else (*given, *self.layout.generated_names(given))
+
+    @property
+    def batch_input_names(self) -> tuple[str, ...]:
+        """The targets of the configuration's `batch_input`, which `input` gives and no single request has."""
+        return () if self.layout is None else self.layout.generated_names(self.requests[0].inputs)
 
     def input(self, name: str) -> np.ndarray:
         """All requests' tensors of that input, joined along dimension 0 (made once); for one request its own array.
 
-        The array may be read-only. Raises KeyError when the requests do not have that input.
+        A ragged input is one-dimensional, also for one request: all elements of all requests, in order. A batch input
+        is what its kind says of the whole batch. A shape tensor of a model that batches is the batch size, followed by
+        the values of any request, which are those of every other. The array may be read-only. Raises KeyError when the
+        requests do not have that input.
         """
+        if self.layout is not None and self.layout.covers(name):
+            return self._laid_out(name, self.layout)
         if len(self.requests) == 1:
             return self.requests[0].inputs[name].array
         joined = self._joined.get(name)
@@ -89,6 +120,10 @@ class Batch:
             self._joined[name] = joined
             self.input_done_ns = monotonic_ns()
         return joined
+
+    def alone(self, index: int) -> "Batch":
+        """A batch of `requests[index]` alone, for the same model; it has no senders."""
+        return Batch([self.requests[index]], [self.sizes[index]], layout=self.layout)
 
     def sender(self, index: int) -> Sender:
         """The way to send the responses of `requests[index]` one by one; the same object each time it is asked for.
@@ -113,3 +148,10 @@ class Batch:
     def mark_infer_done(self) -> None:
         """Say that the framework has answered: compute output starts."""
         self.infer_done_ns = monotonic_ns()
+
+    def _laid_out(self, name: str, layout: "BatchLayout") -> np.ndarray:
+        made = self._joined.get(name)
+        if made is None:
+            made = self._joined[name] = layout.input(name, self.requests, self.sizes)
+            self.input_done_ns = monotonic_ns()
+        return made

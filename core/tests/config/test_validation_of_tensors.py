@@ -4,6 +4,8 @@ import pytest
 
 from .rules import INPUT, OUTPUT, VALID, found, only
 
+SCATTERED = 'batch_output { target_name: "z" source_input: "x" }'
+
 
 @pytest.mark.parametrize(
     ("text", "path", "phrase"),
@@ -103,6 +105,31 @@ def test_a_scalar_needs_batching():
             'batch_output { target_name: "y" target_name: "y" source_input: "x" }',
             "batch_output[0].target_name[1]",
             "target output name 'y' can only be specified once",
+        ),
+        (
+            'batch_input { data_type: TYPE_INT32 source_input: "x" }',
+            "batch_input[0]",
+            "batch input kind 'BATCH_ELEMENT_COUNT' has no target_name for m",
+        ),
+        (
+            'batch_input { target_name: "x" data_type: TYPE_INT32 source_input: "x" }',
+            "batch_input[0].target_name[0]",
+            "target input name 'x' of m is an input that clients send already",
+        ),
+        (
+            'batch_input { target_name: "t" target_name: "t" data_type: TYPE_INT32 source_input: "x" }',
+            "batch_input[0].target_name[1]",
+            "target input name 't' of m is a batch input already",
+        ),
+        (
+            'output { name: "z" data_type: TYPE_FP32 dims: [ 2, -1 ] } ' + SCATTERED,
+            "batch_output[0].target_name[0]",
+            "target output 'z' of m has dims [2, -1], whose variable dims cannot follow from the dims [4]",
+        ),
+        (
+            'output { name: "z" data_type: TYPE_FP32 dims: 4 reshape { shape: [ 2, 2 ] } } ' + SCATTERED,
+            "batch_output[0].target_name[0]",
+            "target output 'z' of m has a reshape, and its shape is that of its source",
         ),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 from naiad.datatypes import TENSOR_TYPES
 from naiad.types import Request, Tensor
 
-from .checking import BATCHED, OPTIONAL, PLAIN, checker, floats, ints, request
+from .checking import BATCHED, OPTIONAL, PLAIN, checker, floats, ints, refusal, request
 
 
 @pytest.mark.parametrize("length", [0, 1, 300])
@@ -125,3 +125,24 @@ def test_reshape_works_without_batching() -> None:
     seen = checker(config).as_the_model_sees(request(A=floats(4)))
 
     assert seen.inputs["A"].array.shape == (2, 2)
+
+
+SHAPE_TENSOR = """name: "m" max_batch_size: 4
+    input { name: "A" data_type: TYPE_FP32 dims: [ 1 ] }
+    input { name: "S" data_type: TYPE_INT32 dims: [ 2 ] is_shape_tensor: true }"""
+
+
+def test_requests_share_a_batch_only_with_the_same_values_in_a_shape_tensor() -> None:
+    def key(*values: int) -> object:
+        batch_size, found = checker(SHAPE_TENSOR).check(request(A=floats(3, 1), S=np.array(values, dtype=np.int32)))
+        assert batch_size == 3
+        return found
+
+    assert key(5, 6) == key(5, 6)
+    assert key(5, 6) != key(6, 5)
+
+
+def test_a_shape_tensor_has_no_batch_dimension() -> None:
+    told = refusal(SHAPE_TENSOR, request(A=floats(1, 1), S=np.zeros((1, 2), dtype=np.int32)))
+
+    assert "unexpected shape for input 'S' for model 'm'. Expected [2], got [1,2]" in told

@@ -11,6 +11,7 @@ from naiad.backend import Answer, Batch, Reply
 from naiad.config import ModelConfig, ModelOutput
 from naiad.datatypes import tensor_type, wire_name, wire_name_of
 from naiad.errors import ModelFailedError, NaiadError
+from naiad.ragged import layout_of
 from naiad.types import ParameterValue, Request, Response, Tensor, bytes_array, host_array
 
 Outcome = Response | NaiadError
@@ -19,19 +20,24 @@ _NO_PARAMETERS: Mapping[str, ParameterValue] = {}
 
 @dataclass(frozen=True, slots=True)
 class _Declared:
-    """One output as the configuration declares it: `dims` as the model produces, `told` as the client sees them."""
+    """One output as the configuration declares it: `dims` as the model produces, `told` as the client sees them.
+
+    `has_rows` says that the model's batch dimension comes in front of them.
+    """
 
     datatype: str
     dtype: np.dtype
     dims: tuple[int, ...]
     told: tuple[int, ...] | None
+    has_rows: bool
 
 
 class AnswerReader:
     """Reads the answers of one model version; made once a load.
 
     `strict` holds names, dtypes and shapes against the declared ones; `model` and `version` are whose answers it reads,
-    and `decoupled` says whether it answers with any number of responses.
+    `decoupled` says whether it answers with any number of responses, and `layout` which tensors of its batches do not
+    hold one row for each item.
     """
 
     def __init__(self, config: ModelConfig, version: int, strict: bool = True) -> None:
@@ -40,13 +46,16 @@ class AnswerReader:
         self.decoupled = config.model_transaction_policy is not None and config.model_transaction_policy.decoupled
         self._batching = config.max_batch_size > 0
         self._strict = strict
-        self._declared = {output.name: _declared(output) for output in config.output}
+        self.layout = layout_of(config)
+        self._declared = {output.name: _declared(output, self._batching) for output in config.output}
 
     def read(self, answer: Answer, batch: Batch) -> "Sequence[Outcome | None]":
         """One outcome a request, in order; None for one that is answered through its sender.
 
         Raises ModelFailedError when the answer as a whole makes no sense.
         """
+        if self.layout is not None:
+            answer = self.layout.cut(answer, batch)
         if isinstance(answer, Mapping):
             return self._read_whole(answer, batch)
         if not isinstance(answer, Sequence) or len(answer) != len(batch.requests):
@@ -171,7 +180,7 @@ class AnswerReader:
         return array.astype(tensor_type(datatype).dtype, copy=False), datatype
 
     def _check_shape(self, name: str, shape: tuple[int, ...], declared: _Declared, batch_size: int) -> None:
-        dims = (batch_size, *declared.dims) if self._batching else declared.dims
+        dims = (batch_size, *declared.dims) if declared.has_rows else declared.dims
         if shape == dims:
             return
         if len(shape) != len(dims) or any(dim not in (-1, size) for size, dim in zip(shape, dims, strict=True)):
@@ -181,15 +190,16 @@ class AnswerReader:
             )
 
     def _told_shape(self, shape: tuple[int, ...], declared: _Declared) -> tuple[int, ...]:
-        first = 1 if self._batching else 0
+        first = 1 if declared.has_rows else 0
         variable = iter([size for size, dim in zip(shape[first:], declared.dims, strict=False) if dim == -1])
         return shape[:first] + tuple(next(variable, -1) if dim == -1 else dim for dim in declared.told or ())
 
 
-def _declared(output: ModelOutput) -> _Declared:
+def _declared(output: ModelOutput, batching: bool) -> _Declared:
     datatype = wire_name(output.data_type)
     dims = tuple(output.dims)
     dtype = tensor_type(datatype).dtype
+    has_rows = batching and not output.is_shape_tensor
     if output.reshape is None:
-        return _Declared(datatype, dtype, dims, None)
-    return _Declared(datatype, dtype, tuple(output.reshape.shape), dims)
+        return _Declared(datatype, dtype, dims, None, has_rows)
+    return _Declared(datatype, dtype, tuple(output.reshape.shape), dims, has_rows)

@@ -4,6 +4,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+from naiad._kernel.answers import AnswerReader
 from naiad._kernel.call import Call
 from naiad._kernel.streams import Streams
 from naiad._kernel.worker import Work
@@ -14,14 +15,15 @@ from naiad.scheduler import Dispatch
 class Assembler:
     """Makes the batches of one queue. Lives on the event loop's thread."""
 
-    def __init__(self, streams: Streams) -> None:
+    def __init__(self, reader: AnswerReader, streams: Streams) -> None:
+        self._layout = reader.layout
         self._sender = streams.sender
 
     def work(self, dispatch: Dispatch, calls: Sequence[Call]) -> Work:
         """The batch of these calls, one a ticket."""
         place = dispatch.instance
         requests, sizes = [call.request for call in calls], [call.ticket.batch_size for call in calls]
-        batch = Batch(requests, sizes, functools.partial(self._sender, calls, place))
+        batch = Batch(requests, sizes, functools.partial(self._sender, calls, place), self._layout)
         return Work(place, dispatch.tickets, calls, batch)
 
 

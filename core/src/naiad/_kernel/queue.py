@@ -44,7 +44,7 @@ class ModelQueue:
         self._calls: dict[int, Call] = {}
         self._running: set[int] = set()
         self._streaming: set[int] = set()
-        self._assembler = Assembler(Streams(reader, self._pass_on))
+        self._assembler = Assembler(reader, Streams(reader, self._pass_on))
         self._idle: list[int] = []
         self._delivery = Delivery(model, counters)
         self._last_id = 0

@@ -18,13 +18,17 @@ _BATCH_NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class _Expected:
-    """One input as the checker needs it: `dims` without batch dimension, `variable` when they decide on batching."""
+    """One input as the checker needs it: `dims` without batch dimension, `keyed` when they decide on batching.
+
+    A `constant` input has no batch dimension in a model that batches, and its values decide on batching: the values
+    of a shape tensor count for the whole batch.
+    """
 
     datatype: str
     dtype: np.dtype
     dims: tuple[int, ...]
-    variable: bool
-    ragged: bool
+    keyed: bool
+    constant: bool
     optional: bool
     reshape: ModelTensorReshape | None
 
@@ -35,10 +39,12 @@ class RequestChecker:
     def __init__(self, config: ModelConfig) -> None:
         self._model = config.name
         self._max_batch_size = config.max_batch_size
-        self._inputs: Mapping[str, _Expected] = {given.name: _expected(given) for given in config.input}
+        batching = config.max_batch_size > 0
+        self._inputs: Mapping[str, _Expected] = {given.name: _expected(given, batching) for given in config.input}
         self._required = frozenset(name for name, wanted in self._inputs.items() if not wanted.optional)
         self._has_optional = len(self._required) < len(self._inputs)
-        self._keyed = tuple(name for name, wanted in self._inputs.items() if wanted.variable and not wanted.ragged)
+        self._keyed = tuple(name for name, wanted in self._inputs.items() if wanted.keyed)
+        self._constants = tuple(name for name, wanted in self._inputs.items() if wanted.constant)
         self._outputs = frozenset(output.name for output in config.output)
         self._reshapes = any(wanted.reshape is not None for wanted in self._inputs.values())
 
@@ -76,7 +82,7 @@ class RequestChecker:
                 )
             shape = tensor.shape
             _check_payload(tensor, wanted, self._model)
-            if not batching:
+            if not batching or wanted.constant:
                 if shape != wanted.dims and not _matches(shape, wanted.dims):
                     raise self._unexpected_shape(name, shape, wanted.dims)
                 continue
@@ -97,16 +103,21 @@ class RequestChecker:
         return batch_size or 1
 
     def _shape_key(self, inputs: Mapping[str, Tensor]) -> Hashable:
-        if not self._keyed and not self._has_optional:
+        if not self._keyed and not self._has_optional and not self._constants:
             return None
         first = 1 if self._max_batch_size > 0 else 0
-        shapes = tuple(inputs[name].shape[first:] if name in inputs else None for name in self._keyed)
+        shapes: tuple[Hashable, ...] = tuple(
+            inputs[name].shape[first:] if name in inputs else None for name in self._keyed
+        )
+        if self._constants:
+            values = [inputs[name].array.tobytes() if name in inputs else None for name in self._constants]
+            shapes = (*shapes, *values)
         return (shapes, frozenset(inputs)) if self._has_optional else shapes
 
     def _reshaped(self, tensor: Tensor, wanted: _Expected) -> Tensor:
         if wanted.reshape is None:
             return tensor
-        first = 1 if self._max_batch_size > 0 else 0
+        first = 1 if self._max_batch_size > 0 and not wanted.constant else 0
         variable = iter([size for size, dim in zip(tensor.shape[first:], wanted.dims, strict=True) if dim == -1])
         shape = tensor.shape[:first] + tuple(next(variable) if dim == -1 else dim for dim in wanted.reshape.shape)
         return Tensor(tensor.name, tensor.datatype, shape, tensor.array.reshape(shape))
@@ -150,15 +161,16 @@ class RequestChecker:
         )
 
 
-def _expected(given: ModelInput) -> _Expected:
+def _expected(given: ModelInput, batching: bool) -> _Expected:
     datatype = wire_name(given.data_type)
     dims = tuple(given.dims)
+    constant = given.is_shape_tensor and batching
     return _Expected(
         datatype=datatype,
         dtype=tensor_type(datatype).dtype,
         dims=dims,
-        variable=-1 in dims,
-        ragged=given.allow_ragged_batch,
+        keyed=-1 in dims and not given.allow_ragged_batch and not constant,
+        constant=constant,
         optional=given.optional,
         reshape=given.reshape,
     )

@@ -10,12 +10,15 @@ from naiad._kernel.call import Call, Deliver
 from naiad._kernel.instances import Instances
 from naiad._kernel.metrics.latencies import LatencyPlan
 from naiad._kernel.queue import ModelQueue
+from naiad._kernel.rate_limiter.limited_queue import queue_for
+from naiad._kernel.rate_limiter.sharing import Share, Sharing
 from naiad._kernel.requests import RequestChecker
 from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.tracing.kernel_events import tell_arrival
 from naiad._kernel.warming import instantiate_warm
 from naiad._kernel.worker import Work, Worker
 from naiad.backend import BackendTraits, MemoryUsage, Model, ModelContext, Placement
+from naiad.config import ModelInput, ModelOutput
 from naiad.datatypes import wire_name
 from naiad.errors import InvalidArgumentError, ModelNotReadyError, ShuttingDownError, UnsupportedError
 from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness, TensorMetadata
@@ -41,6 +44,7 @@ class ModelVersion:
         warmup: Sequence[WarmupSample],
         worker: type[Worker],
         plan: LatencyPlan | None = None,
+        sharing: Sharing | None = None,
     ) -> None:
         config = context.config
         self.name, self.version, self.config = config.name, context.version, config
@@ -56,6 +60,8 @@ class ModelVersion:
         make = functools.partial(instantiate_warm, model, config, reader, warmup)
         self._instances = Instances(make, placements, reader, self._done, worker)
         self._queue: ModelQueue | None = None
+        self._sharing = sharing
+        self._share: Share | None = None
         self._closing: asyncio.Task[None] | None = None
 
     async def start(self, traits: BackendTraits, factory: SchedulerFactory) -> None:
@@ -64,10 +70,14 @@ class ModelVersion:
         Raises what the first failing instance raised; `close` frees what there is.
         """
         instances = self._instances
+        if self._sharing is not None:
+            self._share = self._sharing.admit([slot.placement for slot in instances.slots])
         await instances.start(traits.loads_in_parallel)
         self.counters = VersionCounters(self._plan, instances.devices)
         make_scheduler = functools.partial(factory.create, self.config, instances.place_count)
-        self._queue = ModelQueue(self._reader, make_scheduler, self.counters, instances.send)
+        self._queue = queue_for(
+            self._share, instances.placements, self._reader, make_scheduler, self.counters, instances.send
+        )
         instances.on_free = self._queue.free
         instances.on_lost = self._lost
         for place in range(instances.place_count):
@@ -140,17 +150,22 @@ class ModelVersion:
     @functools.cached_property
     def metadata(self) -> ModelMetadata:
         """The model as clients see it, with this version alone."""
-        config, batch = self.config, (-1,) if self.config.max_batch_size > 0 else ()
+        config = self.config
+
+        def rows(tensor: ModelInput | ModelOutput) -> tuple[int, ...]:
+            return (-1,) if config.max_batch_size > 0 and not tensor.is_shape_tensor else ()
+
         return ModelMetadata(
             name=self.name,
             versions=(self.version,),
             platform=config.platform or config.backend,
             inputs=tuple(
-                TensorMetadata(each.name, wire_name(each.data_type), (*batch, *each.dims), each.optional)
+                TensorMetadata(each.name, wire_name(each.data_type), (*rows(each), *each.dims), each.optional)
                 for each in config.input
             ),
             outputs=tuple(
-                TensorMetadata(each.name, wire_name(each.data_type), (*batch, *each.dims)) for each in config.output
+                TensorMetadata(each.name, wire_name(each.data_type), (*rows(each), *each.dims))
+                for each in config.output
             ),
         )
 
@@ -181,6 +196,8 @@ class ModelVersion:
 
     async def _end(self) -> None:
         await self._instances.close()
+        if self._share is not None:
+            self._share.leave()
         await asyncio.to_thread(self._free)
 
     def _memory_usage(self) -> Sequence[MemoryUsage]:

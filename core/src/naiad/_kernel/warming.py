@@ -62,7 +62,9 @@ def _batches(requests: Sequence[Request], batching: bool) -> Sequence[Sequence[R
 def _execute(instance: Instance, checker: RequestChecker, reader: AnswerReader, requests: Sequence[Request]) -> None:
     sizes = [checker.check(request)[0] for request in requests]
     senders = [_WarmupSender(reader.model) for _ in requests]
-    batch = Batch([checker.as_the_model_sees(request) for request in requests], sizes, senders.__getitem__)
+    batch = Batch(
+        [checker.as_the_model_sees(request) for request in requests], sizes, senders.__getitem__, reader.layout
+    )
     answer = instance.execute(batch)
     if isinstance(answer, Future):
         answer = answer.result()

@@ -56,11 +56,11 @@ def outputs_of(
     ]
     sizes = [_size(each) if config.max_batch_size > 0 else 1 for each in requests]
     senders = [CollectingSender() for _ in made]
-    batch = Batch(made, sizes, senders.__getitem__)
+    reader = AnswerReader(config, 1)
+    batch = Batch(made, sizes, senders.__getitem__, reader.layout)
     answer = instance.execute(batch)
     if isinstance(answer, Future):
         answer = answer.result(PATIENCE)
-    reader = AnswerReader(config, 1)
     outcomes: list[Sequence[Response | NaiadError]] = []
     for outcome, request, size, sender in zip(reader.read(answer, batch), made, sizes, senders, strict=True):
         sent = [] if outcome is not None else sender.wait_until_ended(PATIENCE)
