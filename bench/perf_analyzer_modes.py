@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from load import Load, LoadError, PerfAnalyzer, perf_analyzer, read_perf_analyzer
-from rounds import MODELS
+from rounds import MODELS, SEQUENCE_MODELS
 from servers import Naiad, Running, find_peer
 
 
@@ -36,6 +36,9 @@ _PATIENCE = 60.0
 _SHARED = ("--shared-memory", "system", "--output-shared-memory-size", "4096")
 _COUNTED = ("--measurement-mode", "count_windows")
 _RATE = ("--request-rate-range", "200")
+_SEQUENCES = ("--sequence-length", "20")
+_IDS = ("--sequence-id-range", "1000:2000")
+_SERIAL = ("--num-of-sequences", "8", "--serial-sequences")
 _FILES = ("-f", "{folder}/{protocol}.csv", "--profile-export-file", "{folder}/{protocol}.json")
 _COUNTS = {"data": [{"COUNT": [5], "SIZE": [64]}]}
 
@@ -73,7 +76,7 @@ def modes() -> list[Mode]:
             Mode(f"{protocol} trace settings", protocol, ("--trace-level", "OFF", "--trace-rate", "500")),
             Mode(f"{protocol} report and profile", protocol, _FILES),
         ]
-    return [*found, *_only_http(), *_only_grpc()]
+    return [*found, *_only_http(), *_only_grpc(), *_of_sequences()]
 
 
 def _only_http() -> list[Mode]:
@@ -102,6 +105,27 @@ def _only_grpc() -> list[Mode]:
     ]
 
 
+def _of_sequences() -> list[Mode]:
+    """Several sequences at once, with each strategy; the model fails where a sequence comes out of order."""
+    found = []
+    for model, strategy in (("accumulator_direct", "direct"), ("accumulator_oldest", "oldest")):
+        for protocol in ("http", "grpc"):
+            start = f"{protocol} sequences, {strategy}"
+            found += [
+                Mode(f"{start}, sync", protocol, ("--sync", "--concurrency-range", "8", *_SEQUENCES), model),
+                Mode(f"{start}, async", protocol, ("--async", "--concurrency-range", "16", *_SEQUENCES), model),
+                Mode(f"{start}, ids in a range", protocol, (*_IDS, "--concurrency-range", "4", *_SEQUENCES), model),
+                Mode(f"{start}, request rate", protocol, (*_RATE, "--num-of-sequences", "8", *_SEQUENCES), model),
+                Mode(f"{start}, request rate, serial", protocol, (*_RATE, *_SERIAL, *_SEQUENCES), model),
+            ]
+        streaming = ("--streaming", "--async")
+        found += [
+            Mode(f"grpc sequences, {strategy}, streaming", "grpc", (*streaming, *_IDS, *_SEQUENCES), model),
+            Mode(f"grpc sequences, {strategy}, streaming, rate", "grpc", (*streaming, *_RATE, *_SERIAL), model),
+        ]
+    return found
+
+
 def main() -> int:
     arguments = _arguments()
     peer, why = find_peer()
@@ -113,8 +137,9 @@ def main() -> int:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         _write_files(folder)
-        served = peer.serve(MODELS) if arguments.peer and peer else Naiad().serve(MODELS, "--allow-client-shm=true")
-        running = stack.enter_context(served)
+        more = ("--model-repository", str(SEQUENCE_MODELS))
+        ours = Naiad().serve(MODELS, *more, "--allow-client-shm=true")
+        running = stack.enter_context(peer.serve(MODELS, *more) if arguments.peer and peer else ours)
         failed = [mode.name for mode in chosen if not _works(analyzer, running, mode, folder)]
     print(f"\n{len(chosen) - len(failed)} of {len(chosen)} modes work")
     return 1 if failed else 0

@@ -11,6 +11,9 @@ from servers import Naiad, Peer, Running
 MODELS = Path(__file__).resolve().parent / "models"
 """The repository of Python models that both servers can serve."""
 
+SEQUENCE_MODELS = MODELS.with_name("sequence_models")
+"""Another one, of models of sequences: each keeps the sums of its sequences itself."""
+
 Numbers = Mapping[str, float]
 """What one round of one server gave, by label."""
 
@@ -45,9 +48,14 @@ class SideBySide:
 
 
 def side_by_side(
-    run: Run, measure: Callable[[Running], Numbers], rounds: int = 0, options: Sequence[str] = ()
+    run: Run,
+    measure: Callable[[Running], Numbers],
+    rounds: int = 0,
+    options: Sequence[str] = (),
+    models: Path = MODELS,
+    own: Path | None = None,
 ) -> SideBySide:
-    """Start each server anew in each round and measure it; `options` are for Naiad alone.
+    """Start each server anew in each round and measure it; `options` and the repository `own` are for Naiad alone.
 
     The two take turns in going first, so that a machine that slows down on the way favours neither.
     """
@@ -55,7 +63,8 @@ def side_by_side(
     seen: dict[str, list[Numbers]] = {"Naiad": [], "Triton": []}
     for number in range(rounds or run.rounds):
         for server in servers if number % 2 == 0 else reversed(servers):
-            with server.serve(MODELS, *(options if isinstance(server, Naiad) else ())) as running:
+            ours = isinstance(server, Naiad)
+            with server.serve(own or models if ours else models, *(options if ours else ())) as running:
                 seen[server.name].append(measure(running))
     return SideBySide(by_label(seen["Naiad"]), by_label(seen["Triton"]))
 

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import onnxruntime
 import pytest
 
 BENCH = Path(__file__).resolve().parent.parent / "bench"
@@ -102,3 +104,15 @@ def test_the_benchmark_runs_where_neither_peer_nor_load_generator_is_there(tmp_p
     assert "perf_analyzer was not found" in ended.stdout
     assert ended.stderr.splitlines()[-1] == "not measured: binary"
     assert ended.returncode == 1
+
+
+def test_the_accumulators_of_the_sequence_case_add_up(tmp_path: Path) -> None:
+    from cases.sequences import built
+
+    folders = sorted(built(tmp_path).iterdir())
+
+    assert [folder.name for folder in folders] == ["accumulator_direct", "accumulator_oldest"]
+    for folder in folders:
+        session = onnxruntime.InferenceSession(folder / "1" / "model.onnx")
+        given = {"INPUT": np.float32([[2]]), "INPUT_STATE": np.float32([[40]])}
+        assert [each.tolist() for each in session.run(["OUTPUT", "OUTPUT_STATE"], given)] == [[[42]], [[42]]]
