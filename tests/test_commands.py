@@ -84,6 +84,7 @@ def test_every_installed_plugin_is_listed_with_what_it_offers() -> None:
     assert rows["onnx"][2] == f"onnxruntime (onnxruntime {metadata.version('onnxruntime')})"
     assert rows["http"][1:] == ["frontend", "http"]
     assert rows["scheduler-dynamic"][1:] == ["scheduler", "dynamic"]
+    assert rows["scheduler-ensemble"][1:] == ["scheduler", "ensemble"]
     assert rows["scheduler-sequence"][1:] == ["scheduler", "sequence"]
     assert rows["scheduler-default"][1:] == ["scheduler", "default"]
     assert rows["warmup-default"][1:] == ["warmup", "samples"]

@@ -22,6 +22,7 @@ PUBLIC_MODULES = (
     "naiad.batch",
     "naiad.calls",
     "naiad.datatypes",
+    "naiad.ensembles",
     "naiad.errors",
     "naiad.frontend",
     "naiad.metrics",

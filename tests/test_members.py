@@ -38,6 +38,7 @@ def test_the_workspace_has_its_members() -> None:
         "plugins/custom",
         "plugins/onnx",
         "plugins/scheduler-dynamic",
+        "plugins/scheduler-ensemble",
         "plugins/scheduler-sequence",
     ]
 

@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     from conftest import ServerProcess
 
 ROOT = Path(__file__).parents[1]
-PLUGINS = ("plugins/custom", "plugins/onnx", "plugins/scheduler-dynamic", "plugins/scheduler-sequence")
+PLUGINS = (
+    "plugins/custom",
+    "plugins/onnx",
+    "plugins/scheduler-dynamic",
+    "plugins/scheduler-ensemble",
+    "plugins/scheduler-sequence",
+)
 MEMBERS = ("core", *PLUGINS, "frontends/http", "frontends/grpc", "frontends/metrics")
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 
@@ -63,6 +69,18 @@ for id in range(4):
 assert dispatch.tickets == (0, 1, 2, 3), dispatch
 """
 
+COMPOSES = """
+from naiad._kernel.plugins import PluginRegistry
+from naiad.config.text import parse_text
+
+tensors = 'input { name: "x" data_type: TYPE_FP32 dims: 1 } output { name: "y" data_type: TYPE_FP32 dims: 1 }'
+step = 'step { model_name: "m" input_map { key: "x" value: "x" } output_map { key: "y" value: "y" } }'
+config = parse_text('name: "e" platform: "ensemble" ' + tensors + ' ensemble_scheduling { ' + step + ' }')
+ensemble = PluginRegistry.discover().scheduler("ensemble_scheduling").compose(config, [parse_text(tensors)])
+(start,) = ensemble.run({"x": 1}, ()).begin().starts
+assert start.inputs == {"x": 1}, start
+"""
+
 SCHEDULES_SEQUENCES = """
 from naiad._kernel.plugins import PluginRegistry
 from naiad.config.text import parse_text
@@ -79,6 +97,7 @@ PROOFS = {
     "naiad-custom": SERVES_A_FUNCTION,
     "naiad-onnx": SERVES_ONNX,
     "naiad-scheduler-dynamic": SCHEDULES,
+    "naiad-scheduler-ensemble": COMPOSES,
     "naiad-scheduler-sequence": SCHEDULES_SEQUENCES,
 }
 

@@ -76,6 +76,7 @@ KNOWN_PLUGINS = (
     KnownPlugin("naiad-metrics", "naiad-metrics", frontends=("metrics",), options=("metrics-address", "metrics-port")),
     KnownPlugin("naiad-onnx", "naiad-onnx[cpu]", backends=("onnxruntime",)),
     KnownPlugin("naiad-scheduler-dynamic", "naiad-scheduler-dynamic", schedulers=("dynamic", "dynamic_batching")),
+    KnownPlugin("naiad-scheduler-ensemble", "naiad-scheduler-ensemble", schedulers=("ensemble", "ensemble_scheduling")),
     KnownPlugin("naiad-scheduler-sequence", "naiad-scheduler-sequence", schedulers=("sequence", "sequence_batching")),
 )
 

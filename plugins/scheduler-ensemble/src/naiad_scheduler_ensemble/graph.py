@@ -1,0 +1,131 @@
+"""The graph of an ensemble: its steps, joined by the names of tensors, and which of them run again and again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from naiad.config import EnsembleStep, ModelConfig
+from naiad_scheduler_ensemble.shapes import Bridge, bridge
+
+ONCE = -1
+"""The scope of what happens once in a request: whatever no decoupled step leads to."""
+
+REQUEST = -1
+"""The producer of the ensemble's own inputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A step's input: its name in the model, the ensemble's tensor, how that gets there, and whether it can lack."""
+
+    name: str
+    tensor: str
+    bridge: Bridge | None
+    optional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A step: what it reads, what it writes (ensemble's tensors by the model's names), and how often it runs.
+
+    `scope` is the decoupled step each of whose responses makes it run once, or `ONCE`. `opens` is the scope that its
+    own tensors belong to: itself where its model is decoupled. `all_mapped` says that every output has a tensor.
+    """
+
+    index: int
+    reads: tuple[Read, ...]
+    writes: tuple[tuple[str, str], ...]
+    scope: int
+    opens: int
+    all_mapped: bool
+
+    @property
+    def decoupled(self) -> bool:
+        """Whether it may respond any number of times."""
+        return self.opens == self.index
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """All steps, the producer and the scope of every tensor, and how each output gets to the client."""
+
+    nodes: tuple[Node, ...]
+    producers: Mapping[str, int]
+    scopes: Mapping[str, int]
+    outputs: Mapping[str, Bridge | None]
+
+    def around(self, scope: int) -> list[int]:
+        """The scope itself and those that lie around it, outwards; `ONCE` is the last."""
+        found = [scope]
+        while found[-1] != ONCE:
+            found.append(self.nodes[found[-1]].scope)
+        return found
+
+
+def producers_of(config: ModelConfig) -> dict[str, int]:
+    """The step that writes each tensor of an ensemble, `REQUEST` for its inputs."""
+    found = {given.name: REQUEST for given in config.input}
+    for index, step in enumerate(steps_of(config)):
+        found.update(dict.fromkeys(step.output_map.values(), index))
+    return found
+
+
+def scopes_of(config: ModelConfig, models: Sequence[ModelConfig]) -> list[frozenset[int]]:
+    """The decoupled steps that the inputs of each step come from: with more than one, the step makes no sense.
+
+    Steps that wait for each other in a circle, or for what nobody writes, have none.
+    """
+    producers, steps = producers_of(config), steps_of(config)
+    found: dict[int, frozenset[int]] = {}
+    growing = True
+    while growing:
+        growing = False
+        for index, step in enumerate(steps):
+            before = [producers.get(tensor, index) for tensor in step.input_map.values()]
+            if index not in found and all(each == REQUEST or each in found for each in before):
+                opened = [
+                    frozenset((each,)) if is_decoupled(models[each]) else found[each] for each in before if each >= 0
+                ]
+                found[index] = frozenset().union(*opened)
+                growing = True
+    return [found.get(index, frozenset()) for index in range(len(steps))]
+
+
+def graph_of(config: ModelConfig, models: Sequence[ModelConfig]) -> Graph:
+    """The graph of a valid ensemble over the models of its steps."""
+    producers = producers_of(config)
+    batches = {
+        tensor: (config if index == REQUEST else models[index]).max_batch_size > 0
+        for tensor, index in producers.items()
+    }
+    nodes = []
+    for index, (step, model) in enumerate(zip(steps_of(config), models, strict=True)):
+        scope = next(iter(scopes_of(config, models)[index]), ONCE)
+        nodes.append(
+            Node(
+                index=index,
+                reads=tuple(_read(name, tensor, model, batches[tensor]) for name, tensor in step.input_map.items()),
+                writes=tuple(step.output_map.items()),
+                scope=scope,
+                opens=index if is_decoupled(model) else scope,
+                all_mapped=len(step.output_map) == len(model.output),
+            )
+        )
+    scopes = {tensor: ONCE if index == REQUEST else nodes[index].opens for tensor, index in producers.items()}
+    takes_batches = config.max_batch_size > 0
+    outputs = {made.name: bridge(tuple(made.dims), batches[made.name], takes_batches) for made in config.output}
+    return Graph(tuple(nodes), producers, scopes, outputs)
+
+
+def steps_of(config: ModelConfig) -> Sequence[EnsembleStep]:
+    """The steps as they are configured."""
+    return config.ensemble_scheduling.step if config.ensemble_scheduling is not None else ()
+
+
+def is_decoupled(config: ModelConfig) -> bool:
+    """Whether a model may answer with any number of responses."""
+    return config.model_transaction_policy is not None and config.model_transaction_policy.decoupled
+
+
+def _read(name: str, tensor: str, model: ModelConfig, in_batches: bool) -> Read:
+    given = next(each for each in model.input if each.name == name)
+    return Read(name, tensor, bridge(tuple(given.dims), in_batches, model.max_batch_size > 0), given.optional)

@@ -1,0 +1,111 @@
+"""Which steps a request needs for the outputs that it asks for; made once for each set of outputs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from naiad_scheduler_ensemble.graph import ONCE, REQUEST, Graph, Read
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Something to be done once in each iteration of its scope, as soon as all it reads is settled.
+
+    It is the run of `step`, of which these outputs are `requested`, or with `step` None a response to the client.
+    `writes` are the names of the step's outputs that are wanted, each with the tensor that it becomes.
+    """
+
+    step: int | None
+    scope: int
+    opens: int
+    reads: tuple[Read, ...]
+    writes: tuple[tuple[str, str], ...] = ()
+    requested: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The tasks of a request, the steps first; `steps` are those by the number of the step.
+
+    `readers` are the tasks that wait for each tensor; `counts` how many tensors each waits for when all inputs are
+    there; `first` those that wait for none; `within` the tasks of each scope. In the scopes of `leaves` the client is
+    answered. A `simple` plan has one scope.
+    """
+
+    tasks: tuple[Task, ...]
+    steps: Mapping[int, Task]
+    readers: Mapping[str, tuple[int, ...]]
+    counts: tuple[int, ...]
+    first: tuple[int, ...]
+    within: Mapping[int, tuple[int, ...]]
+    leaves: frozenset[int]
+    simple: bool
+
+
+def plan_for(graph: Graph, requested: tuple[str, ...]) -> Plan:
+    """The plan for these outputs of the ensemble, () for all."""
+    wanted = tuple(dict.fromkeys(requested)) or tuple(graph.outputs)
+    needed = _needed(graph, wanted)
+    tensors = {read.tensor for index in needed for read in graph.nodes[index].reads}.union(wanted)
+    tasks = [_step(graph, index, tensors, needed) for index in sorted(needed)]
+    leaves = _leaves(graph, wanted)
+    tasks += [_response(graph, scope, wanted) for scope in sorted(leaves)]
+    waits = [{read.tensor for read in task.reads if graph.producers[read.tensor] != REQUEST} for task in tasks]
+    counts = tuple(map(len, waits))
+    scopes = {task.scope for task in tasks}
+    return Plan(
+        tasks=tuple(tasks),
+        steps={task.step: task for task in tasks if task.step is not None},
+        readers={tensor: tuple(i for i, each in enumerate(waits) if tensor in each) for tensor in tensors},
+        counts=counts,
+        first=tuple(i for i, task in enumerate(tasks) if not counts[i] and task.scope == ONCE),
+        within={scope: tuple(i for i, task in enumerate(tasks) if task.scope == scope) for scope in scopes},
+        leaves=frozenset(leaves),
+        simple=scopes == {ONCE},
+    )
+
+
+def _needed(graph: Graph, wanted: tuple[str, ...]) -> set[int]:
+    """The steps that lead to these tensors."""
+    needed: set[int] = set()
+    open_ends = [graph.producers[tensor] for tensor in wanted]
+    while open_ends:
+        index = open_ends.pop()
+        if index != REQUEST and index not in needed:
+            needed.add(index)
+            open_ends += [graph.producers[read.tensor] for read in graph.nodes[index].reads]
+    return needed
+
+
+def _step(graph: Graph, index: int, tensors: set[str], needed: set[int]) -> Task:
+    """A step of which only what is read is requested.
+
+    What only optional inputs read must not be asked for by name: a model that leaves it out would fail.
+    """
+    node = graph.nodes[index]
+    writes = tuple((name, tensor) for name, tensor in node.writes if tensor in tensors)
+    is_whole = node.all_mapped and len(writes) == len(node.writes)
+    readers = [read for other in needed for read in graph.nodes[other].reads]
+    can_lack = any(
+        tensor not in graph.outputs and all(read.optional for read in readers if read.tensor == tensor)
+        for _, tensor in writes
+    )
+    requested = () if is_whole or can_lack else tuple(name for name, _ in writes)
+    return Task(index, node.scope, node.opens, node.reads, writes, requested)
+
+
+def _leaves(graph: Graph, wanted: tuple[str, ...]) -> set[int]:
+    """The scopes in which the client is answered: those of its outputs, but for those that lie around others."""
+    scopes = {graph.scopes[tensor] for tensor in wanted}
+    outer = {each for scope in scopes for each in graph.around(scope)[1:]}
+    return scopes - outer
+
+
+def _response(graph: Graph, scope: int, wanted: tuple[str, ...]) -> Task:
+    """The response with all outputs that are known in a scope; a decoupled step may leave its own out."""
+    visible = graph.around(scope)
+    reads = tuple(
+        Read(tensor, tensor, graph.outputs[tensor], optional=graph.scopes[tensor] == graph.producers[tensor] != REQUEST)
+        for tensor in wanted
+        if graph.scopes[tensor] in visible
+    )
+    return Task(None, scope, scope, reads)

@@ -1,0 +1,215 @@
+"""One request to an ensemble: what its steps have answered so far, and what that makes possible."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from naiad.ensembles import EnsembleResponse, Moves, SequenceFlags, StepStart
+from naiad_scheduler_ensemble.graph import ONCE
+from naiad_scheduler_ensemble.plan import Plan, Task
+
+_DEADLOCK = "unexpected deadlock, at least one output is not set while no more ensemble steps can be made"
+_NO_SHAPES: Mapping[str, tuple[int, ...]] = {}
+
+
+class Iteration:
+    """What is known since one response of a decoupled step; the first iteration is the request itself.
+
+    `values` are the settled tensors, None for one that was left out; `left` counts what each task still waits for,
+    `todo` how many tasks have not been done. `response` is what waits for earlier ones.
+    """
+
+    __slots__ = ("flags", "left", "parent", "response", "scope", "todo", "values")
+
+    def __init__(self, scope: int, parent: "Iteration | None", left: list[int], todo: int) -> None:
+        self.scope = scope
+        self.parent = parent
+        self.values: dict[str, Any] = {}
+        self.flags: dict[str, SequenceFlags] | None = None
+        self.left = left
+        self.todo = todo
+        self.response: EnsembleResponse | None = None
+
+
+class Run:
+    """A run of one plan. Each step is started at most once in an iteration, and the last response is final."""
+
+    __slots__ = ("_first", "_iterations", "_order", "_plan", "_running", "_streams")
+
+    def __init__(self, plan: Plan, inputs: Mapping[str, Any], decoupled: bool) -> None:
+        self._plan = plan
+        self._streams = decoupled
+        self._running = 0
+        self._first = Iteration(ONCE, None, list(plan.counts), len(plan.within.get(ONCE, ())))
+        self._first.values.update(inputs)
+        self._iterations: list[Iteration] = [] if plan.simple else [self._first]
+        self._order: deque[Iteration] = deque((self._first,) if ONCE in plan.leaves else ())
+
+    def begin(self) -> Moves:
+        """Start every step that the inputs are enough for."""
+        moves = Moves([], [])
+        self._do(self._first, self._plan.first, moves)
+        return self._released(moves)
+
+    def answered(
+        self, start: StepStart, outputs: Mapping[str, Any], final: bool, flags: SequenceFlags | None = None
+    ) -> Moves:
+        """Settle what the step writes, and start what that makes possible.
+
+        Each response of a decoupled step that has outputs begins an iteration of all that it leads to.
+        """
+        iteration: Iteration = start.iteration
+        task = self._plan.steps[start.step]
+        if final:
+            self._running -= 1
+        moves = Moves([], [])
+        if task.opens != start.step:
+            self._settle(iteration, task, outputs, _merged(start.flags, flags), moves)
+        elif outputs:
+            opened = self._opened(task, iteration)
+            self._settle(opened, task, outputs, _merged(start.flags, flags), moves)
+            self._close(opened)
+        self._close(iteration)
+        return self._released(moves)
+
+    def _settle(
+        self,
+        iteration: Iteration,
+        task: Task,
+        outputs: Mapping[str, Any],
+        flags: SequenceFlags | None,
+        moves: Moves,
+    ) -> None:
+        plan, left = self._plan, iteration.left
+        ready: list[int] = []
+        for name, tensor in task.writes:
+            iteration.values[tensor] = outputs.get(name)
+            if flags is not None:
+                iteration.flags = iteration.flags or {}
+                iteration.flags[tensor] = flags
+            for reader in plan.readers[tensor]:
+                if plan.tasks[reader].scope == iteration.scope:
+                    left[reader] -= 1
+                    if not left[reader]:
+                        ready.append(reader)
+        self._do(iteration, ready, moves)
+        if len(self._iterations) > 1:
+            self._settle_within(iteration, task, moves)
+
+    def _settle_within(self, outer: Iteration, task: Task, moves: Moves) -> None:
+        """Tell the iterations that lie within another that what they wait for out there is settled."""
+        for inner in [each for each in self._iterations if each is not outer and _lies_within(each, outer)]:
+            ready = []
+            for _, tensor in task.writes:
+                for reader in self._plan.readers[tensor]:
+                    if self._plan.tasks[reader].scope == inner.scope:
+                        inner.left[reader] -= 1
+                        if not inner.left[reader]:
+                            ready.append(reader)
+            self._do(inner, ready, moves)
+            self._close(inner)
+
+    def _opened(self, task: Task, parent: Iteration) -> Iteration:
+        """A new iteration of what a decoupled step leads to; what is settled around it is not waited for."""
+        plan = self._plan
+        tasks = plan.within.get(task.opens, ())
+        left = [0] * len(plan.counts)
+        for each in tasks:
+            waits = {read.tensor for read in plan.tasks[each].reads if each in plan.readers[read.tensor]}
+            left[each] = sum(not _is_settled(parent, tensor) for tensor in waits)
+        opened = Iteration(task.opens, parent, left, len(tasks))
+        self._iterations.append(opened)
+        if task.opens in plan.leaves:
+            self._order.append(opened)
+        return opened
+
+    def _close(self, iteration: Iteration) -> None:
+        """Forget an iteration in which nothing will happen any more."""
+        if iteration.scope != ONCE and not iteration.todo and iteration in self._iterations:
+            self._iterations.remove(iteration)
+
+    def _do(self, iteration: Iteration, ready: Iterable[int], moves: Moves) -> None:
+        for index in ready:
+            task = self._plan.tasks[index]
+            iteration.todo -= 1
+            gathered = _gathered(task, iteration)
+            if gathered is None:
+                moves.failure = _DEADLOCK
+                return
+            inputs, shapes, flags = gathered
+            if task.step is None:
+                iteration.response = EnsembleResponse(inputs, shapes, final=False)
+                continue
+            self._running += 1
+            moves.starts.append(  # type: ignore[attr-defined]
+                StepStart(task.step, inputs, task.requested, shapes, flags, iteration)
+            )
+
+    def _released(self, moves: Moves) -> Moves:
+        """With the responses that no earlier one holds back; the last of all is final."""
+        responses: list[EnsembleResponse] = moves.responses  # type: ignore[assignment]
+        order = self._order
+        while order and order[0].response is not None:
+            responses.append(order.popleft().response)  # type: ignore[arg-type]
+        if self._running or moves.failure:
+            return moves
+        if responses:
+            responses[-1].final = True
+        elif self._streams:
+            responses.append(EnsembleResponse({}))
+        else:
+            moves.failure = _DEADLOCK
+        return moves
+
+
+def _gathered(
+    task: Task, iteration: Iteration
+) -> tuple[dict[str, Any], Mapping[str, tuple[int, ...]], SequenceFlags | None] | None:
+    """What a task reads, by its own names; None when something is not there that it cannot do without."""
+    inputs: dict[str, Any] = {}
+    shapes: dict[str, tuple[int, ...]] | None = None
+    flags: SequenceFlags | None = None
+    for read in task.reads:
+        source: Iteration | None = iteration
+        while source is not None and read.tensor not in source.values:
+            source = source.parent
+        value = source.values[read.tensor] if source is not None else None
+        if value is None:
+            if not read.optional:
+                return None
+            continue
+        inputs[read.name] = value
+        if read.bridge is not None:
+            shape = read.bridge(value.shape)
+            if shape != value.shape:
+                shapes = shapes or {}
+                shapes[read.name] = shape
+        if source is not None and source.flags is not None:
+            flags = _merged(flags, source.flags.get(read.tensor))
+    return inputs, shapes or _NO_SHAPES, flags
+
+
+def _merged(earlier: SequenceFlags | None, later: SequenceFlags | None) -> SequenceFlags | None:
+    """What the later one leaves open stays as the earlier one said."""
+    if later is None or earlier is None:
+        return later or earlier
+    said = {name: value for name in ("correlation_id", "start", "end") if (value := getattr(later, name)) is not None}
+    return replace(earlier, **said)
+
+
+def _is_settled(iteration: Iteration | None, tensor: str) -> bool:
+    while iteration is not None:
+        if tensor in iteration.values:
+            return True
+        iteration = iteration.parent
+    return False
+
+
+def _lies_within(inner: Iteration, outer: Iteration) -> bool:
+    around: Iteration | None = inner
+    while around is not None:
+        if around is outer:
+            return True
+        around = around.parent
+    return False
