@@ -16,6 +16,7 @@ from naiad.backend import Batch, ModelContext
 from naiad.config import ModelConfig
 from naiad.config.normalisation import instance_placements, normalise
 from naiad.config.text import parse_text
+from naiad.ragged import BatchLayout, layout_of
 from naiad.types import Request, Tensor
 from naiad_onnx.backend import OnnxBackend
 
@@ -77,6 +78,25 @@ def dense(rows: int = 64, columns: int = 64) -> Any:
     return model_of([node], [value("IN", ["n", rows])], [value("OUT", ["n", columns])], (weights,))
 
 
+def ragged() -> Any:
+    """DOUBLE = 2 * IN, and for each request the sum of its elements: its part of IN lies between two of OFFSETS."""
+    zero = helper.make_tensor("ZERO", TensorProto.FLOAT, [1], [0.0])
+    numbers = {"AXIS": 0, "FIRST": 0, "SECOND": 1, "LAST": -1, "END": 2**31}
+    constants = [helper.make_tensor(name, TensorProto.INT64, [1], [number]) for name, number in numbers.items()]
+    nodes = [
+        helper.make_node("Add", ["IN", "IN"], ["DOUBLE"]),
+        helper.make_node("CumSum", ["IN", "AXIS"], ["sums"]),
+        helper.make_node("Concat", ["ZERO", "sums"], ["from_zero"], axis=0),
+        helper.make_node("Gather", ["from_zero", "OFFSETS"], ["at"]),
+        helper.make_node("Slice", ["at", "SECOND", "END"], ["ends"]),
+        helper.make_node("Slice", ["at", "FIRST", "LAST"], ["starts"]),
+        helper.make_node("Sub", ["ends", "starts"], ["flat"]),
+        helper.make_node("Unsqueeze", ["flat", "SECOND"], ["SUM"]),
+    ]
+    inputs = [value("IN", ["elements"]), value("OFFSETS", ["requests_and_one"], TensorProto.INT32)]
+    return model_of(nodes, inputs, [value("DOUBLE", ["elements"]), value("SUM", ["n", 1])], (zero, *constants))
+
+
 def sequence_output() -> Any:
     """OUT = IN, and LIST, a sequence of tensors, which no client can take."""
     nodes = [helper.make_node("Identity", ["IN"], ["OUT"]), helper.make_node("SequenceConstruct", ["IN"], ["LIST"])]
@@ -87,7 +107,7 @@ def sequence_output() -> Any:
 @pytest.fixture(scope="session")
 def models() -> SimpleNamespace:
     """The functions that make models, by name."""
-    made = (add_sub, identity, gather, with_default, accumulator, dense, sequence_output, model_of, value)
+    made = (add_sub, identity, gather, with_default, accumulator, dense, ragged, sequence_output, model_of, value)
     return SimpleNamespace(**{function.__name__: function for function in made})
 
 
@@ -105,10 +125,16 @@ class Loaded:
 
     def execute(self, *inputs: Mapping[str, Any], requested: tuple[str, ...] = ()) -> Any:
         """What the instance answers to one batch of these requests."""
-        return self.instance.execute(batch_of(*inputs, requested=requested, batching=self.config.max_batch_size > 0))
+        batching, layout = self.config.max_batch_size > 0, layout_of(self.config)
+        return self.instance.execute(batch_of(*inputs, requested=requested, batching=batching, layout=layout))
 
 
-def batch_of(*inputs: Mapping[str, Any], requested: tuple[str, ...] = (), batching: bool = True) -> Batch:
+def batch_of(
+    *inputs: Mapping[str, Any],
+    requested: tuple[str, ...] = (),
+    batching: bool = True,
+    layout: BatchLayout | None = None,
+) -> Batch:
     requests = [
         Request(
             "m",
@@ -118,7 +144,7 @@ def batch_of(*inputs: Mapping[str, Any], requested: tuple[str, ...] = (), batchi
         for each in inputs
     ]
     sizes = [next(iter(request.inputs.values())).shape[0] if batching else 1 for request in requests]
-    return Batch(requests, sizes)
+    return Batch(requests, sizes, layout=layout)
 
 
 @dataclass

@@ -1,10 +1,11 @@
 """What a configuration says of each tensor of a model, whether a client brings it or the server. Pure."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from naiad.config import DataType, ModelConfig, ModelSequenceBatching, SequenceControl
-from naiad_onnx.written import Entry, model_dims
+from naiad.ragged import batch_input_shape
+from naiad_onnx.written import Entry, model_dims, scattered_outputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +13,8 @@ class Claim:
     """What the configuration says of one tensor; `dims` without batch dimension. `exact` dims allow no wildcard.
 
     `path` is the key of the tensor, `type_path` that of its datatype and `dims_path` that of its dims; `kind` says
-    whether it is an `input` or an `output` of the model.
+    whether it is an `input` or an `output` of the model. `whole` is the shape of a tensor that does not hold one row
+    for each item of a batch, () when any will do.
     """
 
     path: str
@@ -24,12 +26,19 @@ class Claim:
     dims_path: str
     exact: bool = False
     is_state: bool = False
+    whole: tuple[int, ...] | None = None
 
 
 def input_claims(config: ModelConfig) -> Iterator[Claim]:
-    """Of every input: those of clients, the controls of sequences, and their states."""
+    """Of every input: those of clients, what tells of the batch, the controls of sequences, and their states."""
     for index, entry in enumerate(config.input):
-        yield _claim(f"input[{index}]", "input", entry)
+        claim = _claim(f"input[{index}]", "input", entry)
+        yield replace(claim, whole=(-1,)) if entry.allow_ragged_batch else claim
+    for index, made in enumerate(config.batch_input):
+        path, whole = f"batch_input[{index}]", batch_input_shape(made, config)
+        for place, name in enumerate(made.target_name):
+            keys = (f"{path}.data_type", path)
+            yield Claim(f"{path}.target_name[{place}]", "input", name, made.data_type, (), *keys, whole=whole)
     if config.sequence_batching is not None:
         yield from _control_claims(config.sequence_batching)
         yield from _state_claims(config.sequence_batching, "input")
@@ -37,8 +46,10 @@ def input_claims(config: ModelConfig) -> Iterator[Claim]:
 
 def output_claims(config: ModelConfig) -> Iterator[Claim]:
     """Of every output: those of clients, and the states of sequences."""
+    scattered = scattered_outputs(config)
     for index, entry in enumerate(config.output):
-        yield _claim(f"output[{index}]", "output", entry, exact=True)
+        claim = _claim(f"output[{index}]", "output", entry, exact=True)
+        yield replace(claim, whole=()) if entry.name in scattered else claim
     if config.sequence_batching is not None:
         yield from _state_claims(config.sequence_batching, "output")
 

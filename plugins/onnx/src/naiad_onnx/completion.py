@@ -7,7 +7,7 @@ from typing import TypeVar
 from naiad.config import DataType, ModelConfig, ModelDynamicBatching, ModelInput, ModelOutput, ModelTensorReshape
 from naiad.errors import ConfigError, Problem
 from naiad_onnx.interface import Interface, ModelTensor, shape_text
-from naiad_onnx.written import Entry, model_dims, reserved_inputs
+from naiad_onnx.written import Entry, model_dims, reserved_inputs, scattered_outputs
 
 _Entry = TypeVar("_Entry", ModelInput, ModelOutput)
 
@@ -24,8 +24,10 @@ def completed(config: ModelConfig, interface: Interface, default_batch_size: int
     found = replace(
         config,
         max_batch_size=max_batch_size,
-        input=tuple(_filled(entry, interface.inputs, batching) for entry in _inputs(config, interface)),
-        output=tuple(_filled(entry, interface.outputs, batching) for entry in _outputs(config, interface)),
+        input=tuple(_filled(_flat(entry), interface.inputs, batching) for entry in _inputs(config, interface)),
+        output=tuple(
+            _filled(_like_source(entry, config), interface.outputs, batching) for entry in _outputs(config, interface)
+        ),
     )
     scheduled = config.dynamic_batching or config.sequence_batching or config.ensemble_scheduling
     if max_batch_size > 1 and scheduled is None:
@@ -64,7 +66,9 @@ def _not_batchable(config: ModelConfig, interface: Interface) -> Problem:
 def _writes_whole_shapes(config: ModelConfig, interface: Interface) -> bool:
     """Whether some dims that are written already have the rank of the model's shape: their author does not batch."""
     ranks = {tensor.name: len(tensor.shape) for tensor in (*interface.inputs, *interface.outputs)}
-    entries: Sequence[Entry] = (*config.input, *config.output)
+    scattered = scattered_outputs(config)
+    entries: list[Entry] = [entry for entry in config.input if not entry.allow_ragged_batch]
+    entries += [entry for entry in config.output if entry.name not in scattered]
     return any(len(model_dims(entry)) == ranks.get(entry.name) for entry in entries if entry.dims)
 
 
@@ -92,6 +96,20 @@ def _named(entries: Sequence[_Entry], names: Sequence[str]) -> list[_Entry]:
     taken = {entry.name for entry in entries}
     free = (name for name in names if name not in taken)
     return [entry if entry.name else replace(entry, name=next(free, "")) for entry in entries]
+
+
+def _flat(entry: ModelInput) -> ModelInput:
+    """A ragged input without dims gets one that is variable: the model's own shape says nothing of a request's."""
+    return replace(entry, dims=(-1,)) if entry.allow_ragged_batch and not entry.dims else entry
+
+
+def _like_source(entry: ModelOutput, config: ModelConfig) -> ModelOutput:
+    """A scattered output without dims gets those of the input that gives it its shape."""
+    sources = [made.source_input for made in config.batch_output if entry.name in made.target_name]
+    if entry.dims or not sources:
+        return entry
+    dims = [given.dims for given in config.input if given.name in sources[0]]
+    return replace(entry, dims=(dims and dims[0]) or (-1,))
 
 
 def _filled(entry: _Entry, tensors: Sequence[ModelTensor], batching: bool) -> _Entry:

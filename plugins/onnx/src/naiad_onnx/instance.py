@@ -68,7 +68,7 @@ class OnnxInstance:
 
     def _alone(self, batch: Batch, index: int, wanted: Sequence[str]) -> Reply | NaiadError:
         try:
-            return Reply(self._run(Batch([batch.requests[index]], [batch.sizes[index]]), wanted))
+            return Reply(self._run(batch.alone(index), wanted))
         except Exception as error:  # noqa: BLE001 - the errors of ONNX Runtime have no common class
             failure = self._failure(error)
             failure.__cause__ = error

@@ -25,7 +25,6 @@ class _Comparison:
         self._outputs = {tensor.name: tensor for tensor in interface.outputs}
 
     def problems(self) -> Iterator[Problem]:
-        yield from self._not_offered()
         yield from self._count()
         for claim in input_claims(self._config):
             yield from self._check(claim, self._inputs)
@@ -78,6 +77,9 @@ class _Comparison:
         # An empty shape is a scalar or a shape that the file leaves open; both show themselves when the model runs.
         if not tensor.shape:
             return
+        if claim.whole is not None:
+            yield from self._whole_problem(claim, claim.whole, tensor)
+            return
         start = f"model '{self._config.name}', tensor '{claim.name}': the model expects "
         batching = self._config.max_batch_size > 0
         if batching and tensor.shape[0] != -1:
@@ -104,6 +106,17 @@ class _Comparison:
                 claim.dims_path,
             )
 
+    def _whole_problem(self, claim: Claim, whole: tuple[int, ...], tensor: ModelTensor) -> Iterator[Problem]:
+        fits = len(whole) == len(tensor.shape) and tensor.shape[0] == -1 and _compatible(tensor.shape, whole, False)
+        if whole and not fits:
+            yield Problem(
+                f"model '{self._config.name}', tensor '{claim.name}': the model expects shape "
+                f"{shape_text(tensor.shape)} but gets {shape_text(whole)}: it tells of a whole batch, or holds the "
+                "elements of all its requests one after the other",
+                claim.path,
+                hint=f"export the model with the shape {shape_text(whole)} for it",
+            )
+
     def _optional(self) -> Iterator[Problem]:
         for index, entry in enumerate(self._config.input):
             tensor = self._inputs.get(entry.name)
@@ -124,19 +137,6 @@ class _Comparison:
                     path,
                     hint="set max_batch_size to 0, or remove the input",
                 )
-
-    def _not_offered(self) -> Iterator[Problem]:
-        """Ragged batches and the tensors that go with them."""
-        for index, entry in enumerate(self._config.input):
-            if entry.allow_ragged_batch:
-                yield Problem(
-                    f"input '{entry.name}': naiad-onnx does not run ragged batches",
-                    f"input[{index}].allow_ragged_batch",
-                    hint="remove it; requests of different shapes then run in batches of their own",
-                )
-        for key in ("batch_input", "batch_output"):
-            if getattr(self._config, key):
-                yield Problem(f"naiad-onnx does not fill {key}", key, hint="remove it")
 
 
 def _compatible(model: Sequence[int], written: Sequence[int], exact: bool) -> bool:

@@ -19,6 +19,11 @@ def reserved_inputs(config: ModelConfig) -> frozenset[str]:
     return frozenset(names)
 
 
+def scattered_outputs(config: ModelConfig) -> frozenset[str]:
+    """The outputs that come in one piece for a whole batch."""
+    return frozenset(name for made in config.batch_output for name in made.target_name)
+
+
 def wanted_outputs(config: ModelConfig) -> tuple[str, ...]:
     """The outputs that a run may have to compute: those of the configuration, and the states of sequences."""
     states = config.sequence_batching.state if config.sequence_batching is not None else ()
