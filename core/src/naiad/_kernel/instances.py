@@ -105,6 +105,11 @@ class Instances:
         return len(self._by_place)
 
     @property
+    def placements(self) -> list[Placement]:
+        """Where the instance of each place lives."""
+        return [slot.placement for slot in self._by_place]
+
+    @property
     def devices(self) -> list[int]:
         """The GPU of each place, -1 for those that are on none."""
         return [slot.gpu for slot in self._by_place]

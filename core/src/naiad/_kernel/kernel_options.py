@@ -2,8 +2,10 @@
 
 import math
 
+from naiad._kernel.caching.options import CACHE_OPTIONS
 from naiad._kernel.log_control import LOG_FORMATS
 from naiad._kernel.metrics.options import METRICS_OPTIONS
+from naiad._kernel.rate_limiter.options import RATE_LIMIT_OPTIONS
 from naiad._kernel.tracing.options import TRACE_OPTIONS
 from naiad.options import Option, boolean, positive
 
@@ -75,5 +77,7 @@ LOG_OPTIONS = (
     Option("log-file", "", "append to this file instead of the terminal", metavar="FILE"),
 )
 
-KERNEL_OPTIONS: tuple[Option, ...] = REPOSITORY_OPTIONS + SERVER_OPTIONS + LOG_OPTIONS + METRICS_OPTIONS + TRACE_OPTIONS
+KERNEL_OPTIONS: tuple[Option, ...] = (
+    REPOSITORY_OPTIONS + SERVER_OPTIONS + RATE_LIMIT_OPTIONS + LOG_OPTIONS + METRICS_OPTIONS + TRACE_OPTIONS + CACHE_OPTIONS
+)
 """Every option of the kernel."""

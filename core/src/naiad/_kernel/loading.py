@@ -2,13 +2,21 @@
 
 import asyncio
 import logging
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from threading import current_thread, main_thread
 
+from naiad._kernel.configs import (
+    backend_settings,
+    check,
+    in_place,
+    read_config,
+    require_folder,
+    versions_of,
+    wanted_scheduler,
+)
 from naiad._kernel.detection import resolve_backend
 from naiad._kernel.gpus import compute_capability, gpu_count, gpu_uuids
 from naiad._kernel.loop_worker import worker_for
@@ -17,37 +25,22 @@ from naiad._kernel.metrics.options import MetricsConfig
 from naiad._kernel.metrics.plans import latency_plan
 from naiad._kernel.metrics.series import MetricStore
 from naiad._kernel.plugins import PluginRegistry
-from naiad._kernel.repository import ModelSource, read_regular, served_versions, version_numbers
+from naiad._kernel.rate_limiter.sharing import Sharing
+from naiad._kernel.repository import ModelSource
 from naiad._kernel.telling import told
 from naiad._kernel.version import ModelVersion, labels_of
 from naiad._kernel.worker import Worker
 from naiad.backend import Backend, Model, ModelContext, Placement
 from naiad.config import InstanceKind, ModelConfig
-from naiad.config.json import read_json
-from naiad.config.lexer import Place
 from naiad.config.normalisation import instance_placements, is_ensemble, normalise
-from naiad.config.text import read_text
-from naiad.config.validation import misnamed, placed, problems, unexplained
-from naiad.errors import ConfigError, InternalError, InvalidArgumentError, NaiadError, NotFoundError, Problem
+from naiad.config.validation import misnamed
+from naiad.errors import InternalError, NaiadError
 from naiad.metrics import MetricRegistry
 from naiad.options import Settings
 from naiad.scheduler import SchedulerFactory
 from naiad.warmup import WarmupSample
 
 _logger = logging.getLogger("naiad.model")
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenConfig:
-    """A configuration as its author wrote it, the file it stands in, and where its keys stand there.
-
-    `mistakes` are what could not be read, and is missing in `config`.
-    """
-
-    config: ModelConfig
-    file: str
-    places: Mapping[str, Place] = field(default_factory=dict)
-    mistakes: Sequence[Problem] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +57,8 @@ class PreparedModel:
 class Loader:
     """Prepares and loads models. `prepare` blocks and belongs on a thread; `load` awaits what blocks.
 
-    `metrics` has what the models that were loaded made for themselves, `metrics_config` what is counted.
+    `metrics` has what the models that were loaded made for themselves, `metrics_config` what is counted; `sharing` is
+    what their executions share, None where nothing is limited.
     """
 
     def __init__(self, registry: PluginRegistry, settings: Settings, executor: Executor) -> None:
@@ -73,57 +67,29 @@ class Loader:
         self._executor = executor
         self.metrics = MetricStore(RESERVED)
         self.metrics_config = MetricsConfig.of(settings)
+        self.sharing = Sharing.of(settings)
         self._backends = registry.backends()
-        self._backend_settings = _backend_settings(settings["backend-config"])
-
-    def read_config(self, source: ModelSource) -> WrittenConfig:
-        """The configuration as the user wrote it; an empty one without a file. Raises ConfigError for broken syntax."""
-        if source.config_override:
-            request = "config of the load request"
-            sent = read_json(source.config_override, file=request)
-            return WrittenConfig(sent.config, request, mistakes=sent.problems)
-        chosen = self._settings["model-config-name"]
-        named = source.directory / "configs" / f"{chosen}.pbtxt"
-        path = named if chosen and named.is_file() else source.directory / "config.pbtxt"
-        if not os.path.lexists(path):
-            return WrittenConfig(ModelConfig(), str(path))
-        try:
-            text = read_regular(path)
-        except OSError as error:
-            raise ConfigError([Problem(f"cannot be read: {error}", file=str(path))]) from error
-        parsed = read_text(text, file=str(path))
-        return WrittenConfig(parsed.config, str(path), parsed.places, parsed.problems)
-
-    def versions_of(self, source: ModelSource, config: ModelConfig) -> list[int]:
-        """The versions to serve. Raises InvalidArgumentError when there is none."""
-        available = version_numbers(source.directory)
-        served = served_versions(available, config.version_policy)
-        if not served:
-            found = f"its version folders are {available}" if available else "it has no version folder, such as 1/"
-            raise InvalidArgumentError(
-                f"at least one version must be available under the version policy of model '{source.name}': {found}"
-            )
-        return served
+        self._backend_settings = backend_settings(settings["backend-config"])
 
     def prepare(self, source: ModelSource) -> PreparedModel:
         """Read, complete, normalise and check a configuration. Raises NaiadError; ConfigError has all problems."""
         with _carried_to_the_loop(source.name):
-            _require_folder(source)
+            require_folder(source)
             return self._prepare(source)
 
     def _prepare(self, source: ModelSource) -> PreparedModel:
-        written = self.read_config(source)
+        written = read_config(source, self._settings["model-config-name"])
         config = replace(written.config, name=source.name)
         wrong_name = misnamed(written.config, source.name)
-        self._check(replace(written, config=config), source, wrong_name, complete=False)
-        versions = self.versions_of(source, config)
-        with _in_place(written):
+        check(replace(written, config=config), source, wrong_name, complete=False)
+        versions = versions_of(source, config)
+        with in_place(written):
             config = self._with_backend(config, source, versions[0])
             backend = self._registry.backend(config.backend)
             if not self._settings["disable-auto-complete-config"]:
                 config = self._completed(backend, self._context(config, versions[-1], source))
             config = normalise(config, traits=backend.traits, gpus=gpu_count())
-            self._check(replace(written, config=config), source)
+            check(replace(written, config=config), source)
             return PreparedModel(
                 contexts=tuple(
                     replace(self._context(config, version, source), metrics=MetricRegistry(self.metrics))
@@ -154,15 +120,6 @@ class Loader:
             return replace(config, dynamic_batching=None)
         return config
 
-    def _check(
-        self, written: WrittenConfig, source: ModelSource, found: Sequence[Problem] = (), complete: bool = True
-    ) -> None:
-        rules = problems(written.config, model_directory=source.directory, complete=complete)
-        broken = unexplained((*found, *rules), written.mistakes)
-        all_found = placed((*written.mistakes, *broken), written.places, written.file)
-        if all_found:
-            raise ConfigError(sorted(all_found, key=lambda problem: (problem.line, problem.column)))
-
     async def load(self, prepared: PreparedModel, context: ModelContext) -> ModelVersion:
         """Load one version, with every instance warmed up. Raises whatever making an instance raised."""
         try:
@@ -175,7 +132,7 @@ class Loader:
         loop = asyncio.get_running_loop()
         model, labels, warmup = await loop.run_in_executor(self._executor, self._load_blocking, prepared, context)
         plan = latency_plan(context.config, self.metrics_config)
-        version = ModelVersion(context, model, prepared.placements, labels, warmup, prepared.worker, plan)
+        version = ModelVersion(context, model, prepared.placements, labels, warmup, prepared.worker, plan, self.sharing)
         try:
             await version.start(prepared.backend.traits, prepared.factory)
         except asyncio.CancelledError:
@@ -224,53 +181,3 @@ def _carried_to_the_loop(name: str) -> Iterator[None]:
             raise
         _logger.exception("loading model '%s' failed", name, extra={"model": name})
         raise InternalError(told(error)) from error
-
-
-def wanted_scheduler(config: ModelConfig) -> str:
-    """The parameter `scheduler` where it is given, else the member of `scheduling_choice`, else the default."""
-    asked = config.parameters.get("scheduler")
-    if asked is not None and asked.string_value:
-        return asked.string_value
-    for choice in ("dynamic_batching", "sequence_batching", "ensemble_scheduling"):
-        if getattr(config, choice) is not None:
-            return choice
-    return "default"
-
-
-def _backend_settings(texts: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
-    """The settings by backend from `[BACKEND,]KEY=VALUE`; those for all backends are under ""."""
-    settings: dict[str, dict[str, str]] = {}
-    for text in texts:
-        backend, comma, setting = text.partition(",")
-        if not comma or "=" in backend:
-            backend, setting = "", text
-        key, equals, value = setting.partition("=")
-        if not equals or not key:
-            raise InvalidArgumentError(f"--backend-config '{text}' must be [BACKEND,]KEY=VALUE")
-        settings.setdefault(backend, {})[key] = value
-    return settings
-
-
-def _require_folder(source: ModelSource) -> None:
-    try:
-        str(source.directory).encode()
-    except UnicodeEncodeError:
-        raise InvalidArgumentError(f"the name of the model's folder is not UTF-8: '{source.name}'; rename it") from None
-    if not source.directory.is_dir():
-        raise InvalidArgumentError(f"model folder '{source.directory}' is a symbolic link that leads to no folder")
-
-
-@contextmanager
-def _in_place(written: WrittenConfig) -> Iterator[None]:
-    """Give the problems of a ConfigError the places of their keys."""
-    try:
-        yield
-    except ConfigError as error:
-        raise ConfigError(placed(error.problems, written.places, written.file)) from error
-
-
-def not_found(name: str) -> NotFoundError:
-    """The error for a model to load that no repository has."""
-    return NotFoundError(
-        f"failed to load '{name}', failed to poll from model repository: there is no folder of that name in it"
-    )

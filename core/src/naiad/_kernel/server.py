@@ -92,7 +92,7 @@ class Server:
         self._executor = ThreadPoolExecutor(self.settings["model-load-thread-count"], "naiad-load")
         loader = Loader(self.plugins, self.settings, self._executor)
         self._models = Models(loader, self.settings)
-        self.metrics = Metrics(loader.metrics_config, self._models.serving, loader.metrics)
+        self.metrics = Metrics(loader.metrics_config, self._models.serving, loader.metrics, sharing=loader.sharing)
         for warning in self.plugins.warnings():
             _logger.warning("%s", warning)
         try:

@@ -6,6 +6,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from naiad._kernel.metrics import families
+from naiad._kernel.metrics.caches import add_cache
 from naiad._kernel.metrics.collecting import Collection
 from naiad._kernel.metrics.machine import Machine
 from naiad._kernel.metrics.nvml import GpuReading, read_gpus
@@ -13,8 +14,10 @@ from naiad._kernel.metrics.options import MetricsConfig
 from naiad._kernel.metrics.series import MetricStore
 from naiad._kernel.metrics.snapshots import MetricFamily
 from naiad._kernel.metrics.versions import add_version
+from naiad._kernel.rate_limiter.sharing import Sharing
 
 if TYPE_CHECKING:
+    from naiad._kernel.caching.opened import OpenedCache
     from naiad._kernel.version import ModelVersion
 
 
@@ -25,7 +28,8 @@ TURN = 0.001
 class Metrics:
     """The metrics of a server, for the event loop's thread.
 
-    `serving` are the versions that serve; `made_by_models` what these make for themselves.
+    `serving` are the versions that serve; `made_by_models` what these make for themselves; `sharing` what they share;
+    `cache` the server's cache.
     """
 
     def __init__(
@@ -34,10 +38,14 @@ class Metrics:
         serving: "Callable[[], Iterable[ModelVersion]]",
         made_by_models: MetricStore,
         read_gpus: Callable[[], tuple[GpuReading, ...]] = read_gpus,
+        sharing: Sharing | None = None,
+        cache: "OpenedCache | None" = None,
     ) -> None:
         self._config = config
         self._serving = serving
         self._made_by_models = made_by_models
+        self._sharing = sharing
+        self._cache = cache
         self._machine = Machine(config.interval)
         self._read_gpus = read_gpus
         self._gpus: tuple[GpuReading, ...] = ()
@@ -69,6 +77,9 @@ class Metrics:
         return self._with_everything_else(collection)
 
     def _with_everything_else(self, collection: Collection) -> list[MetricFamily]:
+        self._add_resources(collection)
+        if self._cache is not None:
+            add_cache(collection, self._cache)
         self._add_machine(collection)
         for gpu in self._gpus:
             values = (
@@ -90,6 +101,13 @@ class Metrics:
             return
         self._gpus_read_at = now
         self._gpus = await asyncio.to_thread(self._read_gpus)
+
+    def _add_resources(self, collection: Collection) -> None:
+        limiter = self._sharing.limiter if self._sharing is not None else None
+        for pool, units in limiter.capacity().items() if limiter is not None else ():
+            labels = (("resource", pool.resource), ("device", pool.device))
+            values = (units, limiter.in_use(pool), limiter.waiting_for(pool))
+            collection.add_all(families.RATE_LIMIT, labels, values)
 
     def _add_machine(self, collection: Collection) -> None:
         reading = self._machine.reading(monotonic())

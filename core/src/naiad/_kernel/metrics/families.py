@@ -89,6 +89,43 @@ INSTANCE_BUSY = FamilyText(
     "naiad_instance_busy_seconds", "gauge", "Seconds for which the instance has executed its batch, 0 when idle"
 )
 
+_LOOKUP = "of the response cache for this model"
+
+CACHE_COUNTERS = (
+    FamilyText("nv_cache_num_hits_per_model", "counter", f"Hits {_LOOKUP}"),
+    FamilyText("nv_cache_num_misses_per_model", "counter", f"Misses {_LOOKUP}"),
+    FamilyText("nv_cache_hit_duration_per_model", "counter", "Microseconds of lookups that were hits, added up"),
+    FamilyText(
+        "nv_cache_miss_duration_per_model", "counter", "Microseconds of lookups that were misses, and of keeping answers"
+    ),
+)
+"""Of a version that the response cache answers for."""
+
+CACHE_SUMMARIES = (
+    FamilyText("nv_cache_hit_summary_per_model", "summary", f"Lookups that were hits: {_LAST_MINUTE}"),
+    FamilyText("nv_cache_miss_summary_per_model", "summary", f"Lookups that were misses, with keeping: {_LAST_MINUTE}"),
+)
+"""Of a version that the response cache answers for; with summary_latencies=true."""
+
+CACHE = (
+    FamilyText("naiad_cache_lookups_total", "counter", "Lookups in the response cache"),
+    FamilyText("naiad_cache_hits_total", "counter", "Lookups that found a response"),
+    FamilyText("naiad_cache_insertions_total", "counter", "Responses that the cache took"),
+    FamilyText("naiad_cache_evictions_total", "counter", "Responses that made room for others"),
+    FamilyText("naiad_cache_failures_total", "counter", "Lookups and insertions that the cache could not do"),
+    FamilyText("naiad_cache_entries", "gauge", "Responses in the cache"),
+    FamilyText("naiad_cache_bytes", "gauge", "Bytes that the responses in the cache take"),
+    FamilyText("naiad_cache_capacity_bytes", "gauge", "Bytes that the responses in the cache may take"),
+)
+"""Of the server's cache; what it cannot tell is left out."""
+
+RATE_LIMIT = (
+    FamilyText("naiad_rate_limit_capacity", "gauge", "Units of a resource that executions share"),
+    FamilyText("naiad_rate_limit_in_use", "gauge", "Units of a resource that executions hold right now"),
+    FamilyText("naiad_rate_limit_waiting", "gauge", "Instances that have work and wait for the resource right now"),
+)
+"""With --rate-limit=execution_count."""
+
 CPU = (
     FamilyText("nv_cpu_utilization", "gauge", "How busy the processors are [0.0 - 1.0]"),
     FamilyText("nv_cpu_memory_total_bytes", "gauge", "Memory of the machine, bytes"),
@@ -124,6 +161,10 @@ FAMILIES = (
     CANCELLED,
     INSTANCE_STATE,
     INSTANCE_BUSY,
+    *CACHE_COUNTERS,
+    *CACHE_SUMMARIES,
+    *CACHE,
+    *RATE_LIMIT,
     *CPU,
     PROCESS_MEMORY,
     *PINNED_MEMORY,

@@ -1,0 +1,138 @@
+"""The queue of a version whose places start only when the rate limiter lets them."""
+
+import functools
+from collections.abc import Callable, Sequence
+
+from naiad._kernel.answers import AnswerReader
+from naiad._kernel.queue import ModelQueue
+from naiad._kernel.rate_limiter.resources import Needs, needs_of
+from naiad._kernel.rate_limiter.rests import Rest, Visit
+from naiad._kernel.rate_limiter.sharing import Share
+from naiad._kernel.statistics import VersionCounters
+from naiad._kernel.worker import Work
+from naiad.backend import Placement
+from naiad.scheduler import Scheduler
+
+
+class LimitedQueue(ModelQueue):
+    """A queue that shows its scheduler only those free places as idle that were granted what they need.
+
+    Whenever a decision is due, every free place asks; what the scheduler then does not use goes back at once. Those
+    that were not granted stay in line, and the decision is made anew when it is their turn.
+    """
+
+    def __init__(
+        self,
+        share: Share,
+        needs: Sequence[Needs],
+        reader: AnswerReader,
+        make_scheduler: Callable[[], Scheduler],
+        counters: VersionCounters,
+        send: Callable[[Work], None],
+    ) -> None:
+        super().__init__(reader, make_scheduler, counters, send)
+        self._share = share
+        for place, each in enumerate(needs):
+            share.enter(each, functools.partial(self._granted, place))
+        self._free: dict[int, None] = {}
+        self._granted_places: set[int] = set()
+        self._visits: dict[int, Visit] = {}
+        self._deciding = False
+        self._turn_is_due = False
+
+    def free(self, place: int) -> None:
+        """A place of an instance is free, and what it held with it; it asks for its next turn when there is work."""
+        self._share.release(place)
+        self._end_visit(place)
+        self._free[place] = None
+        if self.waiting:
+            self._decide()
+        else:
+            self._share.hand_out()
+
+    def lose(self, place: int) -> None:
+        """A place is gone until it is free again."""
+        super().lose(place)
+        self._free.pop(place, None)
+        self._granted_places.discard(place)
+        self._share.forget(place)
+        self._end_visit(place)
+        self._share.hand_out()
+
+    def rest(self, place: int) -> Rest:
+        """The execution at the place waits for the answer of another model, and lends what it holds meanwhile."""
+        if place in self._free or place in self._granted_places:  # it has returned, and has left a thread behind
+            return Rest(Visit(over=True), lambda: None)
+        visit = self._visits.setdefault(place, Visit())
+        if not visit.calls_out:
+            self._share.forget(place)
+            self._share.hand_out()
+        return Rest(visit, functools.partial(self._go_on, place))
+
+    # Turns
+
+    def _decide(self) -> None:
+        if self.waiting:
+            for place in self._free:
+                self._share.want(place)
+        self._deciding = True
+        try:
+            self._share.hand_out()
+        finally:
+            self._deciding = False
+        self._take_turns()
+
+    def _take_turns(self) -> None:
+        """Decide with the places that were granted; those that are still idle afterwards give it back."""
+        self._turn_is_due = False
+        super()._decide()
+        granted, self._granted_places = self._granted_places, set()
+        for place in granted:
+            if place in self._idle:
+                self._idle.remove(place)
+                self._free[place] = None
+                self._share.release(place)
+            else:
+                self._share.started(place)
+        if not self.waiting:
+            for place in self._free:
+                self._share.forget(place)
+        self._share.hand_out()
+
+    def _granted(self, place: int) -> None:
+        visit = self._visits.pop(place, None)
+        if visit is not None:
+            visit.end()
+            return
+        del self._free[place]
+        self._idle.append(place)
+        self._granted_places.add(place)
+        if not self._deciding and not self._turn_is_due:
+            self._turn_is_due = True
+            self._loop.call_soon(self._take_turns)
+
+    # Calls of other models
+
+    def _go_on(self, place: int) -> None:
+        self._share.want(place, resumes=True)
+        self._share.hand_out()
+
+    def _end_visit(self, place: int) -> None:
+        visit = self._visits.pop(place, None)
+        if visit is not None:
+            visit.end()
+
+
+def queue_for(
+    share: Share | None,
+    placements: Sequence[Placement],
+    reader: AnswerReader,
+    make_scheduler: Callable[[], Scheduler],
+    counters: VersionCounters,
+    send: Callable[[Work], None],
+) -> ModelQueue:
+    """The queue of a version with one place for each of these: a plain one where nothing is limited."""
+    needs = [needs_of(each) for each in placements]
+    if share is None or not any(each.units for each in needs):
+        return ModelQueue(reader, make_scheduler, counters, send)
+    return LimitedQueue(share, needs, reader, make_scheduler, counters, send)
