@@ -10,7 +10,8 @@ from typing import Any
 
 from naiad._kernel.entries import LOADING, READY, UNAVAILABLE, UNLOADED, UNLOADING, ModelEntry, VersionState
 from naiad._kernel.generations import guarded, load_generation, prepare
-from naiad._kernel.loading import Loader, not_found
+from naiad._kernel.configs import not_found
+from naiad._kernel.loading import Loader
 from naiad._kernel.overrides import unpacked
 from naiad._kernel.repository import Fingerprints, ModelSource, find, is_folder_name, scan
 from naiad._kernel.version import ModelVersion

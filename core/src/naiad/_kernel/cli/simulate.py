@@ -57,7 +57,7 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the figures of the simulation."""
-    from naiad._kernel.loading import wanted_scheduler
+    from naiad._kernel.configs import wanted_scheduler
 
     registry = PluginRegistry.discover()
     for warning in registry.warnings():
