@@ -3,17 +3,18 @@
 import pytest
 
 from naiad.default_scheduler import FifoScheduler
-from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason
-from naiad.testing.history import Arrival, Dropped, Ended, Left, Sent, Waited
+from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason, Row, SequenceEnd, SequenceEndReason
+from naiad.testing.history import Arrival, Crash, Dropped, Ended, Left, Lost, Sent, SequenceOver, Streamed, Waited
 from naiad.testing.simulation import ContractBroken, simulate
 
 
 class Scripted:
     """Gives the answers it was made with, then the last of them again, and keeps what it was asked."""
 
-    def __init__(self, *answers, refuses=None):
+    def __init__(self, *answers, refuses=None, wants=None):
         self.answers = list(answers)
         self.refuses = refuses
+        self.wants = wants
         self.told = []
 
     def arrive(self, ticket):
@@ -22,6 +23,7 @@ class Scripted:
 
     def settle(self, tickets, now):
         self.told.append(("settle", now, tickets))
+        return self.wants
 
     def decide(self, now, idle):
         self.told.append(("decide", now, idle))
@@ -55,7 +57,6 @@ def test_all_that_happens_at_one_instant_is_told_before_the_question():
         ("arrive", 1.0, 3),
         ("decide", 1.0, (0,)),
         ("settle", 2.0, (2, 3)),
-        ("decide", 2.0, (0,)),
     ]
 
 
@@ -123,7 +124,77 @@ def test_questions_without_a_reason_are_asked_where_they_are_wanted():
 
     simulate(scheduler, [Arrival(0.0)], service_time=1.0, asks=[0.25, 0.5])
 
-    assert [when for what, when, _ in scheduler.told if what == "decide"] == [0.0, 0.25, 0.5, 1.0]
+    assert [when for what, when, _ in scheduler.told if what == "decide"] == [0.0, 0.25, 0.5]
+
+
+def test_a_settled_ticket_leads_to_a_question_only_where_the_scheduler_wants_one():
+    scheduler = Scripted(Decision((Dispatch(0, (1,), "go"),)), NOTHING)
+    wishful = Scripted(Decision((Dispatch(0, (1,), "go"),)), NOTHING, wants=True)
+
+    simulate(scheduler, [Arrival(0.0)], service_time=1.0)
+    simulate(wishful, [Arrival(0.0)], service_time=1.0)
+
+    assert [when for what, when, _ in scheduler.told if what == "decide"] == [0.0]
+    assert [when for what, when, _ in wishful.told if what == "decide"] == [0.0, 1.0]
+
+
+def test_a_ticket_that_streams_is_over_some_time_after_its_batch():
+    log = simulate(FifoScheduler(), [Arrival(0.0, streams=2.0), Arrival(0.5)], service_time=1.0)
+
+    assert log.entries == (
+        Sent(0.0, 0, (1,), "single", 1),
+        Ended(1.0, 0, (1,)),
+        Sent(1.0, 0, (2,), "single", 1),
+        Ended(2.0, 0, (2,)),
+        Streamed(3.0, 1),
+    )
+
+
+def test_a_request_that_the_model_wants_to_see_again_comes_back_as_a_new_ticket_before_the_old_one_is_over():
+    first, second = Decision((Dispatch(0, (1,), "go"),)), Decision((Dispatch(0, (2,), "go"),))
+    scheduler = Scripted(first, second, NOTHING)
+
+    log = simulate(scheduler, [Arrival(0.0, returns=1, sequence_start=True)], service_time=1.0)
+
+    assert [(what, when, which) for what, when, which in scheduler.told if what != "decide"] == [
+        ("arrive", 0.0, 1),
+        ("arrive", 1.0, 2),
+        ("settle", 1.0, (1,)),
+        ("settle", 2.0, (2,)),
+    ]
+    assert log.origins == (1, 1)
+    assert log.arrival_of(2) is log.arrivals[0]
+
+
+def test_an_instance_that_crashes_takes_its_batch_along_and_comes_back():
+    log = simulate(FifoScheduler(), [Arrival(0.0), Arrival(0.5)], service_time=2.0, crashes=[Crash(1.0, 0, 4.0)])
+
+    assert log.entries == (
+        Sent(0.0, 0, (1,), "single", 1),
+        Lost(1.0, 0, (1,)),
+        Sent(5.0, 0, (2,), "single", 1),
+        Ended(7.0, 0, (2,)),
+    )
+
+
+def test_a_scheduler_is_told_of_the_instance_that_it_lost():
+    scheduler = Scripted(NOTHING)
+    scheduler.lost = lambda instance, now: scheduler.told.append(("lost", now, instance))
+
+    simulate(scheduler, [], service_time=1.0, crashes=[Crash(1.0, 0)])
+
+    assert scheduler.told == [("lost", 1.0, 0), ("decide", 1.0, (0,))]
+
+
+def test_rows_and_sequences_that_are_over_are_written_down():
+    rows = (Row(0), Row(1, 7, start=True))
+    over = SequenceEnd(0, 7, SequenceEndReason.IDLE)
+    scheduler = Scripted(Decision((Dispatch(0, (1,), "go", rows),), wake_at=2.0), Decision(ended=(over,)), NOTHING)
+
+    log = simulate(scheduler, [Arrival(0.0)], service_time=1.0)
+
+    assert log.sent == (Sent(0.0, 0, (1,), "go", 1, rows),)
+    assert log.over == (SequenceOver(2.0, 0, 7, SequenceEndReason.IDLE),)
 
 
 @pytest.mark.parametrize(
@@ -136,6 +207,9 @@ def test_questions_without_a_reason_are_asked_where_they_are_wanted():
         pytest.param(Decision((Dispatch(0, (1, 1), "go"),)), "ticket 1, which does not wait", id="ticket twice"),
         pytest.param(Decision((Dispatch(0, (7,), "go"),)), "ticket 7, which does not wait", id="unknown ticket"),
         pytest.param(Decision((Dispatch(0, (), "go"),)), "empty batch", id="empty batch"),
+        pytest.param(
+            Decision((Dispatch(0, (1, 2), "go", (Row(2), Row(1))),)), "do not hold the tickets", id="other rows"
+        ),
         pytest.param(
             Decision((Dispatch(0, (1,), "go"),), (Drop((1,), DropReason.TIMEOUT),)),
             "ticket 1, which does not wait",

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Container, Hashable
-from typing import Protocol
 
 from naiad.scheduler import Dispatch, Row
+from naiad_scheduler_sequence.batcher import Formed
 from naiad_scheduler_sequence.heads import Heads
 from naiad_scheduler_sequence.reasons import Reason
 from naiad_scheduler_sequence.sequences import LiveSequence
@@ -12,29 +12,6 @@ from naiad_scheduler_sequence.sequences import LiveSequence
 # taken out of the class once: a look into an enum costs 0.1 µs
 _FULL, _UTILIZATION, _DELAY, _NO_DELAY = Reason.FULL, Reason.UTILIZATION, Reason.DELAY, Reason.NO_DELAY
 _EMPTY = Row(0)
-
-
-class Batcher(Protocol):
-    """Forms the batches of one instance out of the sequences that have a slot there."""
-
-    wake_at: float | None
-    """When the batch that waits is to be sent at the latest; said by `form`."""
-
-    def enter(self, sequence: LiveSequence, row: int) -> None:
-        """A sequence has got this slot."""
-        ...
-
-    def leave(self, sequence: LiveSequence, row: int) -> None:
-        """A sequence has it no longer. Its tickets still stand in it."""
-        ...
-
-    def offer(self, sequence: LiveSequence) -> None:
-        """The first of the tickets that wait in it may run now."""
-        ...
-
-    def form(self, now: float) -> tuple[Dispatch, list[LiveSequence]] | None:
-        """The next batch, and the sequence of each of its tickets; None when there is nothing to send yet."""
-        ...
 
 
 class DirectBatcher:
@@ -80,7 +57,7 @@ class DirectBatcher:
         self._heads.push(sequence)
         self._heads.tidy(self._ready)
 
-    def form(self, now: float) -> tuple[Dispatch, list[LiveSequence]] | None:
+    def form(self, now: float) -> Formed | None:
         """All requests that there are, once they are enough or have waited long enough."""
         self.wake_at = None
         oldest = self._heads.first()
@@ -94,7 +71,7 @@ class DirectBatcher:
             return self._send(oldest[1].shape_key, _DELAY)
         return self._send(oldest[1].shape_key, _UTILIZATION if self._delay else _NO_DELAY)
 
-    def _send(self, shape: Hashable, reason: Reason) -> tuple[Dispatch, list[LiveSequence]]:
+    def _send(self, shape: Hashable, reason: Reason) -> Formed:
         rows, tickets, members = [], [], []
         for sequence in self._rows:
             if sequence is None:
@@ -104,7 +81,7 @@ class DirectBatcher:
                 tickets.append(ticket.id)
                 members.append(sequence)
                 start = ticket.sequence_start or not sequence.begun
-                rows.append(Row(ticket.id, sequence.number, start, ticket.sequence_end))
+                rows.append(Row(ticket.id, sequence.number, start, ticket.sequence_end and sequence.closed))
             else:
                 rows.append(Row(0, sequence.number))
         self._ready -= len(tickets)

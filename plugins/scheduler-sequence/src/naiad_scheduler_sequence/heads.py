@@ -1,7 +1,7 @@
 """The tickets of one instance that may run now: the first that waits of each sequence, the oldest at hand."""
 
 import heapq
-from collections.abc import Container
+from collections.abc import Container, Iterable
 
 from naiad.scheduler import Ticket
 from naiad_scheduler_sequence.sequences import LiveSequence
@@ -35,9 +35,14 @@ class Heads:
             heapq.heappop(heap)
         return None
 
-    def pop(self) -> Head | None:
-        """Take the oldest off."""
-        return heapq.heappop(self._heap) if self.first() is not None else None
+    def drop_first(self) -> None:
+        """Take off what `first` has just answered with."""
+        heapq.heappop(self._heap)
+
+    def put_back(self, heads: Iterable[Head]) -> None:
+        """These were taken off and are to stand in line again."""
+        for head in heads:
+            heapq.heappush(self._heap, head)
 
     def tidy(self, most: int) -> None:
         """Forget those that are gone when more than `most`, and some, are kept: O(1) a ticket in the long run."""

@@ -37,8 +37,8 @@ class Entrance:
             wanted, given = ("a text", "a number") if self._kind is str else ("a number", "a text")
             return _invalid(
                 ticket,
-                f"inference request to model '{self._model}' has {given} as correlation ID, {ticket.sequence_id!r}, but "
-                f"its CONTROL_SEQUENCE_CORRID tensor takes {wanted}; send {wanted}",
+                f"inference request to model '{self._model}' has {given} as correlation ID, {ticket.sequence_id!r}, "
+                f"but its CONTROL_SEQUENCE_CORRID tensor takes {wanted}; send {wanted}",
             )
         return None
 
@@ -53,8 +53,16 @@ class Entrance:
     def too_late(self) -> str:
         """What the requests of a sequence that got no slot in time are told."""
         return (
-            f"timeout of the corresponding sequence has been expired: model '{self._model}' had no free slot for it "
-            "within the request's timeout; ask for a longer one, or give the model more instances or slots"
+            "timeout of the corresponding sequence has been expired: no slot was free for it in time; ask for a longer "
+            "timeout, or give the model more instances or slots"
+        )
+
+    def lost(self, correlation_id: int | str) -> str:
+        """What the requests of a sequence are told whose instance has died."""
+        which = f"sequence {correlation_id}" if correlation_id else "the sequence"
+        return (
+            f"the instance of model '{self._model}' that {which} ran on has died, and with it what the model knew of "
+            "the sequence; start it anew"
         )
 
 

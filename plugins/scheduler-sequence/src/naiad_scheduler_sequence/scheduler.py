@@ -2,93 +2,246 @@
 
 from collections.abc import Callable, Sequence
 
-from naiad.scheduler import Decision, Dispatch, Drop, Ticket
-from naiad_scheduler_sequence.direct import Batcher
+from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason, SequenceEndReason, Ticket
+from naiad_scheduler_sequence.backlog import Backlog
+from naiad_scheduler_sequence.batcher import Batcher
+from naiad_scheduler_sequence.news import News
 from naiad_scheduler_sequence.refusals import Entrance
 from naiad_scheduler_sequence.sequences import LiveSequence
+from naiad_scheduler_sequence.silence import Silence
 from naiad_scheduler_sequence.slots import Slots
+
+MakeBatchers = Callable[[dict[int, LiveSequence]], list[Batcher]]
+"""The batcher of every instance; they are given what waits, by ticket."""
 
 
 class SequenceScheduler:
-    """Gives each sequence a slot, or a place in the backlog, and lets the batcher of each instance form its batches."""
+    """Gives each sequence a slot, or a place in the backlog, and lets the batcher of each instance form its batches.
+
+    With `overlaps` an instance that is idle may get the next request of a sequence whose earlier one still streams.
+    With `frees_early` a sequence gives its slot up when its last request is sent, otherwise when that is answered.
+    An `iterative` scheduler makes a sequence of every request, which lasts as long as the model asks to see it again.
+    """
 
     def __init__(
-        self, *, entrance: Entrance, slots: Slots, batchers: Callable[[dict[int, LiveSequence]], list[Batcher]]
+        self,
+        *,
+        entrance: Entrance,
+        slots: Slots,
+        batchers: MakeBatchers,
+        idle_limit: float,
+        overlaps: bool,
+        frees_early: bool,
+        iterative: bool,
+        preserves_ordering: bool = False,
     ) -> None:
-        self.preserves_ordering = False
+        self.preserves_ordering = preserves_ordering
         self._entrance = entrance
         self._slots = slots
-        self._waiting: dict[int, LiveSequence] = {}
+        self._overlaps = overlaps
+        self._frees_early = frees_early
+        self._iterative = iterative
+        self._waiting: dict[int, LiveSequence] = {}  # by ticket
+        self._running: dict[int, LiveSequence] = {}  # by ticket
+        self._open: dict[int | str, LiveSequence] = {}  # by correlation id, those whose last request is still to come
         self._batchers = batchers(self._waiting)
-        self._open: dict[int | str, LiveSequence] = {}
-        self._backlog: dict[int, LiveSequence] = {}
+        self._placed: list[dict[int, LiveSequence]] = [{} for _ in self._batchers]  # by instance, by number
+        self._busy: set[int] = set()  # instances that have a batch and have not been seen idle since
+        self._backlog = Backlog()
+        self._silence = Silence(idle_limit)
+        self._news = News()
         self._last_number = 0
 
+    # What happens
+
     def arrive(self, ticket: Ticket) -> Drop | None:
-        """Queue a ticket in its sequence."""
+        """Queue a ticket in its sequence; refuse one of no sequence."""
         refusal = self._entrance.refusal(ticket)
         if refusal is not None:
             return refusal
-        sequence = self._open.get(ticket.sequence_id)
-        if sequence is None:
-            if not ticket.sequence_start:
-                return self._entrance.no_start(ticket)
-            sequence = self._new(ticket)
+        sequence = self._sequence_of(ticket)
+        if isinstance(sequence, Drop):
+            return sequence
         self._waiting[ticket.id] = sequence
         sequence.tickets.append(ticket)
-        if ticket.sequence_end:
+        if ticket.sequence_end and not self._iterative:
             sequence.closed = True
             del self._open[ticket.sequence_id]
-        if sequence.slot >= 0 and len(sequence.tickets) == 1:
-            self._batchers[self._slots.instance_of(sequence.slot)].offer(sequence)
+        if sequence.slot < 0:
+            if ticket.timeout:
+                self._backlog.limit(sequence, ticket)
+        elif len(sequence.tickets) == 1:
+            self._silence.end(sequence)
+            if self._overlaps or not sequence.running:
+                self._batcher_of(sequence).offer(sequence)
         return None
 
     def settle(self, tickets: Sequence[int], now: float) -> bool:
-        """Forget these."""
-        return False
+        """A ticket taken back while it waits ends its sequence; with one that was answered the next may go.
+
+        True when that changes what can be done, and no instance will be free soon that asks anyhow.
+        """
+        wanted = False
+        for ticket in tickets:
+            sequence = self._running.pop(ticket, None)
+            if sequence is not None:
+                sequence.running -= 1
+                if not sequence.over and not sequence.running:
+                    wanted = self._answered(sequence, now) or wanted
+                continue
+            sequence = self._waiting.pop(ticket, None)
+            if sequence is None:
+                self._news.forget(ticket)
+            else:
+                self._stop(sequence, DropReason.CANCELLED, "", SequenceEndReason.CANCELLED, without=ticket)
+                wanted = wanted or bool(self._news) or bool(self._backlog)
+        return wanted
+
+    def lost(self, instance: int, now: float) -> None:
+        """The sequences of that instance are over; it gets no other before it is seen idle."""
+        for sequence in list(self._placed[instance].values()):
+            self._stop(sequence, DropReason.LOST, self._entrance.lost(sequence.id))
+        self._busy.discard(instance)
+        self._slots.gone(instance)
+
+    # What to do
 
     def decide(self, now: float, idle: Sequence[int]) -> Decision:
-        """A batch for each idle instance that has requests."""
+        """End what was silent or waited too long, fill free slots, and form a batch for each idle instance."""
+        self._make_room(now, idle)
         dispatches: list[Dispatch] = []
+        wake_at = self._silence.wake_at
         for instance in idle:
+            self._busy.discard(instance)
             batcher = self._batchers[instance]
             formed = batcher.form(now)
-            if formed is None:
-                continue
-            dispatch, sequences = formed
-            dispatches.append(dispatch)
-            for ticket, sequence in zip(dispatch.tickets, sequences, strict=True):
-                del self._waiting[ticket]
-                sequence.begun = True
-                if sequence.closed and not sequence.tickets:
-                    self._release(sequence)
-                elif sequence.tickets:
-                    batcher.offer(sequence)
-        self._fill()
-        return Decision(tuple(dispatches))
+            if formed is not None:
+                dispatches.append(formed[0])
+                self._busy.add(instance)
+                for ticket, sequence in zip(formed[0].tickets, formed[1], strict=True):
+                    self._sent(ticket, sequence, batcher)
+            elif batcher.wake_at is not None and (wake_at is None or batcher.wake_at < wake_at):
+                wake_at = batcher.wake_at
+        if self._backlog:
+            self._fill()
+            deadline = self._backlog.next_deadline()
+            if deadline is not None and (wake_at is None or deadline < wake_at):
+                wake_at = deadline
+        if not self._news:
+            return Decision(tuple(dispatches), (), wake_at) if dispatches or wake_at is not None else NOTHING
+        drops, ended = self._news.take()
+        return Decision(tuple(dispatches), drops, wake_at, ended)
+
+    def _make_room(self, now: float, idle: Sequence[int]) -> None:
+        if self._slots.any_gone:
+            for instance in idle:
+                self._slots.back(instance)
+        for sequence in self._silence.take_due(now):
+            self._stop(sequence, DropReason.CANCELLED, "", SequenceEndReason.IDLE)
+        if self._backlog:
+            for sequence in self._backlog.due(now):
+                self._stop(sequence, DropReason.TIMEOUT, self._entrance.too_late())
+            self._fill()
+
+    # The life of a sequence
+
+    def _sequence_of(self, ticket: Ticket) -> LiveSequence | Drop:
+        if ticket.continues:
+            sequence = self._running.get(ticket.continues)
+            if sequence is None or sequence.over:
+                return Drop((ticket.id,), DropReason.LOST, self._entrance.lost(ticket.sequence_id))
+            return sequence
+        if self._iterative:
+            return self._new(ticket)
+        sequence = self._open.get(ticket.sequence_id)
+        if sequence is not None:
+            return sequence
+        if not ticket.sequence_start:
+            return self._entrance.no_start(ticket)
+        sequence = self._open[ticket.sequence_id] = self._new(ticket)
+        return sequence
 
     def _new(self, ticket: Ticket) -> LiveSequence:
         self._last_number += 1
-        sequence = self._open[ticket.sequence_id] = LiveSequence(self._last_number, ticket.sequence_id)
+        sequence = LiveSequence(self._last_number, ticket.sequence_id)
         slot = -1 if self._backlog else self._slots.take()
         if slot < 0:
-            self._backlog[sequence.number] = sequence
+            self._backlog.add(sequence)
         else:
             self._enter(sequence, slot)
         return sequence
 
+    def _fill(self) -> None:
+        while self._backlog and (slot := self._slots.take()) >= 0:
+            self._enter(self._backlog.pop(), slot)
+
     def _enter(self, sequence: LiveSequence, slot: int) -> None:
         sequence.slot = slot
-        batcher = self._batchers[self._slots.instance_of(slot)]
+        instance = self._slots.instance_of(slot)
+        self._placed[instance][sequence.number] = sequence
+        batcher = self._batchers[instance]
         batcher.enter(sequence, self._slots.row_of(slot))
         if sequence.tickets:
             batcher.offer(sequence)
 
-    def _release(self, sequence: LiveSequence) -> None:
+    def _sent(self, ticket: int, sequence: LiveSequence, batcher: Batcher) -> None:
+        del self._waiting[ticket]
+        self._running[ticket] = sequence
+        sequence.running += 1
+        sequence.begun = True
+        if sequence.tickets:
+            if self._overlaps:
+                batcher.offer(sequence)
+        elif sequence.closed and self._frees_early:
+            self._finish(sequence)
+
+    def _answered(self, sequence: LiveSequence, now: float) -> bool:
+        """An instance has nothing of the sequence any more; True asks for a decision."""
+        instance = self._slots.instance_of(sequence.slot)
+        if sequence.tickets:
+            if self._overlaps:
+                return False
+            self._batchers[instance].offer(sequence)
+            return instance not in self._busy
+        if sequence.closed or self._iterative:
+            self._finish(sequence)
+            return bool(self._backlog) and instance not in self._busy
+        self._silence.begin(sequence, now)
+        return self._silence.wake_at is None
+
+    def _finish(self, sequence: LiveSequence) -> None:
+        """The sequence is over and its slot free."""
+        sequence.over = True
         slot, sequence.slot = sequence.slot, -1
-        self._batchers[self._slots.instance_of(slot)].leave(sequence, self._slots.row_of(slot))
+        instance = self._slots.instance_of(slot)
+        del self._placed[instance][sequence.number]
+        self._batchers[instance].leave(sequence, self._slots.row_of(slot))
         self._slots.give_back(slot)
 
-    def _fill(self) -> None:
-        while self._backlog and (slot := self._slots.take()) >= 0:
-            self._enter(self._backlog.pop(next(iter(self._backlog))), slot)
+    def _stop(
+        self,
+        sequence: LiveSequence,
+        reason: DropReason,
+        detail: str,
+        end: SequenceEndReason | None = None,
+        without: int = 0,
+    ) -> None:
+        """The sequence is over before its time: those of it that wait are told, and, where there is one, its model."""
+        if not sequence.closed and not self._iterative:
+            del self._open[sequence.id]
+        if sequence.slot < 0:
+            sequence.over = True
+            self._backlog.remove(sequence)
+        else:
+            if end is not None and sequence.begun:
+                self._news.end(self._slots.instance_of(sequence.slot), sequence.number, end)
+            self._silence.end(sequence)
+            self._finish(sequence)
+        for ticket in sequence.tickets:
+            self._waiting.pop(ticket.id, None)
+            if ticket.id != without:
+                self._news.drop(ticket.id, reason, detail)
+        sequence.tickets.clear()
+
+    def _batcher_of(self, sequence: LiveSequence) -> Batcher:
+        return self._batchers[self._slots.instance_of(sequence.slot)]

@@ -19,6 +19,11 @@ class Slots:
         self._untouched = 0  # this slot and those after it have never been in use
         self._gone: dict[int, list[int]] = {}  # by instance, its free slots that were come upon since
 
+    @property
+    def any_gone(self) -> bool:
+        """Whether an instance is gone."""
+        return bool(self._gone)
+
     def instance_of(self, slot: int) -> int:
         """The instance that has this slot."""
         return slot % self._instances
@@ -52,6 +57,5 @@ class Slots:
 
     def back(self, instance: int) -> None:
         """That instance is there."""
-        if self._gone:
-            for slot in self._gone.pop(instance, ()):
-                heapq.heappush(self._free, slot)
+        for slot in self._gone.pop(instance, ()):
+            heapq.heappush(self._free, slot)
