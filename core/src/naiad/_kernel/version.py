@@ -10,7 +10,8 @@ from naiad._kernel.call import Call, Deliver
 from naiad._kernel.instances import Instances
 from naiad._kernel.metrics.latencies import LatencyPlan
 from naiad._kernel.queue import ModelQueue
-from naiad._kernel.rate_limiter.limited_queue import queue_for
+from naiad._kernel.rate_limiter.limited_queue import LimitedQueue, queue_for
+from naiad._kernel.rate_limiter.rests import Rest
 from naiad._kernel.rate_limiter.sharing import Share, Sharing
 from naiad._kernel.requests import RequestChecker
 from naiad._kernel.statistics import VersionCounters
@@ -102,6 +103,11 @@ class ModelVersion:
             queue.traces = True
             tell_arrival(request.trace, self.version, request, seen)
         return queue.submit(seen, batch_size, shape_key, deliver)
+
+    def rest(self, place: int) -> Rest | None:
+        """What executes at that place waits for another model, and lends what it holds; None where nothing is held."""
+        queue = self._queue
+        return queue.rest(place) if isinstance(queue, LimitedQueue) else None
 
     async def drain(self) -> None:
         """Return when every request taken in has been answered."""

@@ -85,8 +85,8 @@ class LimitedQueue(ModelQueue):
     def _take_turns(self) -> None:
         """Decide with the places that were granted; those that are still idle afterwards give it back."""
         self._turn_is_due = False
-        super()._decide()
         granted, self._granted_places = self._granted_places, set()
+        super()._decide()
         for place in granted:
             if place in self._idle:
                 self._idle.remove(place)
@@ -94,10 +94,14 @@ class LimitedQueue(ModelQueue):
                 self._share.release(place)
             else:
                 self._share.started(place)
-        if not self.waiting:
+        self._share.hand_out()
+
+    def _leave(self, tickets: Sequence[int], settled: bool = False) -> None:
+        super()._leave(tickets, settled)
+        if not self.waiting:  # nothing needs to be kept for its places
             for place in self._free:
                 self._share.forget(place)
-        self._share.hand_out()
+            self._share.hand_out()
 
     def _granted(self, place: int) -> None:
         visit = self._visits.pop(place, None)
