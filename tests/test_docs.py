@@ -27,6 +27,7 @@ PUBLIC_MODULES = (
     "naiad.frontend",
     "naiad.metrics",
     "naiad.options",
+    "naiad.ragged",
     "naiad.reports",
     "naiad.scheduler",
     "naiad.shared_memory",

@@ -8,6 +8,7 @@ from naiad.datatypes import TENSOR_TYPES
 from naiad.errors import ConfigError, Problem
 from naiad_custom.annotations import Way
 from naiad_custom.api import ArraySpec, Declaration
+from naiad_custom.ragged import batch_inputs, check_batch_inputs, check_ragged, scattered_outputs
 from naiad_custom.sequences import kept_inputs, kept_outputs
 from naiad_custom.signature import Signature
 
@@ -23,6 +24,7 @@ def completed(config: ModelConfig, signature: Signature, declaration: Declaratio
         told = f"it asks for batches, and '{signature.function}' is written for single requests"
         problems.append(Problem(told, "max_batch_size", hint=f"write @model(max_batch_size={size})"))
     inputs = _inputs(config, signature, problems)
+    check_batch_inputs(replace(config, input=inputs), signature, problems)
     outputs = _outputs(config, signature, problems)
     policy = _policy(config.model_transaction_policy, signature, problems)
     if problems:
@@ -37,7 +39,7 @@ def completed(config: ModelConfig, signature: Signature, declaration: Declaratio
 
 
 def _inputs(config: ModelConfig, signature: Signature, problems: list[Problem]) -> tuple[ModelInput, ...]:
-    kept = kept_inputs(config, signature, problems)
+    kept = kept_inputs(config, signature, problems) | batch_inputs(config)
     arguments = {argument.name: argument for argument in signature.arguments if argument.name not in kept}
     filled = []
     for index, each in enumerate(config.input):
@@ -51,7 +53,9 @@ def _inputs(config: ModelConfig, signature: Signature, problems: list[Problem]) 
         if each.optional and not argument.optional:
             told = f"'{signature.function}' has no default for '{each.name}', and the configuration makes it optional"
             problems.append(Problem(told, f"{path}.optional", hint="give the parameter a default"))
-        datatype, dims = _checked(each, argument.spec, path, problems)
+        if each.allow_ragged_batch:
+            check_ragged(argument, path, problems)
+        datatype, dims = _checked(each, argument.spec, path, problems, flat=each.allow_ragged_batch)
         filled.append(replace(each, data_type=datatype, dims=dims, optional=each.optional or argument.optional))
     added = [
         ModelInput(name=name, data_type=_enum(left.spec), dims=left.spec.dims, optional=left.optional)
@@ -61,7 +65,7 @@ def _inputs(config: ModelConfig, signature: Signature, problems: list[Problem]) 
 
 
 def _outputs(config: ModelConfig, signature: Signature, problems: list[Problem]) -> tuple[ModelOutput, ...]:
-    kept = kept_outputs(config, signature, problems)
+    kept, scattered = kept_outputs(config, signature, problems), scattered_outputs(config)
     results = {result.name: result for result in signature.results if result.name not in kept}
     filled = []
     for index, each in enumerate(config.output):
@@ -70,7 +74,7 @@ def _outputs(config: ModelConfig, signature: Signature, problems: list[Problem])
         if result is None:
             problems.append(_unknown(path, each.name, "output", [each.name for each in signature.results], signature))
             continue
-        datatype, dims = _checked(each, result.spec, path, problems)
+        datatype, dims = _checked(each, result.spec, path, problems, flat=each.name in scattered)
         filled.append(replace(each, data_type=datatype, dims=dims))
     added = [ModelOutput(name=name, data_type=_enum(left.spec), dims=left.spec.dims) for name, left in results.items()]
     return (*filled, *added)
@@ -88,16 +92,19 @@ def _policy(
 
 
 def _checked(
-    given: ModelInput | ModelOutput, spec: ArraySpec, path: str, problems: list[Problem]
+    given: ModelInput | ModelOutput, spec: ArraySpec, path: str, problems: list[Problem], flat: bool
 ) -> tuple[DataType, tuple[int, ...]]:
-    """Datatype and dims to use, after holding those that are given against the annotation."""
+    """Datatype and dims to use, after holding those that are given against the annotation.
+
+    The dims of a `flat` tensor are those of a request, and its array holds all requests of a batch in one piece.
+    """
     wanted = _enum(spec)
     hint = f"the annotation is {spec}; change one of the two"
     if given.data_type not in (DataType.TYPE_INVALID, wanted):
         told = f"'{given.name}' is {given.data_type.name} here and {wanted.name} in the code"
         problems.append(Problem(told, f"{path}.data_type", hint=hint))
     seen = given.dims if given.reshape is None else given.reshape.shape
-    if (given.dims or given.reshape is not None) and not _fits(seen, spec.dims):
+    if (given.dims or given.reshape is not None) and not flat and not _fits(seen, spec.dims):
         told = f"'{given.name}' has dims {list(seen)} here and {list(spec.dims)} in the code"
         problems.append(Problem(told, f"{path}.dims", hint=hint))
     return wanted, given.dims or spec.dims

@@ -34,7 +34,7 @@ class Conversion:
         """Keyword arguments for the function; an optional input that the requests left out is left to its default."""
         arguments: dict[str, Any] = {name: self._array(batch, name) for name in self._required}
         for name in self._optional:
-            if name in batch.requests[0].inputs:
+            if name in batch.input_names:
                 arguments[name] = self._array(batch, name)
         for name in self._requests:
             arguments[name] = batch.requests[0]

@@ -1,0 +1,64 @@
+"""Holding batch inputs, and the inputs and outputs of ragged batches, against a signature."""
+
+from collections.abc import Sequence
+
+from naiad.config import DataType, ModelConfig
+from naiad.datatypes import TENSOR_TYPES
+from naiad.errors import Problem
+from naiad.ragged import batch_input_shape
+from naiad_custom.signature import Argument, Signature
+
+
+def batch_inputs(config: ModelConfig) -> frozenset[str]:
+    """The parameters that the server makes from the other inputs of a batch."""
+    return frozenset(name for made in config.batch_input for name in made.target_name)
+
+
+def scattered_outputs(config: ModelConfig) -> frozenset[str]:
+    """The outputs that a function gives in one piece for the whole batch."""
+    return frozenset(name for made in config.batch_output for name in made.target_name)
+
+
+def check_batch_inputs(config: ModelConfig, signature: Signature, problems: list[Problem]) -> None:
+    """Hold the batch inputs of a configuration whose inputs are complete against the parameters of their names.
+
+    What it says otherwise than the function goes to `problems`. The annotation of a batch input is its whole shape. A
+    function that gets the `Batch` finds them there, and needs no parameter for each.
+    """
+    arguments = {argument.name: argument for argument in signature.arguments}
+    known = {given.name for given in config.input}
+    for index, made in enumerate(config.batch_input):
+        if not known.issuperset(made.source_input[:1] or ("",)):
+            continue  # the rules of a complete configuration tell of it
+        whole = batch_input_shape(made, config)
+        for place, name in enumerate(made.target_name):
+            argument, path = arguments.get(name), f"batch_input[{index}].target_name[{place}]"
+            if argument is not None:
+                _compare(argument, made.data_type, whole, f"batch_input[{index}]", problems)
+            elif not signature.specials:
+                told = f"'{signature.function}' has no parameter '{name}'"
+                problems.append(Problem(told, path, hint=f"it has {', '.join(arguments)}"))
+
+
+def check_ragged(argument: Argument, path: str, problems: list[Problem]) -> None:
+    """A ragged input holds the elements of all requests, so its array has one variable dim."""
+    if argument.spec.dims != (-1,):
+        told = f"'{argument.name}' is ragged here, and {argument.spec} in the code"
+        hint = f"write {argument.name}: Array[{argument.spec.datatype}, -1], all elements of all requests"
+        problems.append(Problem(told, f"{path}.allow_ragged_batch", hint=hint))
+
+
+def _compare(argument: Argument, data_type: DataType, whole: Sequence[int], path: str, problems: list[Problem]) -> None:
+    spec = argument.spec
+    wanted = TENSOR_TYPES[spec.datatype].config
+    if data_type is not wanted:
+        told = f"'{argument.name}' is {data_type.name} here and {wanted.name} in the code"
+        problems.append(Problem(told, f"{path}.data_type", hint=f"the annotation is {spec}; change one of the two"))
+    fits = len(spec.dims) == len(whole) and all(
+        here in (-1, there) for here, there in zip(spec.dims, whole, strict=True)
+    )
+    if not fits:
+        dims = ", ".join(map(str, whole))
+        told = f"'{argument.name}' has the shape [{dims}] here and {list(spec.dims)} in the code"
+        hint = f"write {argument.name}: Array[{spec.datatype}, {dims}]"
+        problems.append(Problem(told, f"{path}.kind", hint=hint))
