@@ -16,7 +16,7 @@ from naiad._kernel.rate_limiter.sharing import Share, Sharing
 from naiad._kernel.requests import RequestChecker
 from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.tracing.kernel_events import tell_arrival
-from naiad._kernel.warming import instantiate_warm
+from naiad._kernel.warming import Warmup
 from naiad._kernel.worker import Work, Worker
 from naiad.backend import BackendTraits, MemoryUsage, Model, ModelContext, Placement
 from naiad.config import ModelInput, ModelOutput
@@ -58,7 +58,8 @@ class ModelVersion:
         self._checker = RequestChecker(config)
         strict = bool(getattr(model, "declares_outputs", True))
         reader = self._reader = AnswerReader(config, context.version, strict)
-        make = functools.partial(instantiate_warm, model, config, reader, warmup)
+        self.warmup = Warmup(config, warmup, reader, self._checker)
+        make = functools.partial(self.warmup.instantiate, model)
         self._instances = Instances(make, placements, reader, self._done, worker)
         self._queue: ModelQueue | None = None
         self._sharing = sharing

@@ -1,0 +1,65 @@
+"""How far the warmup of a version is: told in the index while it loads, and in the log when it takes long."""
+
+import logging
+from threading import Lock, Timer
+
+SLOW = 1.0
+"""Seconds after which a warmup that still runs is worth a line."""
+
+_logger = logging.getLogger("naiad.model")
+
+
+class WarmupProgress:
+    """What the instances of one version have done of `runs` each. Every method is for any thread."""
+
+    def __init__(self, model: str, version: int, runs: int, slow: float = SLOW) -> None:
+        self._model = model
+        self._version = version
+        self._runs = runs
+        self._slow = slow
+        self._lock = Lock()
+        self._running: dict[str, str] = {}
+        self._timer: Timer | None = None
+        self._is_told = False
+
+    def step(self, instance: str, sample: str, iteration: int, done: int) -> None:
+        """The instance begins a run of that sample, which it has run before that often, after so many runs of any."""
+        _logger.debug(
+            "model '%s' instance '%s' is running warmup sample '%s' for iteration %d",
+            self._model,
+            instance,
+            sample,
+            iteration,
+        )
+        with self._lock:
+            self._running[instance] = f"instance '{instance}' runs sample '{sample}' ({done + 1} of {self._runs})"
+            if self._timer is None and not self._is_told:
+                self._timer = Timer(self._slow, self._tell)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def ended(self, instance: str) -> None:
+        """The instance is warm, or has failed to become so."""
+        with self._lock:
+            self._running.pop(instance, None)
+            if not self._running and self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+    def __str__(self) -> str:
+        """What runs now; "" when nothing does."""
+        with self._lock:
+            running = list(self._running.values())
+        return f"warming up: {'; '.join(running)}" if running else ""
+
+    def _tell(self) -> None:
+        told = str(self)
+        self._is_told = True
+        if told:
+            _logger.info(
+                "model '%s' version %d is still %s",
+                self._model,
+                self._version,
+                told,
+                extra={"model": self._model, "version": str(self._version)},
+            )
