@@ -11,6 +11,7 @@ from naiad.scheduler import Ticket
 from naiad.types import Request, Response
 
 if TYPE_CHECKING:
+    from naiad._kernel.calls.callers import Caller
     from naiad._kernel.streams import ResponseStream
 
 _logger = logging.getLogger("naiad.model")
@@ -22,13 +23,15 @@ Deliver = Callable[[Outcome], None]
 class Call:
     """One request on its way through a queue. `cancel` says that the caller went away: nothing more is delivered.
 
-    Every method is for the event loop's thread. `over` says that no outcome is awaited any more; `held` are responses
+    Every method is for the event loop's thread. `callers` are those who call other models on behalf of the request.
+    `over` says that no outcome is awaited any more; `held` are responses
     that earlier calls hold back, `stream` the responses that the model sends one by one.
     """
 
     __slots__ = (
         "_paused",
         "_take_back",
+        "callers",
         "deliver",
         "held",
         "outcome",
@@ -49,6 +52,7 @@ class Call:
         self.outcome: Outcome | None = None
         self.stream: ResponseStream | None = None
         self.timer: asyncio.TimerHandle | None = None
+        self.callers: tuple[Caller, ...] = ()
         self._paused = False
 
     @property
@@ -85,6 +89,8 @@ class Call:
         request.cancelled = True
         if self.stream is not None:
             self.stream.release()
+        for caller in self.callers:
+            caller.look_whether_left()
         listener, request.on_cancelled = request.on_cancelled, None
         if listener is not None:
             try:

@@ -104,6 +104,10 @@ class Instances:
         """How many batches can be executed at once."""
         return len(self._by_place)
 
+    def executing(self) -> list[Work]:
+        """The batches that are executed at this moment."""
+        return [work for slot in self.slots if slot.worker is not None for work in slot.worker.executing]
+
     @property
     def placements(self) -> list[Placement]:
         """Where the instance of each place lives."""

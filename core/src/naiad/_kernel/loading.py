@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import current_thread, main_thread
 
+from naiad._kernel.calls.model_calls import Calls, tell_loaded
 from naiad._kernel.configs import (
     backend_settings,
     check,
@@ -31,6 +32,7 @@ from naiad._kernel.telling import told
 from naiad._kernel.version import ModelVersion, labels_of
 from naiad._kernel.worker import Worker
 from naiad.backend import Backend, Model, ModelContext, Placement
+from naiad.calls import NoModels
 from naiad.config import InstanceKind, ModelConfig
 from naiad.config.normalisation import instance_placements, is_ensemble, normalise
 from naiad.config.validation import misnamed
@@ -68,6 +70,8 @@ class Loader:
         self.metrics = MetricStore(RESERVED)
         self.metrics_config = MetricsConfig.of(settings)
         self.sharing = Sharing.of(settings)
+        self.calls: Calls | None = None
+        """How the models call each other, None where there is no server."""
         self._backends = registry.backends()
         self._backend_settings = backend_settings(settings["backend-config"])
 
@@ -92,7 +96,11 @@ class Loader:
             check(replace(written, config=config), source)
             return PreparedModel(
                 contexts=tuple(
-                    replace(self._context(config, version, source), metrics=MetricRegistry(self.metrics))
+                    replace(
+                        self._context(config, version, source),
+                        metrics=MetricRegistry(self.metrics),
+                        models=NoModels() if self.calls is None else self.calls.of_model(config.name),
+                    )
                     for version in versions
                 ),
                 backend=backend,
@@ -141,6 +149,7 @@ class Loader:
         except BaseException:
             await version.close()
             raise
+        tell_loaded(context, version)
         return version
 
     def _load_blocking(

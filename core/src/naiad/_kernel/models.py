@@ -8,6 +8,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from naiad._kernel.draining import drained
 from naiad._kernel.entries import LOADING, READY, UNAVAILABLE, UNLOADED, UNLOADING, ModelEntry, VersionState
 from naiad._kernel.generations import guarded, load_generation, prepare
 from naiad._kernel.configs import not_found
@@ -24,20 +25,23 @@ _Folder = tempfile.TemporaryDirectory[str]
 
 
 class Models:
-    """Every method runs on the event loop's thread; what blocks is sent to threads."""
+    """Every method runs on the event loop's thread; what blocks is sent to threads.
+
+    `load_slots` are the loads that may go on at once; `closed` says that there will be no more.
+    """
 
     def __init__(self, loader: Loader, settings: Settings) -> None:
         self._loader = loader
         self._roots = [Path(root).absolute() for root in settings["model-repository"]]
         self._compares_content = settings["model-control-mode"] != "none"
-        self._slots = asyncio.Semaphore(settings["model-load-thread-count"])
+        self.load_slots = asyncio.Semaphore(settings["model-load-thread-count"])
         self._retries: int = settings["model-load-retry-count"]
         self._fingerprints = Fingerprints()
         self._entries: dict[str, ModelEntry] = {}
         self._ready: dict[str, dict[int, ModelVersion]] = {}
         self._alive: set[ModelVersion] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._closed = False
+        self.closed = False
 
     # Asking
 
@@ -148,7 +152,7 @@ class Models:
 
     async def give_up_loads(self) -> None:
         """Load nothing from now on; what is loading fails, and who waits for it is told at once."""
-        self._closed = True
+        self.closed = True
         tasks = set(self._tasks)
         for task in tasks:  # what retires is among them; `close` awaits that
             task.cancel()
@@ -158,12 +162,10 @@ class Models:
         """Answer what was taken in within `grace` seconds, then end every instance; whether all of it ended in time."""
         deadline = monotonic() + grace
         await self.give_up_loads()
+        drains = asyncio.ensure_future(drained(self._alive))
+        await asyncio.wait([drains], timeout=grace)
+        drains.cancel()
         self._ready.clear()
-        drains = [asyncio.ensure_future(version.drain()) for version in self._alive]
-        if drains:
-            _, late = await asyncio.wait(drains, timeout=grace)
-            for drain in late:
-                drain.cancel()
         left = max(0.1, deadline - monotonic())
         ended = await asyncio.gather(*(version.close(left) for version in self._alive))
         for entry in self._entries.values():
@@ -208,10 +210,10 @@ class Models:
         again: bool = False,
     ) -> None:
         """`again` tries what has failed although nothing has changed."""
-        if self._closed:
+        if self.closed:
             raise ShuttingDownError("the server is stopping and loads no model")
         entry = self._entries.setdefault(name, ModelEntry(name))
-        async with entry.lock, self._slots:
+        async with entry.lock, self.load_slots:
             fingerprint = await asyncio.to_thread(self._fingerprint, folders)
             same = fingerprint is not None and fingerprint == entry.fingerprint and not (config or entry.overridden)
             if same and not (again and entry.has_failed()):

@@ -105,6 +105,10 @@ class ModelQueue:
             self._loop.call_soon(self._decide)
         return call
 
+    def streaming(self) -> list[Call]:
+        """The calls whose execution has returned and goes on with them."""
+        return [self._calls[ticket] for ticket in self._streaming if ticket in self._calls]
+
     def free(self, place: int) -> None:
         """A place of an instance is idle; it pulls its next batch."""
         self._idle.append(place)

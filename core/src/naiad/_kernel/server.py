@@ -14,6 +14,7 @@ from typing import Any
 from naiad import __version__
 from naiad._kernel.answers import Outcome
 from naiad._kernel.call import Call, Deliver
+from naiad._kernel.calls.model_calls import Calls
 from naiad._kernel.extensions import extensions
 from naiad._kernel.frontends import Frontends
 from naiad._kernel.loading import Loader
@@ -92,6 +93,7 @@ class Server:
         self._executor = ThreadPoolExecutor(self.settings["model-load-thread-count"], "naiad-load")
         loader = Loader(self.plugins, self.settings, self._executor)
         self._models = Models(loader, self.settings)
+        self._calls = loader.calls = Calls(self._models, self.load, self.unload)
         self.metrics = Metrics(loader.metrics_config, self._models.serving, loader.metrics, sharing=loader.sharing)
         for warning in self.plugins.warnings():
             _logger.warning("%s", warning)
@@ -129,6 +131,7 @@ class Server:
         await self._frontends.stop(deadline - monotonic())
         ended = await self._models.close(max(0.0, deadline - monotonic()))
         await asyncio.to_thread(self.tracing.close, max(_SECONDS_TO_WRITE, deadline - monotonic()))
+        self._calls.close()
         self._executor.shutdown(wait=False, cancel_futures=True)
         self.shared_memory.close()
         self._state = "STOPPED"

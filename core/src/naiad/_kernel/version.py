@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from naiad._kernel.answers import AnswerReader
 from naiad._kernel.call import Call, Deliver
+from naiad._kernel.calls.following import follow
 from naiad._kernel.instances import Instances
 from naiad._kernel.metrics.latencies import LatencyPlan
 from naiad._kernel.queue import ModelQueue
@@ -88,7 +89,8 @@ class ModelVersion:
     def submit(self, request: Request, deliver: Deliver, streams: bool = False) -> Call:
         """Check a request and queue it. Raises InvalidArgumentError, ModelNotReadyError or QueueFullError at once.
 
-        Raises UnsupportedError when the model is decoupled and the caller cannot take several responses.
+        Raises UnsupportedError when the model is decoupled and the caller cannot take several responses, CallRingError
+        for the call of a model that could never be answered.
         """
         if self._reader.decoupled and not streams:
             raise UnsupportedError(
@@ -103,7 +105,22 @@ class ModelVersion:
         if request.trace is not None:
             queue.traces = True
             tell_arrival(request.trace, self.version, request, seen)
-        return queue.submit(seen, batch_size, shape_key, deliver)
+        if request.caller is None:
+            return queue.submit(seen, batch_size, shape_key, deliver)
+        return follow(self, request.caller, functools.partial(queue.submit, seen, batch_size, shape_key, deliver))
+
+    @property
+    def place_count(self) -> int:
+        """How many batches can be executed at once."""
+        return self._instances.place_count
+
+    def executing(self) -> Sequence[Work]:
+        """The batches that are executed at this moment."""
+        return self._instances.executing()
+
+    def streaming(self) -> Sequence[Call]:
+        """The calls whose execution has returned and goes on with them."""
+        return self._queue.streaming() if self._queue is not None else ()
 
     def rest(self, place: int) -> Rest | None:
         """What executes at that place waits for another model, and lends what it holds; None where nothing is held."""

@@ -5,7 +5,7 @@ import functools
 import logging
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from time import monotonic_ns
 from typing import Any
@@ -89,6 +89,11 @@ class Worker:
         self._on_death = on_death
         self._inbox: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
         self._flying: dict[int, Work] = {}
+
+    @property
+    def executing(self) -> Collection[Work]:
+        """The batches that it was given and has not handed back. For the event loop's thread."""
+        return self._flying.values()
 
     @property
     def busy_since_ns(self) -> int:

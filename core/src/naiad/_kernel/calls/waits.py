@@ -64,7 +64,7 @@ class WaitGraph:
         return places is None or any(stuck.isdisjoint(place) for place in places)
 
     def _hindrance(self, caller: Hashable, stuck: Set[Hashable], first: Hashable) -> Hashable:
-        """A stuck caller that this one waits for, the first of the ring where it can be; None for a model without places."""
+        """A stuck caller that it waits for, the first of the ring where it can be; None for a model without places."""
         wait = next(wait for wait in self._waits[caller] if not self._answered(wait, stuck))
         holders: Set[Hashable] = wait.by if isinstance(wait, Served) else frozenset().union(*self._places[wait.model])
         return first if first in holders else next((holder for holder in holders if holder in stuck), None)

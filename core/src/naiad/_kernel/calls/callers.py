@@ -1,0 +1,166 @@
+"""Callers: the requests on whose behalf a model calls other models, and what is carried over from them."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from naiad._kernel.call import Call
+from naiad.errors import NaiadError, RequestCancelledError
+from naiad.types import Request, Tensor
+
+if TYPE_CHECKING:
+    from naiad._kernel.version import ModelVersion
+
+
+class Begun(Protocol):
+    """A call that a caller has begun; `streams` where it takes several responses."""
+
+    streams: bool
+
+    def abort(self, error: NaiadError) -> None:
+        """End it with that error."""
+        ...
+
+
+class Rest(Protocol):
+    """A wait in which an execution lends what it holds of limited resources."""
+
+    def over(self, go_on: Callable[[], None]) -> None:
+        """The answer is there; `go_on` is called when the execution may go on with it."""
+        ...
+
+
+class Caller:
+    """Some of the requests that an instance of `model` executes, while it calls others. For the event loop's thread.
+
+    `outer` are the calls of those requests, `place` where they execute, None for what goes on after that. `begun` are
+    its calls that have not ended; `waits` those that stand in a queue or execute, each with the version that it was
+    given to: the steps of an ensemble, where that is what it called.
+    """
+
+    __slots__ = ("_crowd", "_version", "begun", "model", "outer", "place", "waits")
+
+    def __init__(self, version: "ModelVersion", outer: Sequence[Call], place: int | None) -> None:
+        self.model = version.name
+        self._version = version
+        self.outer = tuple(outer)
+        self.place = place
+        self.begun: dict[Begun, None] = {}
+        self.waits: list[tuple[ModelVersion, Call]] = []
+        self._crowd = 16
+
+    def wait_for(self, version: "ModelVersion", call: Call) -> None:
+        """A call was given to that version."""
+        self.waits.append((version, call))
+        if len(self.waits) > self._crowd:  # those that have ended are taken out now and then
+            self._crowd = 2 * len(self.open_waits()) + 16
+
+    def open_waits(self) -> "Sequence[tuple[ModelVersion, Call]]":
+        """What it waits for at this moment."""
+        self.waits = [wait for wait in self.waits if not wait[1].over]
+        return self.waits
+
+    @property
+    def has_left(self) -> bool:
+        """Whether nobody waits for any of the requests any more."""
+        return all(call.over for call in self.outer)
+
+    @property
+    def reads_streams(self) -> bool:
+        """Whether any of its calls takes several responses."""
+        return any(each.streams for each in self.begun)
+
+    def rest(self) -> Rest | None:
+        """It waits for one more answer: what its execution holds is lent meanwhile, where that is limited."""
+        if self.place is None:
+            return None
+        for work in self._version.executing():
+            if work.place == self.place and self.outer[0] in work.calls:
+                return self._version.rest(self.place)
+        return None
+
+    def look_whether_left(self) -> None:
+        """One of the requests is over: without anybody who waits for one, the calls made for them are taken back."""
+        if self.begun and self.has_left:
+            for begun in list(self.begun):
+                begun.abort(left())
+
+    def on_behalf(self, request: Request) -> Request:
+        """The request with the deadline, priority and trace of those that it is made for, unless it has its own."""
+        outer = [call.request for call in self.outer]
+        deadlines = [each.deadline for each in outer if each.deadline is not None]
+        bounds = [] if request.deadline is None else [request.deadline]
+        if deadlines and len(deadlines) == len(outer):
+            bounds.append(max(deadlines))
+        priority = request.priority or min((each.priority for each in outer if each.priority), default=0)
+        trace = request.trace or next((each.trace for each in outer if each.trace is not None), None)
+        return made(request, deadline=min(bounds, default=None), priority=priority, trace=trace, caller=self)
+
+
+def left() -> NaiadError:
+    """What a call made for callers who have all left is told."""
+    return RequestCancelledError("the callers of the requests that this call was made for have left")
+
+
+def made(request: Request, **carried: object) -> Request:
+    """A request of its own with what a model asks, that shares no more than memory, and that is not to be written to.
+
+    The called model gets the arrays themselves, and would write into the caller's.
+    """
+    asked = Request(
+        request.model_name,
+        {name: _shared(tensor) for name, tensor in request.inputs.items()},
+        version=request.version,
+        id=request.id,
+        requested=request.requested,
+        parameters=request.parameters,
+        priority=request.priority,
+        timeout_microseconds=request.timeout_microseconds,
+        deadline=request.deadline,
+        correlation_id=request.correlation_id,
+        sequence_start=request.sequence_start,
+        sequence_end=request.sequence_end,
+        trace=request.trace,
+    )
+    for name, value in carried.items():
+        setattr(asked, name, value)
+    if asked.trace is not None:
+        asked.trace = asked.trace.child(asked.model_name, asked.version, asked.id)
+    return asked
+
+
+def _shared(tensor: Tensor) -> Tensor:
+    array = tensor.payload
+    if not isinstance(array, np.ndarray) or not array.flags.writeable:
+        return tensor
+    view = array.view()
+    view.flags.writeable = False
+    return Tensor(tensor.name, tensor.datatype, tensor.shape, view)
+
+
+def caller_of(version: "ModelVersion", requests: Sequence[Request]) -> Caller | None:
+    """Who calls for these requests, which a version was given; None when they are over.
+
+    The same for the same requests, as long as they execute.
+    """
+    outer, place = _calls(version, requests)
+    if not outer:
+        return None
+    for caller in outer[0].callers:
+        if caller.outer == outer:
+            return caller
+    caller = Caller(version, outer, place)
+    for call in outer:
+        call.callers = (*call.callers, caller)
+    return caller
+
+
+def _calls(version: "ModelVersion", requests: Sequence[Request]) -> tuple[tuple[Call, ...], int | None]:
+    """The calls of the requests, and the place where they execute, None where that has gone on without them."""
+    wanted = set(map(id, requests))
+    for work in version.executing():
+        if not wanted.isdisjoint(map(id, work.batch.requests)):
+            named = tuple(call for call in work.calls if id(call.request) in wanted)
+            return named or tuple(work.calls), work.place
+    return tuple(call for call in version.streaming() if id(call.request) in wanted), None

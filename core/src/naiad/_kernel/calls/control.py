@@ -1,0 +1,71 @@
+"""Loading and unloading of models by models, also by one that is being loaded itself."""
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from naiad.errors import InvalidArgumentError, NaiadError
+
+if TYPE_CHECKING:
+    from naiad._kernel.models import Models
+
+Load = Callable[[str, str, Mapping[str, bytes] | None], Awaitable[None]]
+Unload = Callable[[str, bool], Awaitable[None]]
+
+
+class ModelControl:
+    """What models ask of the life of others. For the event loop's thread.
+
+    A model that loads another in its own load waits for it with its own name taken, and with one of the few loads that
+    may go on at once. So that load is lent meanwhile, and a ring of models that load each other is refused.
+    """
+
+    def __init__(self, models: "Models", load: Load, unload: Unload) -> None:
+        self._models = models
+        self._load = load
+        self._unload = unload
+        self._waits: dict[str, list[str]] = defaultdict(list)
+
+    async def load(self, asker: str, name: str, config: str, files: Mapping[str, bytes] | None) -> None:
+        """Load a model for `asker`, the name of a model that is being loaded, "" for all others."""
+        async with self._waiting(asker, name):
+            await self._load(name, config, files)
+
+    async def unload(self, asker: str, name: str, unload_dependents: bool) -> None:
+        """Unload a model for `asker`; when the server stops, all are unloaded anyway."""
+        if self._models.closed:
+            return
+        async with self._waiting(asker, name):
+            await self._unload(name, unload_dependents)
+
+    def ready(self, name: str, version: int) -> bool:
+        """Whether a version can serve."""
+        try:
+            return self._models.find(name, version).readiness().ready
+        except NaiadError:
+            return False
+
+    @asynccontextmanager
+    async def _waiting(self, asker: str, name: str) -> AsyncIterator[None]:
+        if not asker:
+            yield
+            return
+        if self._leads_to(name, asker):
+            raise InvalidArgumentError(
+                f"model '{asker}' is being loaded and asks to load or unload '{name}', which waits for that load to "
+                "end; load models that need each other from outside, or after the load"
+            )
+        self._waits[asker].append(name)
+        try:
+            self._models.load_slots.release()
+            try:
+                yield
+            finally:
+                await self._models.load_slots.acquire()
+        finally:
+            self._waits[asker].remove(name)
+
+    def _leads_to(self, name: str, asker: str) -> bool:
+        """Whether the load of `name` waits for `asker`, itself or through others."""
+        return name == asker or any(self._leads_to(each, asker) for each in self._waits.get(name, ()))

@@ -1,0 +1,112 @@
+"""Calls from the threads of models to the event loop: one for a server, from its start to its stop."""
+
+import asyncio
+import functools
+import logging
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future
+from typing import Any, TypeVar
+
+from naiad._kernel.calls.callers import Caller
+from naiad._kernel.calls.flows import CalledResponses, ResponseFlow
+from naiad._kernel.calls.inner_calls import InnerCall, OneResponse, Sink, Submit
+from naiad.errors import ShuttingDownError, UnsupportedError
+from naiad.types import Request, Response
+
+_logger = logging.getLogger("naiad.model")
+_T = TypeVar("_T")
+FindCaller = Callable[[], Caller | None]
+
+
+class Crossing:
+    """Carries calls over. `close` is for the event loop's thread that made it, everything else for any."""
+
+    def __init__(self, submit: Submit) -> None:
+        self._submit = submit
+        self._loop = asyncio.get_running_loop()
+        self._home = threading.get_ident()
+        self._open: dict[InnerCall, None] = {}
+        self._controls: dict[Future[Any], None] = {}
+        self._closed = False
+
+    def check_may_wait(self) -> None:
+        """Raise UnsupportedError on the event loop's own thread, which must not wait for itself."""
+        if threading.get_ident() == self._home:
+            raise UnsupportedError(
+                "a model that executes on the event loop cannot wait for another model, because nothing could answer "
+                "meanwhile; drop its parameter 'execute_on', or begin the call and answer later"
+            )
+
+    def begin(self, request: Request, find_caller: FindCaller) -> "Future[Response]":
+        """The response to a request; cancelling the future takes it back."""
+        one, call = OneResponse(), InnerCall(self._ended, streams=False)
+        self._send(call, one, request, find_caller)
+        one.future.add_done_callback(functools.partial(self._cancelled, call))
+        return one.future
+
+    def stream(self, request: Request, find_caller: FindCaller) -> CalledResponses:
+        """The responses to a request."""
+        call = InnerCall(self._ended, streams=True)
+        flow = ResponseFlow(call.pause, lambda: self._post(call.resume))
+        self._send(call, flow, request, find_caller)
+        return CalledResponses(flow, functools.partial(self._take_back, call), self.check_may_wait)
+
+    def wait_for(self, make: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
+        """Run a coroutine on the event loop and wait for what it returns. Raises ShuttingDownError when it stops."""
+        self.check_may_wait()
+        self._check_open()
+        future = asyncio.run_coroutine_threadsafe(make(), self._loop)
+        self._controls[future] = None
+        try:
+            return future.result()
+        except CancelledError:
+            raise _stopped() from None
+        finally:
+            self._controls.pop(future, None)
+
+    def close(self) -> None:
+        """Fail what is still under way, and refuse the rest."""
+        self._closed = True
+        for call in list(self._open):
+            call.abort(_stopped())
+        for future in list(self._controls):
+            future.cancel()
+
+    def _send(self, call: InnerCall, sink: Sink, request: Request, find_caller: FindCaller) -> None:
+        self._check_open()
+        call.deliver_to(sink)
+        self._open[call] = None
+        self._post(lambda: self._begin(call, request, find_caller))
+
+    def _begin(self, call: InnerCall, request: Request, find_caller: FindCaller) -> None:
+        if self._closed:
+            call.abort(_stopped())
+        else:
+            call.begin(request, find_caller, self._submit)
+
+    def _ended(self, call: InnerCall) -> None:
+        self._open.pop(call, None)
+
+    def _cancelled(self, call: InnerCall, future: "Future[Response]") -> None:
+        if future.cancelled():
+            self._take_back(call)
+
+    def _take_back(self, call: InnerCall) -> None:
+        if not call.over and not self._loop.is_closed():
+            self._post(call.cancel)
+
+    def _post(self, act: Callable[[], None]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(act)
+        except RuntimeError:  # the loop is closed
+            self._closed = True
+            _logger.debug("a model called another after its event loop had ended")
+
+    def _check_open(self) -> None:
+        if self._closed or self._loop.is_closed():
+            raise _stopped()
+
+
+def _stopped() -> ShuttingDownError:
+    return ShuttingDownError("the server has stopped, and its models call each other no more")

@@ -1,0 +1,97 @@
+"""Following calls through the models of a running server: who waits for whom at this moment, and refusing rings."""
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING
+
+from naiad._kernel.call import Call
+from naiad._kernel.calls.callers import Caller
+from naiad._kernel.calls.waits import Queued, Served, Wait, WaitGraph
+from naiad.errors import CallRingError
+
+if TYPE_CHECKING:
+    from naiad._kernel.version import ModelVersion
+    from naiad._kernel.worker import Work
+
+
+def follow(version: "ModelVersion", caller: object, submit: Callable[[], Call]) -> Call:
+    """Give a version a request that a caller waits for, and remember that it does.
+
+    Raises CallRingError when every instance of the version waits for that caller, and whatever `submit` raises.
+    """
+    if not isinstance(caller, Caller):
+        return submit()
+    _refuse_ring(version, caller)
+    call = submit()
+    caller.wait_for(version, call)
+    return call
+
+
+def _refuse_ring(version: "ModelVersion", caller: Caller) -> None:
+    executing = version.executing()
+    if len(executing) < version.place_count or not all(map(_callers_in, executing)):
+        return  # some place is free, or will be without anybody's answer: most calls end here
+    ring = Picture(version, caller).graph.ring(caller)
+    if not ring:
+        return
+    names = [each.model for each in ring if isinstance(each, Caller)]
+    told = " -> ".join(f"'{name}'" for name in (*names, names[0]))
+    raise CallRingError(
+        f"the call from model '{caller.model}' to model '{version.name}' would wait for ever: every instance that "
+        f"could answer it waits itself, in the ring {told}; let '{version.name}' have more instances (instance_group "
+        "count) than calls wait inside it at once, or let the models call in one direction only",
+        retry_after=1.0,
+    )
+
+
+class Picture:
+    """The part of all waits that a call of this caller to this version could depend on, as if it was made."""
+
+    def __init__(self, version: "ModelVersion", caller: Caller) -> None:
+        self._waits: dict[Hashable, set[Wait]] = {}
+        self._places: dict[Hashable, list[set[Caller]]] = {}
+        self._open: list[Caller] = [caller]
+        self._look_at(version)
+        while self._open:
+            self._follow(self._open.pop())
+        self._waits[caller].add(Queued(version))
+        self.graph = WaitGraph(self._waits, self._places)
+
+    def _follow(self, caller: Caller) -> None:
+        if caller in self._waits:
+            return
+        waits = self._waits[caller] = set()
+        for version, call in caller.open_waits():
+            waits.add(self._wait(version, call))
+
+    def _wait(self, version: "ModelVersion", call: Call) -> Wait:
+        for work in version.executing():
+            if any(call is each for each in work.calls):
+                by = _callers_in(work) if call.stream is None else set(call.callers)
+                return self._served(by)
+        if call.stream is not None:  # its execution has returned and goes on with it in the background
+            return self._served(set(call.callers))
+        self._look_at(version)
+        return Queued(version)
+
+    def _served(self, by: set[Caller]) -> Wait:
+        self._open.extend(by)
+        return Served(frozenset(by))
+
+    def _look_at(self, version: "ModelVersion") -> None:
+        if version in self._places:
+            return
+        executing = version.executing()
+        held = [_callers_in(work) for work in executing]
+        free = max(0, version.place_count - len(executing))
+        self._places[version] = [*held, *(set() for _ in range(free))]
+        for callers in held:
+            self._open.extend(callers)
+
+
+def _callers_in(work: "Work") -> set[Caller]:
+    """The callers in an execution that wait for something."""
+    return {caller for caller in _all_callers(work.calls) if caller.open_waits()}
+
+
+def _all_callers(calls: Iterable[Call]) -> Iterable[Caller]:
+    return (caller for call in calls for caller in call.callers)

@@ -1,0 +1,170 @@
+"""One call of a model to another: begun on the event loop, delivered to a thread, ended by whoever is first."""
+
+import functools
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol
+
+from naiad._kernel.answers import Outcome
+from naiad._kernel.call import Call
+from naiad._kernel.calls.callers import Caller, Rest, left, made
+from naiad._kernel.telling import told
+from naiad.errors import InternalError, NaiadError
+from naiad.types import Request, Response
+
+if TYPE_CHECKING:
+    from naiad._kernel.call import Deliver
+    from naiad.tracing import Trace
+
+_logger = logging.getLogger("naiad.model")
+
+Submit = Callable[[Request, "Deliver", bool], Call]
+"""Gives a request to the model that it names: see `ModelVersion.submit`."""
+
+
+class Sink(Protocol):
+    """Where the outcomes of a call go."""
+
+    def put(self, outcome: Outcome) -> None:
+        """Take an outcome; an error or a final response is the last. Called on the event loop's thread."""
+        ...
+
+
+class InnerCall:
+    """A call on its way, of one response or, if it `streams`, of several. For the event loop's thread."""
+
+    __slots__ = ("_call", "_caller", "_on_end", "_paused", "_rest", "_sink", "_trace", "over", "streams")
+
+    def __init__(self, on_end: "Callable[[InnerCall], None]", streams: bool) -> None:
+        self.over = False
+        self.streams = streams
+        self._sink: Sink | None = None
+        self._on_end = on_end
+        self._call: Call | None = None
+        self._caller: Caller | None = None
+        self._paused = False
+        self._rest: Rest | None = None
+        self._trace: Trace | None = None
+
+    def deliver_to(self, sink: Sink) -> None:
+        """Where the outcomes go; to be said before it begins."""
+        self._sink = sink
+
+    def begin(self, request: Request, find_caller: Callable[[], Caller | None], submit: Submit) -> None:
+        """Send the request on its way; what cannot be sent ends the call with its error."""
+        if self.over:
+            return
+        try:
+            caller = find_caller()
+            if caller is not None and caller.has_left:
+                raise left()
+            asked = made(request) if caller is None else caller.on_behalf(request)
+            self._trace = asked.trace
+            if caller is not None:
+                self._caller = caller
+                caller.begun[self] = None
+            self._call = submit(asked, self._deliver, self.streams)
+        except NaiadError as error:
+            self.abort(error)
+        except Exception as error:
+            _logger.exception("a call to model '%s' failed", request.model_name)
+            self.abort(InternalError(f"calling model '{request.model_name}' failed: {told(error)}"))
+        else:
+            self._settle_in()
+
+    def abort(self, error: NaiadError) -> None:
+        """End the call with an error of its own."""
+        if not self.over:
+            self._end()
+            self._hand_on(error)
+            self._take_back()
+
+    def cancel(self) -> None:
+        """Take the request back; nothing is delivered any more."""
+        if not self.over:
+            self._end()
+            self._end_rest(_nothing)
+            self._take_back()
+
+    def pause(self) -> None:
+        """The responses are taken slowly: the called model waits."""
+        self._paused = True
+        if self._call is not None:
+            self._call.pause()
+
+    def resume(self) -> None:
+        """There is room for more."""
+        self._paused = False
+        if self._call is not None:
+            self._call.resume()
+
+    def _settle_in(self) -> None:
+        """It has begun, and perhaps has been answered already: what the execution holds is lent while it waits."""
+        if self.over:
+            return
+        if self._paused and self._call is not None:
+            self._call.pause()
+        if self._caller is not None:
+            self._rest = self._caller.rest()
+
+    def _deliver(self, outcome: Outcome) -> None:
+        if self.over:
+            return
+        if isinstance(outcome, NaiadError) or outcome.final:
+            self._end()
+        self._hand_on(outcome)
+
+    def _hand_on(self, outcome: Outcome) -> None:
+        """Give the outcome to whoever waits, once the execution holds again what it needs to go on with it.
+
+        One that reads a stream goes on at once: what it needs may be held by a model that waits until it has read on.
+        """
+        put = functools.partial(self._put, outcome)
+        if self._rest is None or self.streams or (self._caller is not None and self._caller.reads_streams):
+            put()
+            if self.over:
+                self._end_rest(_nothing)
+        else:
+            self._end_rest(put)
+
+    def _put(self, outcome: Outcome) -> None:
+        if self._sink is not None:
+            self._sink.put(outcome)
+
+    def _end_rest(self, go_on: Callable[[], None]) -> None:
+        rest, self._rest = self._rest, None
+        if rest is not None:
+            rest.over(go_on)
+
+    def _end(self) -> None:
+        self.over = True
+        if self._caller is not None:
+            self._caller.begun.pop(self, None)
+        if self._trace is not None:
+            self._trace.end()
+        self._on_end(self)
+
+    def _take_back(self) -> None:
+        if self._call is not None:
+            self._call.cancel()
+
+
+def _nothing() -> None:
+    """What is to be done when an execution goes on that nobody waited in."""
+
+
+class OneResponse:
+    """The future of a call that has one response."""
+
+    def __init__(self) -> None:
+        self.future: Future[Response] = Future()
+
+    def put(self, outcome: Outcome) -> None:
+        """Settle the future, unless whoever waited has cancelled it."""
+        with suppress(InvalidStateError):
+            if isinstance(outcome, NaiadError):
+                self.future.set_exception(outcome)
+            else:
+                self.future.set_result(outcome)

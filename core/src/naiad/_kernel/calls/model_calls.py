@@ -1,0 +1,110 @@
+"""What a backend gets as `ModelContext.models`: the calls of one model version."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+from naiad._kernel.calls.callers import Caller, caller_of
+from naiad._kernel.calls.control import Load, ModelControl, Unload
+from naiad._kernel.calls.crossing import Crossing
+from naiad.backend import ModelContext
+from naiad.calls import Responses
+from naiad.types import Request, Response
+
+if TYPE_CHECKING:
+    from naiad._kernel.call import Call, Deliver
+    from naiad._kernel.models import Models
+    from naiad._kernel.version import ModelVersion
+
+
+class Calls:
+    """The calls of all models of a server. Made, and closed, on the event loop's thread."""
+
+    def __init__(self, models: "Models", load: Load, unload: Unload) -> None:
+        self.crossing = Crossing(self._submit)
+        self.control = ModelControl(models, load, unload)
+        self._models = models
+
+    def of_model(self, name: str) -> "VersionCalls":
+        """For a version of that model, which is about to be loaded."""
+        return VersionCalls(self, Owner(name))
+
+    def close(self) -> None:
+        """Fail what is under way; to be called when the models are closed."""
+        self.crossing.close()
+
+    def _submit(self, request: Request, deliver: "Deliver", streams: bool) -> "Call":
+        """Also while the server stops: what was taken in is still answered, with all the calls that takes."""
+        return self._models.find(request.model_name, request.version).submit(request, deliver, streams)
+
+
+class Owner:
+    """The version that calls; `version` is None until it serves."""
+
+    __slots__ = ("name", "version")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.version: ModelVersion | None = None
+
+    @property
+    def loading(self) -> str:
+        """Its name while it is being loaded, "" afterwards."""
+        return "" if self.version is not None else self.name
+
+
+class VersionCalls:
+    """The calls of one version, perhaps those made for some of its requests: see `naiad.calls.ModelCalls`."""
+
+    def __init__(self, calls: Calls, owner: Owner, requests: Sequence[Request] = ()) -> None:
+        self._calls = calls
+        self._crossing = calls.crossing
+        self._owner = owner
+        self._requests = requests
+
+    def within(self, requests: Sequence[Request]) -> "VersionCalls":
+        """The same for calls made while these requests execute."""
+        return VersionCalls(self._calls, self._owner, tuple(requests))
+
+    def infer(self, request: Request) -> Response:
+        """The response to a request."""
+        self._crossing.check_may_wait()
+        return self.begin(request).result()
+
+    def begin(self, request: Request) -> "Future[Response]":
+        """The same without waiting."""
+        return self._crossing.begin(request, self._caller)
+
+    def stream(self, request: Request) -> Responses:
+        """The responses to a request."""
+        return self._crossing.stream(request, self._caller)
+
+    def ready(self, name: str, version: int = 0) -> bool:
+        """Whether a version can serve."""
+
+        async def ask() -> bool:
+            return self._calls.control.ready(name, version)
+
+        return self._crossing.wait_for(ask)
+
+    def load(self, name: str, config: str = "", files: Mapping[str, bytes] | None = None) -> None:
+        """Load or reload a model."""
+        self._crossing.wait_for(lambda: self._calls.control.load(self._owner.loading, name, config, files))
+
+    def unload(self, name: str, unload_dependents: bool = False) -> None:
+        """Take a model out of service."""
+        self._crossing.wait_for(lambda: self._calls.control.unload(self._owner.loading, name, unload_dependents))
+
+    def serves(self, version: "ModelVersion") -> None:
+        """This is the version that calls, and it is loaded."""
+        self._owner.version = version
+
+    def _caller(self) -> Caller | None:
+        version = self._owner.version
+        return caller_of(version, self._requests) if version is not None and self._requests else None
+
+
+def tell_loaded(context: ModelContext, version: "ModelVersion") -> None:
+    """A version is loaded: whoever calls in its name can be followed from now on."""
+    if isinstance(context.models, VersionCalls):
+        context.models.serves(version)
