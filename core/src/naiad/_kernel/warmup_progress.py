@@ -12,11 +12,11 @@ _logger = logging.getLogger("naiad.model")
 class WarmupProgress:
     """What the instances of one version have done of `runs` each. Every method is for any thread."""
 
-    def __init__(self, model: str, version: int, runs: int, slow: float = SLOW) -> None:
+    def __init__(self, model: str, version: int, runs: int, slow: float | None = None) -> None:
         self._model = model
         self._version = version
         self._runs = runs
-        self._slow = slow
+        self._slow = SLOW if slow is None else slow
         self._lock = Lock()
         self._running: dict[str, str] = {}
         self._timer: Timer | None = None
