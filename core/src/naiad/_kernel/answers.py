@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from naiad._kernel.telling import told
-from naiad.backend import Answer, Batch, Reply
+from naiad.backend import Answer, Batch, Reply, Reschedule
 from naiad.config import ModelConfig, ModelOutput
 from naiad.datatypes import tensor_type, wire_name, wire_name_of
 from naiad.errors import ModelFailedError, NaiadError
@@ -85,8 +85,13 @@ class AnswerReader:
             start = stop
         return outcomes
 
-    def response(self, reply: Reply, request: Request, size: int) -> Response:
+    def response(self, reply: Reply | Reschedule, request: Request, size: int) -> Response:
         """The response in that reply to a request of batch size `size`. Raises ModelFailedError."""
+        if isinstance(reply, Reschedule):
+            raise ModelFailedError(
+                "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, while the model is not configured "
+                f"to handle such a flag: set sequence_batching {{ iterative_sequence: true }} for model '{self.model}'"
+            )
         if not isinstance(reply, Reply):
             raise ModelFailedError(
                 f"model '{self.model}' answered a request with {type(reply).__name__}; "
@@ -94,7 +99,7 @@ class AnswerReader:
             )
         return self._response(request, self._tensors(reply.outputs, size), reply.parameters)
 
-    def _read_one(self, reply: Reply | NaiadError | None, request: Request, size: int) -> Outcome | None:
+    def _read_one(self, reply: Reply | NaiadError | Reschedule | None, request: Request, size: int) -> Outcome | None:
         if reply is None or isinstance(reply, NaiadError):
             return reply
         try:

@@ -12,6 +12,7 @@ from naiad.types import Request, Response
 
 if TYPE_CHECKING:
     from naiad._kernel.calls.callers import Caller
+    from naiad._kernel.sequences.rows import BatchRow
     from naiad._kernel.streams import ResponseStream
 
 _logger = logging.getLogger("naiad.model")
@@ -19,24 +20,32 @@ _logger = logging.getLogger("naiad.model")
 Deliver = Callable[[Outcome], None]
 """Gets the responses of a call, or its error, on the event loop's thread; the last one ends the call."""
 
+NO_PHASES = (0, 0, 0)
+
 
 class Call:
     """One request on its way through a queue. `cancel` says that the caller went away: nothing more is delivered.
 
     Every method is for the event loop's thread. `callers` are those who call other models on behalf of the request.
     `over` says that no outcome is awaited any more; `held` are responses
-    that earlier calls hold back, `stream` the responses that the model sends one by one.
+    that earlier calls hold back, `stream` the responses that the model sends one by one. `arrival` is when the request
+    came; its `ticket` is another one when it is executed again. `row` is its row in the last batch of sequences.
+    `queue_ns` and `phases` are how long an answered one waited, and took for compute input, infer and output.
     """
 
     __slots__ = (
         "_paused",
         "_take_back",
+        "arrival",
         "callers",
         "deliver",
         "held",
         "outcome",
         "over",
+        "phases",
+        "queue_ns",
         "request",
+        "row",
         "stream",
         "ticket",
         "timer",
@@ -47,12 +56,16 @@ class Call:
         self.request = request
         self.deliver = deliver
         self.ticket = ticket
+        self.arrival = ticket.arrival
         self.over = False
         self.held: deque[Response] | None = None
         self.outcome: Outcome | None = None
         self.stream: ResponseStream | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.callers: tuple[Caller, ...] = ()
+        self.row: BatchRow | None = None
+        self.queue_ns = 0
+        self.phases = NO_PHASES
         self._paused = False
 
     @property

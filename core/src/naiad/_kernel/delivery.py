@@ -28,9 +28,8 @@ class Delivery:
         self._releasing = False
 
     def expect(self, call: Call) -> None:
-        """Remember the call's place among the others."""
-        if self.ordered:
-            self._order.append(call)
+        """Remember the call's place among the others; not needed where nothing is ordered."""
+        self._order.append(call)
 
     def answer(self, work: Work) -> None:
         """Conclude every call of a batch that came back, but for those that stream, and count them together."""
@@ -48,14 +47,15 @@ class Delivery:
                 if call.stream is not None and outcome is None:
                     continue
                 outcome = work.error or self._misanswered(call)
-            arrival_ns = int(call.ticket.arrival * 1e9)
+            arrival_ns = int(call.arrival * 1e9)
             if isinstance(outcome, NaiadError):
                 failed += 1
                 failed_ns += work.done_ns - arrival_ns
             else:
                 items += call.ticket.batch_size
                 totals.append(work.done_ns - arrival_ns)
-                queues.append(work.started_ns - arrival_ns)
+                call.queue_ns, call.phases = work.started_ns - arrival_ns, phases
+                queues.append(call.queue_ns)
             self.conclude(call, outcome)
         counters = self._counters.at(work.place)
         if work.error is None:
@@ -132,16 +132,17 @@ class Delivery:
 
     def _count_first(self, stream: ResponseStream, outcome: Outcome) -> None:
         if not isinstance(outcome, NaiadError) and not outcome.is_empty:
-            waited_ns = monotonic_ns() - int(stream.call.ticket.arrival * 1e9)
+            waited_ns = monotonic_ns() - int(stream.call.arrival * 1e9)
             self._counters.at(stream.place).first_responses((waited_ns,))
 
     def _count(self, stream: ResponseStream, outcome: Outcome) -> None:
         ticket = stream.call.ticket
-        now, arrival_ns = monotonic_ns(), int(ticket.arrival * 1e9)
+        now, arrival_ns = monotonic_ns(), int(stream.call.arrival * 1e9)
         if isinstance(outcome, NaiadError):
             self._counters.failed(1, now - arrival_ns, FailureReason.BACKEND)
             return
         total_ns, queue_ns, phases = now - arrival_ns, stream.opened_ns - arrival_ns, (0, now - stream.opened_ns, 0)
+        stream.call.queue_ns, stream.call.phases = queue_ns, phases
         counters = self._counters.at(stream.place)
         counters.succeeded(ticket.batch_size, (total_ns,), (queue_ns,), phases, streamed=True)
 

@@ -16,7 +16,7 @@ from naiad._kernel.streams import ResponseStream, Sent, Streams
 from naiad._kernel.telling import told
 from naiad._kernel.worker import Work
 from naiad.errors import InternalError, NaiadError
-from naiad.scheduler import Dispatch, Drop, Scheduler, Ticket
+from naiad.scheduler import Dispatch, Drop, Scheduler, SequenceEnd, Ticket
 from naiad.types import Request
 
 _logger = logging.getLogger("naiad.model")
@@ -97,10 +97,11 @@ class ModelQueue:
             raise refusal(refused, self._model)
         self._calls[ticket.id] = call
         self._drained.clear()
-        self._delivery.expect(call)
+        if self._delivery.ordered:
+            self._delivery.expect(call)
         if request.deadline is not None:
             call.timer = self._loop.call_later(max(0.0, request.deadline - now), self._expire, call)
-        if not self._armed:
+        if not self._armed:  # as in `_arm`, whose call would cost more than all of it
             self._armed = True
             self._loop.call_soon(self._decide)
         return call
@@ -116,9 +117,17 @@ class ModelQueue:
             self._decide()
 
     def lose(self, place: int) -> None:
-        """A place is gone until it is free again."""
+        """A place is gone until it is free again, with all that its instance remembered."""
         if place in self._idle:
             self._idle.remove(place)
+        lost = getattr(self._scheduler, "lost", None)
+        if lost is None:
+            return
+        try:
+            lost(place, monotonic())
+        except Exception as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
+            self._scheduler_failed(error)
+        self._arm()
 
     def done(self, work: Work) -> None:
         """A batch came back: let the place pull its next one, and answer the calls while that executes."""
@@ -133,7 +142,7 @@ class ModelQueue:
 
     def take_back(self, call: Call) -> None:
         """The caller went away."""
-        self._counters.cancelled(_ns_since(call.ticket.arrival, monotonic()), self._is_busy(call))
+        self._counters.cancelled(_ns_since(call.arrival, monotonic()), self._is_busy(call))
         self._forget(call)
 
     def fail_all(self, error: NaiadError, executing: bool = False) -> None:
@@ -156,6 +165,8 @@ class ModelQueue:
         now = monotonic()
         try:
             decision = self._scheduler.decide(now, self._idle)
+            if decision.ended:
+                self._end_sequences(decision.ended)
             for dispatch in decision.dispatches:
                 self._dispatch(dispatch)
             for drop in decision.drops:
@@ -166,16 +177,23 @@ class ModelQueue:
         except Exception as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
             self._scheduler_failed(error)
 
+    def _arm(self) -> None:
+        """Ask for a decision when all that happens at this instant was told."""
+        if not self._armed:
+            self._armed = True
+            self._loop.call_soon(self._decide)
+
+    def _end_sequences(self, ended: Sequence[SequenceEnd]) -> None:
+        """Sequences are over; a model without any has nothing to forget."""
+
     def _dispatch(self, dispatch: Dispatch) -> None:
         calls = calls_of(dispatch, self._idle, self._calls, self._running, self._streaming)
+        work = self._assembler.work(dispatch, calls)
         self._idle.remove(dispatch.instance)
         self._running.update(dispatch.tickets)
         self._counters.closed(dispatch.reason)
-        self._execute(self._assembler.work(dispatch, calls))
-
-    def _execute(self, work: Work) -> None:
         if self.traces:
-            work.traces = [request.trace for request in work.batch.requests if request.trace is not None]
+            work.traces = [call.request.trace for call in work.calls if call.request.trace is not None]
         self._send(work)
 
     def _drop(self, drop: Drop) -> None:
@@ -219,7 +237,7 @@ class ModelQueue:
         self, call: Call, error: NaiadError, reason: FailureReason = FailureReason.OTHER, settled: bool = False
     ) -> None:
         if not call.over:
-            self._counters.failed(1, _ns_since(call.ticket.arrival, monotonic()), reason)
+            self._counters.failed(1, _ns_since(call.arrival, monotonic()), reason)
             self._delivery.conclude(call, error)
         self._forget(call, settled)
 
@@ -227,7 +245,7 @@ class ModelQueue:
         if call.over:
             return
         executing = self._is_busy(call)
-        error = expired(self._model, executing, monotonic() - call.ticket.arrival)
+        error = expired(self._model, executing, monotonic() - call.arrival)
         self._fail_call(call, error, FailureReason.CANCELED if executing else FailureReason.REJECTED)
 
     def _is_busy(self, call: Call) -> bool:
@@ -254,7 +272,8 @@ class ModelQueue:
         if not tickets or tickets[0] < self._first_id:  # a scheduler that is gone took them in
             return
         try:
-            self._scheduler.settle(tickets, now)
+            if self._scheduler.settle(tickets, now):
+                self._arm()
         except Exception as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
             self._scheduler_failed(error)
 

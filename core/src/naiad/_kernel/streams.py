@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from time import monotonic_ns
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from naiad._kernel.answers import AnswerReader, Outcome
 from naiad._kernel.call import Call
 from naiad.backend import Reply, Sender
 from naiad.errors import InternalError, ModelFailedError, NaiadError
-from naiad.types import Response
+from naiad.types import Request, Response
 
 _logger = logging.getLogger("naiad.model")
 
@@ -28,6 +28,18 @@ class Sent(NamedTuple):
     outcome: Outcome
     infer_ns: int
     output_ns: int
+
+
+class ResponseReader(Protocol):
+    """Makes responses of what a model sends; an AnswerReader, for any but the rows of sequences."""
+
+    model: str
+    version: int
+    decoupled: bool
+
+    def response(self, reply: Reply, request: Request, size: int) -> Response:
+        """The response in that reply to a request of batch size `size`. Raises ModelFailedError."""
+        ...
 
 
 class ResponseStream:
@@ -64,7 +76,7 @@ class ResponseStream:
         self,
         call: Call,
         place: int,
-        reader: AnswerReader,
+        reader: ResponseReader,
         loop: asyncio.AbstractEventLoop,
         home: int,
         taken: "Callable[[ResponseStream, Sequence[Sent]], None]",
@@ -257,10 +269,13 @@ class Streams:
         self._loop = asyncio.get_running_loop()
         self._home = threading.get_ident()
 
-    def sender(self, calls: Sequence[Call], place: int, index: int) -> Sender:
-        """A sender for the call of that index, executed at that place. Raises InternalError when it had one before."""
+    def sender(self, calls: Sequence[Call], place: int, index: int, reader: ResponseReader | None = None) -> Sender:
+        """A sender for the call of that index, executed at that place; `reader` reads what it sends, if need be.
+
+        Raises InternalError when the call had one before.
+        """
         call = calls[index]
         if call.stream is not None:
             raise InternalError("the response sender of this request was taken before")
-        call.stream = ResponseStream(call, place, self._reader, self._loop, self._home, self._taken)
+        call.stream = ResponseStream(call, place, reader or self._reader, self._loop, self._home, self._taken)
         return StreamSender(call.stream)

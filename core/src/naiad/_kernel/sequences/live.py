@@ -1,0 +1,117 @@
+"""The sequences of one model version: which are under way, where, and what they carry from request to request."""
+
+from collections.abc import Callable
+
+from naiad._kernel.sequences.rows import BatchRow, LiveSequence
+from naiad._kernel.sequences.tensors import SequenceTensors
+from naiad.scheduler import Row, SequenceEndReason, Ticket
+
+TellInstance = Callable[[int, int | str, SequenceEndReason], None]
+"""Tells the instance of a place that the sequence with that correlation id is over, and why."""
+
+
+class LiveSequences:
+    """Keeps what is known of each sequence, by the number that the scheduler has given it.
+
+    Beside it stands which correlation ids are open: a request has started them, and none has ended them. They are known
+    from the arrival on, long before a scheduler has a slot for them. Lives on the event loop's thread.
+    """
+
+    def __init__(self, tensors: SequenceTensors, tell: TellInstance) -> None:
+        self._tensors = tensors
+        self._tell = tell
+        self._by_number: dict[int, LiveSequence] = {}
+        self._open: dict[int | str, int] = {}  # the ticket that started it, by correlation id
+
+    def __len__(self) -> int:
+        return len(self._by_number)
+
+    @property
+    def any_open(self) -> bool:
+        """Whether further requests of some sequence may come."""
+        return bool(self._open)
+
+    def is_open(self, correlation_id: int | str) -> bool:
+        """Whether further requests of that sequence may come."""
+        return correlation_id in self._open
+
+    # What callers do
+
+    def arrived(self, ticket: Ticket) -> None:
+        """The scheduler has taken the ticket in."""
+        if self._tensors.iterative:
+            return
+        if ticket.sequence_end:
+            self._open.pop(ticket.sequence_id, None)
+        elif ticket.sequence_start:
+            self._open.setdefault(ticket.sequence_id, ticket.id)
+
+    def given_up(self, ticket: Ticket) -> None:
+        """The ticket was given up while it waited, and so is the sequence that it belongs to."""
+        self._close(ticket.sequence_id, ticket.id)
+
+    def leave(self, correlation_id: int | str) -> None:
+        """No further requests of that sequence will come here."""
+        self._open.pop(correlation_id, None)
+
+    # What instances do
+
+    def enter(self, row: Row, ticket: Ticket, place: int) -> LiveSequence:
+        """The sequence of a row that goes to that place; one that starts, starts anew."""
+        found = self._by_number.get(row.sequence)
+        if found is None:
+            correlation_id = ticket.sequence_id or row.sequence
+            found = self._by_number[row.sequence] = LiveSequence(
+                row.sequence,
+                correlation_id,
+                place,
+                ticket.id,
+                self._tensors.initial(),
+                self._tensors.controls.correlation(correlation_id),
+            )
+        elif row.start:
+            found.states = self._tensors.initial()
+            found.starts += 1
+        return found
+
+    def carry(self, row: BatchRow) -> None:
+        """Take over the states that a row leaves, unless its sequence is over or has started anew meanwhile."""
+        found = row.sequence
+        if found is None or not row.left or not self._lives(found) or found.starts != row.start:
+            return
+        states = list(found.states)
+        for index, array in row.left.items():
+            states[index] = self._tensors.states[index].kept(states[index], array)
+        found.states = states
+
+    def finished(self, row: BatchRow, reason: SequenceEndReason) -> None:
+        """That was the last request of a sequence."""
+        if row.sequence is not None and self._lives(row.sequence):
+            self.ended(row.sequence.number, reason)
+
+    def ended(self, number: int, reason: SequenceEndReason) -> None:
+        """A sequence is over; its instance is told."""
+        found = self._by_number.pop(number, None)
+        if found is not None:
+            self._close(found.correlation_id, found.first)
+            self._tell(found.place, found.correlation_id, reason)
+
+    def lost(self, place: int) -> None:
+        """What the instance of that place knew is lost with it."""
+        for number in [number for number, each in self._by_number.items() if each.place == place]:
+            found = self._by_number.pop(number)
+            self._close(found.correlation_id, found.first)
+
+    def end_all(self, reason: SequenceEndReason) -> None:
+        """All sequences are over."""
+        for number in list(self._by_number):
+            self.ended(number, reason)
+        self._open.clear()
+
+    def _lives(self, sequence: LiveSequence) -> bool:
+        return self._by_number.get(sequence.number) is sequence
+
+    def _close(self, correlation_id: int | str, ticket: int) -> None:
+        """The sequence with that ticket is over; a later one may bear the same id."""
+        if self._open.get(correlation_id, ticket + 1) <= ticket:
+            del self._open[correlation_id]
