@@ -8,6 +8,8 @@ from naiad._kernel.queue import ModelQueue
 from naiad._kernel.rate_limiter.resources import Needs, needs_of
 from naiad._kernel.rate_limiter.rests import Rest, Visit
 from naiad._kernel.rate_limiter.sharing import Share
+from naiad._kernel.sequences.queue import SequenceQueue
+from naiad._kernel.sequences.reading import SequenceReader
 from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.worker import Work
 from naiad.backend import Placement
@@ -127,6 +129,10 @@ class LimitedQueue(ModelQueue):
             visit.end()
 
 
+class LimitedSequenceQueue(LimitedQueue, SequenceQueue):
+    """The same for a model of sequences."""
+
+
 def queue_for(
     share: Share | None,
     placements: Sequence[Placement],
@@ -136,7 +142,9 @@ def queue_for(
     send: Callable[[Work], None],
 ) -> ModelQueue:
     """The queue of a version with one place for each of these: a plain one where nothing is limited."""
+    has_sequences = isinstance(reader, SequenceReader)
     needs = [needs_of(each) for each in placements]
     if share is None or not any(each.units for each in needs):
-        return ModelQueue(reader, make_scheduler, counters, send)
-    return LimitedQueue(share, needs, reader, make_scheduler, counters, send)
+        return (SequenceQueue if has_sequences else ModelQueue)(reader, make_scheduler, counters, send)
+    limited = LimitedSequenceQueue if has_sequences else LimitedQueue
+    return limited(share, needs, reader, make_scheduler, counters, send)
