@@ -5,8 +5,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
 
-MEMBERS   := core plugins/custom plugins/onnx plugins/scheduler-dynamic plugins/scheduler-ensemble plugins/scheduler-sequence frontends/http frontends/grpc frontends/metrics
-PACKAGES  := naiad naiad_custom triton_python_backend_utils naiad_onnx naiad_scheduler_dynamic naiad_scheduler_ensemble naiad_scheduler_sequence naiad_http naiad_grpc naiad_metrics
+MEMBERS   := core plugins/cache-local plugins/cache-redis plugins/custom plugins/onnx plugins/scheduler-dynamic plugins/scheduler-ensemble plugins/scheduler-sequence frontends/http frontends/grpc frontends/metrics
+PACKAGES  := naiad naiad_cache_local naiad_cache_redis naiad_custom triton_python_backend_utils naiad_onnx naiad_scheduler_dynamic naiad_scheduler_ensemble naiad_scheduler_sequence naiad_http naiad_grpc naiad_metrics
 PROJECTS  := $(MEMBERS:%=%/pyproject.toml)
 SOURCES   := core/src plugins/*/src frontends/*/src
 INSTALLED := $(VENV)/.installed

@@ -35,6 +35,8 @@ def test_the_workspace_has_its_members() -> None:
         "frontends/grpc",
         "frontends/http",
         "frontends/metrics",
+        "plugins/cache-local",
+        "plugins/cache-redis",
         "plugins/custom",
         "plugins/onnx",
         "plugins/scheduler-dynamic",

@@ -12,6 +12,7 @@ import pluggy
 
 if TYPE_CHECKING:
     from naiad.backend import Backend, ModelContext
+    from naiad.cache import CacheFactory
     from naiad.frontend import Frontend
     from naiad.options import Option
     from naiad.scheduler import SchedulerFactory
@@ -42,6 +43,11 @@ def naiad_schedulers() -> "Sequence[SchedulerFactory]":  # type: ignore[empty-bo
 @hookspec
 def naiad_frontends() -> "Sequence[Frontend]":  # type: ignore[empty-body]
     """Frontends of this plugin. Called once at start-up; `Frontend.start` follows after the models were loaded."""
+
+
+@hookspec
+def naiad_caches() -> "Sequence[CacheFactory]":  # type: ignore[empty-body]
+    """Kinds of response cache of this plugin. Called once at start-up; the one that is asked for is opened then."""
 
 
 # The life of a model

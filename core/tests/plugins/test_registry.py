@@ -15,6 +15,7 @@ from naiad.backend import Backend, BackendTraits, Model, ModelContext
 from naiad.config import ModelConfig
 from naiad.errors import InvalidArgumentError, PluginError
 from naiad.options import Option
+from naiad.testing.caches import FakeCache
 from naiad.scheduler import Scheduler
 from naiad.types import Request
 from naiad.warmup import WarmupSample
@@ -116,7 +117,7 @@ def test_an_unknown_hook_far_from_all_others_is_answered_with_the_hooks_there_ar
 
 
 def test_a_plugin_may_serve_the_hook_of_a_later_kernel_when_it_says_so() -> None:
-    later = SimpleNamespace(naiad_caches=naiad.hookimpl(lambda: ["cache"], optionalhook=True))
+    later = SimpleNamespace(naiad_teapots=naiad.hookimpl(lambda: ["teapot"], optionalhook=True))
 
     (report,) = PluginRegistry.of([later]).plugins
 
@@ -129,16 +130,18 @@ def test_what_a_plugin_offers_is_attributed_to_it() -> None:
         naiad_backends=lambda: [FakeBackend("abacus", "counting", framework="pytest")],
         naiad_schedulers=lambda: [FakeScheduler("lottery")],
         naiad_frontends=lambda: [FakeFrontend()],
+        naiad_caches=lambda: [FakeCache()],
         naiad_warmup=lambda context: [],
     )
 
     report, other = PluginRegistry.of([rich, offering_backends(FakeBackend("slide-rule"))]).plugins
 
-    assert report.kinds == ("backend", "scheduler", "frontend", "warmup", "options")
+    assert report.kinds == ("backend", "scheduler", "frontend", "cache", "warmup", "options")
     assert [str(offer) for offer in report.offers] == [
         f"backend abacus (pytest {pytest.__version__})",
         "scheduler lottery",
         "frontend pigeon",
+        "cache fake",
         "warmup samples",
         "options --pigeon-port",
     ]
@@ -183,6 +186,7 @@ def test_a_backend_without_load_is_no_backend() -> None:
             "scheduler for 'dynamic_batching'",
         ),
         ("naiad_frontends", [FakeFrontend(), FakeFrontend()], "frontends", "frontend 'pigeon'"),
+        ("naiad_caches", [FakeCache(), FakeCache()], "caches", "cache 'fake'"),
         ("naiad_options", [Option("tea", "", ""), Option("tea", "", "")], "options", "option '--tea'"),
     ],
 )

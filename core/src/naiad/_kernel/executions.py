@@ -92,6 +92,13 @@ class Executions:
         if self.latencies is not None:
             self.latencies.answered(totals, queues, phases, streamed)
 
+    def hit(self, total_ns: int) -> None:
+        """A request was answered without an execution, after so many nanoseconds."""
+        self.successes += 1
+        self.success_ns += total_ns
+        if self.latencies is not None:
+            self.latencies.hit(total_ns)
+
     def first_responses(self, waits: Sequence[int]) -> None:
         """Requests got their first responses after so many nanoseconds each."""
         if self.latencies is not None:

@@ -17,10 +17,13 @@ class KnownPlugin:
     backends: tuple[str, ...] = ()
     schedulers: tuple[str, ...] = ()
     frontends: tuple[str, ...] = ()
+    caches: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
 
 
 KNOWN_PLUGINS = (
+    KnownPlugin("naiad-cache-local", "naiad-cache-local", caches=("local",)),
+    KnownPlugin("naiad-cache-redis", "naiad-cache-redis", caches=("redis",)),
     KnownPlugin("naiad-custom", "naiad-custom", backends=("python",)),
     KnownPlugin(
         "naiad-grpc",
@@ -85,7 +88,7 @@ def _table() -> Mapping[tuple[str, str], KnownPlugin]:
     table = {}
     for plugin in KNOWN_PLUGINS:
         kinds = {"backend": plugin.backends, "scheduler": plugin.schedulers, "frontend": plugin.frontends}
-        for kind, names in (kinds | {"option": plugin.options}).items():
+        for kind, names in (kinds | {"cache": plugin.caches, "option": plugin.options}).items():
             table.update({(kind, name): plugin for name in names})
     return MappingProxyType(table)
 

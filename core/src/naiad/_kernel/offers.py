@@ -10,6 +10,7 @@ from naiad.errors import PluginError
 
 if TYPE_CHECKING:
     from naiad.backend import Backend
+    from naiad.cache import CacheFactory
     from naiad.frontend import Frontend
     from naiad.options import Option
     from naiad.scheduler import SchedulerFactory
@@ -19,6 +20,7 @@ _CONTRACTS = {
     "naiad_options": ("naiad.options", "Option"),
     "naiad_backends": ("naiad.backend", "Backend"),
     "naiad_schedulers": ("naiad.scheduler", "SchedulerFactory"),
+    "naiad_caches": ("naiad.cache", "CacheFactory"),
     "naiad_frontends": ("naiad.frontend", "Frontend"),
 }
 
@@ -43,6 +45,7 @@ class Offered:
     backends: "tuple[Backend, ...]" = ()
     schedulers: "tuple[SchedulerFactory, ...]" = ()
     frontends: "tuple[Frontend, ...]" = ()
+    caches: "tuple[CacheFactory, ...]" = ()
     warms_up: bool = False
 
     def offers(self) -> tuple[Offer, ...]:
@@ -50,9 +53,10 @@ class Offered:
         backends = [Offer("backend", each.traits.name, framework(each.traits.framework)) for each in self.backends]
         schedulers = [Offer("scheduler", each.name) for each in self.schedulers]
         frontends = [Offer("frontend", each.name) for each in self.frontends]
+        caches = [Offer("cache", each.name) for each in self.caches]
         warmup = [Offer("warmup", "samples")] if self.warms_up else []
         options = [Offer("options", f"--{each.name}") for each in self.options]
-        return (*backends, *schedulers, *frontends, *warmup, *options)
+        return (*backends, *schedulers, *frontends, *caches, *warmup, *options)
 
 
 def framework(distribution: str) -> str:

@@ -16,6 +16,7 @@ from naiad.errors import NaiadError, NotFoundError, PluginError
 
 if TYPE_CHECKING:
     from naiad.backend import Backend, ModelContext
+    from naiad.cache import CacheFactory
     from naiad.frontend import Frontend
     from naiad.options import Option
     from naiad.scheduler import SchedulerFactory
@@ -40,7 +41,7 @@ class PluginReport:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of things it offers, each once: backend, scheduler, frontend, warmup, options."""
+        """The kinds of things it offers, each once: backend, scheduler, frontend, cache, warmup, options."""
         return tuple(dict.fromkeys(offer.kind for offer in self.offers))
 
     def __str__(self) -> str:
@@ -98,7 +99,7 @@ class PluginRegistry:
 
     def check(self) -> None:
         """Raise PluginError when two plugins offer something of one name."""
-        for named in (self.options, self.backends, self.schedulers, self.frontends):
+        for named in (self.options, self.backends, self.schedulers, self.frontends, self.caches):
             named()
 
     def options(self) -> "tuple[Option, ...]":
@@ -124,6 +125,14 @@ class PluginRegistry:
     def frontends(self) -> "Mapping[str, Frontend]":
         """Every frontend by name. Raises PluginError when two share one."""
         return self._by_name("frontend", lambda offered: [(it.name, it) for it in offered.frontends])
+
+    def caches(self) -> "Mapping[str, CacheFactory]":
+        """Every kind of cache by name. Raises PluginError when two share one."""
+        return self._by_name("cache", lambda offered: [(it.name, it) for it in offered.caches])
+
+    def cache(self, name: str) -> "CacheFactory":
+        """The kind of cache of that name. Raises NotFoundError with what is installed and what to install."""
+        return self._find("cache", name, self.caches())
 
     def backend(self, name: str) -> "Backend":
         """The backend of that name or alias. Raises NotFoundError with what is installed and what to install."""
@@ -224,6 +233,7 @@ def _ask(hooks: pluggy.PluginManager) -> Offered:
         backends=_offered(hooks, "naiad_backends"),
         schedulers=_offered(hooks, "naiad_schedulers"),
         frontends=_offered(hooks, "naiad_frontends"),
+        caches=_offered(hooks, "naiad_caches"),
         warms_up=bool(hooks.hook.naiad_warmup.get_hookimpls()),
     )
 

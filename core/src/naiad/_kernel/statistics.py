@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from enum import StrEnum
 
+from naiad._kernel.caching.counters import CacheCounters
 from naiad._kernel.executions import Executions, Phases
 from naiad._kernel.metrics.latencies import LatencyPlan
 from naiad._kernel.response_counters import ResponseCounters, ResponseKind
@@ -28,6 +29,7 @@ class VersionCounters:
 
     What executions and their requests took is counted by device, as metrics tell it; `devices` has the GPU of each
     place of the version's instances, -1 without one. With a `plan` the distributions of latencies are kept as well.
+    `cache` is what the response cache does for the version, None where none does.
     """
 
     def __init__(self, plan: LatencyPlan | None = None, devices: Sequence[int] = (-1,)) -> None:
@@ -35,6 +37,7 @@ class VersionCounters:
         self.failures = dict.fromkeys(FailureReason, 0)
         self.cancelled_waiting = self.cancelled_executing = 0
         self.reasons: dict[str, int] = {}
+        self.cache: CacheCounters | None = None
         self._places = [self.by_device[device] for device in devices]
         self._fail_ns = 0
         self._responses = ResponseCounters()
@@ -46,6 +49,10 @@ class VersionCounters:
     def closed(self, reason: str) -> None:
         """A batch was closed for that reason."""
         self.reasons[reason] = self.reasons.get(reason, 0) + 1  # in half of the time that a Counter takes
+
+    def hit(self, total_ns: int) -> None:
+        """A request was answered by the response cache after `total_ns`, none of which it waited in a queue."""
+        next(iter(self.by_device.values())).hit(total_ns)
 
     def failed(self, requests: int, total_ns: int, reason: FailureReason) -> None:
         """So many requests failed, were dropped or were taken back for that reason, after `total_ns` altogether."""
@@ -73,6 +80,7 @@ class VersionCounters:
             for size, counted in each.by_batch_size.items():
                 by_batch_size[size] += counted
         compute_input, compute_infer, compute_output = phases.durations()
+        cache_hit, cache_miss = self.cache.durations if self.cache is not None else (Duration(), Duration())
         successes = sum(each.successes for each in devices)
         return ModelStatistics(
             name=name,
@@ -86,8 +94,8 @@ class VersionCounters:
             compute_input=compute_input,
             compute_infer=compute_infer,
             compute_output=compute_output,
-            cache_hit=Duration(),
-            cache_miss=Duration(),
+            cache_hit=cache_hit,
+            cache_miss=cache_miss,
             batch_stats=tuple(
                 BatchStatistics(size, *counted.durations()) for size, counted in sorted(by_batch_size.items())
             ),

@@ -18,7 +18,7 @@ from naiad._kernel.rate_limiter.sharing import Sharing
 
 if TYPE_CHECKING:
     from naiad._kernel.caching.opened import OpenedCache
-    from naiad._kernel.version import ModelVersion
+    from naiad._kernel.served import ServedVersion
 
 
 TURN = 0.001
@@ -29,23 +29,22 @@ class Metrics:
     """The metrics of a server, for the event loop's thread.
 
     `serving` are the versions that serve; `made_by_models` what these make for themselves; `sharing` what they share;
-    `cache` the server's cache.
+    `cache` the server's, where it has one.
     """
 
     def __init__(
         self,
         config: MetricsConfig,
-        serving: "Callable[[], Iterable[ModelVersion]]",
+        serving: "Callable[[], Iterable[ServedVersion]]",
         made_by_models: MetricStore,
         read_gpus: Callable[[], tuple[GpuReading, ...]] = read_gpus,
         sharing: Sharing | None = None,
-        cache: "OpenedCache | None" = None,
     ) -> None:
         self._config = config
         self._serving = serving
         self._made_by_models = made_by_models
         self._sharing = sharing
-        self._cache = cache
+        self.cache: OpenedCache | None = None
         self._machine = Machine(config.interval)
         self._read_gpus = read_gpus
         self._gpus: tuple[GpuReading, ...] = ()
@@ -78,8 +77,8 @@ class Metrics:
 
     def _with_everything_else(self, collection: Collection) -> list[MetricFamily]:
         self._add_resources(collection)
-        if self._cache is not None:
-            add_cache(collection, self._cache)
+        if self.cache is not None:
+            add_cache(collection, self.cache)
         self._add_machine(collection)
         for gpu in self._gpus:
             values = (

@@ -96,7 +96,9 @@ CACHE_COUNTERS = (
     FamilyText("nv_cache_num_misses_per_model", "counter", f"Misses {_LOOKUP}"),
     FamilyText("nv_cache_hit_duration_per_model", "counter", "Microseconds of lookups that were hits, added up"),
     FamilyText(
-        "nv_cache_miss_duration_per_model", "counter", "Microseconds of lookups that were misses, and of keeping answers"
+        "nv_cache_miss_duration_per_model",
+        "counter",
+        "Microseconds of lookups that were misses, and of keeping answers",
     ),
 )
 """Of a version that the response cache answers for."""

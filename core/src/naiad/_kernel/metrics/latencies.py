@@ -92,6 +92,15 @@ class Latencies:
         if self.first_response is not None and not streamed:
             self.first_responses(totals)
 
+    def hit(self, total_ns: int) -> None:
+        """A request got its answer, and only response, after so many nanoseconds without a queue or an execution."""
+        request, queue = self.histograms[:2]
+        request.add_all((total_ns,))
+        queue.add_all((0,))
+        if self.summaries is not None:
+            self.summaries.add_each(self._clock(), (total_ns, 0))
+        self.first_responses((total_ns,))
+
     def first_responses(self, waits: Sequence[int]) -> None:
         """Requests got their first responses after so many nanoseconds each."""
         if self.first_response is not None:

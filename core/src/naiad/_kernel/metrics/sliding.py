@@ -11,15 +11,16 @@ _PHASES = 5
 
 
 class SlidingQuantiles:
-    """Quantiles of five phases: a request, its wait, and the three phases of its execution.
+    """Quantiles of several phases, unless told otherwise of five: a request, its wait, and three of its execution.
 
     Durations are counted by their seven leading bits, so that a quantile is within 1 % of the duration of its rank, and
     in slices of time, which are dropped as a whole.
     """
 
-    __slots__ = ("_current", "_slices", "_until")
+    __slots__ = ("_current", "_phases", "_slices", "_until")
 
-    def __init__(self) -> None:
+    def __init__(self, phases: int = _PHASES) -> None:
+        self._phases = phases
         self._slices: deque[tuple[float, list[_Counts]]] = deque()
         self._current: list[_Counts] = []
         self._until = -math.inf
@@ -27,10 +28,7 @@ class SlidingQuantiles:
     def add(self, now: float, totals: Sequence[int], queues: Sequence[int], phases: tuple[int, int, int]) -> None:
         """At `now` seconds requests of one batch were answered; everything else is in nanoseconds."""
         if now >= self._until:
-            self._drop(now)
-            self._current = [{} for _ in range(_PHASES)]
-            self._slices.append((now, self._current))
-            self._until = now + _SLICE
+            self._start_slice(now)
         requests, waits, inputs, infer, outputs = self._current
         input_ns, infer_ns, output_ns = phases
         for nanoseconds in totals:
@@ -42,10 +40,23 @@ class SlidingQuantiles:
         _count(infer, infer_ns, times)
         _count(outputs, output_ns, times)
 
+    def add_each(self, now: float, durations: Sequence[int]) -> None:
+        """At `now` seconds the first phases took so many nanoseconds, once each; those left out did not happen."""
+        if now >= self._until:
+            self._start_slice(now)
+        for counts, nanoseconds in zip(self._current, durations, strict=False):
+            _count(counts, nanoseconds, 1)
+
     def values(self, now: float, quantiles: Sequence[float]) -> list[list[float]]:
         """For each phase the duration in nanoseconds at each of the quantiles, NaN when there was none."""
         self._drop(now)
-        return [_values([counts[phase] for _, counts in self._slices], quantiles) for phase in range(_PHASES)]
+        return [_values([counts[phase] for _, counts in self._slices], quantiles) for phase in range(self._phases)]
+
+    def _start_slice(self, now: float) -> None:
+        self._drop(now)
+        self._current = [{} for _ in range(self._phases)]
+        self._slices.append((now, self._current))
+        self._until = now + _SLICE
 
     def _drop(self, now: float) -> None:
         while self._slices and now - self._slices[0][0] >= _WINDOW:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from naiad._kernel.executions import Executions
 from naiad._kernel.gpus import gpu_uuids
 from naiad._kernel.metrics import families
+from naiad._kernel.metrics.caches import add_cached
 from naiad._kernel.metrics.collecting import Collection
 from naiad._kernel.metrics.latencies import Latencies
 from naiad._kernel.metrics.options import MetricsConfig
@@ -14,14 +15,14 @@ from naiad._kernel.metrics.snapshots import Distribution, LabelPairs, Quantiles
 from naiad._kernel.statistics import VersionCounters
 
 if TYPE_CHECKING:
-    from naiad._kernel.version import ModelVersion
+    from naiad._kernel.served import ServedVersion
 
 _STATES = ("READY", "STARTING", "DEAD")
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _NO_LETTER = re.compile("[^a-zA-Z0-9_]")
 
 
-def add_version(collection: Collection, version: "ModelVersion", config: MetricsConfig) -> None:
+def add_version(collection: Collection, version: "ServedVersion", config: MetricsConfig) -> None:
     """Everything of that version."""
     labels = _labels(version)
     counters = version.counters
@@ -29,11 +30,13 @@ def add_version(collection: Collection, version: "ModelVersion", config: Metrics
     collection.add_all(families.WHOLE, labels, (waiting, version.load_seconds, waiting, outstanding))
     _add_ends(collection, counters, labels)
     _add_instances(collection, version, labels)
+    if counters.cache is not None:
+        add_cached(collection, counters.cache, labels, config)
     for device, executions in counters.by_device.items():
         _add_executions(collection, executions, _on_device(labels, device), config)
 
 
-def _labels(version: "ModelVersion") -> LabelPairs:
+def _labels(version: "ServedVersion") -> LabelPairs:
     tags = {f"_{_NO_LETTER.sub('_', name)}": value for name, value in version.config.metric_tags.items()}
     return tuple(sorted({**tags, "model": version.name, "version": str(version.version)}.items()))
 
@@ -53,7 +56,7 @@ def _add_ends(collection: Collection, counters: VersionCounters, labels: LabelPa
         collection.add(families.BATCHES_CLOSED, (*labels, ("reason", str(reason))), count)
 
 
-def _add_instances(collection: Collection, version: "ModelVersion", labels: LabelPairs) -> None:
+def _add_instances(collection: Collection, version: "ServedVersion", labels: LabelPairs) -> None:
     times: Counter[tuple[str, int]] = Counter()
     for instance in version.instances():
         times[instance.name, instance.gpu] += 1
@@ -75,7 +78,8 @@ def _add_executions(collection: Collection, executions: Executions, labels: Labe
     if config.counter_latencies:
         collection.add_all(families.LATENCY_COUNTERS, labels, [nanoseconds // 1000 for nanoseconds in sums])
     if executions.latencies is not None:
-        _add_latencies(collection, executions.latencies, labels, sums, executions.successes, config)
+        times = (executions.successes, executions.successes, phases.count, phases.count, phases.count)
+        _add_latencies(collection, executions.latencies, labels, sums, times, config)
 
 
 def _add_latencies(
@@ -83,7 +87,7 @@ def _add_latencies(
     latencies: Latencies,
     labels: LabelPairs,
     sums: tuple[int, ...],
-    requests: int,
+    times: tuple[int, ...],
     config: MetricsConfig,
 ) -> None:
     histograms = [each.snapshot(ns) for each, ns in zip(latencies.histograms, sums, strict=True)]
@@ -92,9 +96,9 @@ def _add_latencies(
     if first is not None:
         collection.add(families.FIRST_RESPONSE, labels, first.snapshot(latencies.first_response_ns))
     quantiles = latencies.quantiles(config.quantiles)
-    for family, values, nanoseconds in zip(families.LATENCY_SUMMARIES, quantiles, sums, strict=False):
+    for family, values, nanoseconds, count in zip(families.LATENCY_SUMMARIES, quantiles, sums, times, strict=False):
         told = tuple(zip(config.quantiles, [value / 1000 for value in values], strict=True))
-        collection.add(family, labels, Quantiles(told, requests, nanoseconds / 1000))
+        collection.add(family, labels, Quantiles(told, count, nanoseconds / 1000))
 
 
 def _batch_sizes(executions: Executions) -> Distribution:

@@ -1,0 +1,1 @@
+"""The response cache around the queues of models: keys, lookups, and what is counted of them."""

@@ -1,0 +1,143 @@
+"""One request on its way through a cache: looked up, then answered from it or sent on to its model."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from time import monotonic_ns
+from typing import Protocol
+
+from naiad._kernel.answers import Outcome
+from naiad._kernel.call import Call, Deliver
+from naiad.cache import CachedResponse
+from naiad.errors import NaiadError
+from naiad.scheduler import Ticket
+from naiad.types import Request
+
+_logger = logging.getLogger("naiad.model")
+
+Send = Callable[[Deliver], Call]
+"""Sends a checked request to the queue of its model; may raise what a queue raises."""
+
+
+class Front(Protocol):
+    """What a lookup needs of those who began it. Every method but `landed` is for the event loop's thread."""
+
+    def landed(self, lookup: "Lookup") -> None:
+        """The cache has answered, on whichever thread."""
+        ...
+
+    def hit(self, lookup: "Lookup", cached: CachedResponse) -> Outcome:
+        """The answer from the cache, which is counted."""
+        ...
+
+    def missed(self, lookup: "Lookup") -> None:
+        """The cache has nothing; the request goes on to its model."""
+        ...
+
+    def keeper(self, lookup: "Lookup", outcome: Outcome) -> Callable[[], None] | None:
+        """What to call when the caller has the model's outcome, so that it is kept; None for nothing."""
+        ...
+
+    def left(self, lookup: "Lookup") -> None:
+        """The caller has left while the cache was asked."""
+        ...
+
+    def over(self, lookup: "Lookup") -> None:
+        """The cache is not awaited any more."""
+        ...
+
+
+class Lookup:
+    """A request whose answer may be in the cache. `call` is None where the cache answered at once, with nothing.
+
+    `started_ns` and `looked_up_ns` are when it was begun and when the cache had answered; `key` may still be unknown.
+    """
+
+    __slots__ = (
+        "_deliver",
+        "_front",
+        "_send",
+        "answered",
+        "call",
+        "found",
+        "inner",
+        "key",
+        "looked_up_ns",
+        "request",
+        "started_ns",
+        "timer",
+    )
+
+    def __init__(self, front: Front, request: Request, deliver: Deliver, send: Send, key: bytes, start_ns: int) -> None:
+        self._front = front
+        self._deliver = deliver
+        self._send = send
+        self.request = request
+        self.key = key
+        self.started_ns = start_ns
+        self.looked_up_ns = 0
+        self.answered = False
+        self.found: CachedResponse | None = None
+        self.call: Call | None = None
+        self.inner: Call | None = None
+        self.timer: asyncio.TimerHandle | None = None
+
+    @property
+    def lookup_ns(self) -> int:
+        """Nanoseconds from the beginning, the key included, to the cache's answer."""
+        return self.looked_up_ns - self.started_ns
+
+    def answer(self, found: CachedResponse | None) -> None:
+        """What the cache has to say, on whichever thread; the first answer counts."""
+        if self.answered:
+            return
+        self.found, self.looked_up_ns, self.answered = found, monotonic_ns(), True
+        self._front.landed(self)
+
+    def wait(self) -> Call:
+        """The call of somebody who waits for what the cache says."""
+        self.call = Call(self._taken_back, self.request, self._deliver, Ticket(0, self.started_ns / 1e9))
+        return self.call
+
+    def send(self) -> Call:
+        """Send the request to its model. Raises what its queue raises."""
+        return self._send(self._sent_back)
+
+    def go_on(self) -> None:
+        """The cache has answered and somebody waits: give them the answer, or send the request on."""
+        call = self.call
+        if call is None or call.over:
+            return
+        self._front.over(self)
+        if self.found is not None:
+            self.conclude(self._front.hit(self, self.found))
+            return
+        self._front.missed(self)
+        try:
+            self.inner = self.send()
+        except NaiadError as error:
+            self.conclude(error)
+
+    def conclude(self, outcome: Outcome) -> None:
+        """This is the outcome for the one who waits."""
+        call, self.call, self.inner = self.call, None, None  # they know each other, and nobody waits any more
+        if call is not None:
+            call.over = True
+        try:
+            self._deliver(outcome)
+        except Exception:
+            _logger.exception("delivering a response of model '%s' failed", self.request.model_name)
+
+    def _sent_back(self, outcome: Outcome) -> None:
+        keep = self._front.keeper(self, outcome)
+        self.conclude(outcome)
+        if keep is not None:
+            keep()
+
+    def _taken_back(self, call: Call) -> None:
+        inner, self.call, self.inner = self.inner, None, None
+        if inner is not None:
+            inner.cancel()
+        else:
+            self._front.over(self)
+            self._front.left(self)

@@ -1,0 +1,201 @@
+"""The cache in front of one model version: what it has is answered without the model, what it has not is kept."""
+
+import asyncio
+import functools
+import threading
+from collections import deque
+from collections.abc import Callable
+from time import monotonic, monotonic_ns
+
+from naiad._kernel.answers import Outcome
+from naiad._kernel.caching.counters import CacheCounters
+from naiad._kernel.caching.keeping import LARGE, Keeper
+from naiad._kernel.caching.keys import KeyMaker, size
+from naiad._kernel.caching.lookups import Lookup, Send
+from naiad._kernel.caching.opened import OpenedCache
+from naiad._kernel.caching.ordering import Order
+from naiad._kernel.caching.tracing import tell_lookup
+from naiad._kernel.call import Call, Deliver
+from naiad._kernel.statistics import FailureReason, VersionCounters
+from naiad.cache import CachedResponse
+from naiad.errors import DeadlineExceededError, NaiadError
+from naiad.types import Request, Response, Tensor
+
+PATIENCE = 2.0
+"""Seconds after which a cache that has not answered is not awaited any more."""
+
+
+class CacheFront:
+    """Stands before the queue of a model version, or before an ensemble. For the event loop's thread.
+
+    `generation` tells the loads of the version apart; `epoch`, asked for each request, the states of what it depends on
+    beside. With `ordered` answers leave in the order of the requests, whether they come from the cache or not.
+    """
+
+    def __init__(
+        self,
+        cache: OpenedCache,
+        name: str,
+        version: int,
+        generation: bytes,
+        *,
+        ordered: bool = False,
+        summaries: bool = False,
+        epoch: Callable[[], bytes] = bytes,
+    ) -> None:
+        self.counters = CacheCounters(summaries)
+        self._cache = cache
+        self._name, self._version = name, version
+        self._keys = KeyMaker(name, version, generation)
+        self._epoch = epoch
+        self._keeper = Keeper(cache, name, self.counters)
+        self._order = Order() if ordered else None
+        self._counts = VersionCounters()
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._waiting: set[Lookup] = set()
+        self._nobody_waits = asyncio.Event()
+        self._nobody_waits.set()
+        self._landed: deque[Lookup] = deque()
+        self._landing = False
+
+    def count_with(self, counters: VersionCounters) -> None:
+        """Count requests there, and what the cache does for them."""
+        self._counts = counters
+        counters.cache = self.counters
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for the cache."""
+        return len(self._waiting)
+
+    def submit(self, request: Request, deliver: Deliver, send: Send) -> Call:
+        """Answer a checked request from the cache, or `send` it on and keep its answer. Raises what `send` raises.
+
+        Nothing is delivered before this returns.
+        """
+        if self._order is not None:
+            return self._order.submit(request, deliver, lambda hand: self._submit(request, hand, send))
+        return self._submit(request, deliver, send)
+
+    async def drained(self) -> None:
+        """Return when no request waits for the cache."""
+        await self._nobody_waits.wait()
+
+    def fail_all(self, error: NaiadError) -> None:
+        """Fail every request that waits for the cache."""
+        for lookup in list(self._waiting):
+            self._fail(lookup, error, FailureReason.OTHER)
+
+    def _submit(self, request: Request, deliver: Deliver, send: Send) -> Call:
+        started_ns = monotonic_ns()
+        byte_size = size(request)
+        if byte_size is None:
+            return send(deliver)
+        epoch = self._epoch()
+        if byte_size >= LARGE:
+            lookup = Lookup(self, request, deliver, send, b"", started_ns)
+            call = self._wait_for(lookup)
+            making = self._loop.run_in_executor(None, self._keys.key, request, epoch)
+            making.add_done_callback(functools.partial(self._look_up_later, lookup))
+            return call
+        lookup = Lookup(self, request, deliver, send, self._keys.key(request, epoch), started_ns)
+        self._cache.lookup(lookup.key, lookup.answer)
+        if lookup.answered and lookup.found is None:
+            self.missed(lookup)
+            return lookup.send()
+        call = self._wait_for(lookup)
+        if lookup.answered:
+            self._loop.call_soon(lookup.go_on)
+        return call
+
+    def _look_up_later(self, lookup: Lookup, making: "asyncio.Future[bytes]") -> None:
+        if lookup.call is None:  # the caller has left
+            return
+        if making.cancelled() or making.exception() is not None:
+            self._cache.complain("the key of a request to model '%s' could not be made", self._name)
+            lookup.answer(None)
+            return
+        lookup.key = making.result()
+        self._cache.lookup(lookup.key, lookup.answer)
+
+    def _wait_for(self, lookup: Lookup) -> Call:
+        call = lookup.wait()
+        self._waiting.add(lookup)
+        self._nobody_waits.clear()
+        if not lookup.answered:
+            deadline = lookup.request.deadline
+            patience = PATIENCE if deadline is None else max(0.0, min(PATIENCE, deadline - monotonic()))
+            lookup.timer = self._loop.call_later(patience, self._lose_patience, lookup)
+        return call
+
+    def _lose_patience(self, lookup: Lookup) -> None:
+        deadline = lookup.request.deadline
+        if deadline is not None and deadline <= monotonic():
+            waited = (monotonic_ns() - lookup.started_ns) / 1e9
+            waiting = f"the request to model '{self._name}' still waited for the cache after {waited:.3f} s"
+            self._fail(lookup, DeadlineExceededError(f"Deadline Exceeded: {waiting}"), FailureReason.REJECTED)
+            return
+        self._cache.complain("cache '%s' has not answered for %g s; the model is asked", self._cache.name, PATIENCE)
+        lookup.answer(None)
+
+    def _fail(self, lookup: Lookup, error: NaiadError, reason: FailureReason) -> None:
+        self.over(lookup)
+        self._counts.failed(1, monotonic_ns() - lookup.started_ns, reason)
+        lookup.answered = True
+        lookup.conclude(error)
+
+    # What lookups say
+
+    def landed(self, lookup: Lookup) -> None:
+        """The cache has answered at once, on the event loop, or on a thread; answers of a thread share a wake-up."""
+        if threading.get_ident() == self._thread:
+            if lookup.call is not None:
+                lookup.go_on()
+            return
+        self._landed.append(lookup)
+        if not self._landing:
+            self._landing = True
+            try:
+                self._loop.call_soon_threadsafe(self._land)
+            except RuntimeError:  # the event loop has ended, and with it whoever waited
+                return
+
+    def _land(self) -> None:
+        self._landing = False
+        while self._landed:
+            self._landed.popleft().go_on()
+
+    def hit(self, lookup: Lookup, cached: CachedResponse) -> Outcome:
+        """The response to the request, with its own id."""
+        request = lookup.request
+        outputs = {each.name: Tensor(each.name, each.datatype, each.shape, each.payload) for each in cached.outputs}
+        now_ns = monotonic_ns()
+        self.counters.hit(now_ns / 1e9, lookup.lookup_ns)
+        self._counts.hit(now_ns - lookup.started_ns)
+        if request.trace is not None:
+            tell_lookup(request.trace, lookup.started_ns, lookup.looked_up_ns, hit=True)
+        return Response(self._name, self._version, request.id, outputs, dict(cached.parameters))
+
+    def missed(self, lookup: Lookup) -> None:
+        """Count it."""
+        self.counters.missed(lookup.lookup_ns)
+        if lookup.request.trace is not None:
+            tell_lookup(lookup.request.trace, lookup.started_ns, lookup.looked_up_ns, hit=False)
+
+    def left(self, lookup: Lookup) -> None:
+        """Count it."""
+        self._counts.cancelled(monotonic_ns() - lookup.started_ns, executing=False)
+
+    def over(self, lookup: Lookup) -> None:
+        """Forget it."""
+        if lookup.timer is not None:
+            lookup.timer.cancel()
+            lookup.timer = None
+        self._waiting.discard(lookup)
+        if not self._waiting:
+            self._nobody_waits.set()
+
+    def keeper(self, lookup: Lookup, outcome: Outcome) -> Callable[[], None] | None:
+        """As `Keeper.keeper`."""
+        return self._keeper.keeper(lookup, outcome)

@@ -1,0 +1,30 @@
+"""Opening the cache: `--cache-config local,size=BYTES`."""
+
+from collections.abc import Mapping
+
+from naiad.cache import check_settings
+from naiad.errors import InvalidArgumentError
+from naiad_cache_local.cache import LocalCache
+
+_LEAST = 1024
+
+
+class LocalCaching:
+    """Opens a `LocalCache` of `size` bytes."""
+
+    name = "local"
+
+    def open(self, settings: Mapping[str, str]) -> LocalCache:
+        """An empty cache. Raises InvalidArgumentError without a size, or for one that could not hold anything."""
+        check_settings(self.name, settings, ("size",))
+        text = settings.get("size", "")
+        try:
+            size = int(text)
+        except ValueError:
+            told = f"'{text}' is not" if text else "give it"
+            raise InvalidArgumentError(
+                f"cache 'local': {told} a size in bytes, as in --cache-config local,size=1048576"
+            ) from None
+        if size < _LEAST:
+            raise InvalidArgumentError(f"cache 'local': {size} bytes hold no response; the least size is {_LEAST}")
+        return LocalCache(size)

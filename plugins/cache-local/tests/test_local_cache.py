@@ -1,0 +1,120 @@
+"""The cache in memory against its contract, and against a model of what it should hold."""
+
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naiad_cache_local
+from naiad.cache import CachedResponse
+from naiad.errors import InvalidArgumentError
+from naiad.testing.caches import check_cache
+from naiad.types import Response, Tensor
+from naiad_cache_local.cache import LocalCache
+
+
+def of_size(byte_size: int) -> CachedResponse:
+    return CachedResponse((), {}, byte_size)
+
+
+def answer(values: int) -> CachedResponse:
+    return CachedResponse.of(Response("m", 1, "", {"o": Tensor.of("o", np.zeros(values, np.float32))}))
+
+
+def asked(cache: LocalCache, key: bytes) -> CachedResponse | None:
+    answers: list[CachedResponse | None] = []
+    cache.lookup(key, answers.append)
+    (found,) = answers
+    return found
+
+
+def test_the_contract_of_a_cache_holds() -> None:
+    check_cache(lambda: LocalCache(1 << 30))
+
+
+def test_the_plugin_offers_the_cache() -> None:
+    (factory,) = naiad_cache_local.naiad_caches()
+
+    cache = factory.open({"size": "4096"})
+
+    assert (factory.name, cache.shared, cache.largest, cache.report().capacity) == ("local", False, 4096, 4096)
+
+
+@pytest.mark.parametrize(
+    ("given_settings", "told"),
+    [
+        ({}, "give it a size in bytes, as in --cache-config local,size=1048576"),
+        ({"size": "1GB"}, "'1GB' is not a size in bytes"),
+        ({"size": "1023"}, "1023 bytes hold no response; the least size is 1024"),
+        ({"size": "-1"}, "-1 bytes"),
+        ({"bytes": "4096"}, "cache 'local' has no setting 'bytes'; its settings are size"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(given_settings: dict[str, str], told: str) -> None:
+    (factory,) = naiad_cache_local.naiad_caches()
+
+    with pytest.raises(InvalidArgumentError, match=told):
+        factory.open(given_settings)
+
+
+def test_what_was_asked_for_longest_ago_makes_room() -> None:
+    cache = LocalCache(30)
+    for key in (b"a", b"b", b"c"):
+        cache.insert(key, of_size(10))
+    asked(cache, b"a")
+
+    cache.insert(b"d", of_size(10))
+
+    assert [key for key in (b"a", b"b", b"c", b"d") if asked(cache, key)] == [b"a", b"c", b"d"]
+    assert (cache.report().evictions, cache.report().byte_size) == (1, 30)
+
+
+def test_what_is_larger_than_the_cache_is_not_kept_and_drops_nothing() -> None:
+    cache = LocalCache(30)
+    cache.insert(b"a", of_size(10))
+
+    cache.insert(b"b", of_size(31))
+
+    assert (asked(cache, b"a"), asked(cache, b"b")) == (of_size(10), None)
+    assert (cache.report().failures, cache.report().entries) == (1, 1)
+
+
+def test_the_size_counts_what_python_takes_beside_the_content() -> None:
+    small, large = answer(1), answer(1001)
+
+    assert large.byte_size - small.byte_size == 4000
+    assert 500 < small.byte_size < 1500
+
+
+KEYS = st.sampled_from([b"a", b"b", b"c", b"d", b"e", b"f"])
+STEPS = st.lists(
+    st.one_of(st.tuples(st.just("lookup"), KEYS, st.just(0)), st.tuples(st.just("insert"), KEYS, st.integers(1, 60)))
+)
+
+
+@given(st.integers(10, 100), STEPS)
+@settings(max_examples=200)
+def test_it_holds_what_a_plain_model_holds(capacity: int, steps: list[tuple[str, bytes, int]]) -> None:
+    cache, held = LocalCache(capacity), OrderedDict[bytes, int]()
+    evictions = 0
+
+    for step, key, byte_size in steps:
+        if step == "lookup":
+            found = asked(cache, key)
+            assert (found.byte_size if found is not None else None) == held.get(key)
+            if key in held:
+                held.move_to_end(key)
+        else:
+            cache.insert(key, of_size(byte_size))
+            if byte_size <= capacity:
+                held.pop(key, None)
+                held[key] = byte_size
+                while sum(held.values()) > capacity:
+                    held.popitem(last=False)
+                    evictions += 1
+
+        report = cache.report()
+        assert (report.entries, report.byte_size, report.evictions) == (len(held), sum(held.values()), evictions)
+        assert report.byte_size <= capacity

@@ -1,0 +1,131 @@
+"""A cache in a Redis server, which several servers may share; two threads talk to it, and nobody waits for them."""
+
+import logging
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from naiad.cache import CachedResponse, CacheReport
+from naiad.sparse_log import SparseLog
+from naiad_cache_redis.codec import ForeignValueError, decode, encode
+from naiad_cache_redis.talking import Talker
+
+if TYPE_CHECKING:
+    import redis
+
+_logger = logging.getLogger("naiad.cache.redis")
+
+_PREFIX = b"naiad:"
+_LARGEST = 256 << 20
+_MOST_WAITING = 64 << 20
+"""Bytes of responses that wait to be sent; what comes on top is not kept."""
+_PAUSE = 1.0
+"""Seconds for which a server that failed is left alone: every request would wait for it in vain."""
+_Found = Callable[[CachedResponse | None], None]
+
+
+class RedisCache:
+    """Asks and fills the server behind `client`, which `where` names. What fails is a miss, and told in the log."""
+
+    shared = True
+
+    def __init__(self, client: "redis.Redis", where: str, ttl: int = 0) -> None:
+        self.largest: float = _LARGEST
+        self._client = client
+        self._where = where
+        self._ttl = ttl or None
+        self._away_until = 0.0
+        self._lookups = self._hits = self._insertions = self._left_out = self._waiting_bytes = 0
+        self._sent_bytes = 0
+        self._is_away = False
+        self._refusals, self._strangers = SparseLog(_logger), SparseLog(_logger)
+        self._lookups_failed = self._insertions_failed = 0
+        self._asking = Talker("naiad-cache-redis-ask", self._ask, self._ping)
+        self._telling = Talker("naiad-cache-redis-tell", self._tell)
+
+    def lookup(self, key: bytes, found: _Found) -> None:
+        """Ask the server on a thread; while it is away there is nothing."""
+        self._lookups += 1
+        if monotonic() < self._away_until:
+            self._left_out += 1
+            found(None)
+        else:
+            self._asking.put((key, found))
+
+    def insert(self, key: bytes, response: CachedResponse) -> None:
+        """Tell the server on a thread, unless it is away or more waits to be told than there should."""
+        waiting = self._waiting_bytes - self._sent_bytes
+        if monotonic() < self._away_until or waiting + response.byte_size > max(_MOST_WAITING, response.byte_size):
+            self._left_out += 1
+            return
+        self._waiting_bytes += response.byte_size
+        self._telling.put((key, response))
+
+    def report(self) -> CacheReport:
+        """The counters as they stand; what the server holds is its own to tell."""
+        failures = self._left_out + self._lookups_failed + self._insertions_failed
+        return CacheReport(lookups=self._lookups, hits=self._hits, insertions=self._insertions, failures=failures)
+
+    def close(self) -> None:
+        """End the threads, and the connections."""
+        self._away_until = float("inf")
+        self._asking.close()
+        self._telling.close()
+        self._client.close()
+
+    # On the threads
+
+    def _ping(self) -> None:
+        self._talk(self._client.ping)
+
+    def _ask(self, asked: Sequence[tuple[bytes, _Found]]) -> None:
+        values: Sequence[Any] | None = None
+        if monotonic() >= self._away_until:
+            values = self._talk(lambda: self._client.mget([_PREFIX + key for key, _ in asked]))
+        if values is None:
+            self._lookups_failed += len(asked)
+            values = [None] * len(asked)
+        for (_, found), value in zip(asked, values, strict=True):
+            response = self._decoded(value) if value is not None else None
+            self._hits += response is not None
+            found(response)
+
+    def _tell(self, told: Sequence[tuple[bytes, CachedResponse]]) -> None:
+        answers: Sequence[Any] | None = None
+        if monotonic() >= self._away_until:
+            pipeline = self._client.pipeline(transaction=False)
+            for key, response in told:
+                pipeline.set(_PREFIX + key, encode(response), ex=self._ttl)
+            answers = self._talk(lambda: pipeline.execute(raise_on_error=False))
+        self._sent_bytes += sum(response.byte_size for _, response in told)
+        refused = [answer for answer in answers if isinstance(answer, Exception)] if answers is not None else []
+        if refused:
+            self._refusals.warning("Redis at %s did not keep a response: %s", self._where, refused[0])
+        failed = len(told) if answers is None else len(refused)
+        self._insertions_failed += failed
+        self._insertions += len(told) - failed
+
+    def _decoded(self, value: bytes) -> CachedResponse | None:
+        try:
+            return decode(value)
+        except ForeignValueError as error:
+            self._lookups_failed += 1
+            self._strangers.warning("something else than a response is in Redis at %s: %s", self._where, error)
+            return None
+
+    def _talk(self, exchange: Callable[[], Any]) -> Any:
+        """What the server answers; None, and it is left alone for a while, when it does not."""
+        import redis
+
+        try:
+            answer = exchange()
+        except (redis.RedisError, OSError) as error:
+            self._away_until = max(self._away_until, monotonic() + _PAUSE)
+            if not self._is_away:
+                self._is_away = True
+                _logger.warning("Redis at %s fails, and requests go to their models: %s", self._where, error)
+            return None
+        if self._is_away:
+            self._is_away = False
+            _logger.info("Redis at %s answers again", self._where)
+        return answer
