@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import current_thread, main_thread
 
+from naiad._kernel.caching.caching import Caching
 from naiad._kernel.calls.model_calls import Calls, tell_loaded
 from naiad._kernel.configs import (
     backend_settings,
@@ -60,7 +61,7 @@ class Loader:
     """Prepares and loads models. `prepare` blocks and belongs on a thread; `load` awaits what blocks.
 
     `metrics` has what the models that were loaded made for themselves, `metrics_config` what is counted; `sharing` is
-    what their executions share, None where nothing is limited.
+    what their executions share, None where nothing is limited; `caching` may be given a response cache.
     """
 
     def __init__(self, registry: PluginRegistry, settings: Settings, executor: Executor) -> None:
@@ -75,6 +76,7 @@ class Loader:
         self._backends = registry.backends()
         self._backend_settings = backend_settings(settings["backend-config"])
 
+        self.caching = Caching()
     def prepare(self, source: ModelSource) -> PreparedModel:
         """Read, complete, normalise and check a configuration. Raises NaiadError; ConfigError has all problems."""
         with _carried_to_the_loop(source.name):
@@ -158,6 +160,7 @@ class Loader:
         with _carried_to_the_loop(context.config.name):
             labels = labels_of(context)
             gpu_uuids()  # asking the driver takes a while, and metrics ask on the event loop
+            await self.caching.attach(version, context, self.metrics_config)
             warmup = self._registry.warmup(context)
             return prepared.backend.load(context), labels, warmup
 

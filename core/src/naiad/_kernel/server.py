@@ -13,6 +13,7 @@ from typing import Any
 
 from naiad import __version__
 from naiad._kernel.answers import Outcome
+from naiad._kernel.caching.caching import open_caching
 from naiad._kernel.call import Call, Deliver
 from naiad._kernel.calls.model_calls import Calls
 from naiad._kernel.extensions import extensions
@@ -94,9 +95,11 @@ class Server:
         loader = Loader(self.plugins, self.settings, self._executor)
         self._models = Models(loader, self.settings)
         self._calls = loader.calls = Calls(self._models, self.load, self.unload)
+        self._caching = loader.caching = open_caching(self.plugins, self.settings)
         self.metrics = Metrics(loader.metrics_config, self._models.serving, loader.metrics, sharing=loader.sharing)
         for warning in self.plugins.warnings():
             _logger.warning("%s", warning)
+        self.metrics.cache = self._caching.cache
         try:
             self.tracing.open()
             await self._load_start_up_models()
@@ -132,6 +135,7 @@ class Server:
         ended = await self._models.close(max(0.0, deadline - monotonic()))
         await asyncio.to_thread(self.tracing.close, max(_SECONDS_TO_WRITE, deadline - monotonic()))
         self._calls.close()
+        await self._caching.close()
         self._executor.shutdown(wait=False, cancel_futures=True)
         self.shared_memory.close()
         self._state = "STOPPED"

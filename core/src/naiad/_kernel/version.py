@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from naiad._kernel.answers import AnswerReader
+from naiad._kernel.caching.serving import CacheFront
 from naiad._kernel.call import Call, Deliver
 from naiad._kernel.calls.following import follow
 from naiad._kernel.instances import Instances
@@ -34,7 +35,8 @@ _logger = logging.getLogger("naiad.model")
 class ModelVersion:
     """Serves one version from its first instance to its last answer. Lives on the event loop's thread.
 
-    `load_seconds` is how long it took to load, `counters` what it has done since.
+    `load_seconds` is how long it took to load, `counters` what it has done since. `cache` stands before its
+    queue, where there is one, and `generation` tells this load from others.
     """
 
     def __init__(
@@ -64,6 +66,8 @@ class ModelVersion:
         self._instances = Instances(make, placements, reader, self._done, worker)
         self._queue: ModelQueue | None = None
         self._sharing = sharing
+        self.cache: CacheFront | None = None
+        self.generation = b""
         self._share: Share | None = None
         self._closing: asyncio.Task[None] | None = None
 
@@ -76,6 +80,8 @@ class ModelVersion:
         if self._sharing is not None:
             self._share = self._sharing.admit([slot.placement for slot in instances.slots])
         await instances.start(traits.loads_in_parallel)
+        if self.cache is not None:
+            self.cache.count_with(self.counters)
         self.counters = VersionCounters(self._plan, instances.devices)
         make_scheduler = functools.partial(factory.create, self.config, instances.place_count)
         self._queue = queue_for(
@@ -104,6 +110,8 @@ class ModelVersion:
         seen = self._checker.as_the_model_sees(request)
         if request.trace is not None:
             queue.traces = True
+        if self.cache is not None:
+            return self.cache.submit(request, deliver, functools.partial(queue.submit, seen, batch_size, shape_key))
             tell_arrival(request.trace, self.version, request, seen)
         if request.caller is None:
             return queue.submit(seen, batch_size, shape_key, deliver)
@@ -128,6 +136,8 @@ class ModelVersion:
         return queue.rest(place) if isinstance(queue, LimitedQueue) else None
 
     async def drain(self) -> None:
+        if self.cache is not None:
+            await self.cache.drained()
         """Return when every request taken in has been answered."""
         if self._queue is not None:
             await self._queue.drained()
@@ -164,8 +174,9 @@ class ModelVersion:
 
     @property
     def outstanding(self) -> int:
-        """How many requests wait, execute or stream."""
-        return self._queue.outstanding if self._queue is not None else 0
+        """How many requests wait, execute or stream, or wait for the cache."""
+        asking = self.cache.waiting if self.cache is not None else 0
+        return asking + (self._queue.outstanding if self._queue is not None else 0)
 
     def statistics(self) -> ModelStatistics:
         """The counters as they stand."""
@@ -215,7 +226,10 @@ class ModelVersion:
     def _fail_all(self, executing: bool) -> None:
         if self._queue is not None:
             stopping = "Server is stopping, scheduler for model '{}' has stopped accepting new inference requests"
-            self._queue.fail_all(ShuttingDownError(stopping.format(self.name)), executing)
+            error = ShuttingDownError(stopping.format(self.name))
+            if self.cache is not None:
+                self.cache.fail_all(error)
+            self._queue.fail_all(error, executing)
             self._queue.close()
 
     async def _end(self) -> None:
