@@ -127,7 +127,7 @@ class SequenceReader(AnswerReader):
         if isinstance(outcome, NaiadError):
             return
         for index, state in enumerate(self.tensors.states):
-            if not state.in_place or index not in row.left:
+            if not state.in_place or index not in row.left or not row.given:  # a warmup was given nothing to keep
                 continue
             buffer = row.given[index]
             shown = outcome.outputs.get(state.output_name) if isinstance(outcome, Response) else None
@@ -138,6 +138,13 @@ class SequenceReader(AnswerReader):
     def _require_one_each(self, answer: Any, batch: Batch) -> None:
         if not isinstance(answer, Sequence) or len(answer) != len(batch.requests):
             super().read(answer, batch)  # which says what is wrong with it
+
+
+def reader_for(config: ModelConfig, version: int, strict: bool, tensors: SequenceTensors | None) -> AnswerReader:
+    """What reads the answers of a model, which has `tensors` where its requests come in sequences."""
+    if tensors is None:
+        return AnswerReader(config, version, strict)
+    return SequenceReader(config, version, strict, tensors)
 
 
 class RowReader:
