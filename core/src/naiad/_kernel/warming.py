@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from naiad._kernel.answers import AnswerReader
 from naiad._kernel.requests import RequestChecker
+from naiad._kernel.sequences.reading import SequenceReader
 from naiad._kernel.telling import told
 from naiad._kernel.warmup_inputs import Complete, WarmupInputs
 from naiad._kernel.warmup_progress import WarmupProgress
@@ -87,8 +88,7 @@ class Warmup:
 
 def _completing(reader: AnswerReader) -> Complete | None:
     """How the controls and states of the model that the reader reads are made; None where it has none."""
-    tensors = getattr(reader, "tensors", None)
-    return tensors.alone if tensors is not None else None
+    return reader.tensors.alone if isinstance(reader, SequenceReader) else None
 
 
 def _end_sequences(instance: Instance, requests: Sequence[Request]) -> None:
