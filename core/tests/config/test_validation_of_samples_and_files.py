@@ -42,6 +42,25 @@ def test_a_sample_must_be_like_the_inputs():
     ]
 
 
+def test_controls_and_states_in_a_sample_must_have_their_types():
+    sample = """
+    sequence_batching {
+      control_input { name: "S" control { int32_false_true: [ 0, 1 ] } }
+      state { input_name: "in" output_name: "out" data_type: TYPE_FP16 dims: 1 }
+    }
+    model_warmup { name: "w" batch_size: 1
+      inputs { key: "x" value { data_type: TYPE_FP32 dims: 4 zero_data: true } }
+      inputs { key: "S" value { data_type: TYPE_FP32 dims: 1 zero_data: true } }
+      inputs { key: "in" value { data_type: TYPE_FP32 dims: 1 zero_data: true } }
+    }
+    """
+
+    assert found(VALID + INPUT + sample) == [
+        ('model_warmup[0].inputs["S"].data_type', "warmup input 'S' is TYPE_FP32, but the input of m is TYPE_INT32"),
+        ('model_warmup[0].inputs["in"].data_type', "warmup input 'in' is TYPE_FP32, but the input of m is TYPE_FP16"),
+    ]
+
+
 @pytest.mark.parametrize("name", ["../x", "/x", "a/../../x", "..", "a\\000b"])
 def test_no_file_leaves_its_folder(name):
     text = f"""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from naiad.config.mistakes import nearest
 from naiad.config.model import ModelConfig, WarmupInput
 from naiad.config.paths import element, entry
+from naiad.config.sequences import extra_inputs
 from naiad.config.tensors import DataType
 from naiad.errors import Problem
 
@@ -30,7 +31,7 @@ def problems(config: ModelConfig) -> Iterator[Problem]:
 
 def unlike_inputs(config: ModelConfig) -> Iterator[Problem]:
     """Where the samples differ from the inputs of the complete model: other names, other types, inputs left out."""
-    types = {given.name: given.data_type for given in config.input}
+    types = {given.name: given.data_type for given in (*config.input, *extra_inputs(config))}
     known = {*types, *_made_by_the_server(config)}
     for _, name, given, path in _inputs(config):
         if name not in known:
