@@ -24,6 +24,7 @@ PUBLIC_MODULES = (
     "naiad.datatypes",
     "naiad.ensembles",
     "naiad.errors",
+    "naiad.explaining",
     "naiad.frontend",
     "naiad.metrics",
     "naiad.options",

@@ -113,7 +113,8 @@ class Request:
     `priority` 0 is the model's default level. `timeout_microseconds` is the caller's queue timeout (0: none);
     `deadline` is an absolute time of `time.monotonic()`, after which the caller wants no answer.
     `correlation_id` 0 or "" is no sequence. `trace` follows the request where it is traced; `transfer` is what the
-    worker copies for it from and to shared memory.
+    worker copies for it from and to shared memory. `received_ns` is when all of it had come, by `time.monotonic_ns()`;
+    0 is when it is submitted.
 
     `cancelled` is set by the kernel when nobody waits for the answer any more; whoever executes the request may look
     at it, or set `on_cancelled` before looking: it is called once then, on the event loop's thread, and must return at
@@ -138,6 +139,7 @@ class Request:
     on_cancelled: Callable[[], None] | None = None
     caller: object | None = None
     transfer: "Transfer | None" = None
+    received_ns: int = 0
 
 
 @dataclass(slots=True, eq=False)

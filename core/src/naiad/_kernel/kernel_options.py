@@ -65,6 +65,7 @@ SERVER_OPTIONS = (
     Option(
         "allow-client-shm", False, "let clients register shared memory, which they may then name in requests", boolean
     ),
+    Option("allow-explain", True, "answer requests that ask for it with their timeline", boolean),
     Option("exit-timeout-secs", 30.0, "how long a stopping server waits for requests in flight", _seconds, "SECS"),
 )
 

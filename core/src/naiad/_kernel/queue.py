@@ -194,6 +194,7 @@ class ModelQueue:
         self._counters.closed(dispatch.reason)
         if self.traces:
             work.traces = [call.request.trace for call in work.calls if call.request.trace is not None]
+            work.reason = dispatch.reason
         self._send(work)
 
     def _drop(self, drop: Drop) -> None:

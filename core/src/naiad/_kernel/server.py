@@ -16,6 +16,7 @@ from naiad._kernel.answers import Outcome
 from naiad._kernel.caching.caching import open_caching
 from naiad._kernel.call import Call, Deliver
 from naiad._kernel.calls.model_calls import Calls
+from naiad._kernel.explaining.following import explained
 from naiad._kernel.extensions import extensions
 from naiad._kernel.frontends import Frontends
 from naiad._kernel.loading import Loader
@@ -34,6 +35,7 @@ from naiad.errors import (
     ShuttingDownError,
     UnavailableError,
 )
+from naiad.explaining import EXPLAIN
 from naiad.options import Settings
 from naiad.reports import (
     IndexEntry,
@@ -164,6 +166,8 @@ class Server:
         """
         if self._state not in ("READY", "STARTING"):
             raise ShuttingDownError(f"the server is {self._state} and takes no inference requests")
+        if request.parameters and EXPLAIN in request.parameters:
+            request, deliver = explained(request, deliver, self.settings["allow-explain"])
         return self._models.find(request.model_name, request.version).submit(request, deliver, streams)
 
     async def infer(self, request: Request) -> Response:

@@ -24,8 +24,9 @@ _logger = logging.getLogger("naiad.model")
 class Work:
     """A batch on its way to an instance and back. `tickets` and `calls` belong to the queue that made it.
 
-    `traces` are those of its requests that are traced; `failures` are the errors of requests that could not have their
-    inputs, by their index, None where nothing is copied from or to shared memory.
+    `traces` are those of its requests that are traced, and `reason`, where there are any, is why its batch was closed;
+    `failures` are the errors of requests that could not have their inputs, by their index, None where nothing is copied
+    from or to shared memory.
     """
 
     __slots__ = (
@@ -36,6 +37,7 @@ class Work:
         "failures",
         "outcomes",
         "place",
+        "reason",
         "started_ns",
         "tickets",
         "traces",
@@ -47,6 +49,7 @@ class Work:
         self.calls = calls
         self.batch = batch
         self.traces: Sequence[Trace] = ()
+        self.reason = ""
         self.failures: dict[int, NaiadError] | None = None
         self.outcomes: Sequence[Outcome | None] = ()
         self.error: NaiadError | None = None
@@ -147,7 +150,7 @@ class Worker:
                 if request.transfer is not None:
                     work.failures = fetch_inputs(work.batch)
                     break
-            answer = instance.execute(work.batch) if not work.traces else execute_traced(instance, work)
+            answer = instance.execute(work.batch) if not work.traces else execute_traced(instance, work, self.name)
         except Exception as error:  # noqa: BLE001 - a model may raise anything, and its callers are told
             self._fail(work, error)
             return

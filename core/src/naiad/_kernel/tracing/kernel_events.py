@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
+from naiad._kernel.explaining.explanation import Explanation, Joined
 from naiad.backend import Answer, Instance
 from naiad.errors import NaiadError
 from naiad.tracing import Trace
@@ -25,9 +26,11 @@ def tell_arrival(trace: Trace, version: int, request: Request, seen: Request) ->
             trace.tensors("TENSOR_BACKEND_INPUT", seen.inputs.values())
 
 
-def execute_traced(instance: Instance, work: "Work") -> Answer | Any:
+def execute_traced(instance: Instance, work: "Work", name: str) -> Answer | Any:
     """Execute a batch some of whose requests are traced; the first one's span is the model's current one."""
     for trace in work.traces:
+        if isinstance(trace, Explanation):
+            trace.joined(Joined(name, work.batch.size, len(work.calls), work.reason), work.started_ns)
         trace.record("COMPUTE_START", work.started_ns)
     with work.traces[0].current():
         return instance.execute(work.batch)

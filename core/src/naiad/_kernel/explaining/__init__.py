@@ -1,0 +1,1 @@
+"""The timelines of requests that ask for them."""

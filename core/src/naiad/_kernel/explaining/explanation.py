@@ -1,0 +1,87 @@
+"""A trace that collects what happens to one request, for the request itself; real tracing goes on behind it."""
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from time import monotonic_ns
+
+from naiad.tracing import Trace
+from naiad.types import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The batch that a request was executed in, and why the scheduler closed it."""
+
+    instance: str
+    batch_size: int
+    requests: int
+    reason: str
+
+
+class Explanation:
+    """Collects the events of a request, in order, with the batches that it joined between them.
+
+    `inner` is the trace that the request has besides; everything is passed on to it. `children` are the explanations of
+    requests that this one caused. Events may come from any thread; they are read when the last one has come.
+    """
+
+    wants_timestamps = True
+
+    def __init__(self, model: str, version: int, inner: Trace | None = None) -> None:
+        self.model = model
+        self.events: list[tuple[str | Joined, int]] = []
+        self.children: list[Explanation] = []
+        self._version = version
+        self._inner = inner
+
+    @property
+    def version(self) -> int:
+        """The version that answers, 0 until it is known."""
+        return self._version
+
+    @version.setter
+    def version(self, version: int) -> None:
+        self._version = version
+        if self._inner is not None:
+            self._inner.version = version
+
+    @property
+    def wants_tensors(self) -> bool:
+        """Whether the inner trace does: an explanation has no tensors."""
+        return self._inner is not None and self._inner.wants_tensors
+
+    def record(self, event: str, ns: int | None = None) -> None:
+        """Keep the event, and tell the inner trace."""
+        at = monotonic_ns() if ns is None else ns
+        self.events.append((event, at))
+        if self._inner is not None:
+            self._inner.record(event, at)
+
+    def joined(self, batch: Joined, ns: int) -> None:
+        """The request was given to an instance, in that batch."""
+        self.events.append((batch, ns))
+
+    def tensors(self, activity: str, tensors: Iterable[Tensor]) -> None:
+        """Tell the inner trace."""
+        if self._inner is not None:
+            self._inner.tensors(activity, tensors)
+
+    def child(self, model: str, version: int = 0, request_id: str = "") -> "Explanation":
+        """One more of `children`, over a child of the inner trace."""
+        inner = None if self._inner is None else self._inner.child(model, version, request_id)
+        self.children.append(Explanation(model, version, inner))
+        return self.children[-1]
+
+    def current(self) -> AbstractContextManager[None]:
+        """What the inner trace makes current."""
+        return nullcontext() if self._inner is None else self._inner.current()
+
+    def context(self) -> str:
+        """The inner trace's."""
+        return "" if self._inner is None else self._inner.context()
+
+    def end(self) -> None:
+        """End the inner trace; who began this one has its events still."""
+        if self._inner is not None:
+            self._inner.end()
