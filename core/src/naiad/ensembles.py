@@ -99,12 +99,14 @@ class Backpressure(Protocol):
 class ComposedStep:
     """A step as the kernel needs it: its model, the version (0 for the latest), and which outputs are whose.
 
-    `outputs` maps the ensemble's outputs that come from this step to the names of its model's outputs.
+    `outputs` maps the ensemble's outputs that come from this step to the names of its model's outputs. `behind` are the
+    decoupled steps that it runs behind: they must wait when it cannot take more.
     """
 
     model: str
     version: int
     outputs: Mapping[str, str]
+    behind: tuple[int, ...] = ()
 
 
 class Composition(Protocol):

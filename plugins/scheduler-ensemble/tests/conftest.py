@@ -1,12 +1,37 @@
 """Ensembles for the tests, written as they are in a file, over models that are written as short."""
 
+import asyncio
+import inspect
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from naiad.config import ModelConfig
 from naiad.config.text import parse_text
 from naiad_scheduler_ensemble.factory import EnsembleComposition, EnsembleScheduling
+
+if TYPE_CHECKING:
+    from .parts import Parts
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    asyncio.run(pyfuncitem.obj(**arguments))
+    return True
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> "Parts":
+    """A repository to write models and ensembles into, and the backend that serves the models."""
+    from .parts import Parts
+
+    return Parts(tmp_path)
 
 
 def side(kind: str, names: str) -> str:

@@ -5,10 +5,10 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from naiad._kernel.version import ModelVersion
+    from naiad._kernel.served import ServedVersion
 
 
-async def drained(versions: "Collection[ModelVersion]") -> None:
+async def drained(versions: "Collection[ServedVersion]") -> None:
     """Return when all of them have answered all that was taken in, with all that they asked each other meanwhile."""
     while True:
         await asyncio.gather(*(version.drain() for version in versions))

@@ -11,6 +11,7 @@ from threading import current_thread, main_thread
 from naiad._kernel.caching.caching import Caching
 from naiad._kernel.calls.model_calls import Calls, tell_loaded
 from naiad._kernel.configs import (
+    WrittenConfig,
     backend_settings,
     check,
     in_place,
@@ -20,6 +21,7 @@ from naiad._kernel.configs import (
     wanted_scheduler,
 )
 from naiad._kernel.detection import resolve_backend
+from naiad._kernel.ensembles.prepared import PreparedEnsemble
 from naiad._kernel.gpus import compute_capability, gpu_count, gpu_uuids
 from naiad._kernel.loop_worker import worker_for
 from naiad._kernel.metrics.families import RESERVED
@@ -29,6 +31,7 @@ from naiad._kernel.metrics.series import MetricStore
 from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.rate_limiter.sharing import Sharing
 from naiad._kernel.repository import ModelSource
+from naiad._kernel.sequences.tensors import SequenceTensors, sequence_tensors
 from naiad._kernel.telling import told
 from naiad._kernel.version import ModelVersion, labels_of
 from naiad._kernel.worker import Worker
@@ -37,7 +40,8 @@ from naiad.calls import NoModels
 from naiad.config import InstanceKind, ModelConfig
 from naiad.config.normalisation import instance_placements, is_ensemble, normalise
 from naiad.config.validation import misnamed
-from naiad.errors import InternalError, NaiadError
+from naiad.ensembles import EnsembleFactory
+from naiad.errors import InternalError, NaiadError, PluginError
 from naiad.metrics import MetricRegistry
 from naiad.options import Settings
 from naiad.scheduler import SchedulerFactory
@@ -73,22 +77,24 @@ class Loader:
         self.sharing = Sharing.of(settings)
         self.calls: Calls | None = None
         """How the models call each other, None where there is no server."""
+        self.caching = Caching()
         self._backends = registry.backends()
         self._backend_settings = backend_settings(settings["backend-config"])
 
-        self.caching = Caching()
-    def prepare(self, source: ModelSource) -> PreparedModel:
+    def prepare(self, source: ModelSource) -> PreparedModel | PreparedEnsemble:
         """Read, complete, normalise and check a configuration. Raises NaiadError; ConfigError has all problems."""
         with _carried_to_the_loop(source.name):
             require_folder(source)
             return self._prepare(source)
 
-    def _prepare(self, source: ModelSource) -> PreparedModel:
+    def _prepare(self, source: ModelSource) -> PreparedModel | PreparedEnsemble:
         written = read_config(source, self._settings["model-config-name"])
         config = replace(written.config, name=source.name)
         wrong_name = misnamed(written.config, source.name)
         check(replace(written, config=config), source, wrong_name, complete=False)
         versions = versions_of(source, config)
+        if is_ensemble(config):
+            return self._prepare_ensemble(written, config, source, versions)
         with in_place(written):
             config = self._with_backend(config, source, versions[0])
             backend = self._registry.backend(config.backend)
@@ -111,9 +117,20 @@ class Loader:
                 worker=worker_for(config),
             )
 
+    def _prepare_ensemble(
+        self, written: WrittenConfig, config: ModelConfig, source: ModelSource, versions: Sequence[int]
+    ) -> PreparedEnsemble:
+        """An ensemble has no backend, and what it is made of is known when its models are loaded."""
+        factory = self._registry.scheduler("ensemble_scheduling")
+        if not isinstance(factory, EnsembleFactory):
+            raise PluginError(f"scheduler '{factory.name}' serves ensemble_scheduling, but has no method 'compose'")
+        config = normalise(replace(config, platform=config.platform or "ensemble"), traits=None)
+        check(replace(written, config=config), source)
+        contexts = tuple(self._context(config, version, source) for version in versions)
+        plan = latency_plan(config, self.metrics_config)
+        return PreparedEnsemble(contexts, written, factory, labels_of(contexts[-1]), plan)
+
     def _with_backend(self, config: ModelConfig, source: ModelSource, version: int) -> ModelConfig:
-        if is_ensemble(config):
-            self._registry.scheduler("ensemble_scheduling")
         traits = [backend.traits for backend in dict.fromkeys(self._backends.values())]
         installed = {report.distribution: report.skipped for report in self._registry.plugins if report.distribution}
         return resolve_backend(config, source.directory / str(version), traits, installed)
@@ -140,10 +157,15 @@ class Loader:
 
     async def _load(self, prepared: PreparedModel, context: ModelContext) -> ModelVersion:
         loop = asyncio.get_running_loop()
-        model, labels, warmup = await loop.run_in_executor(self._executor, self._load_blocking, prepared, context)
+        model, labels, warmup, sequences = await loop.run_in_executor(
+            self._executor, self._load_blocking, prepared, context
+        )
         plan = latency_plan(context.config, self.metrics_config)
-        version = ModelVersion(context, model, prepared.placements, labels, warmup, prepared.worker, plan, self.sharing)
+        version = ModelVersion(
+            context, model, prepared.placements, labels, warmup, prepared.worker, plan, self.sharing, sequences
+        )
         try:
+            await self.caching.attach(version, context, self.metrics_config)
             await version.start(prepared.backend.traits, prepared.factory)
         except asyncio.CancelledError:
             await version.close(0.0)  # whoever cancels a load does not wait for a model that hangs
@@ -156,13 +178,12 @@ class Loader:
 
     def _load_blocking(
         self, prepared: PreparedModel, context: ModelContext
-    ) -> tuple[Model, dict[str, tuple[str, ...]], Sequence[WarmupSample]]:
+    ) -> tuple[Model, dict[str, tuple[str, ...]], Sequence[WarmupSample], SequenceTensors | None]:
         with _carried_to_the_loop(context.config.name):
-            labels = labels_of(context)
+            labels, sequences = labels_of(context), sequence_tensors(context)
             gpu_uuids()  # asking the driver takes a while, and metrics ask on the event loop
-            await self.caching.attach(version, context, self.metrics_config)
             warmup = self._registry.warmup(context)
-            return prepared.backend.load(context), labels, warmup
+            return prepared.backend.load(context), labels, warmup, sequences
 
     def _context(self, config: ModelConfig, version: int, source: ModelSource) -> ModelContext:
         settings = {**self._backend_settings.get("", {}), **self._backend_settings.get(config.backend, {})}

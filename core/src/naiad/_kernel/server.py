@@ -95,13 +95,13 @@ class Server:
         self._state = "STARTING"
         self._executor = ThreadPoolExecutor(self.settings["model-load-thread-count"], "naiad-load")
         loader = Loader(self.plugins, self.settings, self._executor)
+        self._caching = loader.caching = open_caching(self.plugins, self.settings)
         self._models = Models(loader, self.settings)
         self._calls = loader.calls = Calls(self._models, self.load, self.unload)
-        self._caching = loader.caching = open_caching(self.plugins, self.settings)
         self.metrics = Metrics(loader.metrics_config, self._models.serving, loader.metrics, sharing=loader.sharing)
+        self.metrics.cache = self._caching.cache
         for warning in self.plugins.warnings():
             _logger.warning("%s", warning)
-        self.metrics.cache = self._caching.cache
         try:
             self.tracing.open()
             await self._load_start_up_models()
@@ -135,9 +135,9 @@ class Server:
         await self._models.give_up_loads()
         await self._frontends.stop(deadline - monotonic())
         ended = await self._models.close(max(0.0, deadline - monotonic()))
+        await self._caching.close()
         await asyncio.to_thread(self.tracing.close, max(_SECONDS_TO_WRITE, deadline - monotonic()))
         self._calls.close()
-        await self._caching.close()
         self._executor.shutdown(wait=False, cancel_futures=True)
         self.shared_memory.close()
         self._state = "STOPPED"
@@ -265,7 +265,7 @@ class Server:
         UnavailableError unless the control mode is explicit.
         """
         self._require_explicit_control()
-        await self._models.unload(name)
+        await self._models.unload(name, unload_dependents)
 
     def _require_explicit_control(self) -> None:
         mode = self.settings["model-control-mode"]

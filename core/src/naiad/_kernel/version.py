@@ -5,7 +5,6 @@ import functools
 import logging
 from collections.abc import Mapping, Sequence
 
-from naiad._kernel.answers import AnswerReader
 from naiad._kernel.caching.serving import CacheFront
 from naiad._kernel.call import Call, Deliver
 from naiad._kernel.calls.following import follow
@@ -16,15 +15,17 @@ from naiad._kernel.rate_limiter.limited_queue import LimitedQueue, queue_for
 from naiad._kernel.rate_limiter.rests import Rest
 from naiad._kernel.rate_limiter.sharing import Share, Sharing
 from naiad._kernel.requests import RequestChecker
+from naiad._kernel.sequences.queue import SequenceQueue
+from naiad._kernel.sequences.reading import reader_for
+from naiad._kernel.sequences.tensors import SequenceTensors
+from naiad._kernel.served import metadata_of
 from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.tracing.kernel_events import tell_arrival
 from naiad._kernel.warming import Warmup
 from naiad._kernel.worker import Work, Worker
 from naiad.backend import BackendTraits, MemoryUsage, Model, ModelContext, Placement
-from naiad.config import ModelInput, ModelOutput
-from naiad.datatypes import wire_name
 from naiad.errors import InvalidArgumentError, ModelNotReadyError, ShuttingDownError, UnsupportedError
-from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness, TensorMetadata
+from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness
 from naiad.scheduler import SchedulerFactory
 from naiad.types import Request
 from naiad.warmup import WarmupSample
@@ -49,6 +50,7 @@ class ModelVersion:
         worker: type[Worker],
         plan: LatencyPlan | None = None,
         sharing: Sharing | None = None,
+        sequences: SequenceTensors | None = None,
     ) -> None:
         config = context.config
         self.name, self.version, self.config = config.name, context.version, config
@@ -60,15 +62,15 @@ class ModelVersion:
         self.counters = VersionCounters(plan)
         self._checker = RequestChecker(config)
         strict = bool(getattr(model, "declares_outputs", True))
-        reader = self._reader = AnswerReader(config, context.version, strict)
+        reader = self._reader = reader_for(config, context.version, strict, sequences)
         self.warmup = Warmup(config, warmup, reader, self._checker)
         make = functools.partial(self.warmup.instantiate, model)
         self._instances = Instances(make, placements, reader, self._done, worker)
         self._queue: ModelQueue | None = None
         self._sharing = sharing
+        self._share: Share | None = None
         self.cache: CacheFront | None = None
         self.generation = b""
-        self._share: Share | None = None
         self._closing: asyncio.Task[None] | None = None
 
     async def start(self, traits: BackendTraits, factory: SchedulerFactory) -> None:
@@ -80,13 +82,15 @@ class ModelVersion:
         if self._sharing is not None:
             self._share = self._sharing.admit([slot.placement for slot in instances.slots])
         await instances.start(traits.loads_in_parallel)
+        self.counters = VersionCounters(self._plan, instances.devices)
         if self.cache is not None:
             self.cache.count_with(self.counters)
-        self.counters = VersionCounters(self._plan, instances.devices)
         make_scheduler = functools.partial(factory.create, self.config, instances.place_count)
         self._queue = queue_for(
             self._share, instances.placements, self._reader, make_scheduler, self.counters, instances.send
         )
+        if isinstance(self._queue, SequenceQueue):
+            self._queue.on_ended = instances.sequence_ended
         instances.on_free = self._queue.free
         instances.on_lost = self._lost
         for place in range(instances.place_count):
@@ -110,9 +114,9 @@ class ModelVersion:
         seen = self._checker.as_the_model_sees(request)
         if request.trace is not None:
             queue.traces = True
+            tell_arrival(request.trace, self.version, request, seen)
         if self.cache is not None:
             return self.cache.submit(request, deliver, functools.partial(queue.submit, seen, batch_size, shape_key))
-            tell_arrival(request.trace, self.version, request, seen)
         if request.caller is None:
             return queue.submit(seen, batch_size, shape_key, deliver)
         return follow(self, request.caller, functools.partial(queue.submit, seen, batch_size, shape_key, deliver))
@@ -136,9 +140,9 @@ class ModelVersion:
         return queue.rest(place) if isinstance(queue, LimitedQueue) else None
 
     async def drain(self) -> None:
+        """Return when every request taken in has been answered."""
         if self.cache is not None:
             await self.cache.drained()
-        """Return when every request taken in has been answered."""
         if self._queue is not None:
             await self._queue.drained()
 
@@ -185,24 +189,7 @@ class ModelVersion:
     @functools.cached_property
     def metadata(self) -> ModelMetadata:
         """The model as clients see it, with this version alone."""
-        config = self.config
-
-        def rows(tensor: ModelInput | ModelOutput) -> tuple[int, ...]:
-            return (-1,) if config.max_batch_size > 0 and not tensor.is_shape_tensor else ()
-
-        return ModelMetadata(
-            name=self.name,
-            versions=(self.version,),
-            platform=config.platform or config.backend,
-            inputs=tuple(
-                TensorMetadata(each.name, wire_name(each.data_type), (*rows(each), *each.dims), each.optional)
-                for each in config.input
-            ),
-            outputs=tuple(
-                TensorMetadata(each.name, wire_name(each.data_type), (*rows(each), *each.dims))
-                for each in config.output
-            ),
-        )
+        return metadata_of(self.config, self.version)
 
     def _done(self, work: Work) -> None:
         if self._queue is not None:
@@ -233,6 +220,8 @@ class ModelVersion:
             self._queue.close()
 
     async def _end(self) -> None:
+        if isinstance(self._queue, SequenceQueue):
+            self._queue.end_all_sequences()
         await self._instances.close()
         if self._share is not None:
             self._share.leave()

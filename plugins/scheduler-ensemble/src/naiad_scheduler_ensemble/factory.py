@@ -45,7 +45,12 @@ class EnsembleComposition:
         graph = self._graph = graph_of(config, models)
         self.decoupled = any(node.decoupled for node in graph.nodes)
         self.steps = tuple(
-            ComposedStep(step.model_name, max(0, step.model_version), _outputs_of(graph, index))
+            ComposedStep(
+                model=step.model_name,
+                version=max(0, step.model_version),
+                outputs=_outputs_of(graph, index),
+                behind=tuple(graph.around(graph.nodes[index].scope)[:-1]),
+            )
             for index, step in enumerate(steps_of(config))
         )
         self._limit = config.ensemble_scheduling.max_inflight_requests if config.ensemble_scheduling is not None else 0

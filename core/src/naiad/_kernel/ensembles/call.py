@@ -1,0 +1,215 @@
+"""One request to an ensemble on its way through the models. There is no task: what a step answers starts the next."""
+
+from collections import Counter
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from naiad._kernel.answers import Outcome
+from naiad._kernel.call import Call, Deliver
+from naiad._kernel.ensembles.steps import StepCall, flags_in, tensors_of, within
+from naiad.ensembles import EnsembleResponse, Moves
+from naiad.errors import DeadlineExceededError, InternalError, NaiadError
+from naiad.scheduler import Ticket
+from naiad.types import Request, Response
+
+if TYPE_CHECKING:
+    from naiad._kernel.ensembles.version import EnsembleVersion
+
+
+class EnsembleCall(Call):
+    """A request to an ensemble. Every method is for the event loop's thread.
+
+    `queue_ns` and `phases` are sums over the steps that are over, `responses` counts what was delivered.
+    """
+
+    __slots__ = ("_early", "_held", "_holders", "_is_paused", "_run", "_running", "_version", "responses")
+
+    def __init__(self, version: "EnsembleVersion", request: Request, deliver: Deliver, batch_size: int) -> None:
+        super().__init__(_take_back, request, deliver, Ticket(0, monotonic(), batch_size))
+        self._version = version
+        self._run = version.composition.run(request.inputs, request.requested)
+        self._running: set[StepCall] = set()
+        self._held: set[StepCall] = set()
+        self._holders: Counter[int] = Counter()  # how many held steps wait behind each decoupled one
+        self._is_paused = False
+        self._early: list[Outcome] | None = []
+        self.responses = 0
+
+    def begin(self) -> None:
+        """Submit the first steps. Raises what one of them is refused with; nothing is delivered before this returns."""
+        self._follow(self._run.begin())
+        early, self._early = self._early, None
+        if not early:
+            return
+        if isinstance(early[0], NaiadError):
+            raise early[0]
+        for outcome in early:
+            self._version.loop.call_soon(self.deliver, outcome)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a step waits because there is no room for it."""
+        return bool(self._held)
+
+    def pause(self) -> None:
+        """Make the decoupled steps wait: the caller reads slowly."""
+        self._is_paused = True
+        for step in self._running:
+            if step.call is not None:
+                step.call.pause()
+
+    def resume(self) -> None:
+        """The caller has room again."""
+        self._is_paused = False
+        for step in list(self._running):
+            self._throttle(step)
+
+    def fail(self, error: NaiadError) -> None:
+        """This is the outcome; what still runs is taken back."""
+        if self.over:
+            return
+        self.over = True
+        self._version.counts.failed(self)
+        self._leave()
+        self._hand_out(within(self._version.name, error))
+
+    def take_back(self) -> None:
+        """The caller went away."""
+        self._version.counts.cancelled(self, bool(self._running))
+        self._leave()
+
+    def admitted(self, step: StepCall) -> None:
+        """There is room for a step that was held."""
+        self._held.discard(step)
+        self._hold_behind(step, -1)
+        self._submit(step)
+
+    # Steps
+
+    def _follow(self, moves: Moves) -> None:
+        for start in moves.starts:
+            self._start(StepCall(self, start))
+            if self.over:
+                return
+        if moves.failure:
+            request_id = f"[request id: {self.request.id}] " if self.request.id else ""
+            self.fail(InternalError(f"{request_id}{moves.failure}"))
+            return
+        for response in moves.responses:
+            self._respond(response)
+
+    def _start(self, step: StepCall) -> None:
+        inflight = self._version.inflight
+        if inflight is None or inflight.enter(step.start.step, step):
+            self._submit(step)
+            return
+        self._held.add(step)
+        self._hold_behind(step, 1)
+        if self.request.deadline is not None and self.timer is None:
+            delay = max(0.0, self.request.deadline - monotonic())
+            self.timer = self._version.loop.call_later(delay, self._expire)
+
+    def _submit(self, step: StepCall) -> None:
+        self._running.add(step)
+        try:
+            step.submit(self._version.steps[step.start.step], self.request, self._answered)
+        except NaiadError as error:
+            self._done(step)
+            self.fail(error)
+            return
+        self._throttle(step)
+
+    def _answered(self, step: StepCall, outcome: Outcome) -> None:
+        if self.over:
+            return
+        if isinstance(outcome, NaiadError) or outcome.error is not None:
+            failure = outcome if isinstance(outcome, NaiadError) else outcome.error
+            self._done(step)
+            self.fail(failure or InternalError("a step failed"))
+            return
+        final = outcome.final
+        if final:
+            self._running.discard(step)
+            self._add_times(step)
+        flags = flags_in(outcome.parameters) if outcome.parameters else None
+        self._follow(self._run.answered(step.start, outcome.outputs, final, flags))
+        if final:
+            self._done(step)
+
+    def _done(self, step: StepCall) -> None:
+        """Let the step go, and another one in its place."""
+        self._running.discard(step)
+        step.over()
+        inflight = self._version.inflight
+        if inflight is not None:
+            waiting = inflight.leave(step.start.step)
+            if waiting is not None:
+                waiting.owner.admitted(waiting)
+
+    def _throttle(self, step: StepCall) -> None:
+        """Make a running step wait while its responses have nowhere to go, and go on when they have."""
+        if step.call is None:
+            return
+        if self._is_paused or self._holders[step.start.step] > 0:
+            step.call.pause()
+        else:
+            step.call.resume()
+
+    def _hold_behind(self, step: StepCall, change: int) -> None:
+        """The decoupled steps that it runs behind are too far ahead, or are no longer."""
+        for behind in self._version.composition.steps[step.start.step].behind:
+            self._holders[behind] += change
+            for running in list(self._running):
+                if running.start.step == behind:
+                    self._throttle(running)
+
+    def _leave(self) -> None:
+        """Take back what runs, forget what is held, and be forgotten."""
+        if self.timer is not None:
+            self.timer.cancel()
+        inflight = self._version.inflight
+        held, self._held = self._held, set()
+        if inflight is not None:
+            for step in held:
+                inflight.forget(step.start.step, step)
+        for step in list(self._running):
+            self._done(step)
+        self._version.left(self)
+
+    def _expire(self) -> None:
+        if self._held:
+            told = f"the request still waited for room at a step after {monotonic() - self.arrival:.3f} s"
+            self.fail(DeadlineExceededError(f"Deadline Exceeded: {told}"))
+
+    # Responses
+
+    def _respond(self, made: EnsembleResponse) -> None:
+        version = self._version
+        outputs = tensors_of(made.outputs, made.shapes)
+        response = Response(version.name, version.version, self.request.id, outputs, final=made.final)
+        version.counts.responded(self, response)
+        if made.final:
+            self.over = True
+            version.counts.succeeded(self)
+            self._leave()
+        self._hand_out(response)
+
+    def _hand_out(self, outcome: Outcome) -> None:
+        self.responses += 1
+        if self._early is not None:
+            self._early.append(outcome)
+        else:
+            self.deliver(outcome)
+
+    def _add_times(self, step: StepCall) -> None:
+        call = step.call
+        if call is not None:
+            queue_ns, (input_ns, infer_ns, output_ns) = call.queue_ns, call.phases
+            inputs, infers, outputs = self.phases
+            self.queue_ns += queue_ns
+            self.phases = (inputs + input_ns, infers + infer_ns, outputs + output_ns)
+
+
+def _take_back(call: Call) -> None:
+    if isinstance(call, EnsembleCall):
+        call.take_back()

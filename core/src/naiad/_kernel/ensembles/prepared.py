@@ -1,0 +1,40 @@
+"""An ensemble that was read and checked, and waits for the models of its steps."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from naiad._kernel.configs import WrittenConfig
+from naiad._kernel.metrics.latencies import LatencyPlan
+from naiad.backend import ModelContext
+from naiad.config import EnsembleStep, ModelConfig
+from naiad.ensembles import EnsembleFactory
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreparedEnsemble:
+    """An ensemble with a context for each version to serve; `written` tells where its keys stand.
+
+    `labels` are those of the ensemble's own files; `plan` says which latencies are kept.
+    """
+
+    contexts: tuple[ModelContext, ...]
+    written: WrittenConfig
+    factory: EnsembleFactory
+    labels: Mapping[str, tuple[str, ...]]
+    plan: LatencyPlan | None
+
+    @property
+    def config(self) -> ModelConfig:
+        """The configuration, the same for every version."""
+        return self.contexts[-1].config
+
+    @property
+    def steps(self) -> tuple[EnsembleStep, ...]:
+        """The steps as they are configured."""
+        scheduling = self.config.ensemble_scheduling
+        return scheduling.step if scheduling is not None else ()
+
+    @property
+    def dependencies(self) -> tuple[str, ...]:
+        """The models of the steps, each once."""
+        return tuple(dict.fromkeys(step.model_name for step in self.steps))

@@ -1,0 +1,110 @@
+"""One step of one request to an ensemble: the request to its model, and what its response says of the sequence."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from naiad._kernel.answers import Outcome
+from naiad._kernel.call import Call
+from naiad._kernel.served import ServedVersion
+from naiad.ensembles import SequenceFlags, StepStart
+from naiad.errors import NaiadError
+from naiad.transfers import transfer_of
+from naiad.types import ParameterValue, Request, Tensor
+
+if TYPE_CHECKING:
+    from naiad._kernel.ensembles.call import EnsembleCall
+    from naiad.tracing import Trace
+
+_Error = TypeVar("_Error", bound=NaiadError)
+
+
+class StepCall:
+    """A step that was started for `owner`; `call` is that of its model, None while there is no room for it."""
+
+    __slots__ = ("call", "owner", "start", "trace")
+
+    def __init__(self, owner: "EnsembleCall", start: StepStart) -> None:
+        self.owner = owner
+        self.start = start
+        self.call: Call | None = None
+        self.trace: Trace | None = None
+
+    def submit(self, version: ServedVersion, request: Request, answered: "Callable[[StepCall, Outcome], None]") -> None:
+        """Send it to its model, with all that the caller of the ensemble said. Raises what the model refuses."""
+        start, flags = self.start, self.start.flags
+        sent = Request(
+            version.name,
+            tensors_of(start.inputs, start.shapes),
+            version.version,
+            request.id,
+            start.requested,
+            request.parameters,
+            request.priority,
+            request.timeout_microseconds,
+            request.deadline,
+            request.correlation_id,
+            request.sequence_start,
+            request.sequence_end,
+        )
+        sent.caller = request.caller
+        if flags is not None:
+            _override(sent, flags)
+        if request.trace is not None:
+            sent.trace = self.trace = request.trace.child(version.name, version.version, request.id)
+        if request.transfer is not None:
+            sent.transfer = transfer_of(sent.inputs, {})
+        self.call = version.submit(sent, lambda outcome: answered(self, outcome), streams=True)
+
+    def over(self) -> None:
+        """It has been answered to the end, or was taken back."""
+        if self.call is not None:
+            self.call.cancel()
+        if self.trace is not None:
+            self.trace.end()
+
+
+def tensors_of(values: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
+    """The tensors under these names, over the same memory, in the given shapes where there are any."""
+    found = {}
+    for name, value in values.items():
+        if name in shapes:
+            shape, payload = shapes[name], value.payload
+            given = payload.reshape(shape) if isinstance(payload, np.ndarray) else payload
+            found[name] = Tensor(name, value.datatype, shape, given)
+        elif value.name == name:
+            found[name] = value
+        else:
+            found[name] = Tensor(name, value.datatype, value.shape, value.payload)
+    return found
+
+
+def flags_in(parameters: Mapping[str, ParameterValue]) -> SequenceFlags | None:
+    """What a response says of the sequence, None when it says nothing."""
+    correlation_id = parameters.get("sequence_id")
+    start, end = parameters.get("sequence_start"), parameters.get("sequence_end")
+    if correlation_id is None and start is None and end is None:
+        return None
+    return SequenceFlags(
+        correlation_id if isinstance(correlation_id, int | str) and not isinstance(correlation_id, bool) else None,
+        None if start is None else bool(start),
+        None if end is None else bool(end),
+    )
+
+
+def within(ensemble: str, error: _Error) -> _Error:
+    """The same error, of the same kind, saying that it happened in an ensemble."""
+    told = type(error).__new__(type(error))
+    told.__dict__.update(error.__dict__)
+    told.args = (f"in ensemble '{ensemble}', {error}",)
+    return told
+
+
+def _override(request: Request, flags: SequenceFlags) -> None:
+    if flags.correlation_id is not None:
+        request.correlation_id = flags.correlation_id
+    if flags.start is not None:
+        request.sequence_start = flags.start
+    if flags.end is not None:
+        request.sequence_end = flags.end

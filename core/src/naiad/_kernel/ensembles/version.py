@@ -1,0 +1,143 @@
+"""One version of an ensemble: what a model version is to its callers, over the versions of its models."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from naiad._kernel.call import Call, Deliver
+from naiad._kernel.ensembles.call import EnsembleCall
+from naiad._kernel.ensembles.counting import EnsembleCounts
+from naiad._kernel.ensembles.prepared import PreparedEnsemble
+from naiad._kernel.requests import RequestChecker
+from naiad._kernel.served import ServedVersion, metadata_of
+from naiad._kernel.statistics import VersionCounters
+from naiad._kernel.tracing.kernel_events import tell_arrival
+from naiad.backend import ModelContext
+from naiad.config import ModelConfig, ModelTransactionPolicy
+from naiad.ensembles import Composition
+from naiad.errors import ShuttingDownError, UnsupportedError
+from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness
+from naiad.types import Request
+
+
+class EnsembleVersion:
+    """Serves an ensemble with the versions of its models that served when it was bound. For the event loop's thread.
+
+    `steps` are these versions, which outlive it. When one of them is replaced, another EnsembleVersion takes over, and
+    goes on with the same `counters`. `closed` is set when every request has been answered and it takes no more.
+    """
+
+    def __init__(
+        self,
+        prepared: PreparedEnsemble,
+        context: ModelContext,
+        composition: Composition,
+        steps: Sequence[ServedVersion],
+        counters: VersionCounters,
+    ) -> None:
+        self.prepared = prepared
+        self.config = _told(context.config, composition)
+        self.name, self.version = self.config.name, context.version
+        self.steps = tuple(steps)
+        self.composition = composition
+        self.labels: Mapping[str, tuple[str, ...]] = _labels(prepared.labels, composition, steps)
+        self.counters = counters
+        self.counts = EnsembleCounts(counters, composition.decoupled)
+        self.load_seconds = 0.0
+        self.inflight = composition.backpressure()
+        self.closed = asyncio.Event()
+        self.loop = asyncio.get_running_loop()
+        self._checker = RequestChecker(self.config)
+        self._calls: set[EnsembleCall] = set()
+        self._drained = asyncio.Event()
+        self._drained.set()
+
+    def submit(self, request: Request, deliver: Deliver, streams: bool = False) -> Call:
+        """Check a request and submit its first steps. Raises what the checks, or one of these steps, refuse.
+
+        Raises UnsupportedError when a model of it is decoupled and the caller cannot take several responses.
+        """
+        if self.composition.decoupled and not streams:
+            raise UnsupportedError(
+                f"this call takes exactly one response and doesn't support models with decoupled transaction policy, "
+                f"such as '{self.name}'; ask it over ModelStreamInfer (gRPC), generate_stream (HTTP) or Server.stream"
+            )
+        batch_size, _ = self._checker.check(request)
+        if request.trace is not None:
+            tell_arrival(request.trace, self.version, request, request)
+        call = EnsembleCall(self, request, deliver, batch_size)
+        self._calls.add(call)
+        self._drained.clear()
+        call.begin()
+        return call
+
+    def left(self, call: EnsembleCall) -> None:
+        """That call is over."""
+        self._calls.discard(call)
+        if not self._calls:
+            self._drained.set()
+
+    async def drain(self) -> None:
+        """Return when every request taken in has been answered."""
+        await self._drained.wait()
+
+    async def close(self, grace: float | None = None) -> bool:
+        """Fail what is still open; there is nothing to wait for."""
+        error = ShuttingDownError(
+            f"Server is stopping, scheduler for model '{self.name}' has stopped accepting new inference requests"
+        )
+        for call in list(self._calls):
+            call.fail(error)
+        self.closed.set()
+        return True
+
+    def readiness(self) -> Readiness:
+        """Ready while every model of it is; the reasons name those that are not, and what is wrong with the others."""
+        found = [(index, step, step.readiness()) for index, step in enumerate(self.steps)]
+        reasons = tuple(
+            f"step {index}, model '{step.name}': {reason}" for index, step, each in found for reason in each.reasons
+        )
+        return Readiness(all(each.ready for _, _, each in found), reasons)
+
+    def instances(self) -> tuple[InstanceReport, ...]:
+        """None: its models have theirs."""
+        return ()
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait because a step has no room for them; others wait at the models."""
+        return sum(call.is_waiting for call in self._calls)
+
+    @property
+    def outstanding(self) -> int:
+        """How many requests are not over."""
+        return len(self._calls)
+
+    def statistics(self) -> ModelStatistics:
+        """The counters as they stand."""
+        return self.counters.report(self.name, self.version, ())
+
+    @cached_property
+    def metadata(self) -> ModelMetadata:
+        """The ensemble as clients see it, with this version alone."""
+        return metadata_of(self.config, self.version)
+
+
+def _told(config: ModelConfig, composition: Composition) -> ModelConfig:
+    """The configuration as it is shown: decoupled where one of the models is."""
+    if not composition.decoupled:
+        return config
+    return replace(config, model_transaction_policy=ModelTransactionPolicy(decoupled=True))
+
+
+def _labels(
+    own: Mapping[str, tuple[str, ...]], composition: Composition, steps: Sequence[ServedVersion]
+) -> dict[str, tuple[str, ...]]:
+    """The labels of each output: its own, else those of the model that produces it."""
+    found = dict(own)
+    for composed, step in zip(composition.steps, steps, strict=True):
+        for output, name in composed.outputs.items():
+            if output not in found and name in step.labels:
+                found[output] = step.labels[name]
+    return found

@@ -1,0 +1,79 @@
+"""Putting versions in and out of service: the next generation serves at once, the last one answers what it took in."""
+
+import asyncio
+import tempfile
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from time import monotonic
+from typing import Any
+
+from naiad._kernel.catalogue import Catalogue
+from naiad._kernel.draining import drained
+from naiad._kernel.ensembles.version import EnsembleVersion
+from naiad._kernel.entries import UNAVAILABLE, UNLOADED, UNLOADING, ModelEntry, VersionState
+from naiad._kernel.served import ServedVersion
+
+Folder = tempfile.TemporaryDirectory[str]
+
+
+class Rotation:
+    """Swaps generations. `own` runs a coroutine as a task of the server's, which is given up when that stops.
+
+    `alive` are all versions that are not freed. One that ensembles still need outlives them.
+    """
+
+    def __init__(self, catalogue: Catalogue, own: Callable[[Coroutine[Any, Any, None]], object]) -> None:
+        self.alive: set[ServedVersion] = set()
+        self._catalogue = catalogue
+        self._own = own
+
+    def swap(
+        self, entry: ModelEntry, successors: Mapping[int, ServedVersion], folder: Folder | None = None, why: str = ""
+    ) -> None:
+        """Let the successors serve from now on, and end the others once they have answered what they took in.
+
+        `why` is the reason for what is not replaced, where it was not unloaded on purpose.
+        """
+        retired, entry.serving = entry.serving, dict(successors)
+        old_folder, entry.folder = entry.folder, folder
+        self.alive.update(successors.values())
+        if successors:
+            self._catalogue.serving_by_name[entry.name] = {**successors, 0: successors[max(successors)]}
+        else:
+            self._catalogue.serving_by_name.pop(entry.name, None)
+        for version in retired:
+            if version not in successors:
+                entry.states[version] = VersionState(UNLOADING, why)
+        self._own(self._retire(entry, list(retired.values()), old_folder))
+
+    async def close(self, grace: float) -> bool:
+        """Answer what was taken in within `grace` seconds, then end every instance; whether all of it ended in time."""
+        deadline = monotonic() + grace
+        drains = asyncio.ensure_future(drained(self.alive))
+        await asyncio.wait([drains], timeout=grace)
+        drains.cancel()
+        self._catalogue.serving_by_name.clear()
+        left = max(0.1, deadline - monotonic())
+        ended = await asyncio.gather(*(version.close(left) for version in self.alive))
+        for entry in self._catalogue.entries.values():
+            if entry.folder is not None:
+                await asyncio.to_thread(entry.folder.cleanup)
+        return all(ended)
+
+    async def _retire(self, entry: ModelEntry, versions: Sequence[ServedVersion], folder: Folder | None) -> None:
+        """Answer what the versions took in, then free them."""
+        try:
+            await asyncio.gather(*(self._end(entry, version) for version in versions))
+        finally:
+            if folder is not None:
+                await asyncio.to_thread(folder.cleanup)
+
+    async def _end(self, entry: ModelEntry, version: ServedVersion) -> None:
+        """An ensemble submits the later steps of a request to the versions that it began with: these end after it."""
+        users = [each for each in self.alive if isinstance(each, EnsembleVersion) and version in each.steps]
+        await asyncio.gather(*(user.closed.wait() for user in users))
+        await version.drain()
+        await version.close()
+        self.alive.discard(version)
+        state = entry.states.get(version.version)
+        if state is not None and state.state == UNLOADING:
+            entry.states[version.version] = VersionState(UNAVAILABLE, state.reason or UNLOADED)
