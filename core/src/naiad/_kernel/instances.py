@@ -1,16 +1,19 @@
 """The instances of one model version: started, counted among the live, and replaced when their worker dies."""
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable, Sequence
 from time import monotonic, monotonic_ns
 
 from naiad._kernel.answers import AnswerReader
+from naiad._kernel.sequences.telling import tell_end
 from naiad._kernel.telling import told
 from naiad._kernel.worker import Work, Worker
 from naiad.backend import Instance, Placement
 from naiad.errors import NaiadError
 from naiad.reports import InstanceReport
+from naiad.scheduler import SequenceEndReason
 
 _logger = logging.getLogger("naiad.model")
 
@@ -141,6 +144,12 @@ class Instances:
         if worker is None:
             raise RuntimeError(f"place {work.place} has no worker")
         worker.execute(work)
+
+    def sequence_ended(self, place: int, correlation_id: int | str, reason: SequenceEndReason) -> None:
+        """Tell the instance of that place that a sequence is over, where it wants to know; after its batches so far."""
+        slot = self._by_place[place]
+        if slot.worker is not None and hasattr(slot.instance, "sequence_ended"):
+            slot.worker.instruct(functools.partial(tell_end, correlation_id, reason))
 
     async def close(self) -> None:
         """End all workers after what they were given; however long it takes."""

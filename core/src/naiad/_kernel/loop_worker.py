@@ -29,6 +29,10 @@ class LoopWorker(Worker):
         self._flying[work.place] = work
         self._loop.call_soon(self._serve, work)
 
+    def instruct(self, instruction: Callable[[Instance], None]) -> None:
+        """Call that with the instance, after what was given to it before."""
+        self._loop.call_soon(self._follow, instruction)
+
     def stop(self) -> None:
         """Close the instance after what was given to it before. `ended` tells when it has."""
         self._loop.call_soon(self._close)
@@ -55,6 +59,10 @@ class LoopWorker(Worker):
             self._report_death(error)
             self._bury(told(error))
             self._close()
+
+    def _follow(self, instruction: Callable[[Instance], None]) -> None:
+        if not self.ended.done():
+            instruction(self._instance)
 
     def _close(self) -> None:
         if not self.ended.done():

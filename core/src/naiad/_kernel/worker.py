@@ -90,7 +90,7 @@ class Worker:
         self._loop = loop
         self._on_done = on_done
         self._on_death = on_death
-        self._inbox: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[Work | Callable[[Instance], None] | None] = queue.SimpleQueue()
         self._flying: dict[int, Work] = {}
 
     @property
@@ -114,6 +114,10 @@ class Worker:
         self._flying[work.place] = work
         self._inbox.put(work)
 
+    def instruct(self, instruction: Callable[[Instance], None]) -> None:
+        """Call that with the instance, on its thread, after what was given to it before; never blocks."""
+        self._inbox.put(instruction)
+
     def stop(self) -> None:
         """Close the instance after what was given to it before; never blocks. `ended` tells when it has."""
         self._inbox.put(None)
@@ -136,7 +140,10 @@ class Worker:
         self.started.set_result(instance)
         try:
             while (work := self._inbox.get()) is not None:
-                self._execute(instance, work)
+                if isinstance(work, Work):
+                    self._execute(instance, work)
+                else:
+                    work(instance)
                 del work  # an idle worker must not keep a batch's tensors alive
         except BaseException as error:  # noqa: BLE001 - a model that wants to end the process only loses its instance
             self._report_death(error)

@@ -191,6 +191,18 @@ async def test_with_one_buffer_for_input_and_output_a_sequence_keeps_one_array()
     assert arrays[0] is arrays[1] is arrays[2]
 
 
+async def test_a_list_may_say_what_it_likes_of_the_one_buffer_of_an_empty_row() -> None:
+    in_place = SUM.replace("dims: [ 1 ]", "dims: [ 1 ] use_same_buffer_for_input_output: true")
+    driven = DrivenSequences(config_of(in_place))
+    one = np.ones((1, 1), np.int32)
+    driven.submit("a")
+    await driven.decide(Row(0), Row(1, 1, start=True))
+
+    driven.answer(lambda batch: [Reply({"Y": at * one, "SUM_OUT": at * one}) for at in (8, 9)])
+
+    assert driven.value("a") == 9
+
+
 async def test_a_buffer_that_clients_see_is_copied_for_them() -> None:
     in_place = SUM.replace("dims: [ 1 ]", "dims: [ 1 ] use_same_buffer_for_input_output: true")
     driven = DrivenSequences(config_of(in_place, SHOWN))

@@ -47,7 +47,7 @@ class SequenceReader(AnswerReader):
             replies = cast("Sequence[Any]", answer)
             outcomes = [self._read_row(*each) for each in zip(replies, rows, batch.requests, strict=True)]
         for row, outcome in zip(rows, outcomes, strict=True):
-            if row.left and outcome is not None:
+            if row.left and row.sequence is not None and outcome is not None:
                 self._write_in_place(row, outcome)
         return outcomes
 

@@ -1,0 +1,19 @@
+"""Telling an instance that a sequence is over, on the instance's own thread."""
+
+import logging
+
+from naiad.backend import Instance
+from naiad.scheduler import SequenceEndReason
+
+_logger = logging.getLogger("naiad.model")
+
+
+def tell_end(correlation_id: int | str, reason: SequenceEndReason, instance: Instance) -> None:
+    """Tell it; what it raises is logged, because no request waits for it."""
+    listen = getattr(instance, "sequence_ended", None)
+    if listen is None:
+        return
+    try:
+        listen(correlation_id, reason)
+    except Exception:
+        _logger.exception("an instance failed to take note that sequence %r is over (%s)", correlation_id, reason)
