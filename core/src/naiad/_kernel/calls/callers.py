@@ -36,16 +36,18 @@ class Caller:
 
     `outer` are the calls of those requests, `place` where they execute, None for what goes on after that. `begun` are
     its calls that have not ended; `waits` those that stand in a queue or execute, each with the version that it was
-    given to: the steps of an ensemble, where that is what it called.
+    given to: the steps of an ensemble, where that is what it called. `is_elsewhere` says that its newest call came from
+    another thread than the one that executes.
     """
 
-    __slots__ = ("_crowd", "_version", "begun", "model", "outer", "place", "waits")
+    __slots__ = ("_crowd", "_version", "begun", "is_elsewhere", "model", "outer", "place", "waits")
 
     def __init__(self, version: "ModelVersion", outer: Sequence[Call], place: int | None) -> None:
         self.model = version.name
         self._version = version
         self.outer = tuple(outer)
         self.place = place
+        self.is_elsewhere = False
         self.begun: dict[Begun, None] = {}
         self.waits: list[tuple[ModelVersion, Call]] = []
         self._crowd = 16

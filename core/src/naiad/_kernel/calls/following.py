@@ -1,5 +1,6 @@
 """Following calls through the models of a running server: who waits for whom at this moment, and refusing rings."""
 
+import asyncio
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING
 
@@ -13,29 +14,48 @@ if TYPE_CHECKING:
     from naiad._kernel.worker import Work
 
 
+SECOND_LOOK = 0.05
+"""Seconds after which a call that seems to close a ring is looked at again, where the first look may have erred."""
+
+
 def follow(version: "ModelVersion", caller: object, submit: Callable[[], Call]) -> Call:
     """Give a version a request that a caller waits for, and remember that it does.
 
-    Raises CallRingError when every instance of the version waits for that caller, and whatever `submit` raises.
+    Raises CallRingError when every instance of the version waits for that caller, and whatever `submit` raises. A
+    caller on another thread than its execution may not hold its place: such an execution may be about to return and go
+    on in the background. Its call gets that error a little later, if it is still so then.
     """
     if not isinstance(caller, Caller):
         return submit()
-    _refuse_ring(version, caller)
+    refused = _refusal(version, caller)
+    if refused is not None and not caller.is_elsewhere:
+        raise refused
     call = submit()
     caller.wait_for(version, call)
+    if refused is not None:
+        asyncio.get_running_loop().call_later(SECOND_LOOK, _look_again, version, caller, call)
     return call
 
 
-def _refuse_ring(version: "ModelVersion", caller: Caller) -> None:
+def _look_again(version: "ModelVersion", caller: Caller, call: Call) -> None:
+    if call.over or any(call in work.calls for work in version.executing()):
+        return
+    refused = _refusal(version, caller)
+    if refused is not None:
+        call.cancel()
+        call.deliver(refused)
+
+
+def _refusal(version: "ModelVersion", caller: Caller) -> CallRingError | None:
     executing = version.executing()
-    if len(executing) < version.place_count or not all(map(_callers_in, executing)):
-        return  # some place is free, or will be without anybody's answer: most calls end here
+    if len(executing) < version.place_count or not all(_waiting_in(work, caller) for work in executing):
+        return None  # some place is free, or will be without anybody's answer: most calls end here
     ring = Picture(version, caller).graph.ring(caller)
     if not ring:
-        return
+        return None
     names = [each.model for each in ring if isinstance(each, Caller)]
     told = " -> ".join(f"'{name}'" for name in (*names, names[0]))
-    raise CallRingError(
+    return CallRingError(
         f"the call from model '{caller.model}' to model '{version.name}' would wait for ever: every instance that "
         f"could answer it waits itself, in the ring {told}; let '{version.name}' have more instances (instance_group "
         "count) than calls wait inside it at once, or let the models call in one direction only",
@@ -47,6 +67,7 @@ class Picture:
     """The part of all waits that a call of this caller to this version could depend on, as if it was made."""
 
     def __init__(self, version: "ModelVersion", caller: Caller) -> None:
+        self._caller = caller
         self._waits: dict[Hashable, set[Wait]] = {}
         self._places: dict[Hashable, list[set[Caller]]] = {}
         self._open: list[Caller] = [caller]
@@ -66,7 +87,7 @@ class Picture:
     def _wait(self, version: "ModelVersion", call: Call) -> Wait:
         for work in version.executing():
             if any(call is each for each in work.calls):
-                by = _callers_in(work) if call.stream is None else set(call.callers)
+                by = _waiting_in(work, self._caller) if call.stream is None else set(call.callers)
                 return self._served(by)
         if call.stream is not None:  # its execution has returned and goes on with it in the background
             return self._served(set(call.callers))
@@ -81,16 +102,16 @@ class Picture:
         if version in self._places:
             return
         executing = version.executing()
-        held = [_callers_in(work) for work in executing]
+        held = [_waiting_in(work, self._caller) for work in executing]
         free = max(0, version.place_count - len(executing))
         self._places[version] = [*held, *(set() for _ in range(free))]
         for callers in held:
             self._open.extend(callers)
 
 
-def _callers_in(work: "Work") -> set[Caller]:
-    """The callers in an execution that wait for something."""
-    return {caller for caller in _all_callers(work.calls) if caller.open_waits()}
+def _waiting_in(work: "Work", caller: Caller) -> set[Caller]:
+    """The callers in an execution that wait for something: this one, which is about to, among them."""
+    return {each for each in _all_callers(work.calls) if each is caller or each.open_waits()}
 
 
 def _all_callers(calls: Iterable[Call]) -> Iterable[Caller]:

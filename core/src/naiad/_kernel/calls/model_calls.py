@@ -1,12 +1,14 @@
 """What a backend gets as `ModelContext.models`: the calls of one model version."""
 
+import functools
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from naiad._kernel.calls.callers import Caller, caller_of
 from naiad._kernel.calls.control import Load, ModelControl, Unload
-from naiad._kernel.calls.crossing import Crossing
+from naiad._kernel.calls.crossing import Crossing, FindCaller
 from naiad.backend import ModelContext
 from naiad.calls import Responses
 from naiad.types import Request, Response
@@ -61,6 +63,7 @@ class VersionCalls:
         self._crossing = calls.crossing
         self._owner = owner
         self._requests = requests
+        self._home = threading.get_ident()
 
     def within(self, requests: Sequence[Request]) -> "VersionCalls":
         """The same for calls made while these requests execute."""
@@ -73,11 +76,11 @@ class VersionCalls:
 
     def begin(self, request: Request) -> "Future[Response]":
         """The same without waiting."""
-        return self._crossing.begin(request, self._caller)
+        return self._crossing.begin(request, self._find_caller())
 
     def stream(self, request: Request) -> Responses:
         """The responses to a request."""
-        return self._crossing.stream(request, self._caller)
+        return self._crossing.stream(request, self._find_caller())
 
     def ready(self, name: str, version: int = 0) -> bool:
         """Whether a version can serve."""
@@ -99,9 +102,17 @@ class VersionCalls:
         """This is the version that calls, and it is loaded."""
         self._owner.version = version
 
-    def _caller(self) -> Caller | None:
+    def _find_caller(self) -> FindCaller:
+        return functools.partial(self._caller, threading.get_ident() != self._home)
+
+    def _caller(self, is_elsewhere: bool) -> Caller | None:
         version = self._owner.version
-        return caller_of(version, self._requests) if version is not None and self._requests else None
+        if version is None or not self._requests:
+            return None
+        caller = caller_of(version, self._requests)
+        if caller is not None:
+            caller.is_elsewhere = is_elsewhere
+        return caller
 
 
 def tell_loaded(context: ModelContext, version: "ModelVersion") -> None:
