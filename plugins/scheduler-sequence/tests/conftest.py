@@ -1,4 +1,4 @@
-"""Sequence batchers for the tests, made as the kernel makes them; histories written as words, and what became of them."""
+"""Sequence batchers for the tests, made as the kernel makes them; histories as words, and what became of them."""
 
 import re
 from collections.abc import Callable

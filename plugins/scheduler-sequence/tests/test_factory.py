@@ -1,7 +1,10 @@
 """How the plugin is found and what it makes of a configuration."""
 
+import pytest
+
 import naiad_scheduler_sequence
-from naiad.config import ModelConfig, ModelSequenceBatching, StrategyDirect
+from naiad.config import ModelConfig, ModelParameter, ModelSequenceBatching, StrategyDirect, StrategyOldest
+from naiad.errors import InvalidArgumentError
 from naiad.scheduler import Row, SchedulerFactory, Ticket
 from naiad_scheduler_sequence.factory import SequenceBatching
 
@@ -25,3 +28,47 @@ def test_two_sequences_share_a_batch_each_in_its_row():
 
     assert dispatch.rows == (Row(1, 1, start=True), Row(2, 2, start=True, end=True))
     assert (dispatch.tickets, dispatch.reason) == ((1, 2), "full")
+
+
+def test_direct_is_the_strategy_where_none_is_said():
+    config = ModelConfig(name="model", max_batch_size=3, sequence_batching=ModelSequenceBatching())
+    scheduler = SequenceBatching().create(config, instances=1)
+    for number in (1, 2, 3):
+        scheduler.arrive(Ticket(number, 0.0, sequence_id=number, sequence_start=True))
+    scheduler.decide(0.0, (0,))
+    scheduler.arrive(Ticket(4, 1.0, sequence_id=2))
+
+    (dispatch,) = scheduler.decide(1.0, (0,)).dispatches
+
+    assert dispatch.rows == (Row(0, 1), Row(4, 2), Row(0, 3))
+
+
+def test_a_model_that_asks_for_it_by_name_gets_the_default_settings():
+    config = ModelConfig(name="model", parameters={"scheduler": ModelParameter(string_value="sequence")})
+    scheduler = SequenceBatching().create(config, instances=1)
+    scheduler.arrive(Ticket(1, 0.0, sequence_id=7, sequence_start=True))
+    scheduler.decide(0.0, (0,))
+    scheduler.settle((1,), 0.0)
+
+    wake_at = scheduler.decide(0.0, (0,)).wake_at
+
+    assert wake_at == 1.0
+
+
+@pytest.mark.parametrize(
+    ("strategy", "words"),
+    [
+        ({"oldest": StrategyOldest(preferred_batch_size=(2, 5))}, "preferred_batch_size 5"),
+        ({"oldest": StrategyOldest(preferred_batch_size=(0,))}, "preferred_batch_size 0"),
+        ({"oldest": StrategyOldest(max_candidate_sequences=-1)}, "max_candidate_sequences -1"),
+        ({"direct": StrategyDirect(minimum_slot_utilization=1.5)}, "minimum_slot_utilization 1.5"),
+        ({"direct": StrategyDirect(minimum_slot_utilization=-0.5)}, "minimum_slot_utilization -0.5"),
+    ],
+)
+def test_settings_that_cannot_be_kept_are_refused(strategy, words):
+    config = ModelConfig(name="digits", max_batch_size=4, sequence_batching=ModelSequenceBatching(**strategy))
+
+    with pytest.raises(InvalidArgumentError, match=words) as refusal:
+        SequenceBatching().create(config, instances=1)
+
+    assert "digits" in str(refusal.value)

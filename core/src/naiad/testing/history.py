@@ -37,6 +37,14 @@ class Crash:
 
 
 @dataclass(frozen=True, slots=True)
+class SequenceHistory:
+    """What comes, and which instances die meanwhile."""
+
+    arrivals: tuple[Arrival, ...]
+    crashes: tuple[Crash, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Sent:
     """A batch of `size` items went to an instance; `rows` are those of a batch of sequences."""
 

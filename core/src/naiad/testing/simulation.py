@@ -8,7 +8,7 @@ draws a number, so the same input gives the same log.
 import heapq
 from collections.abc import Callable, Iterable, Sequence
 
-from naiad.scheduler import Dispatch, Drop, Scheduler, SequenceEnd, Ticket
+from naiad.scheduler import Dispatch, Drop, Scheduler, Ticket
 from naiad.testing.history import (
     Arrival,
     Crash,
@@ -193,10 +193,10 @@ class _Simulation:
         decision = self._scheduler.decide(self._now, tuple(self._idle))
         for drop in decision.drops:
             self._drop(drop)
+        for end in decision.ended:
+            self._entries.append(SequenceOver(self._now, end.instance, end.sequence, end.reason))
         for dispatch in decision.dispatches:
             self._dispatch(dispatch)
-        for end in decision.ended:
-            self._end_sequence(end)
         self._wake_at = decision.wake_at
         if decision.wake_at is not None:
             if decision.wake_at <= self._now:
@@ -228,9 +228,6 @@ class _Simulation:
         self._entries.append(Sent(self._now, dispatch.instance, dispatch.tickets, reason, size, rows))
         end = self._now + self._service_time(size)
         self._plan(end, _END, dispatch.instance, self._batches[dispatch.instance])
-
-    def _end_sequence(self, end: SequenceEnd) -> None:
-        self._entries.append(SequenceOver(self._now, end.instance, end.sequence, end.reason))
 
     def _take_waiting(self, tickets: Sequence[int], done: str) -> list[Ticket]:
         taken = []

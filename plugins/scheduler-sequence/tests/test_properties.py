@@ -1,0 +1,61 @@
+"""Any settings and any history: what is promised of sequences holds."""
+
+import pytest
+
+from naiad.testing.sequences import (
+    check_sequence_scheduler,
+    random_iterative_histories,
+    random_sequence_histories,
+)
+
+IDLE = 0.05
+
+
+@pytest.mark.parametrize("slots", [0, 1, 3])
+@pytest.mark.parametrize("delay", [{}, {"max_queue_delay_microseconds": 6000, "minimum_slot_utilization": 0.7}])
+@pytest.mark.parametrize("text_ids", [False, True])
+def test_direct_keeps_every_sequence_in_its_row(direct, slots, delay, text_ids):
+    check_sequence_scheduler(
+        lambda: direct(slots=slots, instances=2, idle_ms=50, **delay),
+        max_batch_size=slots,
+        slots=max(1, slots),
+        idle_limit=IDLE,
+        keeps_rows=True,
+        histories=random_sequence_histories(count=30, seed=slots, text_ids=text_ids, streams=text_ids),
+    )
+
+
+@pytest.mark.parametrize(("size", "candidates"), [(0, 0), (2, 4), (4, 2)])
+@pytest.mark.parametrize("delay", [{}, {"max_queue_delay_microseconds": 6000, "preferred_batch_size": (1, 2)}])
+@pytest.mark.parametrize("streams", [False, True])
+def test_oldest_keeps_every_sequence_on_its_instance(oldest, size, candidates, delay, streams):
+    if not size:
+        delay = {}
+    check_sequence_scheduler(
+        lambda: oldest(
+            max_batch_size=size,
+            max_candidate_sequences=candidates,
+            instances=2,
+            idle_ms=50,
+            decoupled=streams,
+            **delay,
+        ),
+        max_batch_size=size,
+        slots=max(1, candidates),
+        idle_limit=IDLE,
+        keeps_rows=False,
+        histories=random_sequence_histories(count=30, seed=size, streams=streams),
+    )
+
+
+@pytest.mark.parametrize("strategy", ["direct", "oldest"])
+def test_what_comes_back_goes_where_it_was(request, strategy):
+    make = request.getfixturevalue(strategy)
+    check_sequence_scheduler(
+        lambda: make(3, instances=2, iterative=True),
+        max_batch_size=3,
+        slots=3 if strategy == "direct" else 4,
+        idle_limit=1.0,
+        keeps_rows=strategy == "direct",
+        histories=random_iterative_histories(count=40),
+    )
