@@ -1,0 +1,335 @@
+"""The life of an ensemble beside that of its models: it loads after them, and comes and goes with them."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import naiad_scheduler_ensemble
+from naiad import Server
+from naiad.errors import InvalidArgumentError, ModelNotReadyError, NotFoundError
+
+from .parts import Parts, ask, infer, plus, until
+
+
+@pytest.fixture
+def chain(parts: Parts) -> Parts:
+    """The ensemble e: plus one, then plus ten; and f, which is e and plus one again."""
+    parts.add("one", "x", "y", plus(1))
+    parts.add("ten", "x", "y", plus(10))
+    parts.join("e", "A", "C", "one x=A -> y=B", "ten x=B -> y=C")
+    parts.join("f", "A", "D", "e A=A -> C=C", "one x=C -> y=D")
+    return parts
+
+
+def explicit(parts: Parts, *names: str):  # type: ignore[no-untyped-def]
+    return parts.serving(model_control_mode="explicit", load_model=names)
+
+
+def states(server: Server) -> dict[str, str]:
+    return {entry.name: entry.state for entry in server.index() if entry.state}
+
+
+def reason(server: Server, name: str) -> str:
+    return next(entry.reason for entry in server.index() if entry.name == name)
+
+
+async def test_ensembles_load_after_their_models_whatever_their_names(chain: Parts) -> None:
+    chain.join("a", "A", "D", "f A=A -> D=D")
+
+    async with chain.serving(model_load_thread_count=1) as server:
+        assert server.ready().ready
+        assert await infer(server, ask("a", 1)) == {"D": 13}
+
+
+async def test_loading_an_ensemble_loads_its_models(chain: Parts) -> None:
+    async with explicit(chain) as server:
+        await server.load("f")
+
+        assert set(states(server)) == {"e", "f", "one", "ten"}
+        assert await infer(server, ask("f", 1)) == {"D": 13}
+
+
+async def test_an_ensemble_needs_a_version_folder_that_may_be_empty(chain: Parts) -> None:
+    (chain.root / "e" / "1").rmdir()
+
+    async with explicit(chain) as server:
+        with pytest.raises(InvalidArgumentError, match="at least one version must be available"):
+            await server.load("e")
+
+
+async def test_an_ensemble_has_no_instances(chain: Parts) -> None:
+    async with chain.serving() as server:
+        assert server.instances("e") == ()
+        assert server.model_config("e").instance_group == ()
+        assert server.model_config("e").optimization is None
+        assert server.model_metadata("e").platform == "ensemble"
+
+
+async def test_missing_models_are_named_together_with_the_place_of_the_step(chain: Parts) -> None:
+    chain.join("g", "A", "D", "no x=A -> y=B", "nowhere x=B -> y=C", "one x=C -> y=D")
+
+    async with explicit(chain) as server:
+        with pytest.raises(InvalidArgumentError) as caught:
+            await server.load("g")
+
+    told = str(caught.value)
+    assert told.startswith(f"load failed for model 'g': {chain.root / 'g' / 'config.pbtxt'}:1:")
+    assert "ensemble_scheduling.step[0].model_name" in told
+    assert "ensemble g contains models that are not available or ambiguous: no, nowhere" in told
+
+
+async def test_a_model_in_two_repositories_is_ambiguous(chain: Parts, tmp_path: Path) -> None:
+    other = Parts(tmp_path / "other")
+    other.add("one", "x", "y", plus(1))
+    plugins = [chain, naiad_scheduler_ensemble]
+
+    async with Server(
+        model_repository=[chain.root, other.root], plugins=plugins, options={"exit-on-error": False}
+    ) as server:
+        assert "contains models that are not available or ambiguous: one" in reason(server, "e")
+
+
+async def test_a_model_that_fails_to_load_fails_its_ensembles_with_its_reason(chain: Parts) -> None:
+    chain.write("ten", 'backend: "parts" max_batch_size: -1')
+
+    async with chain.serving() as server:
+        assert "ensemble 'e' depends on 'ten' which has no loaded version." in reason(server, "e")
+        assert "'max_batch_size' must be non-negative value" in reason(server, "e")
+        assert "ensemble 'f' depends on 'e' which has no loaded version." in reason(server, "f")
+        assert not server.ready().ready
+        with pytest.raises(ModelNotReadyError, match="depends on 'ten'"):
+            await server.infer(ask("e"))
+
+
+async def test_a_version_that_is_not_loaded_is_named(chain: Parts) -> None:
+    chain.write(
+        "v",
+        (chain.root / "e" / "config.pbtxt").read_text().replace("model_version: -1", "model_version: 3"),
+    )
+
+    async with explicit(chain) as server:
+        with pytest.raises(
+            InvalidArgumentError, match="ensemble 'v' depends on 'one' whose required version 3 is not loaded"
+        ):
+            await server.load("v")
+
+
+async def test_a_step_keeps_to_the_version_that_it_names(chain: Parts) -> None:
+    config = (chain.root / "one" / "config.pbtxt").read_text()
+    for version in (1, 2):
+        chain.write("one", f"{config} version_policy {{ all {{ }} }}", version)
+    chain.write(
+        "v", (chain.root / "e" / "config.pbtxt").read_text().replace("model_version: -1", "model_version: 1", 1)
+    )
+
+    async with chain.serving() as server:
+        await server.infer(ask("v"))
+        await server.infer(ask("e"))
+
+    assert [request.version for request in chain.requests["one"]] == [1, 2]
+
+
+async def test_ensembles_in_a_circle_are_told_so(chain: Parts) -> None:
+    chain.join("a", "A", "B", "b A=A -> B=B")
+    chain.join("b", "A", "B", "c A=A -> B=B")
+    chain.join("c", "A", "B", "a A=A -> B=B")
+
+    async with chain.serving() as server:
+        told = {name: reason(server, name) for name in "abc"}
+        assert await infer(server, ask("e", 1)) == {"C": 12}
+
+    assert "circular dependency between ensembles: a -> b -> c -> a" in told["a"]
+    assert "circular dependency between ensembles: b -> c -> a -> b" in told["b"]
+    assert "circular dependency between ensembles: c -> a -> b -> c" in told["c"]
+
+
+async def test_an_ensemble_of_itself_is_a_circle(chain: Parts) -> None:
+    chain.join("g", "A", "B", "g A=A -> B=B")
+
+    async with explicit(chain) as server:
+        with pytest.raises(InvalidArgumentError, match="circular dependency between ensembles: g -> g"):
+            await server.load("g")
+
+
+async def test_what_does_not_fit_together_fails_the_load_and_names_file_and_step(chain: Parts) -> None:
+    chain.write("bad", (chain.root / "e" / "config.pbtxt").read_text().replace('key: "x"', 'key: "wrong"', 1))
+
+    async with explicit(chain) as server:
+        with pytest.raises(InvalidArgumentError) as caught:
+            await server.load("bad")
+
+    told = str(caught.value)
+    assert f"{chain.root / 'bad' / 'config.pbtxt'}:1:" in told
+    assert 'ensemble_scheduling.step[0].input_map["wrong"]: in ensemble bad, ensemble tensor A is mapping to' in told
+
+
+async def test_warmup_of_an_ensemble_is_refused(chain: Parts) -> None:
+    config = (chain.root / "e" / "config.pbtxt").read_text()
+    chain.write("e", config + ' model_warmup { name: "w" batch_size: 1 }')
+
+    async with explicit(chain) as server:
+        with pytest.raises(InvalidArgumentError, match="model_warmup can not be specified for ensemble 'e'"):
+            await server.load("e")
+
+
+async def test_unloading_a_model_puts_its_ensembles_out_of_service_until_it_is_back(chain: Parts) -> None:
+    async with explicit(chain, "*") as server:
+        await server.unload("ten")
+        await until(lambda: "UNLOADING" not in states(server).values())
+        gone = states(server)
+        why = reason(server, "e")
+        with pytest.raises(ModelNotReadyError):
+            await server.infer(ask("f"))
+        unready = server.ready()
+        await server.load("ten")
+
+        assert gone == {"one": "READY", "ten": "UNAVAILABLE", "e": "UNAVAILABLE", "f": "UNAVAILABLE"}
+        assert "ensemble 'e' depends on 'ten' which has no loaded version" in why
+        assert not unready.ready
+        assert set(states(server).values()) == {"READY"}
+        assert server.ready().ready
+        assert await infer(server, ask("f", 1)) == {"D": 13}
+
+
+async def test_a_model_that_comes_back_otherwise_leaves_its_ensembles_out_and_says_why(chain: Parts) -> None:
+    async with explicit(chain, "*") as server:
+        before = (chain.root / "ten" / "config.pbtxt").read_text()
+        chain.write("ten", before.replace("TYPE_FP32", "TYPE_FP64"))
+        await server.load("ten")
+
+        assert "inconsistent data type: TYPE_FP32 is inferred from model one while TYPE_FP64" in reason(server, "e")
+        assert states(server)["f"] != "READY"
+
+        chain.write("ten", before)
+        await server.load("ten")
+        assert await infer(server, ask("f", 1)) == {"D": 13}
+
+
+async def test_a_reload_of_an_ensemble_that_fails_keeps_the_old_one(chain: Parts) -> None:
+    async with explicit(chain, "*") as server:
+        chain.join("e", "A", "C", "missing x=A -> y=C")
+        with pytest.raises(InvalidArgumentError, match="not available or ambiguous: missing"):
+            await server.load("e")
+
+        assert "the last reload failed" in reason(server, "e")
+        assert await infer(server, ask("e", 1)) == {"C": 12}
+        chain.functions["ten"] = plus(20)
+        (chain.root / "ten" / "1" / "weights").write_text("new")
+        await server.load("ten")
+        assert await infer(server, ask("e", 1)) == {"C": 22}
+
+
+async def test_counters_of_an_ensemble_outlive_the_reload_of_a_model(chain: Parts) -> None:
+    async with explicit(chain, "*") as server:
+        await server.infer(ask("e"))
+        (chain.root / "ten" / "1" / "weights").write_text("new")
+        await server.load("ten")
+        await server.infer(ask("e"))
+
+        assert server.statistics("e")[0].inference_count == 2
+        assert server.statistics("ten")[0].inference_count == 1
+
+
+async def test_reloading_a_model_under_traffic_loses_no_request_of_its_ensembles(chain: Parts) -> None:
+    served = 0
+    stop = False
+
+    async def client(server: Server) -> None:
+        nonlocal served
+        while not stop:
+            assert await infer(server, ask("f", 1)) == {"D": 13}
+            served += 1
+
+    async with explicit(chain, "*") as server:
+        clients = [asyncio.ensure_future(client(server)) for _ in range(8)]
+        for generation in range(6):
+            goal = served + 20
+            await until(lambda: served > goal or any(each.done() for each in clients))  # noqa: B023 - awaited at once
+            name = ("one", "ten", "e")[generation % 3]
+            (chain.root / name / "1" / "weights").write_text(str(generation))
+            await server.load(name)
+        stop = True
+        await asyncio.gather(*clients)
+
+
+async def test_unloading_a_model_answers_what_its_ensembles_have_begun(chain: Parts) -> None:
+    chain.hold("one")
+
+    async with explicit(chain, "*") as server:
+        task = asyncio.create_task(server.infer(ask("e", 1)))
+        await chain.held()
+        await server.unload("ten")
+        state = states(server)["ten"]
+        chain.release("one")
+        response = await task
+        await until(lambda: states(server)["ten"] == "UNAVAILABLE")
+
+    assert state == "UNLOADING"
+    assert float(response.outputs["C"].array[0]) == 12
+
+
+async def test_unload_dependents_unloads_models_that_nobody_asked_for(chain: Parts) -> None:
+    async with explicit(chain, "one") as server:
+        await server.load("f")
+        await server.unload("f", unload_dependents=True)
+
+        await until(lambda: "UNLOADING" not in states(server).values())
+        assert states(server) == {"one": "READY", "f": "UNAVAILABLE", "e": "UNAVAILABLE", "ten": "UNAVAILABLE"}
+        assert [reason(server, name) for name in ("e", "f", "ten")] == ["unloaded"] * 3
+        assert server.ready().ready
+
+
+async def test_without_unload_dependents_the_models_of_an_ensemble_stay(chain: Parts) -> None:
+    async with explicit(chain) as server:
+        await server.load("e")
+        await server.unload("e")
+
+        assert states(server)["one"] == states(server)["ten"] == "READY"
+
+
+async def test_unload_dependents_keeps_models_that_another_ensemble_needs(chain: Parts) -> None:
+    chain.join("g", "A", "B", "one x=A -> y=B")
+
+    async with explicit(chain) as server:
+        await server.load("g")
+        await server.load("e")
+        await server.unload("e", unload_dependents=True)
+
+        assert (states(server)["one"], states(server)["ten"]) == ("READY", "UNLOADING")
+
+
+async def test_polling_follows_the_models_of_ensembles(chain: Parts) -> None:
+    async with chain.serving(model_control_mode="poll", repository_poll_secs=3600) as server:
+        config = (chain.root / "ten" / "config.pbtxt").read_text()
+        (chain.root / "ten" / "config.pbtxt").unlink()
+        (chain.root / "ten" / "1").rmdir()
+        (chain.root / "ten").rmdir()
+        await server._models.follow_disk()
+        with pytest.raises(ModelNotReadyError):
+            await server.infer(ask("e"))
+
+        chain.write("ten", config)
+        await server._models.follow_disk()
+        assert await infer(server, ask("e", 1)) == {"C": 12}
+
+
+async def test_an_ensemble_is_as_ready_as_its_models(chain: Parts) -> None:
+    async with chain.serving() as server:
+        chain.not_ready["ten"] = "cold"
+
+        found = server.model_ready("f")
+
+        assert not found.ready
+        assert found.reasons == ("step 0, model 'e': step 1, model 'ten': instance 'ten_0' is not ready: cold",)
+
+
+async def test_without_the_plugin_an_ensemble_says_what_to_install(chain: Parts) -> None:
+    async with Server(model_repository=[chain.root], plugins=[chain], options={"exit-on-error": False}) as server:
+        assert "pip install 'naiad-scheduler-ensemble'" in reason(server, "e")
+
+
+async def test_an_unknown_model_is_still_unknown(chain: Parts) -> None:
+    async with chain.serving() as server:
+        with pytest.raises(NotFoundError):
+            await server.infer(ask("ghost"))
