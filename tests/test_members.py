@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 MEMBERS = sorted(path.parent for path in ROOT.glob("*/pyproject.toml")) + sorted(
-    path.parent for path in ROOT.glob("*/*/pyproject.toml")
+    path.parent for path in ROOT.glob("*/*/pyproject.toml") if path.parts[-3] != "examples"
 )
 BESIDE = {"plugins/custom": ("triton_python_backend_utils",)}
 """Packages that a member has beside its own: models for Triton import theirs by a name that is not ours to choose."""
