@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from naiad import __version__
@@ -34,35 +34,33 @@ class Caching:
     def __init__(self, cache: OpenedCache | None = None) -> None:
         self.cache = cache
 
-    async def attach(
-        self, version: Cached, context: ModelContext, metrics: "MetricsConfig", epoch: Callable[[], bytes] = bytes
-    ) -> None:
-        """Put a front before a version that is being loaded, if its configuration asks for it.
-
-        `epoch` tells the states of what the version's answers depend on besides: it is a part of every key.
-        """
-        config, cache = context.config, self.cache
+    async def attach(self, version: Cached, context: ModelContext, metrics: "MetricsConfig") -> None:
+        """Put a front before a version that is being loaded, if its configuration asks for it."""
         version.generation = os.urandom(16)
-        if config.response_cache is None or not config.response_cache.enable:
-            return
-        if cache is None:
+        if _asks(context.config):
+            if self.cache is not None and self.cache.shared:
+                version.generation = await asyncio.to_thread(_content, context)
+            version.cache = self.front(context.config, context.version, version.generation, metrics)
+
+    def front(
+        self, config: ModelConfig, version: int, generation: bytes, metrics: "MetricsConfig"
+    ) -> CacheFront | None:
+        """A front for that version of a model, None where its configuration does not ask for one or there is no cache.
+
+        What is kept for one `generation` is found only by another front of the same.
+        """
+        if not _asks(config):
+            return None
+        if self.cache is None:
             _logger.warning(
                 "model '%s' asks for a response cache and the server has none; start it with --cache-config, as in "
                 "--cache-config local,size=1048576",
                 config.name,
             )
-            return
-        if cache.shared:
-            version.generation = await asyncio.to_thread(_content, context)
-        version.cache = CacheFront(
-            cache,
-            config.name,
-            context.version,
-            version.generation,
-            ordered=_keeps_order(config),
-            summaries=metrics.enabled and metrics.summary_latencies,
-            epoch=epoch,
-        )
+            return None
+        ordered = config.dynamic_batching is not None and config.dynamic_batching.preserve_ordering
+        summaries = metrics.enabled and metrics.summary_latencies
+        return CacheFront(self.cache, config.name, version, generation, ordered=ordered, summaries=summaries)
 
     async def close(self) -> None:
         """Close the cache."""
@@ -82,5 +80,5 @@ def _content(context: ModelContext) -> bytes:
     return hashlib.blake2b(said.encode(), digest_size=16).digest()
 
 
-def _keeps_order(config: ModelConfig) -> bool:
-    return config.dynamic_batching is not None and config.dynamic_batching.preserve_ordering
+def _asks(config: ModelConfig) -> bool:
+    return config.response_cache is not None and config.response_cache.enable

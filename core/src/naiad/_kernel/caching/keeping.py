@@ -25,7 +25,7 @@ class Keeper:
     def __init__(self, cache: OpenedCache, name: str, counters: CacheCounters) -> None:
         self._cache = cache
         self._name = name
-        self._counters = counters
+        self.counters = counters
 
     def keeper(self, lookup: Lookup, outcome: Outcome) -> Callable[[], None] | None:
         """What is to be called when the caller has the outcome, so that the cache gets a copy of it; None for nothing.
@@ -44,7 +44,8 @@ class Keeper:
             for tensor in outcome.outputs.values():
                 tensor.payload = tensor.array.view()
                 tensor.payload.flags.writeable = False
-            return functools.partial(self._copy_later, lookup, outcome, started_ns)
+            kept = Response(outcome.model_name, outcome.version, "", dict(outcome.outputs), outcome.parameters)
+            return functools.partial(self._copy_later, lookup, kept, started_ns)
         cached = CachedResponse.of(outcome)
         copied_ns = monotonic_ns()
         return functools.partial(self._insert, lookup, cached, copied_ns - started_ns)
@@ -66,7 +67,7 @@ class Keeper:
             return
         self._cache.insert(lookup.key, cached)
         ended_ns = monotonic_ns()
-        self._counters.inserted(ended_ns / 1e9, lookup.lookup_ns, copied_in_ns + ended_ns - started_ns)
+        self.counters.inserted(ended_ns / 1e9, lookup.lookup_ns, copied_in_ns + ended_ns - started_ns)
 
     def _complain_of_size(self, byte_size: int) -> None:
         self._cache.complain(

@@ -17,8 +17,6 @@ _DESCRIPTIONS = 256
 """So many are remembered."""
 _ELEMENT = 64
 """About the bytes of an element of BYTES, which nobody counts for an estimate."""
-_NOT_IN_KEYS = frozenset({"explain"})
-"""Parameters that change what is told of an answer and not the answer."""
 
 
 class KeyMaker:
@@ -29,12 +27,12 @@ class KeyMaker:
         self._start = hashlib.blake2b(said + b"\0", digest_size=32)
         self._descriptions: dict[Hashable, bytes] = {}
 
-    def key(self, request: Request, epoch: bytes = b"") -> bytes:
-        """The key of a request that `size` has a size for; `epoch` is mixed in."""
+    def key(self, request: Request) -> bytes:
+        """The key of a request that `size` has a size for."""
         inputs = request.inputs
         tensors = sorted(inputs.items()) if len(inputs) > 1 else list(inputs.items())
         digest = self._start.copy()
-        digest.update(self._described(request, epoch, tensors))
+        digest.update(self._described(request, tensors))
         for _, tensor in tensors:
             array: np.ndarray = tensor.payload  # type: ignore[assignment]
             if tensor.datatype == "BYTES":
@@ -45,16 +43,14 @@ class KeyMaker:
                 digest.update(array.ravel().data)
         return digest.digest()
 
-    def _described(self, request: Request, epoch: bytes, tensors: list[tuple[str, Tensor]]) -> bytes:
+    def _described(self, request: Request, tensors: list[tuple[str, Tensor]]) -> bytes:
         """All but the inputs' bytes; few descriptions make up most requests, and to write one takes 4 µs."""
         said: Hashable = (
-            epoch,
             tuple(request.requested),
             tuple([(name, tensor.datatype, tensor.shape) for name, tensor in tensors]),
         )
         if request.parameters:  # 1, 1.0 and True are equal, and a model can tell them apart
-            parameters = sorted((name, each) for name, each in request.parameters.items() if name not in _NOT_IN_KEYS)
-            return _framed((said, parameters))
+            return _framed((said, sorted(request.parameters.items())))
         described = self._descriptions.get(said)
         if described is None:
             if len(self._descriptions) >= _DESCRIPTIONS:

@@ -11,7 +11,7 @@ from naiad._kernel.call import Call, Deliver
 from naiad.cache import CachedResponse
 from naiad.errors import NaiadError
 from naiad.scheduler import Ticket
-from naiad.types import Request
+from naiad.types import Request, Response
 
 _logger = logging.getLogger("naiad.model")
 
@@ -106,7 +106,7 @@ class Lookup:
     def go_on(self) -> None:
         """The cache has answered and somebody waits: give them the answer, or send the request on."""
         call = self.call
-        if call is None or call.over:
+        if call is None or call.over or self.inner is not None:  # a thread that was quick lands twice
             return
         self._front.over(self)
         if self.found is not None:
@@ -129,6 +129,10 @@ class Lookup:
             _logger.exception("delivering a response of model '%s' failed", self.request.model_name)
 
     def _sent_back(self, outcome: Outcome) -> None:
+        if isinstance(outcome, Response) and not outcome.final:  # more follows: this is no answer to keep
+            self.key = b""
+            self._deliver(outcome)
+            return
         keep = self._front.keeper(self, outcome)
         self.conclude(outcome)
         if keep is not None:

@@ -28,8 +28,8 @@ PATIENCE = 2.0
 class CacheFront:
     """Stands before the queue of a model version, or before an ensemble. For the event loop's thread.
 
-    `generation` tells the loads of the version apart; `epoch`, asked for each request, the states of what it depends on
-    beside. With `ordered` answers leave in the order of the requests, whether they come from the cache or not.
+    `generation` tells the loads of the version apart. With `ordered` answers leave in the order of the requests, hits
+    among them.
     """
 
     def __init__(
@@ -41,13 +41,11 @@ class CacheFront:
         *,
         ordered: bool = False,
         summaries: bool = False,
-        epoch: Callable[[], bytes] = bytes,
     ) -> None:
         self.counters = CacheCounters(summaries)
         self._cache = cache
         self._name, self._version = name, version
         self._keys = KeyMaker(name, version, generation)
-        self._epoch = epoch
         self._keeper = Keeper(cache, name, self.counters)
         self._order = Order() if ordered else None
         self._counts = VersionCounters()
@@ -60,9 +58,11 @@ class CacheFront:
         self._landing = False
 
     def count_with(self, counters: VersionCounters) -> None:
-        """Count requests there, and what the cache does for them."""
+        """Count requests there, and what the cache does for them; where another front did so, this one goes on."""
         self._counts = counters
-        counters.cache = self.counters
+        if counters.cache is None:
+            counters.cache = self.counters
+        self.counters = self._keeper.counters = counters.cache
 
     @property
     def waiting(self) -> int:
@@ -92,14 +92,13 @@ class CacheFront:
         byte_size = size(request)
         if byte_size is None:
             return send(deliver)
-        epoch = self._epoch()
         if byte_size >= LARGE:
             lookup = Lookup(self, request, deliver, send, b"", started_ns)
             call = self._wait_for(lookup)
-            making = self._loop.run_in_executor(None, self._keys.key, request, epoch)
+            making = self._loop.run_in_executor(None, self._keys.key, request)
             making.add_done_callback(functools.partial(self._look_up_later, lookup))
             return call
-        lookup = Lookup(self, request, deliver, send, self._keys.key(request, epoch), started_ns)
+        lookup = Lookup(self, request, deliver, send, self._keys.key(request), started_ns)
         self._cache.lookup(lookup.key, lookup.answer)
         if lookup.answered and lookup.found is None:
             self.missed(lookup)

@@ -1,0 +1,161 @@
+"""The key of a request: different for all that a model can tell apart, and the same for what it cannot."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from naiad._kernel.caching.keys import KeyMaker, size
+from naiad.types import Request, Tensor
+
+KEYS = KeyMaker("m", 1, b"load")
+
+
+def asking(*tensors: Tensor, **fields: Any) -> Request:
+    return Request("m", {tensor.name: tensor for tensor in tensors}, **fields)
+
+
+def key(*tensors: Tensor, **fields: Any) -> bytes:
+    return KEYS.key(asking(*tensors, **fields))
+
+
+def floats(name: str = "a", *values: float, shape: tuple[int, ...] | None = None) -> Tensor:
+    array = np.array(values, dtype=np.float32)
+    return Tensor.of(name, array if shape is None else array.reshape(shape))
+
+
+def texts(name: str, *elements: bytes) -> Tensor:
+    array = np.empty(len(elements), dtype=object)
+    array[:] = elements
+    return Tensor.of(name, array)
+
+
+def test_the_same_request_has_the_same_key_in_whatever_memory_and_order_its_inputs_are() -> None:
+    one = key(floats("a", 1, 2, 3, 4, shape=(2, 2)), texts("b", b"x", b""), id="1", priority=3, deadline=5.0)
+    columns = np.asfortranarray(np.array([[1, 2], [3, 4]], dtype=np.float32))
+
+    other = key(texts("b", b"x", b""), Tensor("a", "FP32", (2, 2), columns), id="2", timeout_microseconds=9)
+
+    assert one == other
+    assert len(one) == 32
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (asking(floats("a", 1)), asking(floats("a", 2))),
+        (asking(floats("a", 0.0)), asking(floats("a", -0.0))),
+        (asking(floats("a", 1)), asking(floats("b", 1))),
+        (asking(floats("a", 1, 2, shape=(1, 2))), asking(floats("a", 1, 2, shape=(2, 1)))),
+        (asking(floats("a", 1, 2)), asking(floats("a", 1, 2, shape=(1, 2)))),
+        (asking(floats("a", shape=(0,))), asking(floats("a", shape=(0, 3)))),
+        (asking(Tensor.of("a", np.zeros(1, np.int32))), asking(Tensor.of("a", np.zeros(1, np.uint32)))),
+        (asking(Tensor.of("a", np.zeros(1, np.float16))), asking(Tensor("a", "BF16", (1,), np.zeros(1, np.uint16)))),
+        (asking(floats("a", 1), floats("b", 2)), asking(floats("a", 2), floats("b", 1))),
+        (asking(floats("a", 1), floats("b")), asking(floats("a"), floats("b", 1))),
+        (asking(floats("a", 1)), asking(floats("a", 1), floats("b"))),
+        (asking(texts("a", b"xy", b"")), asking(texts("a", b"x", b"y"))),
+        (asking(texts("a", b"", b"")), asking(texts("a", b""))),
+        (asking(texts("a", b"x"), texts("b", b"y")), asking(texts("a", b"xy"), texts("b", b""))),
+        (asking(floats("a", 1)), asking(floats("a", 1), requested=("o",))),
+        (asking(floats("a", 1), requested=("o",)), asking(floats("a", 1), requested=("p",))),
+        (asking(floats("a", 1), requested=("o", "p")), asking(floats("a", 1), requested=("o, p",))),
+        (asking(floats("a", 1)), asking(floats("a", 1), parameters={"p": 1})),
+        (asking(floats("a", 1), parameters={"p": 1}), asking(floats("a", 1), parameters={"p": 1.0})),
+        (asking(floats("a", 1), parameters={"p": 1}), asking(floats("a", 1), parameters={"p": True})),
+        (asking(floats("a", 1), parameters={"p": 1}), asking(floats("a", 1), parameters={"p": "1"})),
+    ],
+)
+def test_what_a_model_can_tell_apart_has_another_key(one: Request, other: Request) -> None:
+    assert KEYS.key(one) == KEYS.key(one)
+    assert KEYS.key(one) != KEYS.key(other)
+
+
+@pytest.mark.parametrize(
+    "other", [KeyMaker("n", 1, b"load"), KeyMaker("m", 2, b"load"), KeyMaker("m", 1, b"again"), KeyMaker("m1", 1, b"")]
+)
+def test_every_model_version_and_load_has_keys_of_its_own(other: KeyMaker) -> None:
+    request = asking(floats("a", 1))
+
+    assert other.key(request) != KEYS.key(request)
+
+
+ARRAYS = st.one_of(
+    st.tuples(
+        st.sampled_from(["FP32", "INT32", "UINT8", "INT8", "BOOL"]),
+        st.sampled_from([(0,), (1,), (2,), (1, 2), (2, 1), (4,), (2, 2), ()]),
+        st.binary(min_size=16, max_size=16).map(lambda content: bytes(byte & 1 for byte in content)),
+    ),
+    st.tuples(st.just("BYTES"), st.lists(st.binary(max_size=3), max_size=4), st.just(b"")),
+)
+REQUESTS = st.tuples(
+    st.dictionaries(st.sampled_from(["a", "b", "ab", "a', 'b"]), ARRAYS, min_size=1, max_size=3),
+    st.lists(st.sampled_from(["o", "p", "op"]), unique=True, max_size=2),
+    st.dictionaries(st.sampled_from(["p", "q"]), st.sampled_from([0, 1, True, 1.0, "1", "x"]), max_size=2),
+)
+Drawn = tuple[dict[str, Any], list[str], dict[str, Any]]
+
+
+def request_of(drawn: Drawn) -> Request:
+    inputs, requested, parameters = drawn
+    return asking(*map(tensor_of, inputs, inputs.values()), requested=tuple(requested), parameters=parameters)
+
+
+def tensor_of(name: str, drawn: Any) -> Tensor:
+    wire, shape, content = drawn
+    if wire == "BYTES":
+        return texts(name, *shape)
+    dtype = {"FP32": "f4", "INT32": "i4", "UINT8": "u1", "INT8": "i1", "BOOL": "?"}[wire]
+    count = int(np.prod(shape))
+    return Tensor(name, wire, shape, np.frombuffer(content, dtype)[:count].reshape(shape))
+
+
+def told_apart(request: Request) -> object:
+    """All that the key must cover, as something that can be compared."""
+    inputs = {
+        name: (tensor.datatype, tensor.array.shape, content_of(tensor.array)) for name, tensor in request.inputs.items()
+    }
+    return inputs, request.requested, {name: (type(value), value) for name, value in request.parameters.items()}
+
+
+def content_of(array: np.ndarray) -> object:
+    return array.tolist() if array.dtype.hasobject else array.tobytes()
+
+
+@given(REQUESTS, REQUESTS)
+@settings(max_examples=400)
+def test_keys_are_equal_for_equal_requests_and_no_others(one: Drawn, other: Drawn) -> None:
+    first, second = request_of(one), request_of(other)
+
+    assert (KEYS.key(first) == KEYS.key(second)) == (told_apart(first) == told_apart(second))
+
+
+class OnADevice:
+    """Something that is no numpy array."""
+
+    def __dlpack__(self, **options: Any) -> Any:
+        raise AssertionError("nobody may look at it")
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        asking(Tensor("a", "FP32", (1,), OnADevice())),
+        asking(floats("a", 1), correlation_id=1),
+        asking(floats("a", 1), correlation_id="s"),
+        asking(floats("a", 1), sequence_start=True),
+        asking(Tensor("a", "BYTES", (1,), np.array(["text"], dtype=object))),
+    ],
+)
+def test_some_requests_go_past_the_cache(request_: Request) -> None:
+    assert size(request_) is None
+
+
+def test_the_size_of_a_request_is_that_of_its_inputs() -> None:
+    assert size(asking(floats("a", 1, 2), floats("b"))) == 8
+    assert size(asking()) == 0
