@@ -2,6 +2,7 @@
 
 from cases import (
     binary,
+    ensemble,
     footprint,
     grpc_small,
     idle,
@@ -27,6 +28,7 @@ _MODULES = (
     observing,
     onnx_mlp,
     sequences,
+    ensemble,
     scheduler,
     footprint,
     idle,
