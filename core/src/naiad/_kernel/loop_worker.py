@@ -56,13 +56,20 @@ class LoopWorker(Worker):
         try:
             self._execute(self._instance, work)
         except BaseException as error:  # noqa: BLE001 - a model that wants to end the process only loses its instance
-            self._report_death(error)
-            self._bury(told(error))
-            self._close()
+            self._die(error)
 
     def _follow(self, instruction: Callable[[Instance], None]) -> None:
-        if not self.ended.done():
+        if self.ended.done():
+            return
+        try:
             instruction(self._instance)
+        except BaseException as error:  # noqa: BLE001 - a model that wants to end the process only loses its instance
+            self._die(error)
+
+    def _die(self, error: BaseException) -> None:
+        self._report_death(error)
+        self._bury(told(error))
+        self._close()
 
     def _close(self) -> None:
         if not self.ended.done():

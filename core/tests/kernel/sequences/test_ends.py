@@ -1,0 +1,276 @@
+"""How sequences end: what instances hear of it, what callers are told, and what is left in the queue."""
+
+import asyncio
+
+import pytest
+
+from naiad.errors import (
+    InternalError,
+    InvalidArgumentError,
+    ModelFailedError,
+    QueueTimeoutError,
+    RequestCancelledError,
+    UnavailableError,
+    WorkerDiedError,
+)
+from naiad.scheduler import Decision, Dispatch, Drop, DropReason, Row, SequenceEndReason
+
+from ..loops import turns
+from .driven import DrivenSequences, end, failing, summing
+
+
+@pytest.mark.parametrize("model", [summing, failing])
+async def test_after_its_last_request_a_sequence_is_over_however_that_went(model) -> None:
+    driven = DrivenSequences(places=2)
+    driven.submit("a", who="x", sequence_end=True)
+    driven.submit("b", who="y")
+    await driven.decide(Row(1, 1, start=True, end=True), Row(2, 2, start=True), place=1)
+    assert driven.ended == []
+
+    driven.answer(model)
+
+    assert driven.ended == [(1, "x", "end")]
+
+
+async def test_an_instance_hears_of_the_last_end_before_it_gets_the_next_batch() -> None:
+    driven = DrivenSequences()
+    heard_before = []
+    driven.submit("a", who=1)
+    await driven.decide(Row(1, 1, start=True, end=True))
+    driven.submit("b", who=2)
+    driven.scheduler.next = [Decision((Dispatch(0, (2,), "next", (Row(2, 2, start=True),)),))]
+    driven.queue._send = lambda work: heard_before.extend(driven.ended)
+
+    driven.answer(summing)
+
+    assert heard_before == [(0, 1, "end")]
+
+
+@pytest.mark.parametrize("reason", [SequenceEndReason.IDLE, SequenceEndReason.CANCELLED])
+async def test_a_sequence_that_its_scheduler_ends_is_told_of_with_the_reason(reason: SequenceEndReason) -> None:
+    driven = DrivenSequences()
+    driven.submit("a", who=5)
+    await driven.decide(Row(1, 1, start=True))
+    driven.answer(summing)
+
+    await driven.decide(ended=[end(1, reason), end(77, reason)])
+
+    assert driven.ended == [(0, 5, str(reason))]
+
+
+async def test_an_end_is_told_before_the_same_id_starts_anew_in_the_same_decision() -> None:
+    driven = DrivenSequences()
+    order = []
+    driven.submit("a", who=5)
+    await driven.decide(Row(1, 1, start=True))
+    driven.answer(summing)
+    driven.submit("b", who=5, sequence_start=True)
+    driven.queue.on_ended = lambda place, who, reason: order.append(str(reason))
+    driven.queue._send = lambda work: order.append("batch")
+
+    await driven.decide(Row(2, 2, start=True), ended=[end(1)])
+
+    assert order == ["idle", "batch"]
+
+
+async def test_a_model_that_goes_out_of_service_hears_of_every_sequence() -> None:
+    driven = DrivenSequences()
+    for who in (1, 2):
+        driven.submit(str(who), who=who)
+    await driven.decide(Row(1, 1, start=True), Row(2, 2, start=True))
+    driven.answer(summing)
+
+    driven.queue.end_all_sequences()
+
+    assert driven.ended == [(0, 1, "unload"), (0, 2, "unload")]
+    assert driven.queue.live == 0
+
+
+async def test_an_instance_that_died_hears_nothing_and_its_scheduler_does() -> None:
+    driven = DrivenSequences(places=2)
+    driven.submit("a", who=1)
+    driven.submit("b", who=2)
+    await driven.decide(Row(1, 1, start=True))
+    await driven.decide(Row(2, 2, start=True), place=1)
+
+    driven.die(WorkerDiedError("it died"))
+
+    assert driven.ended == []
+    assert driven.scheduler.told[-2:] == [("lost", 0), ("settle", 1)]
+    assert driven.queue.live == 1
+    asked = driven.scheduler.asked
+    await turns()
+    assert driven.scheduler.asked == asked + 1
+
+
+async def test_a_scheduler_that_fails_ends_all_sequences() -> None:
+    driven = DrivenSequences()
+    driven.submit("a", who=1)
+    await driven.decide(Row(1, 1, start=True))
+    driven.answer(summing)
+
+    await driven.decide(Row(99, 1))
+
+    assert driven.ended == [(0, 1, "cancelled")]
+
+
+@pytest.mark.parametrize(
+    ("reason", "detail", "kind", "phrase"),
+    [
+        (DropReason.CANCELLED, "", RequestCancelledError, "an earlier request of its sequence was taken back"),
+        (DropReason.LOST, "", UnavailableError, "the sequence must start anew"),
+        (
+            DropReason.TIMEOUT,
+            "timeout of the corresponding sequence has been expired: no slot was free",
+            QueueTimeoutError,
+            "timeout of the corresponding sequence has been expired",
+        ),
+        (DropReason.INVALID, "must specify the START flag", InvalidArgumentError, "must specify the START flag"),
+    ],
+)
+async def test_callers_whose_sequence_is_over_are_told_why(
+    reason: DropReason, detail: str, kind: type[Exception], phrase: str
+) -> None:
+    driven = DrivenSequences()
+    driven.submit("a")
+    driven.submit("b")
+
+    await driven.follow(Decision(drops=(Drop((1, 2), reason, detail),)))
+
+    for name in "ab":
+        assert type(driven.error(name)) is kind
+        assert phrase in str(driven.error(name))
+    assert driven.queue.outstanding == 0
+
+
+async def test_a_decision_is_asked_for_when_settling_says_so() -> None:
+    driven = DrivenSequences()
+    call = driven.submit("a")
+    await turns()
+    asked = driven.scheduler.asked
+
+    call.cancel()
+    await turns()
+    assert driven.scheduler.asked == asked
+    driven.scheduler.wants_decision = True
+    driven.submit("b").cancel()
+    driven.submit("c").cancel()
+    await turns()
+
+    assert driven.scheduler.asked == asked + 1
+
+
+async def test_a_scheduler_that_fails_to_hear_of_a_loss_starts_anew() -> None:
+    driven = DrivenSequences(places=2)
+    driven.submit("a")
+
+    def lost(instance: int, now: float) -> None:
+        raise ArithmeticError("lost is beyond me")
+
+    driven.scheduler.lost = lost  # type: ignore[method-assign]
+    driven.queue.lose(1)
+
+    assert "lost is beyond me" in str(driven.error("a"))
+    assert isinstance(driven.error("a"), InternalError)
+    assert len(driven.schedulers) == 2
+
+
+# Sequences that are open: a queue is drained when no further request of theirs can come
+
+
+async def drained(driven: DrivenSequences) -> bool:
+    waiting = asyncio.ensure_future(driven.queue.drained())
+    await turns()
+    done = waiting.done()
+    waiting.cancel()
+    return done
+
+
+async def test_a_sequence_is_open_from_its_first_request_to_its_last() -> None:
+    driven = DrivenSequences()
+    assert await drained(driven)
+    driven.submit("a", sequence_start=True)
+    assert driven.queue.is_open(7)
+    await driven.decide(Row(1, 1, start=True))
+    driven.answer(summing)
+    assert not await drained(driven)
+
+    driven.submit("b", sequence_end=True)
+
+    assert not driven.queue.is_open(7)
+    await driven.decide(Row(2, 1, end=True))
+    assert not await drained(driven)
+    driven.answer(summing)
+    assert await drained(driven)
+
+
+async def test_a_request_that_starts_and_ends_a_sequence_leaves_nothing_open() -> None:
+    driven = DrivenSequences()
+
+    driven.submit("a", sequence_start=True, sequence_end=True)
+
+    assert not driven.queue.is_open(7)
+
+
+async def test_a_sequence_that_was_refused_is_not_open() -> None:
+    driven = DrivenSequences()
+    driven.scheduler.refuse = Drop((1,), DropReason.INVALID, "no")
+
+    with pytest.raises(InvalidArgumentError, match="no"):
+        driven.submit("a", sequence_start=True)
+
+    assert not driven.queue.is_open(7)
+
+
+@pytest.mark.parametrize("how", ["idle", "taken back", "dropped", "lost", "scheduler", "left"])
+async def test_whoever_waits_for_a_queue_to_be_drained_hears_of_every_way_to_end(how: str) -> None:
+    driven = DrivenSequences()
+    driven.submit("a", sequence_start=True)
+    await driven.decide(Row(1, 1, start=True))
+    driven.answer(summing)
+    waiting = asyncio.ensure_future(driven.queue.drained())
+    await turns()
+    assert not waiting.done()
+
+    if how == "idle":
+        await driven.decide(ended=[end(1)])
+    elif how == "taken back":
+        driven.submit("b").cancel()
+    elif how == "dropped":
+        driven.submit("b")
+        await driven.follow(Decision(drops=(Drop((2,), DropReason.TIMEOUT),)))
+    elif how == "lost":
+        driven.queue.lose(0)
+    elif how == "scheduler":
+        await driven.decide(Row(99, 1))
+    else:
+        driven.queue.leave(7)
+    await turns()
+
+    assert waiting.done()
+
+
+async def test_an_earlier_sequence_of_the_same_id_ends_without_the_later_one() -> None:
+    driven = DrivenSequences()
+    driven.submit("a", sequence_start=True)
+    await driven.decide(Row(1, 1, start=True))
+    driven.answer(summing)
+    last = driven.submit("b", sequence_end=True)
+    driven.submit("c", sequence_start=True)
+
+    last.cancel()
+    await driven.decide(ended=[end(1, SequenceEndReason.CANCELLED)])
+
+    assert driven.queue.is_open(7)
+
+
+async def test_a_failed_request_leaves_its_sequence_open() -> None:
+    driven = DrivenSequences()
+    driven.submit("a", sequence_start=True)
+    await driven.decide(Row(1, 1, start=True))
+
+    driven.answer(failing)
+
+    assert isinstance(driven.error("a"), ModelFailedError)
+    assert driven.queue.is_open(7)
+    assert driven.ended == []
