@@ -1,6 +1,7 @@
 """From a model folder to loaded versions: the configuration is read, completed and checked, then the backend loads."""
 
 import asyncio
+import functools
 import logging
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
@@ -128,7 +129,8 @@ class Loader:
         check(replace(written, config=config), source)
         contexts = tuple(self._context(config, version, source) for version in versions)
         plan = latency_plan(config, self.metrics_config)
-        return PreparedEnsemble(contexts, written, factory, labels_of(contexts[-1]), plan)
+        front = functools.partial(self.caching.front_of_ensemble, config, self.metrics_config)
+        return PreparedEnsemble(contexts, written, factory, labels_of(contexts[-1]), plan, front)
 
     def _with_backend(self, config: ModelConfig, source: ModelSource, version: int) -> ModelConfig:
         traits = [backend.traits for backend in dict.fromkeys(self._backends.values())]

@@ -1,8 +1,9 @@
 """An ensemble that was read and checked, and waits for the models of its steps."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from naiad._kernel.caching.serving import CacheFront
 from naiad._kernel.configs import WrittenConfig
 from naiad._kernel.metrics.latencies import LatencyPlan
 from naiad.backend import ModelContext
@@ -14,7 +15,8 @@ from naiad.ensembles import EnsembleFactory
 class PreparedEnsemble:
     """An ensemble with a context for each version to serve; `written` tells where its keys stand.
 
-    `labels` are those of the ensemble's own files; `plan` says which latencies are kept.
+    `labels` are those of the ensemble's own files; `plan` says which latencies are kept; `front` makes what stands
+    before a version of it where answers are cached.
     """
 
     contexts: tuple[ModelContext, ...]
@@ -22,6 +24,7 @@ class PreparedEnsemble:
     factory: EnsembleFactory
     labels: Mapping[str, tuple[str, ...]]
     plan: LatencyPlan | None
+    front: Callable[[int], CacheFront | None]
 
     @property
     def config(self) -> ModelConfig:

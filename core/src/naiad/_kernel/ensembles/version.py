@@ -44,6 +44,9 @@ class EnsembleVersion:
         self.labels: Mapping[str, tuple[str, ...]] = _labels(prepared.labels, composition, steps)
         self.counters = counters
         self.counts = EnsembleCounts(counters, composition.decoupled)
+        self._cache = prepared.front(context.version)
+        if self._cache is not None:
+            self._cache.count_with(counters)
         self.load_seconds = 0.0
         self.inflight = composition.backpressure()
         self.closed = asyncio.Event()
@@ -66,6 +69,11 @@ class EnsembleVersion:
         batch_size, _ = self._checker.check(request)
         if request.trace is not None:
             tell_arrival(request.trace, self.version, request, request)
+        if self._cache is not None:
+            return self._cache.submit(request, deliver, lambda hand: self._begin(request, hand, batch_size))
+        return self._begin(request, deliver, batch_size)
+
+    def _begin(self, request: Request, deliver: Deliver, batch_size: int) -> Call:
         call = EnsembleCall(self, request, deliver, batch_size)
         self._calls.add(call)
         self._drained.clear()
@@ -80,6 +88,8 @@ class EnsembleVersion:
 
     async def drain(self) -> None:
         """Return when every request taken in has been answered."""
+        if self._cache is not None:
+            await self._cache.drained()
         await self._drained.wait()
 
     async def close(self, grace: float | None = None) -> bool:
@@ -87,6 +97,8 @@ class EnsembleVersion:
         error = ShuttingDownError(
             f"Server is stopping, scheduler for model '{self.name}' has stopped accepting new inference requests"
         )
+        if self._cache is not None:
+            self._cache.fail_all(error)
         for call in list(self._calls):
             call.fail(error)
         self.closed.set()
@@ -112,7 +124,7 @@ class EnsembleVersion:
     @property
     def outstanding(self) -> int:
         """How many requests are not over."""
-        return len(self._calls)
+        return len(self._calls) + (self._cache.waiting if self._cache is not None else 0)
 
     def statistics(self) -> ModelStatistics:
         """The counters as they stand."""
