@@ -78,11 +78,12 @@ def config(
     more: str = "",
     output: str = "",
     sequences: str = "",
+    instances: int = 1,
 ) -> str:
     """A configuration of a model with one state; `state` goes into the state, `sequences` beside it."""
     return f"""
     {batching}
-    instance_group [ {{ count: 1 }} ]
+    instance_group [ {{ count: {instances} }} ]
     input [ {{ name: "INPUT" data_type: {data_type} dims: [ 1 ] }} ]
     output [ {{ name: "OUTPUT" data_type: {data_type} dims: [ 1 ] }} {output} ]
     sequence_batching {{
