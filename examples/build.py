@@ -21,6 +21,7 @@ def main() -> None:
     write(repository / "shapes" / "labels.txt", "".join(f"{label}\n" for label in labels).encode())
     write(repository / "shapes" / "1" / "model.onnx", model.SerializeToString(deterministic=True))
     write(repository / "word_ids" / "1" / "model.onnx", word_ids().SerializeToString(deterministic=True))
+    write(repository / "accumulator" / "1" / "model.onnx", accumulator().SerializeToString(deterministic=True))
 
 
 def word_ids() -> onnx.ModelProto:
@@ -54,6 +55,25 @@ def word_ids() -> onnx.ModelProto:
     )
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+
+
+def accumulator() -> onnx.ModelProto:
+    """The sum of a sequence so far, which is `INPUT` where a sequence starts and `INPUT` + `INPUT_STATE` elsewhere.
+
+    All are INT32 [n, 1]; `OUTPUT` and `OUTPUT_STATE` are the same.
+    """
+    nodes = [
+        helper.make_node("Cast", ["START"], ["starts"], to=TensorProto.BOOL),
+        helper.make_node("Add", ["INPUT", "INPUT_STATE"], ["sum"]),
+        helper.make_node("Where", ["starts", "INPUT", "sum"], ["OUTPUT_STATE"]),
+        helper.make_node("Identity", ["OUTPUT_STATE"], ["OUTPUT"]),
+    ]
+    taken, given = (
+        [helper.make_tensor_value_info(name, TensorProto.INT32, ["n", 1]) for name in names]
+        for names in (("INPUT", "INPUT_STATE", "START"), ("OUTPUT", "OUTPUT_STATE"))
+    )
+    graph = helper.make_graph(nodes, "accumulator", taken, given)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
 def write(path: Path, content: bytes) -> None:

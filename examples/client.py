@@ -20,7 +20,7 @@ def main() -> None:
     parser.add_argument("--url", default="localhost:8000", help="host and port of the server (default: %(default)s)")
     url = parser.parse_args().url
     with client.InferenceServerClient(url) as server:
-        for ask in (shapes, word_ids, celsius, nearest_city, add_sub):
+        for ask in (shapes, word_ids, celsius, nearest_city, add_sub, till, accumulator):
             announce(ask)
             ask(server)
     announce(text_embedding)
@@ -78,6 +78,31 @@ def add_sub(server: client.InferenceServerClient) -> None:
     answer = server.infer("add_sub", [tensor("INPUT0", a, "FP32"), tensor("INPUT1", b, "FP32")])
     print(f"  {a[0]} + {b[0]} = {answer.as_numpy('OUTPUT0')[0]}")
     print(f"  {a[0]} - {b[0]} = {answer.as_numpy('OUTPUT1')[0]}")
+
+
+def till(server: client.InferenceServerClient) -> None:
+    """Sequences: two customers at once, and the server keeps the bill of each."""
+    bought = {"Ann": [1.5, 2.0, 0.5], "Bob": [10.0, 20.0]}
+    totals: dict[str, list[float]] = {name: [] for name in bought}
+    for turn in range(3):
+        for name, prices in bought.items():
+            if turn < len(prices):
+                price = tensor("price", np.array([[prices[turn]]], dtype=np.float32), "FP32")
+                place = {"sequence_start": turn == 0, "sequence_end": turn == len(prices) - 1}
+                answer = server.infer("till", [price], sequence_id=name, **place)
+                totals[name].append(float(answer.as_numpy("total")[0, 0]))
+    for name, told in totals.items():
+        print(f"  {name}: {' '.join(f'{total:.2f}' for total in told)}")
+
+
+def accumulator(server: client.InferenceServerClient) -> None:
+    """The same as an ONNX model, which the server tells where a sequence starts."""
+    for number in (5, 7, 1):
+        given = tensor("INPUT", np.array([[number]], dtype=np.int32), "INT32")
+        answer = server.infer(
+            "accumulator", [given], sequence_id=1, sequence_start=number == 5, sequence_end=number == 1
+        )
+        print(f"  {number} makes {answer.as_numpy('OUTPUT')[0, 0]}")
 
 
 async def text_embedding(url: str) -> None:

@@ -74,6 +74,8 @@ def test_the_client_gets_a_sensible_answer_from_every_model(serve: "Serve", buil
         "celsius",
         "nearest_city",
         "add_sub",
+        "till",
+        "accumulator",
         "text_embedding",
         "typewriter",
     ]
@@ -82,6 +84,9 @@ def test_the_client_gets_a_sensible_answer_from_every_model(serve: "Serve", buil
     assert "37 °C is 98.6 °F" in told
     assert "Mount Fuji: Tokyo, 94 km" in told
     assert "[1. 2. 3. 4.] + [10. 20. 30. 40.] = [11. 22. 33. 44.]" in told
+    assert "Ann: 1.50 3.50 4.00" in told
+    assert "Bob: 10.00 30.00" in told
+    assert re.search(r"5 makes 5\n +7 makes 12\n +1 makes 13\n", told)
     assert "8 responses: every word is a response of its own" in told
     assert re.search(r"64 requests ran: .*\d+ in batches of ([2-9]|\d\d)", told)
 
