@@ -86,6 +86,24 @@ class EnsembleCall(Call):
 
     # Steps
 
+    def answered(self, step: StepCall, outcome: Outcome) -> None:
+        """A step has responded, or failed."""
+        if self.over:
+            return
+        if isinstance(outcome, NaiadError) or outcome.error is not None:
+            failure = outcome if isinstance(outcome, NaiadError) else outcome.error
+            self._done(step)
+            self.fail(failure or InternalError("a step failed"))
+            return
+        final = outcome.final
+        if final:
+            self._running.discard(step)
+            self._add_times(step)
+        flags = flags_in(outcome.parameters) if outcome.parameters else None
+        self._follow(self._run.answered(step.start, outcome.outputs, final, flags))
+        if final:
+            self._done(step)
+
     def _follow(self, moves: Moves) -> None:
         for start in moves.starts:
             self._start(StepCall(self, start))
@@ -112,29 +130,13 @@ class EnsembleCall(Call):
     def _submit(self, step: StepCall) -> None:
         self._running.add(step)
         try:
-            step.submit(self._version.steps[step.start.step], self.request, self._answered)
+            step.submit(self._version.steps[step.start.step], self.request)
         except NaiadError as error:
             self._done(step)
             self.fail(error)
             return
-        self._throttle(step)
-
-    def _answered(self, step: StepCall, outcome: Outcome) -> None:
-        if self.over:
-            return
-        if isinstance(outcome, NaiadError) or outcome.error is not None:
-            failure = outcome if isinstance(outcome, NaiadError) else outcome.error
-            self._done(step)
-            self.fail(failure or InternalError("a step failed"))
-            return
-        final = outcome.final
-        if final:
-            self._running.discard(step)
-            self._add_times(step)
-        flags = flags_in(outcome.parameters) if outcome.parameters else None
-        self._follow(self._run.answered(step.start, outcome.outputs, final, flags))
-        if final:
-            self._done(step)
+        if self._is_paused or self._held:
+            self._throttle(step)
 
     def _done(self, step: StepCall) -> None:
         """Let the step go, and another one in its place."""

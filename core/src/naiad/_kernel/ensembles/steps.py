@@ -1,6 +1,6 @@
 """One step of one request to an ensemble: the request to its model, and what its response says of the sequence."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -21,7 +21,7 @@ _Error = TypeVar("_Error", bound=NaiadError)
 
 
 class StepCall:
-    """A step that was started for `owner`; `call` is that of its model, None while there is no room for it."""
+    """A step that was started for `owner`; `call` is that of its model, None before it and after it is over."""
 
     __slots__ = ("call", "owner", "start", "trace")
 
@@ -31,7 +31,7 @@ class StepCall:
         self.call: Call | None = None
         self.trace: Trace | None = None
 
-    def submit(self, version: ServedVersion, request: Request, answered: "Callable[[StepCall, Outcome], None]") -> None:
+    def submit(self, version: ServedVersion, request: Request) -> None:
         """Send it to its model, with all that the caller of the ensemble said. Raises what the model refuses."""
         start, flags = self.start, self.start.flags
         sent = Request(
@@ -55,14 +55,18 @@ class StepCall:
             sent.trace = self.trace = request.trace.child(version.name, version.version, request.id)
         if request.transfer is not None:
             sent.transfer = transfer_of(sent.inputs, {})
-        self.call = version.submit(sent, lambda outcome: answered(self, outcome), streams=True)
+        self.call = version.submit(sent, self._deliver, streams=True)
 
     def over(self) -> None:
         """It has been answered to the end, or was taken back."""
-        if self.call is not None:
-            self.call.cancel()
+        call, self.call = self.call, None  # they know each other: tensors would wait for the garbage collector
+        if call is not None and not call.over:
+            call.cancel()
         if self.trace is not None:
             self.trace.end()
+
+    def _deliver(self, outcome: Outcome) -> None:
+        self.owner.answered(self, outcome)
 
 
 def tensors_of(values: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
