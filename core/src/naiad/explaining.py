@@ -5,9 +5,13 @@ in docs/explain.md. The kernel takes the parameter away before the model sees th
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import TypeVar
 
 from naiad.types import ParameterValue, Response
+
+T = TypeVar("T")
 
 EXPLAIN = "explain"
 """The name of the parameter, of requests and of responses."""
@@ -26,17 +30,30 @@ def asks(parameters: Mapping[str, ParameterValue]) -> bool:
     return bool(parameters) and EXPLAIN in parameters and is_asked(parameters[EXPLAIN])
 
 
-def add_encoding(response: Response, seconds: float) -> None:
-    """Add to the explanation in a response that its encoding took so long; nothing where there is none.
+def encoded_twice(response: Response, encode: Callable[[], T]) -> T:
+    """What `encode` gives for a response with an explanation, called twice: what the first call took is told in it.
 
-    A frontend that was asked for an explanation encodes twice: how long it took must be in what it encodes.
+    A frontend calls it for responses that have a parameter `explain`.
     """
+    started = perf_counter()
+    encode()
+    add_encoding(response, perf_counter() - started)
+    return encode()
+
+
+def add_encoding(response: Response, seconds: float) -> None:
+    """Add to the explanation in a response that its encoding took so long; nothing where there is none."""
     try:
         told = json.loads(str(response.parameters[EXPLAIN]))
         told["encoded"] = round(told["answered"] + seconds * 1e6, 1)
     except (KeyError, TypeError, ValueError):
-        return  # a model may have a parameter of that name itself, where explanations are not allowed
+        return  # a model may give a parameter of that name itself
     response.parameters = {**response.parameters, EXPLAIN: as_text(told)}
+
+
+def is_only_explained(response: Response) -> bool:
+    """Whether a response says nothing but the explanation: the model ended without a further one."""
+    return response.final and not response.outputs and response.error is None and list(response.parameters) == [EXPLAIN]
 
 
 def as_text(told: Mapping[str, object]) -> str:

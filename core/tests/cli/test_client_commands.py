@@ -149,6 +149,48 @@ def test_infer_tells_what_is_wrong_with_the_inputs(
     assert (status, capsys.readouterr().err) == (1, f"naiad infer: {told}\n")
 
 
+def test_infer_asks_for_an_explanation_and_prints_it_below_the_outputs(
+    server: Canned, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = {"model": "add", "version": 2, "received": 0.0, "queued": 5.0, "answered": 9.5}
+    server.answer("/v2/models/add", METADATA)
+    server.answer(
+        "/v2/models/add/infer",
+        {
+            "model_name": "add",
+            "model_version": "2",
+            "parameters": {"other": 1, "explain": json.dumps(told)},
+            "outputs": [{"name": "C", "datatype": "FP32", "shape": [1], "data": [2.0]}],
+        },
+    )
+
+    status = main(["infer", "add", "--url", server.url, "--input", "A=1,2", "--explain"])
+
+    *_, headers, body = server.asked[-1]
+    length = next(int(value) for name, value in headers.items() if name.lower() == "inference-header-content-length")
+    assert status == 0
+    assert json.loads(body[:length])["parameters"]["explain"] is True
+    assert capsys.readouterr().out.splitlines() == [
+        "add version 2",
+        "parameter other = 1",
+        "C FP32[1]",
+        "[2.0]",
+        "Phase\tStart µs\tTook µs\tNote",
+        "take in\t0.0\t5.0",
+        "answer\t5.0\t4.5",
+    ]
+
+
+def test_a_server_without_explanations_is_told(server: Canned, capsys: pytest.CaptureFixture[str]) -> None:
+    server.answer("/v2/models/add", METADATA)
+    server.answer("/v2/models/add/infer", {"model_name": "add", "model_version": "2", "outputs": []})
+
+    status = main(["infer", "add", "--url", server.url, "--input", "A=1,2", "--explain"])
+
+    assert status == 1
+    assert capsys.readouterr().err == "the server gave no explanation; it may run with --allow-explain=false\n"
+
+
 def test_no_server_is_told_with_how_to_start_one(capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["models", "--url", "http://127.0.0.1:9"])
 

@@ -2,13 +2,17 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from naiad._kernel.cli.chart import drawn, rows
 from naiad._kernel.cli.client import DEFAULT_URL, Client
 from naiad._kernel.cli.parser import Parser, Subparsers
+from naiad._kernel.cli.tables import print_table
 from naiad._kernel.cli.tensors import outputs_of, parameter, read_tensor, shown, to_wire
 from naiad.errors import InvalidArgumentError
+from naiad.explaining import EXPLAIN
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
 
@@ -34,6 +38,7 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
         "--output", action="append", default=[], metavar="NAME", help="an output to ask for (default: all)"
     )
     parser.add_argument("--parameter", action="append", default=[], metavar="KEY=VALUE", help="a request parameter")
+    parser.add_argument("--explain", action="store_true", help="print what became of the request, phase by phase")
     parser.add_argument("--id", default="", help="the request's id")
     parser.add_argument("--timeout", type=float, default=60.0, metavar="SECS", help="how long to wait (default: 60)")
     parser.set_defaults(run=run)
@@ -54,10 +59,24 @@ def run(arguments: argparse.Namespace) -> int:
     length = int(answer.headers.get(HEADER_LENGTH.lower(), len(answer.body)))
     document = json.loads(answer.body[:length])
     print(f"{document['model_name']} version {document['model_version']}")
-    for key, value in document.get("parameters", {}).items():
+    parameters = document.get("parameters", {})
+    explanation = parameters.pop(EXPLAIN, None) if arguments.explain else None
+    for key, value in parameters.items():
         print(f"parameter {key} = {json.dumps(value)}")
     for name, datatype, array in outputs_of(document, answer.body[length:]):
         print(f"{name} {datatype}{list(array.shape)}\n{shown(array, datatype)}")
+    return _print_explanation(explanation) if arguments.explain else 0
+
+
+def _print_explanation(text: str | None) -> int:
+    """Print the chart of an explanation, or why there is none."""
+    if text is None:
+        print("the server gave no explanation; it may run with --allow-explain=false", file=sys.stderr)
+        return 1
+    if sys.stdout.isatty():
+        print("", *drawn(json.loads(text)), sep="\n")
+    else:
+        print_table(("Phase", "Start µs", "Took µs", "Note"), rows(json.loads(text)))
     return 0
 
 
@@ -78,6 +97,8 @@ def request_body(arguments: argparse.Namespace, metadata: Mapping[str, Any]) -> 
         inputs.append({"name": name, "datatype": datatype, "shape": list(array.shape), "parameters": size})
     document: dict[str, Any] = {"inputs": inputs}
     document["parameters"] = {key: parameter(text) for key, text in _pairs("--parameter", arguments.parameter).items()}
+    if arguments.explain:
+        document["parameters"][EXPLAIN] = True
     if arguments.id:
         document["id"] = arguments.id
     if arguments.output:
