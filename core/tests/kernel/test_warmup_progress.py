@@ -74,6 +74,23 @@ async def test_a_warmup_that_is_quick_says_nothing(tmp_path: Path, caplog: pytes
     assert all(timer.finished.is_set() for timer in timers)
 
 
+async def test_the_index_tells_how_far_a_warmup_is(tmp_path: Path) -> None:
+    backend = FakeBackend()
+    backend.hold()
+    backend.write(tmp_path, "m", SAMPLE)
+
+    async with running(tmp_path, backend, model_control_mode="explicit") as server:
+        loading = asyncio.ensure_future(server.load("m"))
+        await off_the_loop(backend.wait_until_held)
+        (entry,) = server.index()
+        backend.release()
+        await loading
+        (ready,) = server.index()
+
+    assert (entry.state, entry.reason) == ("LOADING", "warming up: instance 'm_0' runs sample 'zero' (1 of 2)")
+    assert (ready.state, ready.reason) == ("READY", "")
+
+
 # The end of a request that streams
 
 

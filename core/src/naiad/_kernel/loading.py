@@ -35,6 +35,7 @@ from naiad._kernel.repository import ModelSource
 from naiad._kernel.sequences.tensors import SequenceTensors, sequence_tensors
 from naiad._kernel.telling import told
 from naiad._kernel.version import ModelVersion, labels_of
+from naiad._kernel.warmup_progress import Warmups
 from naiad._kernel.worker import Worker
 from naiad.backend import Backend, Model, ModelContext, Placement
 from naiad.calls import NoModels
@@ -76,6 +77,7 @@ class Loader:
         self.metrics = MetricStore(RESERVED)
         self.metrics_config = MetricsConfig.of(settings)
         self.sharing = Sharing.of(settings)
+        self.warmups = Warmups()
         self.calls: Calls | None = None
         """How the models call each other, None where there is no server."""
         self.caching = Caching()
@@ -168,7 +170,8 @@ class Loader:
         )
         try:
             await self.caching.attach(version, context, self.metrics_config)
-            await version.start(prepared.backend.traits, prepared.factory)
+            with self.warmups.following(version.name, version.version, version.warmup.progress):
+                await version.start(prepared.backend.traits, prepared.factory)
         except asyncio.CancelledError:
             await version.close(0.0)  # whoever cancels a load does not wait for a model that hangs
             raise

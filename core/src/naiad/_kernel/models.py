@@ -20,6 +20,7 @@ from naiad._kernel.rotation import Folder, Rotation
 from naiad._kernel.served import ServedVersion
 from naiad.errors import InvalidArgumentError, NaiadError, ShuttingDownError
 from naiad.options import Settings
+from naiad.reports import IndexEntry
 
 _logger = logging.getLogger("naiad.model")
 
@@ -42,6 +43,10 @@ class Models(Catalogue):
         self._tasks: set[asyncio.Task[None]] = set()
         self._loads: dict[str, asyncio.Task[None]] = {}
         self.closed = False
+
+    def index(self, only_ready: bool = False) -> list[IndexEntry]:
+        """Every model, version and state; a version that loads says how far its warmup is."""
+        return self._loader.warmups.told_in(super().index(only_ready))
 
     async def load_all(self, names: Sequence[str] | None = None) -> None:
         """Load these models, or all of the repositories; a failure stays with its model.

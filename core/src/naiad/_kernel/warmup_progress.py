@@ -1,7 +1,12 @@
 """How far the warmup of a version is: told in the index while it loads, and in the log when it takes long."""
 
 import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from threading import Lock, Timer
+
+from naiad.reports import IndexEntry
 
 SLOW = 1.0
 """Seconds after which a warmup that still runs is worth a line."""
@@ -63,3 +68,29 @@ class WarmupProgress:
                 told,
                 extra={"model": self._model, "version": str(self._version)},
             )
+
+
+class Warmups:
+    """The warmups of the versions that are loading. For the event loop's thread."""
+
+    def __init__(self) -> None:
+        self._progress: dict[tuple[str, int], WarmupProgress] = {}
+
+    @contextmanager
+    def following(self, model: str, version: int, progress: WarmupProgress) -> Iterator[None]:
+        """Tell of that warmup while the block runs."""
+        self._progress[model, version] = progress
+        try:
+            yield
+        finally:
+            del self._progress[model, version]
+
+    def told_in(self, index: Sequence[IndexEntry]) -> list[IndexEntry]:
+        """The index, where versions that load say how far their warmup is."""
+        return [self._told(entry) for entry in index] if self._progress else list(index)
+
+    def _told(self, entry: IndexEntry) -> IndexEntry:
+        progress = self._progress.get((entry.name, entry.version))
+        if progress is None or entry.state != "LOADING":
+            return entry
+        return replace(entry, reason=str(progress))

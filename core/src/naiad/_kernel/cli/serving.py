@@ -15,6 +15,7 @@ from naiad._kernel.cli.tables import print_table
 from naiad._kernel.cli.terminal import StatusLine
 from naiad._kernel.log_control import LogControl
 from naiad.errors import NaiadError
+from naiad.reports import IndexEntry
 
 _logger = logging.getLogger("naiad")
 
@@ -119,6 +120,11 @@ async def _tick(server: naiad.Server, status_line: StatusLine) -> None:
     while True:
         await asyncio.sleep(0.1)
         asked = [entry for entry in server.index() if entry.state]
-        loading = [entry.name for entry in asked if entry.state == "LOADING"]
+        loading = [_told(entry) for entry in asked if entry.state == "LOADING"]
         counted = f"loading models: {len(asked) - len(loading)} of {len(asked)} done, {monotonic() - started:.1f} s"
         status_line.show(f"{counted}, waiting for {', '.join(loading)}" if loading else "")
+
+
+def _told(entry: IndexEntry) -> str:
+    """A version that loads, and how far its warmup is."""
+    return f"{entry.name} ({entry.reason})" if entry.reason else entry.name
