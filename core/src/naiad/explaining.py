@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from naiad.types import ParameterValue, Response
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 EXPLAIN = "explain"
 """The name of the parameter, of requests and of responses."""
@@ -30,7 +30,7 @@ def asks(parameters: Mapping[str, ParameterValue]) -> bool:
     return bool(parameters) and EXPLAIN in parameters and is_asked(parameters[EXPLAIN])
 
 
-def encoded_twice(response: Response, encode: Callable[[], T]) -> T:
+def encoded_twice(response: Response, encode: Callable[[], _T]) -> _T:
     """What `encode` gives for a response with an explanation, called twice: what the first call took is told in it.
 
     A frontend calls it for responses that have a parameter `explain`.

@@ -174,7 +174,7 @@ def test_infer_asks_for_an_explanation_and_prints_it_below_the_outputs(
         "add version 2",
         "parameter other = 1",
         "C FP32[1]",
-        "[2.0]",
+        "[2.]",
         "Phase\tStart µs\tTook µs\tNote",
         "take in\t0.0\t5.0",
         "answer\t5.0\t4.5",

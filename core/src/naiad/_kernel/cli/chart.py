@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_BAR = 24
+_BAR = 23
 """Characters that all of the time takes."""
 
 _PHASES = (
