@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from naiad.errors import NaiadError
+from naiad.explaining import EXPLAIN, encoded_twice
 from naiad.protocol.buffers import Buffer
 from naiad.protocol.forwarding import HeaderForwarding
 from naiad.types import Request, Response
@@ -101,6 +102,8 @@ class Inference:
         if isinstance(outcome, NaiadError):
             return rpc_error(outcome, request.id)
         try:
+            if outcome.parameters and EXPLAIN in outcome.parameters:
+                return encoded_twice(outcome, partial(self._encoder.encode, outcome, form))
             return self._encoder.encode(outcome, form)
         except Exception as error:  # noqa: BLE001 - the caller must get an answer whatever a model put into its outputs
             return rpc_error(error, request.id)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING, Protocol
 
+from naiad.explaining import EXPLAIN
 from naiad.protocol.forwarding import HeaderForwarding
 from naiad.types import Request
 from naiad_grpc.codec import AnswerForm, Decoder
@@ -23,6 +24,21 @@ class CallContext(Protocol):
     def invocation_metadata(self) -> "Iterable[tuple[str, str | bytes]] | None":
         """The caller's metadata; its keys are in lower case."""
         ...
+
+
+class ExplainedContext:
+    """The context of a call whose caller asks for explanations of all its requests, over the transport's own."""
+
+    def __init__(self, context: CallContext) -> None:
+        self._context = context
+
+    def time_remaining(self) -> float | None:
+        """As the transport tells it."""
+        return self._context.time_remaining()
+
+    def invocation_metadata(self) -> "Iterable[tuple[str, str | bytes]] | None":
+        """As the transport tells it."""
+        return self._context.invocation_metadata()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +67,25 @@ class Intake:
         """Who makes that call. Raises InvalidArgumentError when metadata to forward has a reserved name."""
         remaining = context.time_remaining()
         deadline = None if remaining is None else monotonic() + remaining
+        explained = {EXPLAIN: "true"} if type(context) is ExplainedContext else {}
         if not (self._forwarding.active or self._server.tracing.active):
-            return NOBODY if deadline is None else Caller(deadline)
+            return NOBODY if deadline is None and not explained else Caller(deadline, explained)
         texts = [(key, value) for key, value in context.invocation_metadata() or () if isinstance(value, str)]
         given = dict(texts)
         forwarded = self._forwarding.of(texts) if self._forwarding.active else {}
-        return Caller(deadline, forwarded, given.get("traceparent", ""), given.get("tracestate", ""))
+        return Caller(deadline, {**forwarded, **explained}, given.get("traceparent", ""), given.get("tracestate", ""))
 
     def read(self, message: bytes, caller: Caller) -> tuple[Request, AnswerForm]:
         """The request in a message, and the form of answer that it wants. Raises NaiadError."""
         tracing = self._server.tracing
-        started_ns = monotonic_ns() if tracing.active else 0
+        started_ns = monotonic_ns()
         request, form = self._decoder.decode(message)
+        request.received_ns = started_ns
         if caller is not NOBODY:
             request.deadline = caller.deadline
             if caller.forwarded:  # a gateway's word counts more than the caller's
                 request.parameters = {**request.parameters, **caller.forwarded}
-        if started_ns:
+        if tracing.active:
             trace = tracing.sample(
                 request.model_name, request.version, request.id, caller.traceparent, caller.tracestate
             )

@@ -2,9 +2,11 @@
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from naiad.errors import NaiadError
+from naiad.explaining import EXPLAIN, encoded_twice
 from naiad.types import Request, Response
 from naiad_grpc.codec import Encoder, encode_error, request_id_of
 from naiad_grpc.codec.forms import PLAIN
@@ -126,7 +128,10 @@ class InferStream:
 
     def _deliver_response(self, asked: Asked, response: Response) -> None:
         try:
-            message = self._encoder.encode_part(response, asked.form)
+            if response.parameters and EXPLAIN in response.parameters:
+                message = encoded_twice(response, partial(self._encoder.encode_part, response, asked.form))
+            else:
+                message = self._encoder.encode_part(response, asked.form)
         except Exception as error:  # noqa: BLE001 - the caller must get an answer whatever a model put into its outputs
             self._deliver_error(asked, error, response.version, response.final)
         else:

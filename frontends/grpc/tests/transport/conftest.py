@@ -23,7 +23,7 @@ class Calls:
         self.noted = []
 
     def operations(self):
-        unary = (self.echo, self.fail, self.refuse, self.wait, self.remaining)
+        unary = (self.echo, self.fail, self.refuse, self.wait, self.remaining, self.context)
         return [
             *(UnaryOperation(f"/t/{each.__name__}", "inference", each) for each in unary),
             UnaryOperation("/t/other", "statistics", self.echo),
@@ -42,6 +42,9 @@ class Calls:
 
     async def remaining(self, _message, context):
         return str(context.time_remaining()).encode()
+
+    async def context(self, _message, context):
+        return type(context).__name__.encode()
 
     async def wait(self, message, _context):
         self.entered.set()

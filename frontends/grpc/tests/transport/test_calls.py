@@ -55,6 +55,21 @@ def test_a_function_sees_how_much_time_its_caller_gives(run):
     assert unlimited == b"None"
 
 
+@pytest.mark.parametrize(
+    ("metadata", "told"),
+    [((), b"_ServicerContext"), ((("naiad-explain", "1"),), b"ExplainedContext"), ((("naiad-explain", "0"),), b"_Se")],
+)
+def test_metadata_that_asks_for_explanations_reaches_the_function_by_its_context(run, metadata, told):
+    async def main():
+        async with Served(Calls()) as served, served.channel() as channel:
+            return await answer(channel, "context", metadata=metadata), await answer(channel, "remaining", timeout=9)
+
+    kind, remaining = run(main())
+
+    assert kind.startswith(told)
+    assert 0 < float(remaining) < 10
+
+
 @pytest.mark.parametrize("how", ["deadline", "cancel", "disconnect"])
 def test_a_caller_that_leaves_takes_its_call_back(run, how, caplog):
     calls = Calls()

@@ -1,11 +1,12 @@
 """The URL and headers of a request to a model to its envelope."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from urllib.parse import unquote
 
 from naiad.errors import InvalidArgumentError
+from naiad.explaining import EXPLAIN, EXPLAIN_HEADER
 from naiad.protocol.forwarding import HeaderForwarding
 from naiad.protocol.versions import read_version
 from naiad_http.codec.envelope import Envelope
@@ -46,16 +47,24 @@ class EnvelopeReader:
             version=read_version(found[2].decode()) if found[2] else 0,
             header_length=header_length,
             timeout=_timeout(lowered.get(b"request-timeout")),
-            forwarded=self._forwarded(headers) if self._forward.active else {},
+            forwarded=self._forwarded(headers, lowered),
             action=action,
             load_format=lowered.get(b"endpoint-load-metrics-format", b"").decode("latin-1").strip(),
             traceparent=lowered.get(b"traceparent", b"").decode("latin-1").strip(),
             tracestate=_tracestate(headers) if b"tracestate" in lowered else "",
         )
 
-    def _forwarded(self, headers: HeaderList) -> dict[str, str]:
-        decoded = ((name.decode("latin-1"), value.decode("latin-1").strip()) for name, value in headers)
-        return self._forward.of(decoded)
+    def _forwarded(self, headers: HeaderList, lowered: Mapping[bytes, bytes]) -> dict[str, str]:
+        """What headers say that becomes a parameter; heads are remembered, so that most requests do not come here."""
+        given: dict[str, str] = {}
+        if self._forward.active:
+            given = self._forward.of(
+                (name.decode("latin-1"), value.decode("latin-1").strip()) for name, value in headers
+            )
+        asked = lowered.get(EXPLAIN_HEADER.encode())
+        if asked is not None:
+            given[EXPLAIN] = asked.decode("latin-1").strip()
+        return given
 
 
 def _tracestate(headers: HeaderList) -> str:

@@ -1,9 +1,11 @@
 """The routes of inference without their wire: envelope and body to a request, the outcome of a call to an answer."""
 
-from time import monotonic
+from functools import partial
+from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING
 
 from naiad.errors import NaiadError
+from naiad.explaining import EXPLAIN, encoded_twice
 from naiad.protocol.buffers import Buffer
 from naiad.types import Request
 from naiad_http.codec import AnswerForm, Decoder, Encoded, Encoder
@@ -28,13 +30,17 @@ class Inference:
 
     def decode(self, envelope: Envelope, front: Buffer, rest: Buffer) -> tuple[Request, AnswerForm]:
         """The request in that body and the form of answer that it wants. Raises NaiadError."""
+        received_ns = monotonic_ns()
         request, form = self._decoder.decode(envelope, front, rest)
+        request.received_ns = received_ns
         _limit_time(request, envelope)
         return request, form
 
     def decode_generate(self, envelope: Envelope, body: Buffer) -> Request:
         """The request in the body of `generate` or `generate_stream`. Raises NaiadError."""
+        received_ns = monotonic_ns()
         request = self._generate_decoder.decode(envelope, body)
+        request.received_ns = received_ns
         _limit_time(request, envelope)
         return request
 
@@ -49,6 +55,8 @@ class Inference:
         if isinstance(outcome, NaiadError):
             return answer_to(outcome, request.id)
         try:
+            if outcome.parameters and EXPLAIN in outcome.parameters:
+                return encoded_twice(outcome, partial(self._encoder.encode, outcome, form))
             return self._encoder.encode(outcome, form)
         except NaiadError as error:
             return answer_to(error, request.id)

@@ -11,8 +11,10 @@ from typing import Any
 
 import grpc
 
+from naiad.explaining import EXPLAIN_HEADER, is_asked
 from naiad.protocol.restrictions import RestrictedApis
-from naiad_grpc.service.operations import Operation, StreamOperation, UnaryOperation
+from naiad_grpc.inference_intake import ExplainedContext
+from naiad_grpc.service.operations import Operation, UnaryOperation
 from naiad_grpc.statuses import Code, RpcError, rpc_error
 from naiad_grpc.transport.incoming import Incoming
 
@@ -30,7 +32,8 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
         self._restricted = bool(restricted)
         found = list(operations)
         self._apis = {each.path: each.api for each in found}
-        self._handlers = {each.path: self._handler(each) for each in found}
+        self._handlers = {each.path: self._handler(each, each.answer) for each in found}
+        self._explained = {each.path: self._handler(each, _explained(each.answer)) for each in found}
         self._in_flight = 0
         self._ending = False
         self._idle = asyncio.Event()
@@ -38,7 +41,8 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
 
     def service(self, handler_call_details: Any) -> Any:
         """The handler of a call; None, which grpcio answers with UNIMPLEMENTED, for an RPC that there is not."""
-        handler = self._handlers.get(handler_call_details.method)
+        handlers = self._explained if _asks(handler_call_details.invocation_metadata) else self._handlers
+        handler = handlers.get(handler_call_details.method)
         if handler is not None and (self._ending or self._restricted):
             return self._refusal(handler_call_details) or handler
         return handler
@@ -62,18 +66,17 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
         wanted = self._restrictions.refusal(self._apis[details.method], metadata)
         return _refusing(f"This protocol is restricted, expecting header '{wanted}'") if wanted else None
 
-    def _handler(self, operation: Operation) -> Any:
+    def _handler(self, operation: Operation, answer: Callable[..., Any]) -> Any:
         if isinstance(operation, UnaryOperation):
-            return grpc.unary_unary_rpc_method_handler(self._unary(operation))
-        return grpc.stream_stream_rpc_method_handler(self._stream(operation))
+            return grpc.unary_unary_rpc_method_handler(self._unary(answer))
+        return grpc.stream_stream_rpc_method_handler(self._stream(answer))
 
-    def _unary(self, operation: UnaryOperation) -> Callable[[bytes, Any], Coroutine[Any, Any, bytes]]:
-        answer = operation.answer
-
+    def _unary(self, answer: Callable[..., Any]) -> Callable[[bytes, Any], Coroutine[Any, Any, bytes]]:
         async def handler(message: bytes, context: Any) -> bytes:
             self._in_flight += 1
             try:
-                return await answer(message, context)
+                answered: bytes = await answer(message, context)
+                return answered
             except Exception as error:  # noqa: BLE001 - the caller gets a status whatever breaks
                 failure = rpc_error(error)
             finally:
@@ -82,12 +85,12 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
 
         return handler
 
-    def _stream(self, operation: StreamOperation) -> Callable[[Any, Any], Coroutine[Any, Any, None]]:
+    def _stream(self, answer: Callable[..., Any]) -> Callable[[Any, Any], Coroutine[Any, Any, None]]:
         async def handler(_messages: Any, context: Any) -> None:
             self._in_flight += 1
             incoming = Incoming(context, self._reading, lambda: self._ending)
             try:
-                async with aclosing(operation.answer(incoming, context)) as answered:
+                async with aclosing(answer(incoming, context)) as answered:
                     async for message in answered:
                         await context.write(message)
                 failure = RpcError(Code.UNAVAILABLE, SHUTTING_DOWN) if incoming.cut else None
@@ -106,6 +109,19 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
         self._in_flight -= 1
         if self._ending and not self._in_flight:
             self._idle.set()
+
+
+def _asks(metadata: Sequence[tuple[str, str | bytes]]) -> bool:
+    """Whether the caller asks for explanations; grpcio has its metadata at hand here, and makes it anew later."""
+    for key, value in metadata:
+        if key == EXPLAIN_HEADER:
+            return is_asked(value)
+    return False
+
+
+def _explained(answer: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, under a context that says that its caller asks for explanations."""
+    return lambda given, context: answer(given, ExplainedContext(context))
 
 
 async def _end_with(error: RpcError, context: Any) -> bytes:

@@ -10,7 +10,7 @@ class Envelope:
 
     `version` 0 is the server's choice. `header_length` is how many bytes of the body are JSON: None for all of them,
     0 for a raw request, whose whole body is the one tensor. `timeout` is the caller's time limit in seconds (None: no
-    limit). `forwarded` are the HTTP headers that the model gets as parameters. `action` is the last word of the path:
+    limit). `forwarded` are the HTTP headers that become parameters. `action` is the last word of the path:
     `infer`, `generate` or `generate_stream`. `traceparent` and `tracestate` are the caller's place in a trace, as W3C
     Trace Context has it. `load_format` is how the caller wants to be told of the server's load (`text`, `json`, "").
     """

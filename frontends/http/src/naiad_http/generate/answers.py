@@ -4,7 +4,11 @@ The format of the stream is that of server-sent events (HTML standard, section 9
 a JSON object, and an empty line. The last event is not marked.
 """
 
+from dataclasses import replace
+from functools import partial
+
 from naiad.errors import InvalidArgumentError, NaiadError
+from naiad.explaining import EXPLAIN, encoded_twice, is_only_explained
 from naiad.types import Response
 from naiad_http.generate.documents import document_of
 from naiad_http.statuses import Answer, Outcome, answer_to, unexpected
@@ -18,18 +22,26 @@ class OneResponse:
     def __init__(self, request_id: str = "") -> None:
         self._request_id = request_id
         self._told: bytes | None = None
+        self._response: Response | None = None
 
     def take(self, outcome: Outcome) -> Answer | None:
         """The answer, once it is clear. Nothing may be taken after that."""
         if isinstance(outcome, NaiadError):
             return answer_to(outcome, self._request_id)
+        if is_only_explained(outcome):
+            if self._response is None:
+                return self._wrong_number("none")
+            outcome = replace(
+                self._response, parameters={**self._response.parameters, **outcome.parameters}, final=True
+            )
+            self._told = None
         if not outcome.is_empty:
             if self._told is not None and outcome.error is None:
                 return self._wrong_number("more than one")
             told = _told(outcome, self._request_id)
             if isinstance(told, Answer):
                 return told
-            self._told = told
+            self._told, self._response = told, outcome
         if not outcome.final:
             return None
         return self._wrong_number("none") if self._told is None else Answer(200, self._told, _JSON)
@@ -83,6 +95,8 @@ def _told(response: Response, request_id: str) -> bytes | Answer:
     if response.error is not None:
         return answer_to(response.error, request_id)
     try:
+        if response.parameters and EXPLAIN in response.parameters:
+            return encoded_twice(response, partial(document_of, response))
         return document_of(response)
     except NaiadError as error:
         return answer_to(error, request_id)

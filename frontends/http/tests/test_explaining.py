@@ -1,0 +1,84 @@
+"""The header that asks for an explanation, and what encoding adds to one."""
+
+import json
+
+import pytest
+
+from naiad.types import Response, Tensor
+from naiad_http.codec import AnswerForm
+from naiad_http.envelopes import EnvelopeReader
+from naiad_http.generate import EventStream, OneResponse
+from naiad_http.restrictions import Restrictions
+
+TOLD = json.dumps({"answered": 10.0})
+
+
+def forwarded(*headers, pattern=""):
+    read = EnvelopeReader(pattern, Restrictions(())).read(b"/v2/models/m/infer", headers)
+    return read.forwarded
+
+
+def explained(final=True, **outputs):
+    tensors = {name: Tensor.of(name, value) for name, value in outputs.items()}
+    return Response("m", 1, "", tensors, {"explain": TOLD}, final)
+
+
+@pytest.mark.parametrize("name", [b"naiad-explain", b"Naiad-Explain"])
+def test_the_header_becomes_the_parameter(name):
+    assert forwarded((name, b" 1 ")) == {"explain": "1"}
+    assert forwarded((name, b"1"), (b"x-tenant", b"a"), pattern="^x-") == {"explain": "1", "x-tenant": "a"}
+    assert forwarded((b"x-tenant", b"a")) == {}
+
+
+def test_a_request_says_when_it_had_come(make_site):
+    envelope = EnvelopeReader("", Restrictions(())).read(b"/v2/models/m/infer", ())
+    body = b'{"inputs":[{"name":"A","datatype":"FP32","shape":[1],"data":[1]}]}'
+
+    request, _ = make_site().inference.decode(envelope, body, b"")
+
+    assert request.received_ns > 0
+
+
+def test_the_encoding_is_told_in_the_answer(make_site):
+    encoded = make_site().inference.encode(explained(A=[1.0]), None, AnswerForm())
+
+    told = json.loads(json.loads(encoded.text)["parameters"]["explain"])
+    assert told["answered"] == 10.0 < told["encoded"]
+
+
+def test_an_event_tells_it_too():
+    event = EventStream().take(explained(A=[1.0]))
+
+    assert json.loads(json.loads(event.removeprefix(b"data: "))["explain"])["encoded"] > 10
+
+
+def test_a_stream_that_ends_without_outputs_has_one_more_event():
+    stream = EventStream()
+
+    first, last = stream.take(Response("m", 1, "", {"A": Tensor.of("A", [1.0])}, final=False)), stream.take(explained())
+
+    assert b"explain" not in first
+    assert list(json.loads(last.removeprefix(b"data: "))) == ["explain", "model_name", "model_version"]
+    assert stream.over
+
+
+def test_one_response_of_a_model_that_ends_without_outputs_gets_the_explanation():
+    one = OneResponse()
+
+    early = one.take(Response("m", 1, "", {"A": Tensor.of("A", [1.0])}, {"k": 1}, final=False))
+    answer = one.take(explained())
+
+    assert early is None
+    assert answer.status == 200
+    assert set(json.loads(answer.body)) == {"A", "k", "explain", "model_name", "model_version"}
+
+
+@pytest.mark.parametrize("sent", [0, 2])
+def test_an_explanation_is_no_response(sent):
+    one = OneResponse()
+
+    answers = [one.take(Response("m", 1, "", {"A": Tensor.of("A", [1.0])}, final=False)) for _ in range(sent)]
+    last = next((answer for answer in answers if answer is not None), None) or one.take(explained())
+
+    assert last.status == 400
+    assert b"exactly 1 response" in last.body
