@@ -74,7 +74,6 @@ _OF_GRPC = (
     Accepted("unknown model in a load request", "grpc_repository/load_unknown:status", "NOT_FOUND *", "INTERNAL *"),
     Accepted(_LOAD, "grpc_repository/*:status", "INVALID_ARGUMENT *", "INTERNAL *"),
     Accepted("an unknown key in an unload request over gRPC", "grpc_repository/unload_unknown*:status", theirs="OK"),
-    Accepted("`sequence` among the extensions", "grpc_health/ServerMetadata:$.extensions", theirs="*'sequence'*"),
 )
 _OF_SETTINGS = (
     Accepted("trace or log settings of an unknown name", "*/*unknown:status", "400 *", "200"),
@@ -119,6 +118,15 @@ _OF_OBSERVING = (
     Accepted(_BEHIND, "together/after_*:$[1][0]", "'200'", "'no answer'"),
     Accepted(_BEHIND, "together/after_*:$[1][1]", "{*", "None"),
     Accepted("texts with quotes in traces of tensors", "traces/texts:*"),
+)
+_OF_SEQUENCES = (
+    Accepted("a correlation id that is a text, in its control tensor", "sequences/sums_text/*:status", "200", "400 *"),
+    Accepted(
+        "a correlation id of another type than its control tensor",
+        "sequences/*/text_for_a_number:status",
+        "400 *",
+        "200",
+    ),
 )
 _OF_ACCESS = (
     Accepted("a wrong method on a restricted path", "restricted/get_index_*:status", "405 *", "403 *"),
@@ -169,7 +177,6 @@ ACCEPTED = (
     Accepted("names of encodings in `Content-Encoding`", "compressed/empty_name:status", "200", "501 *"),
     Accepted("a gzip body of several members", "compressed/gzip_in_two_members:status", "200"),
     Accepted("a compressed body that is cut, or goes on behind its end", "compressed/gzip_*:status", "400 *", "200"),
-    Accepted("`sequence` among the extensions", "health/server_metadata:$.extensions", theirs="*'sequence'*"),
     *(Accepted(_HTTP, f"{part}/*:status", ours) for part in ("head", "body") for ours in ("400 *", "200")),
     Accepted(_HTTP, "head/*:status", "505 *"),
     Accepted(_HTTP, "head/bare_line_feeds:status", "no answer", "closed *"),
@@ -195,6 +202,7 @@ ACCEPTED = (
     ),
     *_OF_GENERATE,
     *_OF_GRPC,
+    *_OF_SEQUENCES,
     *_OF_SETTINGS,
     *_OF_SHARED_MEMORY,
     *_OF_ACCESS,

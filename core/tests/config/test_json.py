@@ -165,3 +165,14 @@ def test_keys_of_maps_are_strings():
             "max_queue_size": 0,
         }
     }
+
+
+def test_whole_floats_are_written_without_a_point_and_read_again():
+    controls = "control_input { control { fp32_false_true: [0, 2.5] } }"
+    config = parse_text(f"sequence_batching {{ direct {{ minimum_slot_utilization: 1 }} {controls} }}")
+
+    written = json.dumps(to_json(config)["sequence_batching"])
+
+    assert '"minimum_slot_utilization": 1}' in written
+    assert '"fp32_false_true": [0, 2.5]' in written
+    assert parse_json(to_json(config)) == config

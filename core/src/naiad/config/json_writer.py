@@ -14,6 +14,9 @@ from naiad.config.sequences import SequenceInitialState
 _STRINGS = {(CudaGraphShape, "dim"), (SecondaryDevice, "device_id"), (SequenceInitialState, "dims")}
 """64-bit integers that clients get as strings, as protobuf's JSON has them; all others are numbers."""
 
+_WHOLE = 2.0**53
+"""From here up not every integer is a float, so that digits would be made up."""
+
 
 def to_json(config: ModelConfig) -> dict[str, Any]:
     """The configuration as a JSON object of dicts, lists, strings, numbers and booleans.
@@ -54,8 +57,15 @@ def _value(value: Any, as_string: bool) -> Any:
     if isinstance(value, int):
         return str(value) if as_string else value
     if isinstance(value, float):
-        return value if math.isfinite(value) else _not_finite(value)
+        return _float(value)
     return _message(value)
+
+
+def _float(value: float) -> float | int | str:
+    """As protobuf's JSON has it: `1` for 1.0, and texts for what JSON has no numbers for."""
+    if not math.isfinite(value):
+        return _not_finite(value)
+    return int(value) if value.is_integer() and abs(value) < _WHOLE else value
 
 
 def _not_finite(value: float) -> str:
