@@ -46,7 +46,7 @@ class DirectBatcher:
         """The row is empty from now on."""
         rows = self._rows
         rows[row] = None
-        if sequence.tickets:
+        if sequence.head is not None:
             self._ready -= 1
         while rows and rows[-1] is None:
             rows.pop()
@@ -76,8 +76,8 @@ class DirectBatcher:
         for sequence in self._rows:
             if sequence is None:
                 rows.append(_EMPTY)
-            elif sequence.tickets and sequence.tickets[0].shape_key == shape:
-                ticket = sequence.tickets.popleft()
+            elif (ticket := sequence.head) is not None and ticket.shape_key == shape:
+                sequence.pop()
                 tickets.append(ticket.id)
                 members.append(sequence)
                 start = ticket.sequence_start or not sequence.begun

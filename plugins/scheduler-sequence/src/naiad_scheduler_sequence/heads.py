@@ -23,8 +23,9 @@ class Heads:
 
     def push(self, sequence: LiveSequence) -> None:
         """The first ticket of that sequence may run."""
-        ticket = sequence.tickets[0]
-        heapq.heappush(self._heap, (ticket.id, ticket, sequence))
+        ticket = sequence.head
+        if ticket is not None:
+            heapq.heappush(self._heap, (ticket.id, ticket, sequence))
 
     def first(self) -> Head | None:
         """The oldest, None when there is none."""

@@ -67,11 +67,12 @@ class OldestBatcher:
     def leave(self, sequence: LiveSequence, row: int) -> None:
         """The sequence is none any more."""
         self._candidates -= 1
-        self._gone = self._gone or bool(sequence.tickets)
+        self._gone = self._gone or sequence.head is not None
 
     def offer(self, sequence: LiveSequence) -> None:
         """Let its first request stand in line; a request older than one that was taken off comes before it."""
-        if self._open and sequence.tickets[0].id < self._open[-1][0]:
+        head = sequence.head
+        if self._open and head is not None and head.id < self._open[-1][0]:
             self._heads.put_back(self._open)
             self._open = []
         self._heads.push(sequence)
@@ -119,7 +120,7 @@ class OldestBatcher:
         batch, self._open = self._open[:size], self._open[size:]
         rows, members = [], []
         for number, ticket, sequence in batch:
-            sequence.tickets.popleft()
+            sequence.pop()
             start = ticket.sequence_start or not sequence.begun
             rows.append(Row(number, sequence.number, start, ticket.sequence_end and sequence.closed))
             members.append(sequence)

@@ -1,5 +1,6 @@
 """The sequence batcher: every sequence goes to one slot of one instance, request by request, in order."""
 
+import math
 from collections.abc import Callable, Sequence
 
 from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason, SequenceEndReason, Ticket
@@ -63,17 +64,17 @@ class SequenceScheduler:
         if isinstance(sequence, Drop):
             return sequence
         self._waiting[ticket.id] = sequence
-        sequence.tickets.append(ticket)
+        sequence.push(ticket)
         if ticket.sequence_end and not self._iterative:
             sequence.closed = True
             del self._open[ticket.sequence_id]
-        if sequence.slot < 0:
+        if sequence.instance < 0:
             if ticket.timeout:
                 self._backlog.limit(sequence, ticket)
-        elif len(sequence.tickets) == 1:
-            self._silence.end(sequence)
+        elif sequence.head is ticket:
+            sequence.silent_until = math.inf
             if self._overlaps or not sequence.running:
-                self._batcher_of(sequence).offer(sequence)
+                self._batchers[sequence.instance].offer(sequence)
         return None
 
     def settle(self, tickets: Sequence[int], now: float) -> bool:
@@ -177,11 +178,11 @@ class SequenceScheduler:
 
     def _enter(self, sequence: LiveSequence, slot: int) -> None:
         sequence.slot = slot
-        instance = self._slots.instance_of(slot)
+        instance = sequence.instance = self._slots.instance_of(slot)
         self._placed[instance][sequence.number] = sequence
         batcher = self._batchers[instance]
         batcher.enter(sequence, self._slots.row_of(slot))
-        if sequence.tickets:
+        if sequence.head is not None:
             batcher.offer(sequence)
 
     def _sent(self, ticket: int, sequence: LiveSequence, batcher: Batcher) -> None:
@@ -189,7 +190,7 @@ class SequenceScheduler:
         self._running[ticket] = sequence
         sequence.running += 1
         sequence.begun = True
-        if sequence.tickets:
+        if sequence.head is not None:
             if self._overlaps:
                 batcher.offer(sequence)
         elif sequence.closed and self._frees_early:
@@ -197,8 +198,8 @@ class SequenceScheduler:
 
     def _answered(self, sequence: LiveSequence, now: float) -> bool:
         """An instance has nothing of the sequence any more; True asks for a decision."""
-        instance = self._slots.instance_of(sequence.slot)
-        if sequence.tickets:
+        instance = sequence.instance
+        if sequence.head is not None:
             if self._overlaps:
                 return False
             self._batchers[instance].offer(sequence)
@@ -206,14 +207,14 @@ class SequenceScheduler:
         if sequence.closed or self._iterative:
             self._finish(sequence)
             return bool(self._backlog) and instance not in self._busy
-        self._silence.begin(sequence, now)
-        return self._silence.wake_at is None
+        return self._silence.begin(sequence, now)
 
     def _finish(self, sequence: LiveSequence) -> None:
         """The sequence is over and its slot free."""
         sequence.over = True
-        slot, sequence.slot = sequence.slot, -1
-        instance = self._slots.instance_of(slot)
+        self._silence.over(sequence)
+        slot, instance = sequence.slot, sequence.instance
+        sequence.slot = sequence.instance = -1
         del self._placed[instance][sequence.number]
         self._batchers[instance].leave(sequence, self._slots.row_of(slot))
         self._slots.give_back(slot)
@@ -229,19 +230,14 @@ class SequenceScheduler:
         """The sequence is over before its time: those of it that wait are told, and, where there is one, its model."""
         if not sequence.closed and not self._iterative:
             del self._open[sequence.id]
-        if sequence.slot < 0:
+        if sequence.instance < 0:
             sequence.over = True
             self._backlog.remove(sequence)
         else:
             if end is not None and sequence.begun:
-                self._news.end(self._slots.instance_of(sequence.slot), sequence.number, end)
-            self._silence.end(sequence)
+                self._news.end(sequence.instance, sequence.number, end)
             self._finish(sequence)
-        for ticket in sequence.tickets:
+        for ticket in sequence.take_all():
             self._waiting.pop(ticket.id, None)
             if ticket.id != without:
                 self._news.drop(ticket.id, reason, detail)
-        sequence.tickets.clear()
-
-    def _batcher_of(self, sequence: LiveSequence) -> Batcher:
-        return self._batchers[self._slots.instance_of(sequence.slot)]

@@ -1,43 +1,64 @@
 """The sequences that have a slot and no request, and for how long."""
 
-from collections import OrderedDict
+import heapq
+import math
 
 from naiad_scheduler_sequence.sequences import LiveSequence
 
 
 class Silence:
-    """Sequences in the order in which they fell silent, which is that in which `limit` seconds are over for them.
+    """Sequences that end when they are silent for `limit` seconds.
 
-    `wake_at` is when to look again: not later than when the first has been silent too long. It may be earlier, for it
-    stays as it is when that one speaks again: so an alarm is set once in `limit` seconds, not with every request.
+    A sequence is looked at when its silence might be over, however often it has spoken since: a request costs nothing
+    more than a note in its sequence, and `wake_at`, when to look again, may be earlier than anything is to be done.
     """
 
-    __slots__ = ("_limit", "_since", "wake_at")
+    __slots__ = ("_heap", "_limit", "_watched")
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
-        self._since: OrderedDict[int, tuple[float, LiveSequence]] = OrderedDict()
-        self.wake_at: float | None = None
+        self._heap: list[tuple[float, int, LiveSequence]] = []
+        self._watched = 0  # those in the heap that are not over
 
-    def begin(self, sequence: LiveSequence, now: float) -> None:
-        """A sequence has fallen silent; none has later."""
-        self._since[sequence.number] = (now + self._limit, sequence)
+    @property
+    def wake_at(self) -> float | None:
+        """When to look again, None when there is nothing to look at."""
+        return self._heap[0][0] if self._heap else None
 
-    def end(self, sequence: LiveSequence) -> None:
-        """A sequence is silent no longer, or never was."""
-        self._since.pop(sequence.number, None)
+    def begin(self, sequence: LiveSequence, now: float) -> bool:
+        """A sequence has fallen silent. True says that `wake_at` is earlier than before."""
+        end = sequence.silent_until = now + self._limit
+        if sequence.watched:
+            return False
+        heap = self._heap
+        sequence.watched = True
+        self._watched += 1
+        heapq.heappush(heap, (end, sequence.number, sequence))
+        return heap[0][2] is sequence
+
+    def over(self, sequence: LiveSequence) -> None:
+        """A sequence is over; that of most is found out only when there is time."""
+        if not sequence.watched:
+            return
+        sequence.watched = False
+        self._watched -= 1
+        if len(self._heap) > 64 + 2 * self._watched:
+            self._heap = [entry for entry in self._heap if entry[2].watched]
+            heapq.heapify(self._heap)
 
     def take_due(self, now: float) -> list[LiveSequence]:
-        """Take off those that have been silent too long at `now`, and say when to look again."""
+        """The sequences that have been silent for too long at `now`; they are watched no longer."""
         found: list[LiveSequence] = []
-        if self.wake_at is not None and self.wake_at > now:
-            return found
-        self.wake_at = None
-        while self._since:
-            end, sequence = next(iter(self._since.values()))
-            if end > now:
-                self.wake_at = end
-                break
-            self._since.popitem(last=False)
-            found.append(sequence)
+        heap = self._heap
+        while heap and heap[0][0] <= now:
+            sequence = heap[0][2]
+            if sequence.watched and now < sequence.silent_until < math.inf:
+                heapq.heapreplace(heap, (sequence.silent_until, sequence.number, sequence))
+                continue
+            heapq.heappop(heap)
+            if sequence.watched:
+                sequence.watched = False
+                self._watched -= 1
+                if sequence.silent_until <= now:
+                    found.append(sequence)
         return found
