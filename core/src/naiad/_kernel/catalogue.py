@@ -6,9 +6,11 @@ from pathlib import Path
 
 from naiad._kernel.entries import READY, ModelEntry
 from naiad._kernel.repository import scan
+from naiad._kernel.sequences.handover import Handover
 from naiad._kernel.served import ServedVersion
-from naiad.errors import NaiadError, NotFoundError
+from naiad.errors import NaiadError, NotFoundError, ShuttingDownError
 from naiad.reports import IndexEntry, ModelStatistics, Readiness
+from naiad.types import Request
 
 _logger = logging.getLogger("naiad.model")
 
@@ -16,13 +18,15 @@ _logger = logging.getLogger("naiad.model")
 class Catalogue:
     """The models of these repositories: `entries` by name, `serving_by_name` the READY versions, the largest also as 0.
 
-    Every method runs on the event loop's thread.
+    `handover` knows the sequences that go on in versions that are none of these any more. Every method runs on the
+    event loop's thread.
     """
 
     def __init__(self, roots: Sequence[Path]) -> None:
         self.roots = roots
         self.entries: dict[str, ModelEntry] = {}
         self.serving_by_name: dict[str, dict[int, ServedVersion]] = {}
+        self.handover = Handover()
 
     def find(self, name: str, version: int = 0) -> ServedVersion:
         """The READY version, the largest for version 0. Raises NotFoundError or ModelNotReadyError with the reason."""
@@ -34,6 +38,20 @@ class Catalogue:
         if entry is None:
             raise NotFoundError(f"Request for unknown model: '{name}' is not found")
         raise entry.missing(version)
+
+    def version_for(self, request: Request) -> ServedVersion:
+        """The version that a request goes to. Raises NotFoundError or ModelNotReadyError with the reason.
+
+        That is the READY one, but for a request that carries on a sequence in a version that goes out of service.
+        """
+        if request.correlation_id and (leaving := self.handover.version_for(request)) is not None:
+            return leaving
+        return self.find(request.model_name, request.version)
+
+    def require_under_way(self, request: Request, state: str) -> None:
+        """Only the requests of sequences that are under way are taken now. Raises ShuttingDownError for others."""
+        if self.handover.version_for(request) is None:
+            raise ShuttingDownError(f"the server is {state} and takes no inference requests")
 
     def ready_versions(self, name: str) -> tuple[int, ...]:
         """The versions of a model that serve, ascending; none for an unknown model."""

@@ -113,6 +113,12 @@ class Models(Catalogue):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    async def finish_sequences(self, seconds: float) -> None:
+        """Load nothing from now on, and start no sequence; those under way may go on for that long."""
+        self.handover.begin(self._rotation.alive)
+        await self.give_up_loads()
+        await self.handover.finish(self._rotation.alive, seconds)
+
     async def close(self, grace: float) -> bool:
         """Answer what was taken in within `grace` seconds, then end every instance; whether all of it ended in time."""
         deadline = monotonic() + grace

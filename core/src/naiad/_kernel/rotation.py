@@ -40,6 +40,7 @@ class Rotation:
             self._catalogue.serving_by_name[entry.name] = {**successors, 0: successors[max(successors)]}
         else:
             self._catalogue.serving_by_name.pop(entry.name, None)
+        self._catalogue.handover.begin(retired.values())
         for version in retired:
             if version not in successors:
                 entry.states[version] = VersionState(UNLOADING, why)
@@ -74,6 +75,7 @@ class Rotation:
         await version.drain()
         await version.close()
         self.alive.discard(version)
+        self._catalogue.handover.end(version)
         state = entry.states.get(version.version)
         if state is not None and state.state == UNLOADING:
             entry.states[version.version] = VersionState(UNAVAILABLE, state.reason or UNLOADED)

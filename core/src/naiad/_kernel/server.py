@@ -132,7 +132,7 @@ class Server:
         if self._poller is not None:
             self._poller.cancel()
             await asyncio.gather(self._poller, return_exceptions=True)
-        await self._models.give_up_loads()
+        await self._models.finish_sequences(deadline - monotonic())
         await self._frontends.stop(deadline - monotonic())
         ended = await self._models.close(max(0.0, deadline - monotonic()))
         await self._caching.close()
@@ -165,10 +165,10 @@ class Server:
         it. `Call.pause` and `resume` say how fast the caller reads.
         """
         if self._state not in ("READY", "STARTING"):
-            raise ShuttingDownError(f"the server is {self._state} and takes no inference requests")
+            self._models.require_under_way(request, self._state)
         if request.parameters and EXPLAIN in request.parameters:
             request, deliver = explained(request, deliver, self.settings["allow-explain"])
-        return self._models.find(request.model_name, request.version).submit(request, deliver, streams)
+        return self._models.version_for(request).submit(request, deliver, streams)
 
     async def infer(self, request: Request) -> Response:
         """The response to a request. Raises its error; cancelling the task takes the request back."""

@@ -89,8 +89,8 @@ class ModelVersion:
         self._queue = queue_for(
             self._share, instances.placements, self._reader, make_scheduler, self.counters, instances.send
         )
-        if isinstance(self._queue, SequenceQueue):
-            self._queue.on_ended = instances.sequence_ended
+        if self.sequences is not None:
+            self.sequences.on_ended = instances.sequence_ended
         instances.on_free = self._queue.free
         instances.on_lost = self._lost
         for place in range(instances.place_count):
@@ -172,6 +172,11 @@ class ModelVersion:
         return tuple(slot.report() for slot in self._instances.slots)
 
     @property
+    def sequences(self) -> SequenceQueue | None:
+        """The queue of a model whose requests come in sequences; None for any other."""
+        return self._queue if isinstance(self._queue, SequenceQueue) else None
+
+    @property
     def waiting(self) -> int:
         """How many requests wait for their execution."""
         return self._queue.waiting if self._queue is not None else 0
@@ -220,8 +225,8 @@ class ModelVersion:
             self._queue.close()
 
     async def _end(self) -> None:
-        if isinstance(self._queue, SequenceQueue):
-            self._queue.end_all_sequences()
+        if self.sequences is not None:
+            self.sequences.end_all_sequences()
         await self._instances.close()
         if self._share is not None:
             self._share.leave()

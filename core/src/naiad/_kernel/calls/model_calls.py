@@ -37,7 +37,7 @@ class Calls:
 
     def _submit(self, request: Request, deliver: "Deliver", streams: bool) -> "Call":
         """Also while the server stops: what was taken in is still answered, with all the calls that takes."""
-        return self._models.find(request.model_name, request.version).submit(request, deliver, streams)
+        return self._models.version_for(request).submit(request, deliver, streams)
 
 
 class Owner:

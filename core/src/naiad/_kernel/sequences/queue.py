@@ -46,6 +46,11 @@ class SequenceQueue(ModelQueue):
         """How many sequences instances know of."""
         return len(self._live)
 
+    @property
+    def any_open(self) -> bool:
+        """Whether further requests of some sequence may come."""
+        return self._live.any_open
+
     def is_open(self, correlation_id: int | str) -> bool:
         """Whether a request has started that sequence and none has ended it."""
         return self._live.is_open(correlation_id)

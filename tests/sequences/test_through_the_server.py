@@ -1,0 +1,153 @@
+"""Sequences through a whole server: the real scheduler, workers, states, and models that ask for a request again."""
+
+import asyncio
+import gc
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from naiad.backend import RESCHEDULE, Batch, Reply, Reschedule
+from naiad.errors import RequestCancelledError, UnavailableError, WorkerDiedError
+
+from .serving import Listening, ask, number, request, serving, summing, until
+
+STRATEGIES = ["direct { }", "oldest { max_candidate_sequences: 16 }"]
+DECOUPLED = "model_transaction_policy { decoupled: true }"
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("execute_on", ["thread", "event_loop"])
+async def test_many_sequences_at_once_keep_their_sums_apart(tmp_path: Path, strategy: str, execute_on: str) -> None:
+    backend = Listening()
+    on = f"""parameters {{ key: "execute_on" value {{ string_value: "{execute_on}" }} }}"""
+
+    async def sequence(who: int) -> list[int]:
+        flags = ["start", "", "", "", "end"]
+        return [await ask(server, who, who, flag) for flag in flags]
+
+    async with serving(tmp_path, backend, strategy, f"instance_group {{ count: 2 }} {on}") as server:
+        sums = await asyncio.gather(*map(sequence, range(1, 31)))
+
+    assert sums == [[who * count for count in range(1, 6)] for who in range(1, 31)]
+    assert sorted(backend.heard) == [(who, "end") for who in range(1, 31)]
+
+
+async def test_an_instance_hears_of_a_silent_sequence_on_its_own_thread(tmp_path: Path) -> None:
+    backend = Listening()
+    async with serving(tmp_path, backend, "max_sequence_idle_microseconds: 10000") as server:
+        await ask(server, 1, who="quiet", flags="start")
+        await until(lambda: backend.heard)
+
+    assert backend.heard == [("quiet", "idle")]
+
+
+async def test_an_instance_that_fails_to_listen_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Deaf(Listening):
+        heard = property(lambda self: None, lambda self, value: None)  # type: ignore[assignment]
+
+    async with serving(tmp_path, Deaf()) as server:
+        await ask(server, 1, flags="start end")
+
+        assert await ask(server, 2, flags="start end") == 2
+
+    assert "failed to take note that sequence 7 is over" in caplog.text
+
+
+async def test_a_request_that_is_taken_back_takes_its_sequence_along(tmp_path: Path) -> None:
+    backend = Listening()
+    async with serving(tmp_path, backend) as server:
+        await ask(server, 1, flags="start")
+        backend.hold()
+        executing = asyncio.ensure_future(ask(server, 1))
+        await asyncio.to_thread(backend.wait_until_held)
+        second, third = (asyncio.ensure_future(ask(server, 1)) for _ in range(2))
+        await asyncio.sleep(0)
+        second.cancel()
+        with pytest.raises(RequestCancelledError, match="an earlier request of its sequence was taken back"):
+            await third
+        backend.release()
+        assert await executing == 2
+        await until(lambda: backend.heard)
+
+    assert backend.heard == [(7, "cancelled")]
+
+
+async def test_a_sequence_whose_instance_dies_must_start_anew(tmp_path: Path) -> None:
+    def dying(batch: Batch) -> Any:
+        if batch.input("X")[0, 0] == 13:
+            raise SystemExit("thirteen")
+        return summing(batch)
+
+    async with serving(tmp_path, Listening(dying)) as server:
+        await ask(server, 1, flags="start")
+        found = await asyncio.gather(ask(server, 13), ask(server, 1), return_exceptions=True)
+
+        assert await ask(server, 5, flags="start end") == 5
+
+    assert [type(each) for each in found] == [WorkerDiedError, UnavailableError]
+
+
+async def test_a_sequence_in_the_backlog_waits_no_longer_than_its_timeout(tmp_path: Path) -> None:
+    async with serving(tmp_path, Listening(), "oldest { }") as server:
+        await ask(server, 1, who=1, flags="start")
+
+        with pytest.raises(UnavailableError, match="timeout of the corresponding sequence has been expired"):
+            await ask(server, 1, who=2, flags="start", timeout_microseconds=10_000)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_an_iterative_model_counts_down_in_steps_that_others_share(tmp_path: Path, strategy: str) -> None:
+    """X says how many steps a request takes; the state is how many it has had."""
+
+    def stepping(batch: Batch) -> Sequence[Any]:
+        answers: list[Any] = []
+        for each in batch.requests:
+            done = each.inputs["SUM_IN"].array + 1
+            if int(done[0, 0]) < int(each.inputs["X"].array[0, 0]):
+                answers.append(Reschedule({"SUM_OUT": done}))
+            else:
+                answers.append(Reply({"Y": done}))
+        return answers
+
+    backend = Listening(stepping)
+    async with serving(tmp_path, backend, f"iterative_sequence: true {strategy}") as server:
+        found = await asyncio.gather(*(ask(server, steps, who=0) for steps in (5, 1, 3, 4, 2, 2)))
+        assert server.statistics("m")[0].success.count == 6
+
+    assert found == [5, 1, 3, 4, 2, 2]
+    assert {reason for _, reason in backend.heard} == {"end"}
+    assert len(backend.heard) == 6
+
+
+async def test_an_iterative_decoupled_model_sends_a_response_in_every_step(tmp_path: Path) -> None:
+    def stepping(batch: Batch) -> Sequence[Any]:
+        answers: list[Any] = []
+        for index, each in enumerate(batch.requests):
+            done, last = int(each.inputs["SUM_IN"].array[0, 0]) + 1, int(each.inputs["X"].array[0, 0])
+            batch.sender(index).send(Reply({"Y": np.full((1, 1), done, np.int32)}), final=done == last)
+            answers.append(None if done == last else Reschedule({"SUM_OUT": np.full((1, 1), done, np.int32)}))
+        gc.collect()
+        return answers
+
+    async def stream(steps: int) -> list[int]:
+        return [number(each) async for each in server.stream(request(steps, who=0))]
+
+    async with serving(tmp_path, Listening(stepping), "iterative_sequence: true oldest { }", DECOUPLED) as server:
+        found = await asyncio.gather(stream(4), stream(1), stream(2))
+
+    assert found == [[1, 2, 3, 4], [1], [1, 2]]
+
+
+async def test_a_model_that_asks_for_ever_is_stopped_by_its_caller(tmp_path: Path) -> None:
+    backend = Listening(lambda batch: [RESCHEDULE] * len(batch.requests))
+    async with serving(tmp_path, backend, "iterative_sequence: true") as server:
+        asked = asyncio.ensure_future(server.infer(request(1, who=0)))
+        await until(lambda: len(backend.batches) >= 3)
+
+        asked.cancel()
+        await until(lambda: backend.heard)
+
+    assert [reason for _, reason in backend.heard] == ["cancelled"]
