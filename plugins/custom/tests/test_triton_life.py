@@ -11,6 +11,7 @@ from naiad.errors import (
     ModelFailedError,
     UnsupportedError,
 )
+from naiad_custom.triton.errors import TritonModelException
 
 ONE = 'input { name: "X" data_type: TYPE_INT64 dims: 1 } output { name: "Y" data_type: TYPE_INT64 dims: 1 }'
 
@@ -151,28 +152,25 @@ def test_an_environment_of_its_own_is_refused_with_a_warning(folder, caplog):
     assert "EXECUTION_ENV_PATH is not used" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("call", "told"),
-    [
-        (
-            "requests[0].set_release_flags(pb_utils.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)",
-            "a request cannot be rescheduled here; answer it",
-        ),
-        (
-            'pb_utils.InferenceRequest(model_name="other", inputs=requests[0].inputs()).exec()',
-            "cannot call another model .* let the client send",
-        ),
-        ('pb_utils.load_model("other")', "cannot load model 'other' here; use the model repository calls"),
-        ('pb_utils.unload_model("other")', "cannot unload model 'other' here"),
-        ('pb_utils.is_model_ready("other")', "cannot ask for model 'other' here"),
-    ],
-)
-def test_what_is_not_offered_is_refused_in_words(folder, batch_of, call, told):
-    folder.write_triton(call)
+@pytest.mark.parametrize("call", ["load_model('other')", "unload_model('other')", "is_model_ready('other')"])
+def test_without_a_server_there_are_no_models_to_look_after(folder, batch_of, call):
+    folder.write_triton(f"pb_utils.{call}")
     instance = folder.instance()
 
-    with pytest.raises(UnsupportedError, match=told):
+    with pytest.raises(TritonModelException, match=r"no server has loaded cannot .* model 'other'"):
         instance.execute(batch_of({"X": [1]}))
+
+
+def test_without_a_server_a_call_to_another_model_is_answered_with_an_error(folder, batch_of):
+    folder.write_triton(
+        "asked = pb_utils.InferenceRequest(model_name='other', inputs=requests[0].inputs())\n"
+        "return [pb_utils.InferenceResponse(error=asked.exec().error())]"
+    )
+
+    (answer,) = folder.instance().execute(batch_of({"X": [1]}))
+
+    assert isinstance(answer, UnsupportedError)
+    assert "no server has loaded cannot call model 'other'" in str(answer)
 
 
 @pytest.mark.parametrize(

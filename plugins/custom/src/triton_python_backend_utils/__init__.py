@@ -3,6 +3,7 @@
 The members live in `naiad_custom.triton`; this module only gives them the name that existing models import.
 """
 
+from naiad_custom.triton.control import is_model_ready, load_model, unload_model
 from naiad_custom.triton.errors import TritonError, TritonModelException
 from naiad_custom.triton.logger import Logger, LogLevel, get_model_dir
 from naiad_custom.triton.memory import (
@@ -13,7 +14,6 @@ from naiad_custom.triton.memory import (
 )
 from naiad_custom.triton.metrics import MetricFamily
 from naiad_custom.triton.model_config import ModelConfig
-from naiad_custom.triton.refusals import is_model_ready, load_model, unload_model
 from naiad_custom.triton.request import (
     TRITONSERVER_REQUEST_FLAG_SEQUENCE_END,
     TRITONSERVER_REQUEST_FLAG_SEQUENCE_START,

@@ -6,10 +6,11 @@ from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from naiad.backend import Batch
+from naiad.backend import RESCHEDULE, Answer, Batch, ModelContext, Placement, Reschedule
 from naiad.errors import ModelFailedError, NaiadError, ShuttingDownError
 from naiad_custom.failures import Failures
 from naiad_custom.loops import LoopThread
+from naiad_custom.triton.execution import Executing
 from naiad_custom.triton.instance import TritonInstance
 from naiad_custom.triton.pacing import paced_task
 from naiad_custom.triton.request import InferenceRequest, received_request
@@ -22,21 +23,27 @@ class DecoupledInstance(TritonInstance):
     An `async def execute` goes on in the background while the instance takes its next batches.
     """
 
-    def __init__(self, model: Any, name: str, outputs: Sequence[str], failures: Failures) -> None:
-        super().__init__(model, name, outputs)
-        self._failures = failures
+    def __init__(self, model: Any, placement: Placement, outputs: Sequence[str], context: ModelContext) -> None:
+        super().__init__(model, placement.name, outputs, context.models)
+        self._failures = Failures(context, placement)
+        sequences = context.config.sequence_batching
+        self._is_iterative = sequences is not None and sequences.iterative_sequence
         self._thread: LoopThread | None = None
-        self._running: set[Future[None]] = set()
+        self._running: set[Future[Answer]] = set()
 
-    def execute(self, batch: Batch) -> list[None]:
-        """Run one batch. Raises ModelFailedError when `execute` returns something."""
+    def execute(self, batch: Batch) -> "Answer | Future[Answer]":
+        """Run one batch. Raises ModelFailedError when `execute` returns something.
+
+        Where requests may be executed again, an `async def execute` has to end before it is known which.
+        """
         requests = [self._received(batch, index) for index in range(len(batch.requests))]
-        answer = self._execute(requests)
-        if inspect.iscoroutine(answer):
-            self._start(answer, requests)
-        else:
-            self._check(answer)
-        return [None] * len(requests)
+        with Executing(self._models, batch.requests):
+            answer = self._execute(requests)
+            if inspect.iscoroutine(answer):
+                running = self._start(self._watched(answer, requests))
+                return running if self._is_iterative else [None] * len(requests)
+        self._check(answer)
+        return _released(requests)
 
     def close(self) -> None:
         """End what runs in the background, then finalize the object."""
@@ -53,21 +60,25 @@ class DecoupledInstance(TritonInstance):
         sender = InferenceResponseSender(batch.sender(index), request, decoupled=True)
         return received_request(request, self._outputs, None, sender)
 
-    def _start(self, answer: Coroutine[Any, Any, Any], requests: list[InferenceRequest]) -> None:
+    def _start(self, coroutine: "Coroutine[Any, Any, Answer]") -> "Future[Answer]":
         if self._thread is None:
             self._thread = LoopThread("naiad-async-execute")
             self._thread.loop.set_task_factory(paced_task)
-        running = self._thread.start(self._watched(answer, requests))
+        running = self._thread.start(coroutine)
         self._running.add(running)  # a task that nobody holds may vanish
         running.add_done_callback(self._running.discard)
+        return running
 
-    async def _watched(self, answer: Coroutine[Any, Any, Any], requests: list[InferenceRequest]) -> None:
+    async def _watched(self, answer: Coroutine[Any, Any, Any], requests: list[InferenceRequest]) -> Answer:
         try:
             self._check(await answer)
         except asyncio.CancelledError:
             _fail(requests, ShuttingDownError("the model was unloaded while it worked on this request"))
         except Exception as error:  # noqa: BLE001 - a model may raise anything, and its callers are told
             _fail(requests, self._failures.of(error, requests[0]._request))
+        else:
+            return _released(requests)
+        return [None] * len(requests)
 
     def _check(self, answer: Any) -> None:
         if answer is not None:
@@ -75,6 +86,10 @@ class DecoupledInstance(TritonInstance):
                 f"Python model '{self._name}' is using the decoupled mode and the execute function must return None; "
                 f"it returned '{type(answer).__name__}', so send the responses through get_response_sender()"
             )
+
+
+def _released(requests: Sequence[InferenceRequest]) -> list[Reschedule | None]:
+    return [RESCHEDULE if request._is_rescheduled else None for request in requests]
 
 
 def _fail(requests: Sequence[InferenceRequest], error: NaiadError) -> None:

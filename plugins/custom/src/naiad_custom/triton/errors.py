@@ -62,11 +62,12 @@ class TritonError:
     ALREADY_EXISTS: ClassVar = TritonErrorCode.ALREADY_EXISTS
     CANCELLED: ClassVar = TritonErrorCode.CANCELLED
 
-    __slots__ = ("_code", "_message")
+    __slots__ = ("_cause", "_code", "_message")
 
     def __init__(self, message: str, code: int = TritonErrorCode.INTERNAL) -> None:
         self._message = str(message)
         self._code = TritonErrorCode(code)
+        self._cause: NaiadError | None = None
 
     def message(self) -> str:
         """What happened."""
@@ -81,5 +82,12 @@ class TritonError:
 
 
 def as_naiad_error(error: TritonError) -> NaiadError:
-    """The same error in the kernel's terms."""
-    return _KINDS[error.code()](error.message())
+    """The same error in the kernel's terms: that of a call itself, where a model hands it on."""
+    return error._cause or _KINDS[error.code()](error.message())
+
+
+def as_triton_error(error: NaiadError) -> TritonError:
+    """The kernel's error as a model sees it."""
+    found = TritonError(str(error), TritonErrorCode[error.code])
+    found._cause = error
+    return found

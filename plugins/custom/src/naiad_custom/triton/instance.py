@@ -1,12 +1,16 @@
 """One initialized TritonPythonModel: a batch in, one response a request out."""
 
 import asyncio
+import contextvars
 import inspect
 from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
 from typing import Any
 
-from naiad.backend import Answer, Batch, Reply
+from naiad.backend import RESCHEDULE, Answer, Batch, Reply, Reschedule
+from naiad.calls import ModelCalls
 from naiad.errors import ModelFailedError, NaiadError
+from naiad_custom.triton.execution import Executing, outside_of_execute
 from naiad_custom.triton.readiness import ReadyCheck
 from naiad_custom.triton.replies import reply_of
 from naiad_custom.triton.request import InferenceRequest, received_request
@@ -15,9 +19,10 @@ from naiad_custom.triton.sender import Senders
 
 
 class TritonInstance:
-    """One initialized TritonPythonModel that answers each request once."""
+    """One initialized TritonPythonModel that answers each request once; `models` are those that it may call."""
 
-    def __init__(self, model: Any, name: str, outputs: Sequence[str]) -> None:
+    def __init__(self, model: Any, name: str, outputs: Sequence[str], models: ModelCalls) -> None:
+        self._models = models
         self._model = model
         self._name = name
         self._outputs = outputs
@@ -25,17 +30,18 @@ class TritonInstance:
         self._ready = ReadyCheck(model.is_ready) if hasattr(model, "is_ready") else None
         self._runner: asyncio.Runner | None = None
 
-    def execute(self, batch: Batch) -> Answer:
+    def execute(self, batch: Batch) -> "Answer | Future[Answer]":
         """Run one batch. Raises ModelFailedError when the answer is no list with one response a request.
 
         None in the list, or in its place, is for requests that are answered through their senders.
         """
         outputs, senders = self._outputs, Senders(batch)
         requests = [received_request(request, outputs, senders, None) for request in batch.requests]
-        responses = self._execute(requests)
-        senders.close()
-        if type(responses) is not list:
-            responses = self._list_of(responses, requests)
+        with Executing(self._models, batch.requests):
+            responses = self._execute(requests)
+            senders.close()
+            if type(responses) is not list:
+                responses = self._list_of(responses, requests)
         if len(responses) != len(requests):
             raise ModelFailedError(
                 "Number of InferenceResponse objects do not match the number of InferenceRequest objects. "
@@ -60,7 +66,8 @@ class TritonInstance:
             self._ready.close()
         try:
             if hasattr(self._model, "finalize"):
-                self._model.finalize()
+                with outside_of_execute():
+                    self._model.finalize()
         finally:
             if self._runner is not None:
                 self._runner.close()
@@ -69,7 +76,7 @@ class TritonInstance:
         """The list in an answer that is none by type: awaited, or None where senders were taken."""
         if inspect.iscoroutine(answer):
             answer = self._awaited(answer)
-        if answer is None and any(request._sender is not None for request in requests):
+        if answer is None and any(request._sender is not None or request._is_rescheduled for request in requests):
             return [None] * len(requests)
         if not isinstance(answer, list):
             raise ModelFailedError(
@@ -81,11 +88,13 @@ class TritonInstance:
     def _awaited(self, answer: Coroutine[Any, Any, Any]) -> Any:
         if self._runner is None:
             self._runner = asyncio.Runner()
-        return self._runner.run(answer)
+        return self._runner.run(answer, context=contextvars.copy_context())
 
 
-def _reply(response: Any, request: InferenceRequest) -> Reply | NaiadError | None:
+def _reply(response: Any, request: InferenceRequest) -> Reply | NaiadError | Reschedule | None:
     sender = request._sender
+    if request._is_rescheduled:
+        return _rescheduled(response)
     if type(response) is not InferenceResponse and not isinstance(response, InferenceResponse):
         if response is None and sender is not None:
             return None
@@ -97,3 +106,12 @@ def _reply(response: Any, request: InferenceRequest) -> Reply | NaiadError | Non
         sender.send(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL)
         return None
     return reply_of(response, request)
+
+
+def _rescheduled(response: Any) -> Reschedule | NaiadError:
+    if response is None:
+        return RESCHEDULE
+    return ModelFailedError(
+        "Expected a None object in the execute function return list for reschduled request, found type "
+        f"'{type(response).__name__}'; answer it when it is executed again"
+    )

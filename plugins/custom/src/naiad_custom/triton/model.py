@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from naiad.backend import ModelContext, Placement
 from naiad.config.json import to_json
 from naiad.errors import InvalidArgumentError, ModelFailedError, NaiadError
-from naiad_custom.failures import Failures
 from naiad_custom.files import ModelFile
 from naiad_custom.triton.decoupled import DecoupledInstance
+from naiad_custom.triton.execution import outside_of_execute
 from naiad_custom.triton.instance import TritonInstance
 
 
@@ -43,7 +43,8 @@ class TritonModel:
         try:
             model = self._class()
             if hasattr(model, "initialize"):
-                model.initialize(_arguments(self._context, placement))
+                with outside_of_execute():
+                    model.initialize(_arguments(self._context, placement))
         except NaiadError:
             raise
         except Exception as error:
@@ -51,8 +52,8 @@ class TritonModel:
             raise ModelFailedError(told) from error
         outputs = [output.name for output in config.output]
         if config.model_transaction_policy is not None and config.model_transaction_policy.decoupled:
-            return DecoupledInstance(model, placement.name, outputs, Failures(self._context, placement))
-        return TritonInstance(model, placement.name, outputs)
+            return DecoupledInstance(model, placement, outputs, self._context)
+        return TritonInstance(model, placement.name, outputs, self._context.models)
 
     def close(self) -> None:
         """Forget the model's modules."""

@@ -1,13 +1,15 @@
-"""`pb_utils.InferenceRequest`: what `execute` gets one of for each request."""
+"""`pb_utils.InferenceRequest`: what `execute` gets one of for each request, and what it asks other models with."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from typing import Any, Literal, overload
 
 from naiad import types
+from naiad_custom.triton.calling import ResponseIterator, at_once, begun, executed, streamed
 from naiad_custom.triton.errors import TritonModelException
+from naiad_custom.triton.execution import Moment, calls_at, moment
 from naiad_custom.triton.memory import MemoryType, PreferredMemory
-from naiad_custom.triton.refusals import no_calls, no_rescheduling
+from naiad_custom.triton.response import InferenceResponse
 from naiad_custom.triton.sender import InferenceResponseSender, Senders
 from naiad_custom.triton.tensor import Tensor, received
 from naiad_custom.triton.trace import InferenceTrace
@@ -24,7 +26,16 @@ class InferenceRequest:
     Raises TritonModelException for parameters that are neither a dict nor the text of a JSON object.
     """
 
-    __slots__ = ("_inputs", "_outputs", "_preferred_memory", "_request", "_sender", "_senders")
+    __slots__ = (
+        "_inputs",
+        "_made_at",
+        "_outputs",
+        "_preferred_memory",
+        "_release_flags",
+        "_request",
+        "_sender",
+        "_senders",
+    )
 
     def __init__(
         self,
@@ -60,6 +71,8 @@ class InferenceRequest:
         self._preferred_memory = preferred_memory or PreferredMemory(MemoryType.DEFAULT)
         self._senders: Senders | None = None
         self._sender: InferenceResponseSender | None = None
+        self._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
+        self._made_at: Moment | None = moment()
         self.set_flags(flags)
 
     def inputs(self) -> list[Tensor]:
@@ -99,7 +112,7 @@ class InferenceRequest:
         return list(self._request.requested or self._outputs)
 
     def preferred_memory(self) -> PreferredMemory:
-        """Where the outputs of a call should be."""
+        """Where the outputs of a call should be, as a hint: they are where the called model has put them."""
         return self._preferred_memory
 
     def trace(self) -> InferenceTrace:
@@ -124,17 +137,45 @@ class InferenceRequest:
         return self._sender
 
     def set_release_flags(self, flags: int) -> None:
-        """Releasing is what happens anyway; rescheduling raises UnsupportedError."""
-        if flags & TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:
-            no_rescheduling()
+        """Release the request for good (1), or have it executed again (2), where its sequences are iterative.
 
-    def exec(self, decoupled: bool = False, execution_timeout: int = 0) -> NoReturn:
-        """Raises UnsupportedError: models call no other models here."""
-        no_calls()
+        Raises TritonModelException for other flags.
+        """
+        if flags not in (TRITONSERVER_REQUEST_RELEASE_ALL, TRITONSERVER_REQUEST_RELEASE_RESCHEDULE):
+            raise TritonModelException(
+                f"release flags {flags} are not known; use TRITONSERVER_REQUEST_RELEASE_ALL or "
+                "TRITONSERVER_REQUEST_RELEASE_RESCHEDULE"
+            )
+        self._release_flags = flags
 
-    async def async_exec(self, decoupled: bool = False, execution_timeout: int = 0) -> NoReturn:
-        """Raises UnsupportedError: models call no other models here."""
-        no_calls()
+    @overload
+    def exec(self, decoupled: Literal[False] = False) -> InferenceResponse: ...
+
+    @overload
+    def exec(self, decoupled: Literal[True]) -> ResponseIterator: ...
+
+    def exec(self, decoupled: bool = False) -> InferenceResponse | ResponseIterator:
+        """Ask the model, and wait for its response, or for its responses one by one if it is `decoupled`.
+
+        What goes wrong is the error of a response. Raises TritonModelException outside of `execute`.
+        """
+        models = calls_at(self._made_at)
+        return streamed(models, self._request) if decoupled else executed(models, self._request)
+
+    @overload
+    def async_exec(self, decoupled: Literal[False] = False) -> Awaitable[InferenceResponse]: ...
+
+    @overload
+    def async_exec(self, decoupled: Literal[True]) -> Awaitable[ResponseIterator]: ...
+
+    def async_exec(self, decoupled: bool = False) -> Awaitable[InferenceResponse] | Awaitable[ResponseIterator]:
+        """The same on the running event loop, to be awaited; the call has begun when this returns."""
+        models = calls_at(self._made_at)
+        return at_once(streamed(models, self._request)) if decoupled else begun(models, self._request)
+
+    @property
+    def _is_rescheduled(self) -> bool:
+        return self._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE
 
     def _payloads(self) -> Iterable[Any]:
         return [each._payload for each in (self._inputs or {}).values()]
@@ -158,6 +199,8 @@ def received_request(
     self._preferred_memory = _NO_MEMORY
     self._senders = senders
     self._sender = sender
+    self._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
+    self._made_at = None
     return self
 
 

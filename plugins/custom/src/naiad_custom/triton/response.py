@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 
+from naiad.types import ParameterValue
 from naiad_custom.triton.errors import TritonError, TritonModelException
 from naiad_custom.triton.tensor import Tensor
 
@@ -25,7 +26,7 @@ class InferenceResponse:
     ) -> None:
         self._output_tensors = output_tensors
         self._error = error
-        self._parameters = _NONE if parameters is None else _checked(parameters)
+        self._parameters: Mapping[str, ParameterValue] = _NONE if parameters is None else _checked(parameters)
 
     def output_tensors(self) -> list[Tensor]:
         """The outputs."""
@@ -41,7 +42,7 @@ class InferenceResponse:
 
     def parameters(self) -> str:
         """The parameters as the text of a JSON object."""
-        return json.dumps(self._parameters)
+        return json.dumps(dict(self._parameters))
 
 
 _NONE: dict[str, bool | int | str] = {}
