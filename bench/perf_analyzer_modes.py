@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from cases import ensemble
 from load import Load, LoadError, PerfAnalyzer, perf_analyzer, read_perf_analyzer
 from rounds import MODELS, SEQUENCE_MODELS
 from servers import Naiad, Running, find_peer
@@ -28,6 +29,9 @@ class Mode:
     options: tuple[str, ...]
     model: str = "add_sub"
 
+
+ENSEMBLE = "three_add_sub"
+"""The ensemble of the case `ensemble`."""
 
 _BRIEFLY = ("-p", "500", "-s", "900", "-r", "3")
 _PATIENCE = 60.0
@@ -76,7 +80,7 @@ def modes() -> list[Mode]:
             Mode(f"{protocol} trace settings", protocol, ("--trace-level", "OFF", "--trace-rate", "500")),
             Mode(f"{protocol} report and profile", protocol, _FILES),
         ]
-    return [*found, *_only_http(), *_only_grpc(), *_of_sequences()]
+    return [*found, *_only_http(), *_only_grpc(), *_of_sequences(), *_of_ensembles()]
 
 
 def _only_http() -> list[Mode]:
@@ -126,6 +130,21 @@ def _of_sequences() -> list[Mode]:
     return found
 
 
+def _of_ensembles() -> list[Mode]:
+    """Requests that go through three models."""
+    found = []
+    for protocol in ("http", "grpc"):
+        found += [
+            Mode(f"{protocol} ensemble, sync", protocol, ("--sync", "--concurrency-range", "4"), ENSEMBLE),
+            Mode(f"{protocol} ensemble, async", protocol, ("--async", "--concurrency-range", "16"), ENSEMBLE),
+            Mode(f"{protocol} ensemble, batch of 8", protocol, ("-b", "8", "--concurrency-range", "4"), ENSEMBLE),
+            Mode(f"{protocol} ensemble, request rate", protocol, _RATE, ENSEMBLE),
+            Mode(f"{protocol} ensemble, system shared memory", protocol, _SHARED, ENSEMBLE),
+        ]
+    streaming = ("--streaming", "--async", "--concurrency-range", "4")
+    return [*found, Mode("grpc ensemble, streaming", "grpc", streaming, ENSEMBLE)]
+
+
 def main() -> int:
     arguments = _arguments()
     peer, why = find_peer()
@@ -137,7 +156,8 @@ def main() -> int:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         _write_files(folder)
-        more = ("--model-repository", str(SEQUENCE_MODELS))
+        built = ensemble.built(folder / "ensembles")
+        more = ("--model-repository", str(SEQUENCE_MODELS), "--model-repository", str(built))
         ours = Naiad().serve(MODELS, *more, "--allow-client-shm=true")
         running = stack.enter_context(peer.serve(MODELS, *more) if arguments.peer and peer else ours)
         failed = [mode.name for mode in chosen if not _works(analyzer, running, mode, folder)]

@@ -20,6 +20,7 @@ def test_every_mode_has_a_name_of_its_own(monkeypatch: pytest.MonkeyPatch) -> No
         assert {f"http {wanted}", f"grpc {wanted}"} <= set(names)
     assert {"http json in, json out", "http binary in, binary out", "grpc streaming, decoupled"} <= set(names)
     for wanted in ("sync", "async", "ids in a range", "request rate, serial"):
+        assert {f"http ensemble, {each}" for each in ("sync", "async")} <= set(names)
         assert {f"http sequences, direct, {wanted}", f"grpc sequences, oldest, {wanted}"} <= set(names)
 
 
