@@ -8,7 +8,7 @@ from naiad._kernel.entries import READY, ModelEntry
 from naiad._kernel.repository import scan
 from naiad._kernel.sequences.handover import Handover
 from naiad._kernel.served import ServedVersion
-from naiad.errors import NaiadError, NotFoundError, ShuttingDownError
+from naiad.errors import NaiadError, NotFoundError
 from naiad.reports import IndexEntry, ModelStatistics, Readiness
 from naiad.types import Request
 
@@ -47,11 +47,6 @@ class Catalogue:
         if request.correlation_id and (leaving := self.handover.version_for(request)) is not None:
             return leaving
         return self.find(request.model_name, request.version)
-
-    def require_under_way(self, request: Request, state: str) -> None:
-        """Only the requests of sequences that are under way are taken now. Raises ShuttingDownError for others."""
-        if self.handover.version_for(request) is None:
-            raise ShuttingDownError(f"the server is {state} and takes no inference requests")
 
     def ready_versions(self, name: str) -> tuple[int, ...]:
         """The versions of a model that serve, ascending; none for an unknown model."""

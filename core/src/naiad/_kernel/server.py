@@ -164,8 +164,10 @@ class Server:
         unknown model, wrong input, full queue. `Call.cancel` says that the caller went away; nothing is delivered after
         it. `Call.pause` and `resume` say how fast the caller reads.
         """
-        if self._state not in ("READY", "STARTING"):
-            self._models.require_under_way(request, self._state)
+        if self._state not in ("READY", "STARTING") and not (
+            self._state == "STOPPING" and self._models.handover.version_for(request)
+        ):
+            raise ShuttingDownError(f"the server is {self._state} and takes no inference requests")
         if request.parameters and EXPLAIN in request.parameters:
             request, deliver = explained(request, deliver, self.settings["allow-explain"])
         return self._models.version_for(request).submit(request, deliver, streams)
