@@ -1,7 +1,7 @@
 """Requests that ask for their own timeline, and what frontends have to do about it.
 
 A request with the parameter `explain` gets it as JSON text in the response parameter of the same name; what it holds is
-in docs/explain.md. The kernel takes the parameter away before the model sees the request.
+in docs/explain.md. The kernel takes a parameter that asks away before the model sees the request.
 """
 
 import json

@@ -6,6 +6,8 @@ from pathlib import Path
 from time import monotonic_ns
 from typing import Any
 
+import pytest
+
 from naiad.backend import Answer, Batch, Reply
 from naiad.testing.backends import FakeBackend
 from naiad.testing.tracing import FakeTrace
@@ -75,15 +77,16 @@ async def test_the_model_does_not_see_the_parameter_and_the_caller_keeps_it(tmp_
     assert mine.parameters == {"explain": "true", "other": 5}
 
 
-async def test_a_parameter_that_says_no_is_taken_away_all_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize("value", [False, "why the sky is blue"])
+async def test_a_parameter_that_does_not_ask_is_the_models_own(tmp_path: Path, value: bool | str) -> None:
     backend = FakeBackend()
     backend.write(tmp_path, "m")
 
     async with running(tmp_path, backend) as server:
-        response = await server.infer(request("m", 1, parameters={"explain": False}))
+        response = await server.infer(request("m", 1, parameters={"explain": value}))
 
     assert response.parameters == {}
-    assert backend.batches[0].requests[0].parameters == {}
+    assert backend.batches[0].requests[0].parameters == {"explain": value}
 
 
 async def test_a_server_that_does_not_allow_it_answers_without(tmp_path: Path) -> None:

@@ -55,12 +55,10 @@ def phases(explanation: Mapping[str, Any]) -> Iterator[Phase]:
 
 
 def _course(told: Mapping[str, Any], start: float, indent: str) -> Iterator[Phase]:
-    if "cache" in told:
-        yield Phase(f"{indent}look up", start, told["looked_up"], f"cache {told['cache']}")
-        start = told["looked_up"]
-    if "queued" in told:
-        yield Phase(f"{indent}take in", start, max(start, told["queued"]))
-        start = max(start, told["queued"])
+    for end, name, note in _steps_to_the_queue(told):
+        if end > start:
+            yield Phase(f"{indent}{name}", start, end, note)
+        start = end
     for execution in told.get("executions", ()):
         yield Phase(f"{indent}wait", start, execution["started"], _batch(execution))
         for name, begin, end in _PHASES:
@@ -69,9 +67,16 @@ def _course(told: Mapping[str, Any], start: float, indent: str) -> Iterator[Phas
                 yield Phase(f"{indent}{name}", execution[begin], execution[end], note)
         start = _end(execution)
     for step in told.get("steps", ()):
-        begin = step.get("looked_up", step.get("queued", start))
-        yield Phase(f"{indent}{step['model']}", begin, max(begin, _last(step)), f"step, version {step['version']}")
+        begin = min((end for end, *_ in _steps_to_the_queue(step)), default=start)
+        end = max(begin, step.get("answered", 0.0), _last(step))
+        yield Phase(f"{indent}{step['model']}", begin, end, f"version {step['version']}")
         yield from _course(step, begin, f"{indent}  ")
+
+
+def _steps_to_the_queue(told: Mapping[str, Any]) -> list[tuple[float, str, str]]:
+    """When each ended of what comes before the wait, in order: the cache may be asked before or behind the checks."""
+    taken = [(told["queued"], "take in", "")] if "queued" in told else []
+    return sorted([*taken, *([(told["looked_up"], "look up", f"cache {told['cache']}")] if "cache" in told else [])])
 
 
 def _batch(execution: Mapping[str, Any]) -> str:
@@ -86,10 +91,10 @@ def _responses(explanation: Mapping[str, Any]) -> str:
 
 
 def _last(told: Mapping[str, Any]) -> float:
-    """When the last thing before the answer ended."""
-    ends = [told.get("received", 0.0), told.get("looked_up", 0.0), told.get("queued", 0.0)]
+    """When the last thing before the answer ended; the answer itself, for a step."""
+    ends = [told.get("looked_up", 0.0), told.get("queued", 0.0)]
     ends += [_end(execution) for execution in told.get("executions", ())]
-    ends += [_last(step) for step in told.get("steps", ())]
+    ends += [max(step.get("answered", 0.0), _last(step)) for step in told.get("steps", ())]
     return float(max(ends))
 
 

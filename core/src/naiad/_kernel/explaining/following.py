@@ -14,12 +14,14 @@ from naiad.types import Request, Response
 def explained(request: Request, deliver: Deliver, allowed: bool) -> tuple[Request, Deliver]:
     """The request without the parameter `explain`, and a way of its outcomes that adds the explanation to the last.
 
-    The caller's own request is left as it is. An error carries no explanation, and neither does anything when it is not
-    `allowed` or the parameter says no.
+    The caller's own request is left as it is, and so is one whose parameter asks for nothing: it is the model's then.
+    An error carries no explanation, and nothing does when it is not `allowed`.
     """
+    if not asks(request.parameters):
+        return request, deliver
     received_ns = request.received_ns or monotonic_ns()
     parameters = {key: value for key, value in request.parameters.items() if key != EXPLAIN}
-    if not (allowed and asks(request.parameters)):
+    if not allowed:
         return replace(request, parameters=parameters), deliver
     explanation = Explanation(request.model_name, request.version, request.trace)
 
