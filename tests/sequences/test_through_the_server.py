@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from naiad import Server
 from naiad.backend import RESCHEDULE, Batch, Reply, Reschedule
 from naiad.errors import RequestCancelledError, UnavailableError, WorkerDiedError
 
@@ -151,3 +152,26 @@ async def test_a_model_that_asks_for_ever_is_stopped_by_its_caller(tmp_path: Pat
         await until(lambda: backend.heard)
 
     assert [reason for _, reason in backend.heard] == ["cancelled"]
+
+
+async def test_metrics_tell_how_many_sequences_live_and_wait(tmp_path: Path) -> None:
+    async with serving(tmp_path, Listening(), "oldest { }") as server:
+        await ask(server, 1, who=1, flags="start")
+        waiting = asyncio.ensure_future(ask(server, 1, who=2, flags="start end"))
+        await asyncio.sleep(0)
+        meanwhile = gauges(server)
+        await ask(server, 1, who=1, flags="end")
+        await waiting
+
+        assert meanwhile == {"naiad_sequences_live": 1, "naiad_sequences_backlog": 1}
+        assert gauges(server) == {"naiad_sequences_live": 0, "naiad_sequences_backlog": 0}
+
+
+def gauges(server: Server) -> dict[str, float]:
+    """What metrics say of sequences."""
+    return {
+        family.name: sample.value
+        for family in server.metrics.collect()
+        for sample in family.samples
+        if family.name.startswith("naiad_sequences")
+    }

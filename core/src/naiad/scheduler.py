@@ -124,8 +124,9 @@ class Scheduler(Protocol):
     """Decides which tickets run together, where and when.
 
     It may also have `preserves_ordering: bool`; True makes the kernel hold every response back until those of all
-    earlier requests are out; and `lost(instance: int, now: float) -> None`: the instance has died with all that it
-    remembered, and may come back among the idle ones. A decision is asked for afterwards.
+    earlier requests are out; `backlog: int`, how many sequences wait for a slot; and `lost(instance: int, now: float)
+    -> None`: the instance has died with all that it remembered, and may come back among the idle ones. A decision is
+    asked for afterwards.
     """
 
     def arrive(self, ticket: Ticket) -> Drop | None:

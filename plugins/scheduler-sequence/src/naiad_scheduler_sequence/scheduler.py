@@ -53,6 +53,11 @@ class SequenceScheduler:
         self._news = News()
         self._last_number = 0
 
+    @property
+    def backlog(self) -> int:
+        """How many sequences wait for a slot."""
+        return len(self._backlog)
+
     # What happens
 
     def arrive(self, ticket: Ticket) -> Drop | None:

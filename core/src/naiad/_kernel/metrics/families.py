@@ -91,6 +91,11 @@ INSTANCE_BUSY = FamilyText(
 
 _LOOKUP = "of the response cache for this model"
 
+SEQUENCES_LIVE = FamilyText(
+    "naiad_sequences_live", "gauge", "Sequences that instances have had requests of and that are not over"
+)
+SEQUENCES_WAITING = FamilyText("naiad_sequences_backlog", "gauge", "Sequences that wait for a slot right now")
+
 CACHE_COUNTERS = (
     FamilyText("nv_cache_num_hits_per_model", "counter", f"Hits {_LOOKUP}"),
     FamilyText("nv_cache_num_misses_per_model", "counter", f"Misses {_LOOKUP}"),
@@ -163,6 +168,8 @@ FAMILIES = (
     CANCELLED,
     INSTANCE_STATE,
     INSTANCE_BUSY,
+    SEQUENCES_LIVE,
+    SEQUENCES_WAITING,
     *CACHE_COUNTERS,
     *CACHE_SUMMARIES,
     *CACHE,

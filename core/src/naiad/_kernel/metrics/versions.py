@@ -15,6 +15,7 @@ from naiad._kernel.metrics.snapshots import Distribution, LabelPairs, Quantiles
 from naiad._kernel.statistics import VersionCounters
 
 if TYPE_CHECKING:
+    from naiad._kernel.sequences.queue import SequenceQueue
     from naiad._kernel.served import ServedVersion
 
 _STATES = ("READY", "STARTING", "DEAD")
@@ -30,6 +31,7 @@ def add_version(collection: Collection, version: "ServedVersion", config: Metric
     collection.add_all(families.WHOLE, labels, (waiting, version.load_seconds, waiting, outstanding))
     _add_ends(collection, counters, labels)
     _add_instances(collection, version, labels)
+    _add_sequences(collection, version, labels)
     if counters.cache is not None:
         add_cached(collection, counters.cache, labels, config)
     for device, executions in counters.by_device.items():
@@ -67,6 +69,15 @@ def _add_instances(collection: Collection, version: "ServedVersion", labels: Lab
         collection.add(families.INSTANCE_BUSY, of_instance, instance.busy_seconds)
         for state in _STATES:
             collection.add(families.INSTANCE_STATE, (*of_instance, ("state", state)), int(instance.state == state))
+
+
+def _add_sequences(collection: Collection, version: "ServedVersion", labels: LabelPairs) -> None:
+    queue: SequenceQueue | None = getattr(version, "sequences", None)
+    if queue is None:
+        return
+    collection.add(families.SEQUENCES_LIVE, labels, queue.live)
+    if queue.backlog is not None:
+        collection.add(families.SEQUENCES_WAITING, labels, queue.backlog)
 
 
 def _add_executions(collection: Collection, executions: Executions, labels: LabelPairs, config: MetricsConfig) -> None:

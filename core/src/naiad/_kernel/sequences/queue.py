@@ -47,6 +47,12 @@ class SequenceQueue(ModelQueue):
         return len(self._live)
 
     @property
+    def backlog(self) -> int | None:
+        """How many sequences wait for a slot, None where the scheduler does not say."""
+        waiting = getattr(self._scheduler, "backlog", None)
+        return waiting if isinstance(waiting, int) else None
+
+    @property
     def any_open(self) -> bool:
         """Whether further requests of some sequence may come."""
         return self._live.any_open
