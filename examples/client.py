@@ -20,7 +20,7 @@ def main() -> None:
     parser.add_argument("--url", default="localhost:8000", help="host and port of the server (default: %(default)s)")
     url = parser.parse_args().url
     with client.InferenceServerClient(url) as server:
-        for ask in (shapes, word_ids, celsius, nearest_city, add_sub, till, accumulator):
+        for ask in (shapes, word_ids, celsius, nearest_city, journey, add_sub, till, accumulator):
             announce(ask)
             ask(server)
     announce(text_embedding)
@@ -70,6 +70,13 @@ def nearest_city(server: client.InferenceServerClient) -> None:
     cities, distances = answer.as_numpy("city")[:, 0], answer.as_numpy("kilometres")[:, 0]
     for place, city, distance in zip(positions, cities, distances, strict=True):
         print(f"  {place}: {city.decode()}, {distance:,.0f} km")
+
+
+def journey(server: client.InferenceServerClient) -> None:
+    """A model that asks another one, twice at once."""
+    positions = np.array([(51.18, -1.83), (35.36, 138.73)], dtype=np.float32)
+    answer = server.infer("journey", [tensor("positions", positions, "FP32")])
+    print(f"  from {answer.as_numpy('start')[0].decode()} to {answer.as_numpy('end')[0].decode()}")
 
 
 def add_sub(server: client.InferenceServerClient) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from naiad.backend import Batch, ModelContext, Placement
+from naiad.calls import ModelCalls, NoModels
 from naiad.config import ModelConfig, ModelInstanceGroup
 from naiad.config.normalisation import normalise
 from naiad.config.text import parse_text
@@ -63,15 +65,16 @@ class Folder:
     def completed(self) -> ModelConfig:
         return self.backend.complete(self.context())
 
-    def model(self, version: int = 1) -> Any:
+    def model(self, version: int = 1, models: ModelCalls | None = None) -> Any:
         given = self.context(version)
         config = normalise(self.backend.complete(given), traits=self.backend.traits)
-        model = self.backend.load(ModelContext(config, version, given.model_directory, given.version_directory))
+        loaded = replace(given, config=config, models=models or NoModels())
+        model = self.backend.load(loaded)
         self.models.append(model)
         return model
 
-    def instance(self, version: int = 1) -> Any:
-        instance = self.model(version).instantiate(self.placement)
+    def instance(self, version: int = 1, models: ModelCalls | None = None) -> Any:
+        instance = self.model(version, models).instantiate(self.placement)
         self.instances.append(instance)
         return instance
 

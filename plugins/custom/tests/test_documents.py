@@ -155,7 +155,7 @@ def test_the_models_of_the_page_pass_its_tests(reader):
     done = reader.bash("naiad check models && pytest -q test_add.py")
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "8 models, 0 with problems" in done.stdout
+    assert "9 models, 0 with problems" in done.stdout
     assert "6 passed" in done.stdout
 
 

@@ -29,7 +29,7 @@ def test_user_code_passes_a_strict_type_check(tmp_path):
     code = dedent("""
         from typing import NamedTuple, TypedDict
         import numpy as np
-        from naiad_custom import BF16, BYTES, FP32, Array, model
+        from naiad_custom import BF16, BYTES, FP32, Array, AsyncServer, Server, model
 
         class Pair(NamedTuple):
             total: Array[FP32, 16]
@@ -51,6 +51,16 @@ def test_user_code_passes_a_strict_type_check(tmp_path):
         class Scale:
             def execute(self, x: Array[FP32, 4]) -> Array[FP32, 4]:
                 return x * np.float32(2)
+
+        @model
+        def asks(x: Array[FP32, 4], server: Server) -> Array[FP32, 4]:
+            return server.infer("scale", x=x)["output"]
+
+        @model
+        async def awaits(x: Array[FP32, 4], server: AsyncServer) -> Array[FP32, 4]:
+            async for outputs in server.stream("scale", x=x):
+                x = outputs["output"]
+            return (await server.infer("scale", x=x))["output"]
 
         wrong: int = both(np.zeros(16, np.float32)).total
     """)

@@ -26,6 +26,7 @@ from naiad_custom.api import (
     Array,
     model,
 )
+from naiad_custom.servers import AsyncServer, Server
 
 if TYPE_CHECKING:
     from naiad.backend import Backend
@@ -46,6 +47,8 @@ __all__ = [
     "UINT32",
     "UINT64",
     "Array",
+    "AsyncServer",
+    "Server",
     "model",
 ]
 

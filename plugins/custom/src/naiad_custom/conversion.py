@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 
 from naiad.backend import Batch
+from naiad.calls import ModelCalls
 from naiad.datatypes import bf16_to_fp32, fp32_to_bf16
 from naiad.errors import ModelFailedError
 from naiad.types import Request
 from naiad_custom.ownership import are_fresh, settle
+from naiad_custom.servers import AsyncServer, Server
 from naiad_custom.signature import Signature
 
 
@@ -17,9 +19,10 @@ class Conversion:
     """Between a batch and the arguments and result of a function.
 
     Arrays go in read-only, because a batch of one is the received request itself; BF16 is float32 on both sides.
+    `models` are those that the function may call.
     """
 
-    def __init__(self, signature: Signature) -> None:
+    def __init__(self, signature: Signature, models: ModelCalls) -> None:
         self._function = signature.function
         self._form = signature.form
         self._required = [each.name for each in signature.arguments if not each.optional]
@@ -27,6 +30,9 @@ class Conversion:
         self._requests = [name for name, kind in signature.specials.items() if kind is Request]
         self._batches = [name for name, kind in signature.specials.items() if kind is Batch]
         self._bf16_inputs = frozenset(each.name for each in signature.arguments if each.spec.datatype == "BF16")
+        self._server = signature.server
+        self._make_server = AsyncServer if signature.is_async else Server
+        self._models = models
         self._names = [each.name for each in signature.results]
         self._bf16_outputs = frozenset(each.name for each in signature.results if each.spec.datatype == "BF16")
 
@@ -40,6 +46,8 @@ class Conversion:
             arguments[name] = batch.requests[0]
         for name in self._batches:
             arguments[name] = batch
+        if self._server:
+            arguments[self._server] = self._make_server(self._models.within(batch.requests))
         return arguments
 
     def outputs(self, result: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:

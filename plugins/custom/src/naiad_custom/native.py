@@ -51,7 +51,7 @@ class MarkedModel:
         self._context = context
         self._on_close = on_close
         self._place = place
-        self._convert = Conversion(marked.signature)
+        self._convert = Conversion(marked.signature, context.models)
 
     def instantiate(self, placement: Placement) -> Instance:
         """Make and load the object there. Raises ModelFailedError with file, line and what the user's load raised."""

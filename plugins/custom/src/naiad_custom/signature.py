@@ -13,6 +13,7 @@ from naiad.errors import ConfigError, Problem
 from naiad.types import Request
 from naiad_custom.annotations import Way, class_form, node_of, shown, spec_of, way_of, way_written, without_none
 from naiad_custom.api import ArraySpec, Declaration
+from naiad_custom.servers import AsyncServer, Server
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,8 @@ class Signature:
 
     `specials` are the parameters that get the `Request` or the `Batch` itself. `form` says how results are returned:
     `one` array, a `tuple` (also a named one), a `mapping`, or the `attributes` of a dataclass. `way` says whether that
-    is the one response or each of several, and `is_async` whether the function belongs on an event loop.
+    is the one response or each of several, and `is_async` whether the function belongs on an event loop. `server` is
+    the parameter that gets the other models, "" without one.
     """
 
     function: str
@@ -48,6 +50,7 @@ class Signature:
     form: str
     way: Way = Way.ONCE
     is_async: bool = False
+    server: str = ""
 
 
 def read_signature(function: Callable[..., Any], declaration: Declaration, is_method: bool = False) -> Signature:
@@ -63,6 +66,7 @@ class _Reader:
         self._is_method = is_method
         self._problems: list[Problem] = []
         self._node = node_of(self._function)
+        self._servers: dict[str, type] = {}
 
     def read(self) -> Signature:
         parameters = list(inspect.signature(self._function).parameters.values())[1 if self._is_method else 0 :]
@@ -75,10 +79,12 @@ class _Reader:
         way, form, results = self._read_return()
         if way is Way.ONCE and self._declaration.max_batch_size > 0:
             self._refuse_requests(specials)
+        is_async = way is Way.ASYNC_ITERATOR or inspect.iscoroutinefunction(self._function)
+        self._check_servers(AsyncServer if is_async else Server)
         if self._problems:
             raise ConfigError(self._problems)
-        is_async = way is Way.ASYNC_ITERATOR or inspect.iscoroutinefunction(self._function)
-        return Signature(self._name, tuple(arguments), specials, results, form, way, is_async)
+        server = next(iter(self._servers), "")
+        return Signature(self._name, tuple(arguments), specials, results, form, way, is_async, server)
 
     def _read_parameter(
         self, parameter: inspect.Parameter, arguments: list[Argument], specials: dict[str, type]
@@ -86,6 +92,9 @@ class _Reader:
         name = parameter.name
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             self._note("inputs are passed by name", name, f"write {name} as an ordinary parameter")
+            return
+        if name == "server" and parameter.annotation is parameter.empty:
+            self._servers[name] = object
             return
         example = f"write {name}: Array[FP32, 16]"
         if parameter.annotation is parameter.empty:
@@ -98,12 +107,22 @@ class _Reader:
         has_default = parameter.default is not parameter.empty
         if inner is Request or inner is Batch:
             specials[name] = inner
+        elif inner is Server or inner is AsyncServer:
+            self._servers[name] = inner
         elif (spec := spec_of(inner)) is None:
             self._note(f"its annotation {shown(hint)} tells neither datatype nor dims", name, example)
         elif optional and not has_default:
             self._note("an optional input needs a default", name, f"write {name}: {spec} | None = None")
         else:
             arguments.append(Argument(name, spec, has_default))
+
+    def _check_servers(self, wanted: type) -> None:
+        for number, (name, kind) in enumerate(self._servers.items()):
+            if kind not in (object, wanted):
+                kind_of_function = "an async def function" if wanted is AsyncServer else "a function that is not async"
+                self._note(f"{kind_of_function} cannot use {kind.__name__}", name, f"write {name}: {wanted.__name__}")
+            elif number:
+                self._note("one parameter for the server is enough", name, "leave it out")
 
     def _refuse_requests(self, specials: Mapping[str, type]) -> None:
         for name, kind in specials.items():
