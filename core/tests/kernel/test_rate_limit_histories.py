@@ -71,7 +71,7 @@ class Model:
         self.calls: dict[str, Call] = {}
         self.over: Counter[str] = Counter()
         reader = AnswerReader(ModelConfig(name=name), 1)
-        share = sharing.admit(placements)
+        share = self.share = sharing.admit(placements)
         self.queue: ModelQueue = queue_for(
             share, placements, reader, make, VersionCounters(devices=[-1] * 3), self.executing.append
         )
@@ -189,3 +189,23 @@ async def test_whatever_happens_what_computes_fits_and_everything_is_answered(se
     for model in models:
         assert (model.queue.outstanding, model.executing, model.rests) == (0, [], {})
         assert model.over == Counter(model.calls.keys())
+
+
+async def test_executions_of_a_version_that_is_given_up_wait_for_nothing() -> None:
+    sharing = Sharing(RateLimiter())
+    given_up, other = (Model(name, FifoScheduler, {"R": 1}, sharing) for name in ("given_up", "other"))
+    told: list[str] = []
+    given_up.submit("1")
+    await turns()
+    assert isinstance(given_up.queue, LimitedQueue)
+    early, late = given_up.queue.rest(0), given_up.queue.rest(0)
+    early.over(lambda: told.append("early"))
+    other.submit("2")
+    await turns()
+
+    given_up.share.leave()
+    late.over(lambda: told.append("late"))
+    given_up.queue.rest(0).over(lambda: told.append("later still"))
+
+    assert told == ["early", "late", "later still"]
+    assert len(other.executing) == 1

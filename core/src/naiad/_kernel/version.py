@@ -227,9 +227,11 @@ class ModelVersion:
     async def _end(self) -> None:
         if self.sequences is not None:
             self.sequences.end_all_sequences()
-        await self._instances.close()
-        if self._share is not None:
-            self._share.leave()
+        try:
+            await self._instances.close()
+        finally:
+            if self._share is not None:  # those that hang, and are given up, hold nothing back from the others
+                self._share.leave()
         await asyncio.to_thread(self._free)
 
     def _memory_usage(self) -> Sequence[MemoryUsage]:

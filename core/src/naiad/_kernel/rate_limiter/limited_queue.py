@@ -41,6 +41,7 @@ class LimitedQueue(ModelQueue):
         self._visits: dict[int, Visit] = {}
         self._deciding = False
         self._turn_is_due = False
+        share.on_leave = self._end_all_visits
 
     def free(self, place: int) -> None:
         """A place of an instance is free, and what it held with it; it asks for its next turn when there is work."""
@@ -120,6 +121,8 @@ class LimitedQueue(ModelQueue):
     # Calls of other models
 
     def _go_on(self, place: int) -> None:
+        if self._share.has_left:
+            self._end_visit(place)
         self._share.want(place, resumes=True)
         self._share.hand_out()
 
@@ -127,6 +130,10 @@ class LimitedQueue(ModelQueue):
         visit = self._visits.pop(place, None)
         if visit is not None:
             visit.end()
+
+    def _end_all_visits(self) -> None:
+        for place in list(self._visits):
+            self._end_visit(place)
 
 
 class LimitedSequenceQueue(LimitedQueue, SequenceQueue):

@@ -53,13 +53,22 @@ class Sharing:
 
 
 class Share:
-    """What one version has to do with the rate limiter. A place is named here by its number in the version."""
+    """What one version has to do with the rate limiter. A place is named here by its number in the version.
+
+    After `leave` nothing is limited any more; `on_leave` is called by it.
+    """
 
     def __init__(self, sharing: Sharing, member: int) -> None:
         self._sharing = sharing
         self._limiter = sharing.limiter
         self._member: int | None = member
         self._numbers: list[int] = []
+        self.on_leave: Callable[[], None] = lambda: None
+
+    @property
+    def has_left(self) -> bool:
+        """Whether the version is gone."""
+        return self._member is None
 
     def enter(self, needs: Needs, go: Callable[[], None]) -> None:
         """One more place, numbered from 0 up; `go` is called when it may start or go on."""
@@ -95,3 +104,4 @@ class Share:
         member, self._member = self._member, None
         if member is not None:
             self._sharing.leave(member, self._numbers)
+            self.on_leave()
