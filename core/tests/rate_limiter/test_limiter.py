@@ -3,7 +3,9 @@
 import pytest
 
 from naiad._kernel.rate_limiter.limiter import RateLimiter
-from naiad._kernel.rate_limiter.resources import Needs, Pool, ResourceLimit
+from naiad._kernel.rate_limiter.resources import Needs, Pool, ResourceLimit, needs_of
+from naiad.backend import Placement
+from naiad.config import ModelInstanceGroup, ModelRateLimiter, RateLimiterResource
 from naiad.errors import InvalidArgumentError
 
 R, S = Pool("R", "global"), Pool("S", "cpu")
@@ -123,6 +125,29 @@ def test_a_resource_cannot_be_counted_globally_and_on_a_device() -> None:
 
     told = 'Resource "R" is present as both global and device-specific resource in the model configuration.'
     assert told in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "device", "pool"), [("CPU", 0, "cpu"), ("MODEL", 0, "cpu"), ("GPU", 0, "gpu_0"), ("GPU", 3, "gpu_3")]
+)
+def test_instances_need_units_of_their_own_device_and_of_what_is_global(kind: str, device: int, pool: str) -> None:
+    resources = (
+        RateLimiterResource(name="R", count=2),
+        RateLimiterResource(name="G", count=1, global_=True),
+        RateLimiterResource(name="nothing", count=0),
+    )
+    group = ModelInstanceGroup(name="g", rate_limiter=ModelRateLimiter(resources=resources, priority=4))
+
+    needs = needs_of(Placement("g_0", kind, device, group))
+
+    assert needs == Needs({Pool("R", pool): 2, Pool("G", "global"): 1}, 4)
+
+
+def test_a_group_without_a_rate_limiter_needs_nothing_and_priority_0_is_1() -> None:
+    plain = needs_of(Placement("g_0", "CPU", 0, ModelInstanceGroup(name="g")))
+    listed = ModelInstanceGroup(name="g", rate_limiter=ModelRateLimiter())
+
+    assert plain == needs_of(Placement("g_0", "CPU", 0, listed)) == Needs({}, 1)
 
 
 # Turns
