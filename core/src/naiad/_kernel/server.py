@@ -25,13 +25,12 @@ from naiad._kernel.metrics.collector import Metrics
 from naiad._kernel.models import Models
 from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.reading import responses
+from naiad._kernel.starting import follow_disk, load_start_up_models, with_own
 from naiad._kernel.tracing.options import read_options
 from naiad._kernel.tracing.tracer import Tracer
 from naiad.config import ModelConfig
 from naiad.errors import (
-    ModelNotReadyError,
     NaiadError,
-    NotFoundError,
     ShuttingDownError,
     UnavailableError,
 )
@@ -70,7 +69,7 @@ class Server:
         plugins: Sequence[object] | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        self.plugins = PluginRegistry.discover() if plugins is None else PluginRegistry.of(_with_own(plugins))
+        self.plugins = PluginRegistry.discover() if plugins is None else PluginRegistry.of(with_own(plugins))
         given = dict(options or {})
         if model_repository:
             given["model-repository"] = tuple(str(root) for root in model_repository)
@@ -104,7 +103,7 @@ class Server:
             _logger.warning("%s", warning)
         try:
             self.tracing.open()
-            await self._load_start_up_models()
+            await load_start_up_models(self._models, self.settings)
             if self._stopping is not None:
                 raise ShuttingDownError("the server was stopped while its models loaded")
             await self._frontends.start(self.plugins.frontends().values(), self)
@@ -113,7 +112,8 @@ class Server:
             raise
         self._state = "READY"
         if self.settings["model-control-mode"] == "poll":
-            self._poller = asyncio.get_running_loop().create_task(self._follow_disk())
+            following = follow_disk(self._models, self.settings["repository-poll-secs"])
+            self._poller = asyncio.get_running_loop().create_task(following)
 
     async def stop(self) -> bool:
         """Take no new requests, answer those in flight within `exit-timeout-secs`, and free everything.
@@ -276,34 +276,3 @@ class Server:
                 "explicit model load / unload is not allowed if polling is enabled; "
                 f"the model control mode is '{mode}', start the server with --model-control-mode=explicit"
             )
-
-    async def _load_start_up_models(self) -> None:
-        names: Sequence[str] | None = None
-        if self.settings["model-control-mode"] == "explicit":
-            asked = tuple(self.settings["load-model"])
-            names = None if asked == ("*",) else asked
-        await self._models.load_all(names)
-        failures = self._models.failures()
-        if failures and self.settings["exit-on-error"]:
-            reasons = "\n".join(f"- {reason}" for reason in failures)
-            raise ModelNotReadyError(
-                f"failed to load all models:\n{reasons}\nMend them, or start with --exit-on-error=false"
-            )
-
-    async def _follow_disk(self) -> None:
-        while True:
-            await asyncio.sleep(self.settings["repository-poll-secs"])
-            try:
-                await self._models.follow_disk()
-            except NotFoundError as error:
-                _logger.error("%s; what is loaded stays loaded", error)
-            except Exception:
-                _logger.exception("looking at the model repositories failed; trying again")
-
-
-def _with_own(plugins: Sequence[object]) -> list[object]:
-    """The plugins and the kernel's own, which come through the same hooks."""
-    from naiad import default_scheduler, default_warmup
-
-    own = [plugin for plugin in (default_scheduler, default_warmup) if plugin not in plugins]
-    return [*plugins, *own]
