@@ -143,12 +143,12 @@ async def test_a_model_whose_outputs_are_not_declared_keeps_its_states_all_the_s
     assert driven.value("b") == 7
 
 
-async def test_a_state_does_not_keep_the_outputs_of_a_whole_batch_alive() -> None:
-    driven = DrivenSequences()
+async def test_a_state_does_not_keep_the_outputs_of_a_large_batch_alive() -> None:
+    driven = DrivenSequences(config_of(VARIABLE))
     for who in range(1, 5):
         driven.submit(str(who), who=who)
     await driven.decide(*[Row(who, who, start=True) for who in range(1, 5)])
-    driven.answer(summing)
+    driven.answer(lambda batch: {"Y": batch.input("X"), "SUM_OUT": np.zeros((4, 1000), np.int32)})
     driven.submit("next", who=1)
 
     await driven.decide(Row(5, 1))
@@ -156,7 +156,7 @@ async def test_a_state_does_not_keep_the_outputs_of_a_whole_batch_alive() -> Non
     state = driven.batch().input("SUM_IN")
     owner = state if state.base is None else state.base
     assert isinstance(owner, np.ndarray)
-    assert owner.size == 1
+    assert owner.size == 1000
 
 
 async def test_a_model_may_not_write_to_a_state_that_the_next_request_may_need_again() -> None:

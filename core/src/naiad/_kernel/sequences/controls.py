@@ -38,20 +38,21 @@ class Controls:
             for start in (False, True)
             for end in (False, True)
         }
-        self.absent: Mapping[str, Tensor] = {**_chosen(pairs, {}), **self.correlation(0)}
+        nobody = self.correlation(0)
+        self.absent: Mapping[str, Tensor] = {**_chosen(pairs, {}), **({} if nobody is None else {nobody.name: nobody})}
 
     def present(self, start: bool, end: bool) -> Mapping[str, Tensor]:
         """The flags of a row with a request."""
         return self._by_flags[start, end]
 
-    def correlation(self, correlation_id: int | str) -> Mapping[str, Tensor]:
-        """The tensor with the correlation id, nothing where the model has none.
+    def correlation(self, correlation_id: int | str) -> Tensor | None:
+        """The tensor with the correlation id, None where the model takes none.
 
         Integers of fewer than 64 bits get the low bytes. A text for a model that takes numbers is 0, and a number for
         one that takes texts its digits: whoever wants neither refuses them on arrival.
         """
         if self._correlation is None:
-            return {}
+            return None
         name, kind = self._correlation
         if kind is DataType.TYPE_STRING:
             text = str(correlation_id) if correlation_id else ""
@@ -63,7 +64,7 @@ class Controls:
             low = number & ((1 << 8 * dtype.itemsize) - 1)
             array = np.full(self._shape, low, dtype=f"u{dtype.itemsize}").view(dtype)
         array.flags.writeable = False
-        return {name: Tensor(name, wire_name(kind), self._shape, array)}
+        return Tensor(name, wire_name(kind), self._shape, array)
 
 
 def _pair(name: str, control: SequenceControl, shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:

@@ -17,7 +17,8 @@ class LiveSequence:
     """A sequence that an instance has executed requests of, or is about to.
 
     `number` is the scheduler's, `first` the ticket that it was first seen with, and `correlation` the tensor that tells
-    the model whose it is. `states` are what its next request starts from; `starts` counts how often it has started.
+    the model whose it is, where it takes one. `states` are what its next request starts from; `starts` counts how often
+    it has started.
     """
 
     __slots__ = ("correlation", "correlation_id", "first", "number", "place", "starts", "states")
@@ -29,7 +30,7 @@ class LiveSequence:
         place: int,
         first: int,
         states: list[np.ndarray],
-        correlation: Mapping[str, Tensor],
+        correlation: Tensor | None,
     ) -> None:
         self.number = number
         self.correlation_id = correlation_id

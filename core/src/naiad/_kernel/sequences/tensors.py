@@ -46,7 +46,8 @@ class SequenceTensors:
     def alone(self, request: Request) -> Request:
         """The request as the only one of a sequence, for executions that no scheduler asks for, such as warmup."""
         flags = self.controls.present(request.sequence_start, request.sequence_end)
-        correlation = self.controls.correlation(request.correlation_id)
+        tensor = self.controls.correlation(request.correlation_id)
+        correlation = {} if tensor is None else {tensor.name: tensor}
         return replace(request, inputs={**flags, **correlation, **self.inputs_of(self.initial()), **request.inputs})
 
 
