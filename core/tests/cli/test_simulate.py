@@ -9,10 +9,13 @@ import pytest
 
 from naiad import hookimpl
 from naiad._kernel.cli.main import main
+from naiad._kernel.cli.sequences import has_text_ids, signals_of, wants_sequences
 from naiad._kernel.cli.simulate import read_config
 from naiad._kernel.plugins import PluginRegistry
 from naiad.backend import BackendTraits, ModelContext
 from naiad.config import DataType, ModelConfig, ModelDynamicBatching, ModelInput, ModelOutput
+from naiad.config.text import parse_text
+from naiad.testing.pictures import Signal
 
 
 @pytest.fixture
@@ -92,7 +95,7 @@ def test_groups_on_gpus_that_are_not_here_count_too(tmp_path: Path, capsys: pyte
         (("--arrivals", "uniform:1", "--service-time-ms", "1+2+3"), "no time in milliseconds"),
         (("--arrivals", "uniform:1", "--service-time-ms", "-1"), "no time in milliseconds"),
         (("--arrivals", "uniform:1", "--duration", "soon"), "no positive number of seconds"),
-        (("--arrivals", "uniform:1", "--instances", "0"), "no number of instances"),
+        (("--arrivals", "uniform:1", "--instances", "0"), "no whole number from 1"),
         ((), "--arrivals"),
     ],
 )
@@ -190,3 +193,55 @@ def test_a_scheduler_that_is_not_installed_is_named_with_where_to_get_it(
     assert main(["simulate", str(config), "--arrivals", "uniform:1"]) == 1
 
     assert "lottery" in capsys.readouterr().err
+
+
+def test_a_timeline_is_printed_where_it_is_asked_for(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["simulate", str(config), "--arrivals", "burst:3@1000", "--duration", "1", "--timeline"]
+
+    assert main(words) == 0
+
+    assert capsys.readouterr().out.splitlines()[-3:] == ["ms       0  5", "0 row 0  1  3", "1 row 0  2"]
+
+
+def test_a_picture_is_drawn_where_it_is_asked_for(config: Path, tmp_path: Path) -> None:
+    drawn = tmp_path / "drawn.svg"
+
+    assert main(["simulate", str(config), "--arrivals", "uniform:3", "--duration", "1", "--svg", str(drawn)]) == 0
+
+    assert drawn.read_text().startswith("<svg")
+
+
+def test_a_picture_that_cannot_be_written_is_an_error(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drawn = tmp_path / "no such folder" / "drawn.svg"
+
+    assert main(["simulate", str(config), "--arrivals", "uniform:3", "--svg", str(drawn)]) == 1
+
+    assert "no such folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--sequences", "--sequence-length", "--instances"])
+def test_a_number_from_1_is_wanted(config: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
+    with pytest.raises(SystemExit):
+        main(["simulate", str(config), "--arrivals", "uniform:3", option, "0"])
+
+    assert "whole number from 1" in capsys.readouterr().err
+
+
+def test_what_a_model_is_told_of_its_sequences_is_read_from_its_configuration() -> None:
+    config = parse_text(
+        'sequence_batching { control_input [ { name: "S" control { kind: CONTROL_SEQUENCE_START } }, '
+        '{ name: "ALL" control { kind: CONTROL_SEQUENCE_READY } control { kind: CONTROL_SEQUENCE_END } }, '
+        '{ name: "ID" control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_STRING } } ] }'
+    )
+
+    assert signals_of(config) == [Signal("S", start=True), Signal("ALL", ready=True, end=True)]
+    assert (wants_sequences(config), has_text_ids(config)) == (True, True)
+
+
+def test_a_model_without_sequences_wants_none() -> None:
+    iterative = parse_text("sequence_batching { iterative_sequence: true }")
+
+    assert [wants_sequences(each) for each in (ModelConfig(), iterative)] == [False, False]
+    assert signals_of(ModelConfig()) == []

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from naiad.errors import InvalidArgumentError
-from naiad.testing.arrivals import arrivals_of, recorded
+from naiad.testing.arrivals import arrivals_of, in_sequences, recorded
 from naiad.testing.history import Arrival
 
 
@@ -99,3 +99,41 @@ def test_a_mistake_in_a_recording_is_named_with_its_place(tmp_path, name, text, 
 def test_a_recording_that_is_not_there_is_named(tmp_path):
     with pytest.raises(InvalidArgumentError, match=r"none\.csv cannot be read"):
         recorded(tmp_path / "none.csv")
+
+
+def test_arrivals_are_dealt_to_sequences_told_in_turn():
+    dealt = in_sequences([Arrival(float(time)) for time in range(7)], at_once=2, length=2)
+
+    marks = [(each.sequence_id, each.sequence_start, each.sequence_end) for each in dealt]
+    assert marks == [
+        (1, True, False),
+        (2, True, False),
+        (1, False, True),
+        (2, False, True),
+        (3, True, False),
+        (4, True, False),
+        (3, False, True),
+    ]
+    assert [each.time for each in dealt] == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_ids_may_be_texts():
+    (dealt,) = in_sequences([Arrival(0.0)], at_once=1, length=1, text_ids=True)
+
+    assert (dealt.sequence_id, dealt.sequence_start, dealt.sequence_end) == ("1", True, True)
+
+
+def test_recorded_ids_of_digits_are_numbers_unless_json_quotes_them(tmp_path):
+    table, lines = tmp_path / "a.csv", tmp_path / "a.jsonl"
+    table.write_text("time,sequence_id\n0,7\n1,b\n2,\n")
+    lines.write_text('{"time": 0, "sequence_id": 7}\n{"time": 1, "sequence_id": "7"}\n')
+
+    assert [each.sequence_id for each in recorded(table)] == [7, "b", 0]
+    assert [each.sequence_id for each in recorded(lines)] == [7, "7"]
+
+
+def test_recorded_requests_may_stream_and_come_back(tmp_path):
+    table = tmp_path / "a.csv"
+    table.write_text("time,streams,returns\n0,0.5,3\n")
+
+    assert recorded(table) == [Arrival(0.0, streams=0.5, returns=3)]

@@ -4,7 +4,7 @@ import pytest
 
 from naiad.default_scheduler import FifoScheduler
 from naiad.scheduler import DropReason
-from naiad.testing.history import Arrival, Dropped, Ended, Log, Sent
+from naiad.testing.history import Arrival, Crash, Dropped, Ended, Log, Sent, Waited
 from naiad.testing.simulation import simulate
 from naiad.testing.summary import summarise
 
@@ -52,3 +52,17 @@ def test_nothing_much_has_figures_too(arrivals):
 
     assert summary.batches == len(arrivals)
     assert (summary.throughput, summary.utilisation, summary.wait_max) == (0.0, 0.0, 0.0)
+
+
+def test_a_wake_after_the_last_batch_is_no_part_of_the_time():
+    log = Log(
+        (Arrival(0.0),), (Sent(0.0, 0, (1,), "full", 1), Ended(2.0, 0, (1,)), Waited(2.0, 9.0), Waited(9.0, 10.0)), 1
+    )
+
+    assert (summarise(log).span, summarise(log).utilisation) == (2.0, 1.0)
+
+
+def test_an_instance_that_dies_was_busy_until_then():
+    log = simulate(FifoScheduler(), [Arrival(0.0)], service_time=4.0, crashes=[Crash(1.0, 0)])
+
+    assert summarise(log).utilisation == 1.0

@@ -4,7 +4,7 @@ import csv
 import json
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -47,8 +47,10 @@ def recorded(file: Path) -> list[Arrival]:
     """The arrivals of a CSV file with a header or a JSON-lines file, sorted, the first of them at time 0.
 
     `time`, in seconds, is required; `batch_size`, `priority`, `timeout_microseconds`, `shape` (equal for requests that
-    may share a batch), `leaves_after` (seconds until the caller goes away), `sequence_id`, `sequence_start` and
-    `sequence_end` are not. An empty value is as none. Raises InvalidArgumentError with file and line.
+    may share a batch), `leaves_after` (seconds until the caller goes away), `sequence_id`, `sequence_start`,
+    `sequence_end`, `streams` (seconds of responses after its batch) and `returns` (how often the model asks to see it
+    again) are not. An empty value is as none; an id of digits is a number, unless JSON quotes it.
+    Raises InvalidArgumentError with file and line.
     """
     try:
         rows = list(_csv_rows(file) if file.suffix.lower() == ".csv" else _json_rows(file))
@@ -60,6 +62,22 @@ def recorded(file: Path) -> list[Arrival]:
         replace(each, time=each.time - start, leaves=None if each.leaves is None else each.leaves - start)
         for each in arrivals
     ]
+
+
+def in_sequences(arrivals: Iterable[Arrival], at_once: int, length: int, text_ids: bool = False) -> list[Arrival]:
+    """The same arrivals as requests of sequences of that length, of which `at_once` are told in turn.
+
+    The next sequence of a turn begins after the last request of the one before it. Ids count from 1.
+    """
+    dealt = []
+    for number, arrival in enumerate(arrivals):
+        told, turn = divmod(number, at_once)
+        name = told // length * at_once + turn + 1
+        start, end = told % length == 0, told % length == length - 1
+        dealt.append(
+            replace(arrival, sequence_id=str(name) if text_ids else name, sequence_start=start, sequence_end=end)
+        )
+    return dealt
 
 
 def _poisson(rate: float, duration: float, chance: random.Random) -> Iterator[Arrival]:
@@ -90,7 +108,8 @@ def _csv_rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         for row in reader:
             if None in row:
                 raise InvalidArgumentError(f"{file}:{reader.line_num} has more values than the header has columns")
-            yield f"{file}:{reader.line_num}", row
+            name = row.get("sequence_id") or ""
+            yield f"{file}:{reader.line_num}", row | ({"sequence_id": int(name)} if name.isdecimal() else {})
 
 
 def _json_rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -151,7 +170,9 @@ _COLUMNS: Mapping[str, Callable[[Any], Any]] = {
     "timeout_microseconds": _number(0),
     "shape": str,
     "leaves_after": _seconds,
-    "sequence_id": str,
+    "sequence_id": lambda value: value if isinstance(value, int) else str(value),
     "sequence_start": lambda value: boolean(str(value)),
     "sequence_end": lambda value: boolean(str(value)),
+    "streams": _seconds,
+    "returns": _number(0),
 }

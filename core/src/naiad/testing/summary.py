@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from naiad.testing.history import Ended, Log, Sent
+from naiad.testing.history import Ended, Log, Lost, Sent, SequenceOver, Waited
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,8 @@ def summarise(log: Log) -> Summary:
     for drop in log.dropped:
         dropped[str(drop.reason)] += len(drop.tickets)
     start = log.arrivals[0].time if log.arrivals else 0.0
-    span = max((entry.time for entry in log.entries), default=start) - start
+    told = (entry.time for entry in log.entries if not isinstance(entry, Waited | SequenceOver))
+    span = max(told, default=start) - start
     return Summary(
         requests=len(log.arrivals),
         sent=len(waits),
@@ -78,6 +79,6 @@ def _busy_seconds(log: Log) -> float:
     for entry in log.entries:
         if isinstance(entry, Sent):
             started[entry.instance] = entry.time
-        elif isinstance(entry, Ended):
+        elif isinstance(entry, Ended | Lost) and entry.instance in started:
             busy += entry.time - started.pop(entry.instance)
     return busy

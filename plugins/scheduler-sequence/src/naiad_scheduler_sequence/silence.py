@@ -45,6 +45,8 @@ class Silence:
         if len(self._heap) > 64 + 2 * self._watched:
             self._heap = [entry for entry in self._heap if entry[2].watched]
             heapq.heapify(self._heap)
+        while self._heap and not self._heap[0][2].watched:
+            heapq.heappop(self._heap)
 
     def take_due(self, now: float) -> list[LiveSequence]:
         """The sequences that have been silent for too long at `now`; they are watched no longer."""
@@ -52,7 +54,7 @@ class Silence:
         heap = self._heap
         while heap and heap[0][0] <= now:
             sequence = heap[0][2]
-            if sequence.watched and now < sequence.silent_until < math.inf:
+            if now < sequence.silent_until < math.inf and sequence.watched:
                 heapq.heapreplace(heap, (sequence.silent_until, sequence.number, sequence))
                 continue
             heapq.heappop(heap)

@@ -5,20 +5,24 @@ import json
 import math
 import random
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from naiad._kernel.cli.parser import Parser, Subparsers
+from naiad._kernel.cli.sequences import has_text_ids, signals_of, wants_sequences
 from naiad._kernel.cli.tables import print_table
 from naiad._kernel.plugins import PluginRegistry
-from naiad.errors import ConfigError, NotFoundError
+from naiad.errors import ConfigError, InvalidArgumentError, NotFoundError
 from naiad.options import Settings
-from naiad.testing.arrivals import DURATION, FORMS, arrivals_of
+from naiad.testing.arrivals import DURATION, FORMS, arrivals_of, in_sequences
+from naiad.testing.history import Log
+from naiad.testing.pictures import Signal, picture
 from naiad.testing.simulation import simulate
 from naiad.testing.summary import Summary, summarise
+from naiad.testing.timeline import timeline
 
 if TYPE_CHECKING:
     from naiad.config import ModelConfig
@@ -41,7 +45,10 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
         help=f"seconds of arrivals (default: {DURATION:g}, or all that were recorded)",
     )
     parser.add_argument(
-        "--instances", type=_count, metavar="N", help="how many instances (default: as the configuration says)"
+        "--instances",
+        type=_number_from_one,
+        metavar="N",
+        help="how many instances (default: as the configuration says)",
     )
     parser.add_argument(
         "--service-time-ms",
@@ -51,6 +58,25 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
         help="milliseconds that a batch takes: A, and B for each item in it (default: %(default)s)",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="for random arrivals (default: %(default)s)")
+    parser.add_argument(
+        "--sequences",
+        type=_number_from_one,
+        default="8",
+        metavar="N",
+        help="how many sequences are told at once, where a model wants sequences and arrivals name none "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--sequence-length",
+        type=_number_from_one,
+        default="20",
+        metavar="N",
+        help="how many requests such a sequence has (default: %(default)s)",
+    )
+    parser.add_argument("--timeline", action="store_true", help="also print what was in each row of the first batches")
+    parser.add_argument(
+        "--svg", type=Path, metavar="FILE", help="also draw the first batches, when they ran and where, as a picture"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.set_defaults(run=run)
 
@@ -67,11 +93,17 @@ def run(arguments: argparse.Namespace) -> int:
     instances = arguments.instances or _instances_of(config)
     chance = random.Random(arguments.seed)  # noqa: S311 - arrivals that can be repeated, no secrets
     arrivals = arrivals_of(arguments.arrivals, arguments.duration, chance)
+    if wants_sequences(config) and not any(arrival.sequence_id for arrival in arrivals):
+        arrivals = in_sequences(arrivals, arguments.sequences, arguments.sequence_length, has_text_ids(config))
     log = simulate(factory.create(config, instances), arrivals, arguments.service_time_ms, instances)
+    if arguments.svg is not None:
+        _draw(arguments.svg, log, signals_of(config))
     if arguments.json:
         print(json.dumps(_figures(summarise(log)) | {"scheduler": factory.name, "instances": instances}))
     else:
         _print_tables(summarise(log), factory.name, instances)
+    if arguments.timeline and not arguments.json:
+        print("\n".join(timeline(log)))
     return 0
 
 
@@ -95,6 +127,15 @@ def read_config(path: Path, registry: PluginRegistry) -> "ModelConfig":
     if found:
         raise ConfigError(found)
     return config
+
+
+def _draw(file: Path, log: Log, signals: Sequence[Signal]) -> None:
+    try:
+        file.write_text(picture(log, signals=signals), encoding="utf-8")
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"the picture cannot be written to {file}: {error}; name a file elsewhere"
+        ) from error
 
 
 def _config_of_model(directory: Path, registry: PluginRegistry) -> "ModelConfig":
@@ -149,9 +190,9 @@ def _seconds(text: str) -> float:
     return number
 
 
-def _count(text: str) -> int:
+def _number_from_one(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of instances from 1")
+        raise argparse.ArgumentTypeError(f"'{text}' is no whole number from 1")
     return int(text)
 
 
