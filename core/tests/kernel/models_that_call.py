@@ -12,7 +12,7 @@ from naiad.backend import Answer, Batch, ModelContext, Placement, Reply
 from naiad.calls import ModelCalls
 from naiad.types import Response
 
-from .serving import FLOATS, Steered, SteeredInstance, SteeredModel, running, write_model
+from .serving import FLOATS, Steered, SteeredInstance, SteeredModel, request, running, write_model
 
 Behaviour = Callable[[Batch, ModelCalls], Any]
 TWO = "instance_group { count: 2 }\n"
@@ -71,3 +71,12 @@ def value(response: Response) -> float:
 
 def double(batch: Batch, _: ModelCalls) -> Answer:
     return {"OUTPUT": batch.input("INPUT") * 2}
+
+
+def doubles_through(name: str) -> Behaviour:
+    """A model that adds 1 to what another model makes of its input."""
+
+    def behaviour(batch: Batch, models: ModelCalls) -> Answer:
+        return given(value(models.infer(request(name, value_of(batch)))) + 1)
+
+    return behaviour
