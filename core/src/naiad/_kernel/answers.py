@@ -66,14 +66,14 @@ class AnswerReader:
             )
         return [self._read_one(*each) for each in zip(answer, batch.requests, batch.sizes, strict=True)]
 
-    def _read_whole(self, answer: Mapping[str, Any], batch: Batch) -> list[Outcome]:
+    def _read_whole(self, answer: Mapping[str, Any], batch: Batch) -> list[Outcome | None]:
         tensors = self._tensors(answer, batch.size)
         requests = batch.requests
         if len(requests) == 1:
             return [self._response_or_error(requests[0], tensors)]
         if not self._strict:
             self._check_rows(tensors, batch.size)
-        outcomes: list[Outcome] = []
+        outcomes: list[Outcome | None] = []
         start = 0
         for request, size in zip(requests, batch.sizes, strict=True):
             stop = start + size
