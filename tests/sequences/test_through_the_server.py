@@ -12,6 +12,7 @@ import pytest
 from naiad import Server
 from naiad.backend import RESCHEDULE, Batch, Reply, Reschedule
 from naiad.errors import RequestCancelledError, UnavailableError, WorkerDiedError
+from naiad.testing.tracing import FakeTrace
 
 from .serving import Listening, ask, number, request, serving, summing, until
 
@@ -140,6 +141,20 @@ async def test_an_iterative_decoupled_model_sends_a_response_in_every_step(tmp_p
         found = await asyncio.gather(stream(4), stream(1), stream(2))
 
     assert found == [[1, 2, 3, 4], [1], [1, 2]]
+
+
+async def test_a_trace_follows_a_request_through_all_its_steps(tmp_path: Path) -> None:
+    def twice(batch: Batch) -> Sequence[Any]:
+        done = batch.input("SUM_IN")
+        return [Reply({"Y": done})] if done[0, 0] else [Reschedule({"SUM_OUT": done + 1})]
+
+    trace = FakeTrace()
+    async with serving(tmp_path, Listening(twice), "iterative_sequence: true") as server:
+        await server.infer(request(1, who=0, trace=trace))
+
+    assert trace.told.count("COMPUTE_START") == 2
+    assert trace.told.count("COMPUTE_END") == trace.told.count("REQUEST_END") == 1
+    assert trace.told[-1] == "REQUEST_END"
 
 
 async def test_a_model_that_asks_for_ever_is_stopped_by_its_caller(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from naiad.backend import Reply
 from naiad.batch import Batch
 from naiad.errors import ModelFailedError
 from naiad.scheduler import Row
+from naiad.testing.tracing import FakeTrace
 
 from .driven import SUM, DrivenSequences, config_of, end, failing, summing
 
@@ -254,6 +255,24 @@ async def test_rows_whose_states_differ_in_shape_are_executed_one_after_the_othe
     assert [driven.value(name) for name in ("b", "a2", "c")] == [2, 4, 4]
     assert driven.sent == []
     assert driven.queue.outstanding == 0
+
+
+async def test_traces_go_with_the_batches_that_follow() -> None:
+    driven = DrivenSequences(config_of(VARIABLE))
+    driven.queue.traces = True
+    first, second = FakeTrace(), FakeTrace()
+    driven.submit("a1", 1, who=1)
+    await driven.decide(Row(1, 1, start=True))
+    driven.answer(appending)
+    driven.submit("a2", 1, who=1, trace=first)
+    driven.submit("b", 1, who=2, trace=second)
+
+    await driven.decide(Row(2, 1), Row(3, 2, start=True))
+
+    together = driven.sent[0].traces, driven.sent[0].reason
+    driven.answer(appending)
+    assert together == ([first], "told to")
+    assert (driven.sent[0].traces, driven.sent[0].reason) == ([second], "told to")
 
 
 async def test_what_was_to_follow_a_batch_that_is_lost_is_lost_with_it() -> None:
