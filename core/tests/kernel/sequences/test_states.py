@@ -160,6 +160,23 @@ async def test_a_state_does_not_keep_the_outputs_of_a_large_batch_alive() -> Non
     assert owner.size == 1000
 
 
+async def test_a_text_in_a_state_does_not_keep_those_of_other_sequences_alive() -> None:
+    texts = 'state { input_name: "IN" output_name: "OUT" data_type: TYPE_STRING dims: [ 1 ] }'
+    driven = DrivenSequences(config_of(texts))
+    for who in (1, 2):
+        driven.submit(str(who), who=who)
+    await driven.decide(Row(1, 1, start=True), Row(2, 2, start=True))
+    driven.answer(lambda batch: {"Y": batch.input("X"), "OUT": np.array([[b"a"], [b"b"]], dtype=object)})
+    driven.submit("next", who=1)
+
+    await driven.decide(Row(3, 1))
+
+    state = driven.batch().input("IN")
+    owner = state if state.base is None else state.base
+    assert isinstance(owner, np.ndarray)
+    assert owner.tolist() == [[b"a"]]
+
+
 async def test_a_model_may_not_write_to_a_state_that_the_next_request_may_need_again() -> None:
     driven = DrivenSequences()
     for ticket in (1, 2):

@@ -44,9 +44,10 @@ class KeptState:
         """
         if self.in_place:
             return written_into(before, after)
-        kept = after.view()
-        kept.flags.writeable = False
-        return kept
+        if after.flags.writeable:  # it is the model's own array; rows of larger batches are copies that cannot be
+            after = after.view()
+            after.flags.writeable = False
+        return after
 
     def fresh(self) -> np.ndarray:
         """What a sequence starts with; an array of its own where the model may write to it."""

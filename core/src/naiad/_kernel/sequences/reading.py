@@ -110,7 +110,8 @@ class SequenceReader(AnswerReader):
                 continue
             for at, row in enumerate(rows):
                 if row.call is not None:
-                    row.left[index] = array[at : at + 1].copy()
+                    row.left[index] = own = array[at : at + 1].copy()
+                    own.flags.writeable = False
 
     def _take_one(self, outputs: Mapping[str, Any], row: BatchRow) -> None:
         taken = {
