@@ -63,6 +63,14 @@ class Caller:
         self.waits = [wait for wait in self.waits if not wait[1].over]
         return self.waits
 
+    def ended(self, begun: Begun) -> None:
+        """One of its calls is over; with the last of them it is forgotten, until there is another one."""
+        self.begun.pop(begun, None)
+        if not self.begun:
+            self.waits = []
+            for call in self.outer:
+                call.callers = tuple(each for each in call.callers if each is not self)
+
     @property
     def has_left(self) -> bool:
         """Whether nobody waits for any of the requests any more."""
@@ -144,7 +152,7 @@ def _shared(tensor: Tensor) -> Tensor:
 def caller_of(version: "ModelVersion", requests: Sequence[Request]) -> Caller | None:
     """Who calls for these requests, which a version was given; None when they are over.
 
-    The same for the same requests, as long as they execute.
+    The same for the same requests, as long as it has calls under way.
     """
     outer, place = _calls(version, requests)
     if not outer:

@@ -57,14 +57,13 @@ class InnerCall:
         if self.over:
             return
         try:
-            caller = find_caller()
-            if caller is not None and caller.has_left:
-                raise left()
+            caller = self._caller = find_caller()
+            if caller is not None:
+                caller.begun[self] = None
+                if caller.has_left:
+                    raise left()
             asked = made(request) if caller is None else caller.on_behalf(request)
             self._trace = asked.trace
-            if caller is not None:
-                self._caller = caller
-                caller.begun[self] = None
             self._call = submit(asked, self._deliver, self.streams)
         except NaiadError as error:
             self.abort(error)
@@ -78,8 +77,8 @@ class InnerCall:
         """End the call with an error of its own."""
         if not self.over:
             self._end()
-            self._hand_on(error)
             self._take_back()
+            self._hand_on(error)
 
     def cancel(self) -> None:
         """Take the request back; nothing is delivered any more."""
@@ -87,6 +86,7 @@ class InnerCall:
             self._end()
             self._end_rest(_nothing)
             self._take_back()
+            self._let_go()
 
     def pause(self) -> None:
         """The responses are taken slowly: the called model waits."""
@@ -103,6 +103,7 @@ class InnerCall:
     def _settle_in(self) -> None:
         """It has begun, and perhaps has been answered already: what the execution holds is lent while it waits."""
         if self.over:
+            self._call = None
             return
         if self._paused and self._call is not None:
             self._call.pause()
@@ -130,8 +131,11 @@ class InnerCall:
             self._end_rest(put)
 
     def _put(self, outcome: Outcome) -> None:
-        if self._sink is not None:
-            self._sink.put(outcome)
+        sink = self._sink
+        if self.over:
+            self._let_go()
+        if sink is not None:
+            sink.put(outcome)
 
     def _end_rest(self, go_on: Callable[[], None]) -> None:
         rest, self._rest = self._rest, None
@@ -141,14 +145,19 @@ class InnerCall:
     def _end(self) -> None:
         self.over = True
         if self._caller is not None:
-            self._caller.begun.pop(self, None)
+            self._caller.ended(self)
         if self._trace is not None:
             self._trace.end()
         self._on_end(self)
 
+    def _let_go(self) -> None:
+        """Forget all that knows it, too: tensors would wait for the garbage collector."""
+        self._sink = self._call = self._caller = None
+
     def _take_back(self) -> None:
-        if self._call is not None:
-            self._call.cancel()
+        call, self._call = self._call, None
+        if call is not None:
+            call.cancel()
 
 
 def _nothing() -> None:
