@@ -2,6 +2,7 @@
 
 from cases import (
     binary,
+    cache,
     ensemble,
     footprint,
     grpc_small,
@@ -27,6 +28,7 @@ _MODULES = (
     streams,
     observing,
     onnx_mlp,
+    cache,
     sequences,
     ensemble,
     scheduler,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _SIZES = (512, 2048, 2048, 1000)
 _ALONE = Path(__file__).resolve().parent.parent / "session_alone.py"
-_CONCURRENCY = 64
+CONCURRENCY = 64
 _CONFIG = """backend: "onnxruntime"
 max_batch_size: 64
 dynamic_batching {}
@@ -31,7 +31,7 @@ output [ { name: "y" data_type: TYPE_FP32 dims: [ 1000 ] } ]
 
 def measure(run: Run) -> Sequence[Row]:
     repository = WORK / "onnx"
-    model = _built(repository / "mlp")
+    model = built(repository / "mlp")
     served: list[Numbers] = []
     alone: list[Numbers] = []
     for _ in range(run.rounds):
@@ -39,16 +39,16 @@ def measure(run: Run) -> Sequence[Row]:
         with Naiad().serve(repository) as running:
             served.append(_load(run, running))
     seen, reference = by_label(served), by_label(alone)
-    label = f"concurrency {_CONCURRENCY}: inferences/s"
+    label = f"concurrency {CONCURRENCY}: inferences/s"
     return [
         Row(label, seen["inferences/s"], reference["inferences/s"], Goal(least=0.65, of_ratio=True)),
-        Row(f"concurrency {_CONCURRENCY}: p99, ms", seen["p99, ms"]),
+        Row(f"concurrency {CONCURRENCY}: p99, ms", seen["p99, ms"]),
         Row("requests in a batch", seen["batch"]),
     ]
 
 
 def _load(run: Run, running: Running) -> dict[str, float]:
-    load = run.generator(running.port, "mlp", _CONCURRENCY)
+    load = run.generator(running.port, "mlp", CONCURRENCY)
     counted = running.get("/v2/models/mlp/stats")["model_stats"][0]
     batch = counted["inference_count"] / counted["execution_count"]
     return {"inferences/s": load.per_second, "p99, ms": load.p99_milliseconds, "batch": batch}
@@ -60,15 +60,18 @@ def _alone(model: Path, seconds: float) -> float:
     return float(json.loads(ended.stdout)["inferences_per_second"])
 
 
-def _built(folder: Path) -> Path:
-    """Write the model with weights from a fixed seed, unless it is there already; its file."""
+def built(folder: Path, more: str = "") -> Path:
+    """Write the model with weights from a fixed seed, unless it is there already; its file.
+
+    `more` is added to its configuration.
+    """
     path = folder / "1" / "model.onnx"
     if not path.exists():
         import onnx
 
         path.parent.mkdir(parents=True, exist_ok=True)
         onnx.save(_mlp(), path)
-    (folder / "config.pbtxt").write_text(_CONFIG)
+    (folder / "config.pbtxt").write_text(_CONFIG + more)
     return path
 
 

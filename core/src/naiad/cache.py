@@ -5,7 +5,8 @@ A plugin offers a `CacheFactory` by the hook `naiad_caches`; the server opens th
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -15,45 +16,40 @@ from naiad.types import ParameterValue, Response, Tensor
 
 _BYTES_OF_RESPONSE = 400
 _BYTES_OF_TENSOR = 380
+_BYTES_OF_PARAMETER = 200
 _BYTES_OF_ELEMENT = 41
 """What Python's own objects take beside their content, as measured with tracemalloc on CPython 3.11, rounded up."""
+_NONE: Mapping[str, ParameterValue] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CachedResponse:
     """A model's answer as a cache keeps it: nobody else holds its arrays, and nobody can write to them.
 
-    `byte_size` is about the memory that it takes, Python's own objects included. Made by `of` or `over`.
+    `byte_size` is about the memory that it takes, Python's own objects included. Made by `of` or `over`. Not frozen,
+    for the reason told in `naiad.types`; nobody changes one.
     """
 
     outputs: tuple[Tensor, ...]
-    parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
-    byte_size: int = 0
+    parameters: Mapping[str, ParameterValue]
+    byte_size: int
 
     @classmethod
     def of(cls, response: Response) -> "CachedResponse":
         """A copy of a response whose outputs are numpy arrays."""
-        copies = [
-            Tensor(each.name, each.datatype, each.shape, _read_only_copy(each.array))
-            for each in response.outputs.values()
-        ]
-        return cls.over(copies, response.parameters)
+        outputs, size = [], _BYTES_OF_RESPONSE
+        for each in response.outputs.values():
+            tensor = Tensor(each.name, each.datatype, each.shape, _read_only_copy(each.array))
+            outputs.append(tensor)
+            size += _bytes_of(tensor)
+        parameters = dict(response.parameters) if response.parameters else _NONE
+        return cls(tuple(outputs), parameters, size + _bytes_of_parameters(parameters))
 
     @classmethod
-    def over(cls, outputs: "list[Tensor]", parameters: Mapping[str, ParameterValue]) -> "CachedResponse":
+    def over(cls, outputs: tuple[Tensor, ...], parameters: Mapping[str, ParameterValue] = _NONE) -> "CachedResponse":
         """The response with these outputs, whose arrays are read-only and nobody else's."""
-        return cls(tuple(outputs), dict(parameters), size_of(outputs, parameters))
-
-
-def size_of(outputs: "list[Tensor]", parameters: Mapping[str, ParameterValue]) -> int:
-    """About the bytes that a cached response with these takes in memory."""
-    size = _BYTES_OF_RESPONSE + 200 * len(parameters)
-    for tensor in outputs:
-        array = tensor.array
-        size += _BYTES_OF_TENSOR + array.nbytes
-        if array.dtype.hasobject:
-            size += sum(map(len, array.ravel().tolist())) + _BYTES_OF_ELEMENT * array.size
-    return size + sum(len(value) for value in parameters.values() if isinstance(value, str))
+        size = _BYTES_OF_RESPONSE + sum(map(_bytes_of, outputs)) + _bytes_of_parameters(parameters)
+        return cls(outputs, parameters, size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +126,27 @@ def check_settings(cache: str, settings: Mapping[str, str], known: tuple[str, ..
             )
 
 
+def _bytes_of(tensor: Tensor) -> int:
+    array = tensor.array
+    size = _BYTES_OF_TENSOR + array.nbytes
+    if tensor.datatype == "BYTES":
+        size += sum(map(len, array.ravel().tolist())) + _BYTES_OF_ELEMENT * array.size
+    return size
+
+
+def _bytes_of_parameters(parameters: Mapping[str, ParameterValue]) -> int:
+    if not parameters:
+        return 0
+    texts = [value for value in parameters.values() if isinstance(value, str)]
+    return _BYTES_OF_PARAMETER * len(parameters) + sum(map(len, texts))
+
+
 def _read_only_copy(array: np.ndarray) -> np.ndarray:
     if array.dtype.hasobject:
         copy = array.copy()
         copy.flags.writeable = False
         return copy.view()  # a view of what is not writeable cannot be made so
-    return np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape)
+    return np.ndarray(array.shape, array.dtype, array.tobytes())
 
 
 UNLIMITED = math.inf

@@ -59,7 +59,7 @@ def _decode(content: bytes) -> CachedResponse:
         place += byte_size
     if place != len(content):
         raise ForeignValueError("there is something behind the last tensor")
-    return CachedResponse.over(tensors, _parameters(header["parameters"]))
+    return CachedResponse.over(tuple(tensors), _parameters(header["parameters"]))
 
 
 def _content(tensor: Tensor) -> bytes | memoryview:

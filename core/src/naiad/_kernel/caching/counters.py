@@ -1,5 +1,7 @@
 """Counting what a response cache does for one model version."""
 
+from time import monotonic
+
 from naiad._kernel.metrics.sliding import SlidingQuantiles
 from naiad.reports import Duration
 
@@ -15,23 +17,23 @@ class CacheCounters:
         self.hit_times = SlidingQuantiles(1) if summaries else None
         self.miss_times = SlidingQuantiles(1) if summaries else None
 
-    def hit(self, now: float, lookup_ns: int) -> None:
+    def hit(self, lookup_ns: int) -> None:
         """A lookup found something."""
         self.hits += 1
         self.hit_ns += lookup_ns
         if self.hit_times is not None:
-            self.hit_times.add_each(now, (lookup_ns,))
+            self.hit_times.add_each(monotonic(), (lookup_ns,))
 
     def missed(self, lookup_ns: int) -> None:
         """A lookup found nothing."""
         self.misses += 1
         self.miss_ns += lookup_ns
 
-    def inserted(self, now: float, lookup_ns: int, insertion_ns: int) -> None:
+    def inserted(self, lookup_ns: int, insertion_ns: int) -> None:
         """The answer to a request that was missed was handed to the cache."""
         self.miss_ns += insertion_ns
         if self.miss_times is not None:
-            self.miss_times.add_each(now, (lookup_ns + insertion_ns,))
+            self.miss_times.add_each(monotonic(), (lookup_ns + insertion_ns,))
 
     @property
     def durations(self) -> tuple[Duration, Duration]:

@@ -2,17 +2,14 @@
 
 import asyncio
 import functools
-from collections.abc import Callable
 from time import monotonic_ns
 
 import numpy as np
 
-from naiad._kernel.answers import Outcome
 from naiad._kernel.caching.counters import CacheCounters
 from naiad._kernel.caching.lookups import Lookup
 from naiad._kernel.caching.opened import OpenedCache
 from naiad.cache import CachedResponse
-from naiad.errors import NaiadError
 from naiad.types import Response
 
 LARGE = 256 << 10
@@ -27,47 +24,47 @@ class Keeper:
         self._name = name
         self.counters = counters
 
-    def keeper(self, lookup: Lookup, outcome: Outcome) -> Callable[[], None] | None:
-        """What is to be called when the caller has the outcome, so that the cache gets a copy of it; None for nothing.
+    def keep(self, lookup: Lookup, outcome: Response) -> None:
+        """Give the cache a copy of a model's answer, before the caller has the arrays, which then are its own.
 
-        Errors, and what does not lie in host memory, are not kept. The copy is made before the caller has the arrays,
-        which then are its own; a large one is made on a thread, and the caller gets arrays that cannot be written to.
+        What does not lie in host memory, and what is no answer, is not kept. A large copy is made on a thread, and the
+        caller gets arrays that cannot be written to.
         """
-        if isinstance(outcome, NaiadError) or not lookup.key or not _can_be_kept(outcome):
-            return None
-        started_ns = monotonic_ns()
-        byte_size = sum([tensor.array.nbytes for tensor in outcome.outputs.values()])
+        if not lookup.key or outcome.error is not None or not outcome.outputs:
+            return
+        started_ns, byte_size = monotonic_ns(), 0
+        for tensor in outcome.outputs.values():
+            if not isinstance(tensor.payload, np.ndarray):
+                return
+            byte_size += tensor.payload.nbytes
+        if byte_size >= LARGE:
+            self._keep_later(lookup, outcome, started_ns, byte_size)
+        else:
+            self._insert(lookup, CachedResponse.of(outcome), started_ns)
+
+    def _keep_later(self, lookup: Lookup, outcome: Response, started_ns: int, byte_size: int) -> None:
         if byte_size > self._cache.largest:
             self._complain_of_size(byte_size)
-            return None
-        if byte_size >= LARGE:
-            for tensor in outcome.outputs.values():
-                tensor.payload = tensor.array.view()
-                tensor.payload.flags.writeable = False
-            kept = Response(outcome.model_name, outcome.version, "", dict(outcome.outputs), outcome.parameters)
-            return functools.partial(self._copy_later, lookup, kept, started_ns)
-        cached = CachedResponse.of(outcome)
-        copied_ns = monotonic_ns()
-        return functools.partial(self._insert, lookup, cached, copied_ns - started_ns)
-
-    def _copy_later(self, lookup: Lookup, outcome: Response, started_ns: int) -> None:
-        copying = asyncio.get_running_loop().run_in_executor(None, CachedResponse.of, outcome)
+            return
+        for tensor in outcome.outputs.values():
+            tensor.payload = tensor.array.view()
+            tensor.payload.flags.writeable = False
+        kept = Response(outcome.model_name, outcome.version, "", dict(outcome.outputs), outcome.parameters)
+        copying = asyncio.get_running_loop().run_in_executor(None, CachedResponse.of, kept)
         copying.add_done_callback(functools.partial(self._copied, lookup, started_ns))
 
     def _copied(self, lookup: Lookup, started_ns: int, copying: "asyncio.Future[CachedResponse]") -> None:
         if copying.cancelled() or copying.exception() is not None:
             self._cache.complain("a response of model '%s' could not be copied for the cache", self._name)
             return
-        self._insert(lookup, copying.result(), monotonic_ns() - started_ns)
+        self._insert(lookup, copying.result(), started_ns)
 
-    def _insert(self, lookup: Lookup, cached: CachedResponse, copied_in_ns: int) -> None:
-        started_ns = monotonic_ns()
+    def _insert(self, lookup: Lookup, cached: CachedResponse, started_ns: int) -> None:
         if cached.byte_size > self._cache.largest:
             self._complain_of_size(cached.byte_size)
             return
         self._cache.insert(lookup.key, cached)
-        ended_ns = monotonic_ns()
-        self.counters.inserted(ended_ns / 1e9, lookup.lookup_ns, copied_in_ns + ended_ns - started_ns)
+        self.counters.inserted(lookup.lookup_ns, monotonic_ns() - started_ns)
 
     def _complain_of_size(self, byte_size: int) -> None:
         self._cache.complain(
@@ -77,12 +74,3 @@ class Keeper:
             self._cache.name,
             self._cache.largest,
         )
-
-
-def _can_be_kept(response: Response) -> bool:
-    return (
-        response.final
-        and response.error is None
-        and len(response.outputs) > 0
-        and all(isinstance(tensor.payload, np.ndarray) for tensor in response.outputs.values())
-    )

@@ -34,8 +34,8 @@ class Front(Protocol):
         """The cache has nothing; the request goes on to its model."""
         ...
 
-    def keeper(self, lookup: "Lookup", outcome: Outcome) -> Callable[[], None] | None:
-        """What to call when the caller has the model's outcome, so that it is kept; None for nothing."""
+    def keep(self, lookup: "Lookup", outcome: Response) -> None:
+        """This is what the model answered, and nobody has it yet."""
         ...
 
     def left(self, lookup: "Lookup") -> None:
@@ -129,14 +129,13 @@ class Lookup:
             _logger.exception("delivering a response of model '%s' failed", self.request.model_name)
 
     def _sent_back(self, outcome: Outcome) -> None:
-        if isinstance(outcome, Response) and not outcome.final:  # more follows: this is no answer to keep
-            self.key = b""
-            self._deliver(outcome)
-            return
-        keep = self._front.keeper(self, outcome)
+        if isinstance(outcome, Response):
+            if not outcome.final:  # more follows: this is no answer to keep
+                self.key = b""
+                self._deliver(outcome)
+                return
+            self._front.keep(self, outcome)
         self.conclude(outcome)
-        if keep is not None:
-            keep()
 
     def _taken_back(self, call: Call) -> None:
         inner, self.call, self.inner = self.inner, None, None

@@ -4,7 +4,6 @@ import asyncio
 import functools
 import threading
 from collections import deque
-from collections.abc import Callable
 from time import monotonic, monotonic_ns
 
 from naiad._kernel.answers import Outcome
@@ -170,11 +169,12 @@ class CacheFront:
         request = lookup.request
         outputs = {each.name: Tensor(each.name, each.datatype, each.shape, each.payload) for each in cached.outputs}
         now_ns = monotonic_ns()
-        self.counters.hit(now_ns / 1e9, lookup.lookup_ns)
+        self.counters.hit(lookup.lookup_ns)
         self._counts.hit(now_ns - lookup.started_ns)
         if request.trace is not None:
             tell_lookup(request.trace, lookup.started_ns, lookup.looked_up_ns, hit=True)
-        return Response(self._name, self._version, request.id, outputs, dict(cached.parameters))
+        parameters = dict(cached.parameters) if cached.parameters else {}
+        return Response(self._name, self._version, request.id, outputs, parameters)
 
     def missed(self, lookup: Lookup) -> None:
         """Count it."""
@@ -195,6 +195,6 @@ class CacheFront:
         if not self._waiting:
             self._nobody_waits.set()
 
-    def keeper(self, lookup: Lookup, outcome: Outcome) -> Callable[[], None] | None:
-        """As `Keeper.keeper`."""
-        return self._keeper.keeper(lookup, outcome)
+    def keep(self, lookup: Lookup, outcome: Response) -> None:
+        """As `Keeper.keep`."""
+        self._keeper.keep(lookup, outcome)
