@@ -1,5 +1,7 @@
-"""Sequence batchers for the tests, made as the kernel makes them; histories as words, and what became of them."""
+"""Sequence batchers for the tests, made as the kernel makes them; histories as words; a loop for coroutines."""
 
+import asyncio
+import inspect
 import re
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +14,16 @@ from naiad.testing.history import Arrival, Log
 from naiad_scheduler_sequence.factory import SequenceBatching
 
 MS = 1e-3
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    asyncio.run(pyfuncitem.obj(**arguments))
+    return True
 
 
 def _made(

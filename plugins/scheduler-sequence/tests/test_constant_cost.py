@@ -115,3 +115,61 @@ def test_callers_that_leave_a_long_backlog(direct, steps):
         return steps(lambda: [scheduler.settle((ticket,), 0.0) for ticket in range(30, 80)])
 
     assert taken(FEW) == taken(MANY) > 0
+
+
+def test_sequences_that_are_over_are_not_kept_until_they_would_have_been_silent_too_long(direct):
+    scheduler = direct(slots=1)
+    numbers = count(1)
+
+    for name in range(1, 1001):
+        one_request(scheduler, numbers, 0.0, sequence_id=name, sequence_start=True)
+        one_request(scheduler, numbers, 0.0, sequence_id=name, sequence_end=True)
+
+    assert len(scheduler._silence._heap) == 0
+    assert not (scheduler._waiting)
+    assert not (scheduler._running)
+    assert not (scheduler._open)
+    assert not (scheduler._placed[0])
+
+
+def test_few_that_are_over_are_kept_beside_one_that_lives(direct):
+    scheduler = direct()
+    numbers = count(1)
+    one_request(scheduler, numbers, 0.0, sequence_id="first", sequence_start=True)
+
+    for name in range(1, 1001):
+        one_request(scheduler, numbers, 0.0, sequence_id=name, sequence_start=True)
+        one_request(scheduler, numbers, 0.0, sequence_id=name, sequence_end=True)
+
+    assert len(scheduler._silence._heap) <= 64 + 2
+
+
+@pytest.mark.parametrize("strategy", ["direct", "oldest"])
+def test_requests_that_were_taken_back_from_a_busy_instance_are_not_kept(request, strategy):
+    scheduler = request.getfixturevalue(strategy)(2)
+    scheduler.arrive(Ticket(1, 0.0, sequence_id="busy", sequence_start=True))
+    scheduler.decide(0.0, (0,))
+
+    for number in range(2, 1002):
+        scheduler.arrive(Ticket(number, 0.0, sequence_id=number, sequence_start=True))
+        scheduler.settle((number,), 0.0)
+
+    assert len(scheduler._batchers[0]._heads._heap) <= 64 + 4
+
+
+def test_slots_of_a_dead_instance_are_counted_once(direct):
+    scheduler = direct(slots=2, instances=2)
+    for time in range(5):
+        scheduler.lost(0, float(time))
+        for number in (1, 2, 3):
+            ticket = Ticket(10 * time + number, float(time), sequence_id=number, sequence_start=True)
+            scheduler.arrive(ticket)
+        scheduler.decide(float(time), (0, 1))
+        scheduler.lost(1, time + 0.5)
+
+    scheduler.decide(9.0, (0, 1))
+
+    placed = list(iter(scheduler._slots.take, -1)) + [
+        sequence.slot for placed in scheduler._placed for sequence in placed.values()
+    ]
+    assert sorted(placed) == [0, 1, 2, 3]
