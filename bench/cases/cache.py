@@ -50,9 +50,9 @@ CASE = Case(
     "cache",
     "The response cache",
     "The MLP of the case above, once with `response_cache { enable: true }` and once without, on one server with "
-    f"`{' '.join(_CACHE)}`; wrk with one thread and {CONCURRENCY} connections posts binary tensors over HTTP, first such "
-    "that never repeat, so that the cache is filled and emptied all the time, then the same one again and again. Twice "
-    "as many rounds as elsewhere, because the difference is small.",
+    f"`{' '.join(_CACHE)}`; wrk with one thread and {CONCURRENCY} connections posts binary tensors over HTTP: first such "
+    "that never repeat, so that the cache is filled and emptied all the time, then the same one again and again. There "
+    "are twice as many rounds as elsewhere, because the difference is small.",
     measure,
     reference="without cache",
 )

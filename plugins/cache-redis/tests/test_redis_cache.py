@@ -1,0 +1,293 @@
+"""The cache against a real Redis server: what it keeps, who is let in, and what a server does that does not answer."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+
+import numpy as np
+import pytest
+import redis
+import trustme
+
+from naiad.cache import CachedResponse
+from naiad.errors import InvalidArgumentError
+from naiad.testing.caches import check_cache
+from naiad.types import Response, Tensor
+from naiad_cache_redis.cache import RedisCache
+from naiad_cache_redis.factory import RedisCaching, RedisSettings
+
+from .servers import RedisServer, free_port
+
+KEY = b"k" * 32
+STORED = b"naiad:" + KEY
+Start = Callable[..., RedisServer]
+
+
+def answer(*values: float) -> CachedResponse:
+    return CachedResponse.of(Response("m", 1, "", {"o": Tensor.of("o", np.array(values, np.float32))}))
+
+
+@contextmanager
+def opened(**settings: object) -> Iterator[RedisCache]:
+    cache = RedisCaching().open({name: str(value) for name, value in settings.items()})
+    try:
+        yield cache
+    finally:
+        cache.close()
+
+
+def asked(cache: RedisCache, key: bytes = KEY) -> list[float] | None:
+    """The values that are found, None for none; the answer must come."""
+    answers: list[CachedResponse | None] = []
+    answered = Event()
+    cache.lookup(key, lambda found: (answers.append(found), answered.set()))  # type: ignore[func-returns-value]
+    assert answered.wait(20)
+    (found,) = answers
+    return found.outputs[0].array.tolist() if found is not None else None
+
+
+def until(condition: Callable[[], object], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.002)
+
+
+def test_the_contract_of_a_cache_holds(redis_server: RedisServer) -> None:
+    check_cache(lambda: RedisCaching().open({"port": str(redis_server.port), "timeout": "10"}))
+
+
+def test_two_servers_share_what_is_kept(redis_server: RedisServer) -> None:
+    with opened(port=redis_server.port) as one, opened(port=redis_server.port) as other:
+        one.insert(KEY, answer(1, 2))
+        until(lambda: other.report().hits or asked(other))
+
+        assert asked(other) == [1, 2]
+
+
+def test_many_lookups_are_answered_in_few_exchanges(redis_server: RedisServer) -> None:
+    with opened(port=redis_server.port, timeout=10) as cache:
+        cache.insert(KEY, answer(1))
+        until(lambda: asked(cache))
+        before = redis_server.client().info("commandstats")["cmdstat_mget"]["calls"]
+        redis_server.freeze()
+        found: list[CachedResponse | None] = []
+        for _ in range(200):
+            cache.lookup(KEY, found.append)
+        redis_server.thaw()
+        until(lambda: len(found) == 200)
+        after = redis_server.client().info("commandstats")["cmdstat_mget"]["calls"]
+
+    assert all(response is not None for response in found)
+    assert after - before <= 10
+
+
+def test_a_database_of_its_own_and_a_time_to_live(redis_server: RedisServer) -> None:
+    with opened(port=redis_server.port, db=3, ttl=100) as cache:
+        cache.insert(KEY, answer(1))
+        until(lambda: asked(cache))
+
+    assert redis_server.client().exists(STORED) == 0
+    assert 0 < redis_server.client(db=3).ttl(STORED) <= 100
+
+
+def test_a_password_lets_us_in(start_redis: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = start_redis("--requirepass", "sesame")
+
+    with opened(port=server.port, password="sesame") as cache:
+        cache.insert(KEY, answer(1))
+        until(lambda: asked(cache))
+    monkeypatch.setenv("TRITONCACHE_REDIS_PASSWORD", "sesame")
+    with opened(port=server.port) as cache:
+        assert asked(cache) == [1]
+
+
+def test_a_user_with_a_password_lets_us_in(redis_server: RedisServer) -> None:
+    administrator = redis_server.client()
+    administrator.acl_setuser("naiad", enabled=True, passwords=["+sesame"], keys=["naiad:*"], commands=["+@all"])
+    administrator.acl_setuser("default", enabled=False)
+
+    with opened(port=redis_server.port, user="naiad", password="sesame") as cache:
+        cache.insert(KEY, answer(1))
+        until(lambda: asked(cache))
+
+        assert asked(cache) == [1]
+
+
+def test_a_wrong_password_is_told_once_and_everything_is_a_miss(
+    start_redis: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = start_redis("--requirepass", "sesame")
+
+    with opened(port=server.port, password="barley") as cache:
+        found = [asked(cache) for _ in range(3)]
+        cache.insert(KEY, answer(1))
+
+    assert found == [None] * 3
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert f"Redis at localhost:{server.port} fails, and requests go to their models" in warning
+    assert "sesame" not in caplog.text
+    assert "barley" not in caplog.text
+
+
+def test_tls_with_certificates_on_both_sides(start_redis: Start, tmp_path: Path) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    for name in ("localhost", "client"):
+        made = authority.issue_cert(name)
+        made.private_key_pem.write_to_path(tmp_path / f"{name}.key")
+        made.cert_chain_pems[0].write_to_path(tmp_path / f"{name}.pem")
+    port = free_port()
+    files = [f"--tls-{name}-file" for name in ("cert", "key", "ca-cert")]
+    values = [tmp_path / "localhost.pem", tmp_path / "localhost.key", tmp_path / "ca.pem"]
+    words = [str(word) for pair in zip(files, values, strict=True) for word in pair]
+    start_redis("--port", "0", "--tls-port", str(port), *words, port=port)
+    secured = {"port": port, "tls": "true", "cacert": tmp_path / "ca.pem", "timeout": 10}
+
+    with opened(**secured, cert=tmp_path / "client.pem", key=tmp_path / "client.key") as cache:
+        cache.insert(KEY, answer(1))
+        until(lambda: asked(cache))
+    with opened(**secured) as stranger:
+        refused = asked(stranger)
+
+    assert refused is None
+
+
+def test_a_server_that_is_away_costs_nobody_time_and_is_found_again(
+    start_redis: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    port = free_port()
+
+    with opened(port=port) as cache:
+        assert asked(cache) is None
+        started = time.monotonic()
+        assert [asked(cache) for _ in range(500)] == [None] * 500
+        taken = time.monotonic() - started
+        cache.insert(KEY, answer(1))
+        start_redis(port=port)
+        until(lambda: cache.insert(KEY, answer(2)) or asked(cache))
+        found = asked(cache)
+
+    assert taken < 1
+    assert found == [2]
+    assert caplog.text.count("fails, and requests go to their models") == 1
+    assert caplog.text.count("answers again") == 1
+
+
+def test_a_server_that_is_started_again_is_found_by_the_next_request(start_redis: Start) -> None:
+    first = start_redis()
+
+    with opened(port=first.port) as cache:
+        cache.insert(KEY, answer(1))
+        until(lambda: asked(cache))
+        first.end()
+        start_redis(port=first.port)
+        until(lambda: cache.insert(KEY, answer(2)) or asked(cache))
+
+        assert asked(cache) == [2]
+
+
+def test_a_server_that_hangs_is_left_alone(redis_server: RedisServer) -> None:
+    with opened(port=redis_server.port, timeout=0.05) as cache:
+        cache.insert(KEY, answer(1))
+        until(lambda: asked(cache))
+        redis_server.freeze()
+        first = asked(cache)
+        started = time.monotonic()
+        others = [asked(cache) for _ in range(100)]
+        taken = time.monotonic() - started
+        redis_server.thaw()
+        until(lambda: asked(cache))
+
+        assert ([first, *others], asked(cache)) == ([None] * 101, [1])
+        assert taken < 0.5
+        assert cache.report().failures >= 100
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"\x80\x04N."])
+def test_what_somebody_else_put_there_is_a_miss(
+    redis_server: RedisServer, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    redis_server.client().set(STORED, content)
+
+    with opened(port=redis_server.port) as cache:
+        found = [asked(cache), asked(cache)]
+        failures = cache.report().failures
+
+    assert (found, failures) == ([None, None], 2)
+    assert caplog.text.count("something else than a response is in Redis") == 1
+
+
+def test_something_of_another_kind_under_a_key_is_a_miss(redis_server: RedisServer) -> None:
+    redis_server.client().rpush(STORED, b"a list")
+
+    with opened(port=redis_server.port) as cache:
+        assert asked(cache) is None
+
+
+def test_a_server_without_memory_keeps_nothing_and_says_so_once(
+    start_redis: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = start_redis("--maxmemory", "100kb", "--maxmemory-policy", "noeviction")
+
+    with opened(port=server.port) as cache:
+        for number in range(3):
+            cache.insert(bytes([number]) * 32, answer(*range(100)))
+        until(lambda: cache.report().failures == 3)
+
+    assert "did not keep a response: command not allowed when used memory" in caplog.text
+    assert server.client().dbsize() == 0
+
+
+def test_more_than_may_wait_is_not_kept(redis_server: RedisServer) -> None:
+    large = CachedResponse(answer(1).outputs, {}, 40 << 20)
+    redis_server.freeze()
+
+    with opened(port=redis_server.port, timeout=10) as cache:
+        cache.insert(KEY, large)
+        cache.insert(KEY, large)
+        left_out = cache.report().failures
+        redis_server.thaw()
+        until(lambda: asked(cache))
+        until(lambda: cache.report().insertions == 1)
+
+    assert left_out == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"port": "http"}, "cache 'redis': port=http makes no sense"),
+        ({"port": "65536"}, "port=65536 makes no sense"),
+        ({"db": "first"}, "db=first makes no sense"),
+        ({"timeout": "0"}, "timeout=0 makes no sense: '0' is not between 0 and 60"),
+        ({"ttl": "-1"}, "ttl=-1 makes no sense"),
+        ({"tls": "maybe"}, "tls=maybe makes no sense"),
+        ({"hots": "h"}, "cache 'redis' has no setting 'hots'; its settings are host, port, user"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, str], told: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=told):
+        RedisCaching().open(settings)
+
+
+def test_settings_go_before_the_environment() -> None:
+    environment = {"TRITONCACHE_REDIS_USERNAME": "env", "TRITONCACHE_REDIS_PASSWORD": "secret"}
+
+    read = RedisSettings.read({"user": "u", "host": "h", "port": "1", "tls": "1"}, environment)
+
+    assert (read.user, read.password, read.host, read.port, read.tls) == ("u", "secret", "h", 1, True)
+
+
+def test_keys_are_told_apart_in_the_database(redis_server: RedisServer) -> None:
+    with opened(port=redis_server.port) as cache:
+        cache.insert(KEY, answer(1))
+        cache.insert(b"K" * 32, answer(2))
+        until(lambda: asked(cache) and asked(cache, b"K" * 32))
+
+    client: redis.Redis = redis_server.client()
+    assert set(client.keys()) == {STORED, b"naiad:" + b"K" * 32}
