@@ -130,7 +130,7 @@ class EnsembleCall(Call):
     def _submit(self, step: StepCall) -> None:
         self._running.add(step)
         try:
-            step.submit(self._version.steps[step.start.step], self.request)
+            step.submit(self._version, self.request)
         except NaiadError as error:
             self._done(step)
             self.fail(error)

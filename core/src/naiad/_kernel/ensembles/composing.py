@@ -35,11 +35,12 @@ class Ensembles:
 
         Raises ConfigError for models that do not fit together, InvalidArgumentError for those that are not there.
         """
+        catalogue = self._catalogue
         with in_place(prepared.written):
             missing = list(self._missing(prepared))
             if missing:
                 raise ConfigError(missing)
-            versions = self._catalogue.serving_by_name
+            versions = catalogue.serving_by_name
             steps = [versions[step.model_name][max(0, step.model_version)] for step in prepared.steps]
             composition = prepared.factory.compose(prepared.config, [step.config for step in steps])
         found = {}
@@ -47,7 +48,9 @@ class Ensembles:
             last = before.get(context.version)
             again = isinstance(last, EnsembleVersion) and last.prepared is prepared
             counters = last.counters if last is not None and again else VersionCounters(prepared.plan)
-            found[context.version] = EnsembleVersion(prepared, context, composition, steps, counters)
+            found[context.version] = EnsembleVersion(
+                prepared, context, composition, steps, counters, catalogue.handover.version_for
+            )
             found[context.version].load_seconds = last.load_seconds if last is not None and again else 0.0
         return found
 

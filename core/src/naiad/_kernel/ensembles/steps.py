@@ -15,6 +15,7 @@ from naiad.types import ParameterValue, Request, Tensor
 
 if TYPE_CHECKING:
     from naiad._kernel.ensembles.call import EnsembleCall
+    from naiad._kernel.ensembles.version import EnsembleVersion
     from naiad.tracing import Trace
 
 _Error = TypeVar("_Error", bound=NaiadError)
@@ -31,9 +32,10 @@ class StepCall:
         self.call: Call | None = None
         self.trace: Trace | None = None
 
-    def submit(self, version: ServedVersion, request: Request) -> None:
+    def submit(self, ensemble: "EnsembleVersion", request: Request) -> None:
         """Send it to its model, with all that the caller of the ensemble said. Raises what the model refuses."""
         start, flags = self.start, self.start.flags
+        version: ServedVersion = ensemble.steps[start.step]
         sent = Request(
             version.name,
             tensors_of(start.inputs, start.shapes),
@@ -51,11 +53,20 @@ class StepCall:
         sent.caller = request.caller
         if flags is not None:
             _override(sent, flags)
+        if sent.correlation_id:
+            version = self._carrying_on(ensemble, sent) or version
         if request.trace is not None:
             sent.trace = self.trace = request.trace.child(version.name, version.version, request.id)
         if request.transfer is not None:
             sent.transfer = transfer_of(sent.inputs, {})
         self.call = version.submit(sent, self._deliver, streams=True)
+
+    def _carrying_on(self, ensemble: "EnsembleVersion", sent: Request) -> ServedVersion | None:
+        """The version that is about to end and has the sequence under way, where there is one."""
+        bound, sent.version = sent.version, ensemble.composition.steps[self.start.step].version
+        found = ensemble.leaving(sent)
+        sent.version = bound if found is None else found.version
+        return found
 
     def over(self) -> None:
         """It has been answered to the end, or was taken back."""

@@ -1,7 +1,7 @@
 """One version of an ensemble: what a model version is to its callers, over the versions of its models."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -25,7 +25,8 @@ class EnsembleVersion:
     """Serves an ensemble with the versions of its models that served when it was bound. For the event loop's thread.
 
     `steps` are these versions, which outlive it. When one of them is replaced, another EnsembleVersion takes over, and
-    goes on with the same `counters`. `closed` is set when every request has been answered and it takes no more.
+    goes on with the same `counters`. `leaving` gives the version that is about to end for a request that carries on a
+    sequence there. `closed` is set when every request has been answered and it takes no more.
     """
 
     def __init__(
@@ -35,11 +36,13 @@ class EnsembleVersion:
         composition: Composition,
         steps: Sequence[ServedVersion],
         counters: VersionCounters,
+        leaving: Callable[[Request], ServedVersion | None],
     ) -> None:
         self.prepared = prepared
         self.config = _told(context.config, composition)
         self.name, self.version = self.config.name, context.version
         self.steps = tuple(steps)
+        self.leaving = leaving
         self.composition = composition
         self.labels: Mapping[str, tuple[str, ...]] = _labels(prepared.labels, composition, steps)
         self.counters = counters
