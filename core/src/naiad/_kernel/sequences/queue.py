@@ -193,6 +193,8 @@ class SequenceQueue(ModelQueue):
         if row.end or self._tensors.iterative:
             self._live.finished(row, reason)
         row.left = {}
+        if row.call is not None:
+            row.call.row = None  # they know each other: both, and their tensors, would wait for the garbage collector
 
     def _pass_on(self, stream: ResponseStream, sent: Sequence[Sent]) -> None:
         call = stream.call

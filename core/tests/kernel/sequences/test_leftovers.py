@@ -1,0 +1,30 @@
+"""What is left of a request of a sequence when it is over: nothing that waits for the garbage collector."""
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from naiad.scheduler import Row
+
+from .driven import DrivenSequences, summing
+
+
+@pytest.fixture(autouse=True)
+def no_collector() -> Iterator[None]:
+    gc.disable()
+    yield
+    gc.enable()
+
+
+async def test_a_request_that_is_over_is_gone_with_its_tensors() -> None:
+    driven = DrivenSequences()
+    driven.submit("a", 3)
+    await driven.decide(Row(1, 1, start=True))
+    given = weakref.ref(driven.batch().requests[0].inputs["X"].array)
+
+    driven.answer(summing)
+
+    assert driven.value("a") == 3
+    assert given() is None
