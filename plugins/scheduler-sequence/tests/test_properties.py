@@ -1,5 +1,7 @@
 """Any settings and any history: what is promised of sequences holds."""
 
+from dataclasses import replace
+
 import pytest
 
 from naiad.testing.sequences import (
@@ -7,6 +9,7 @@ from naiad.testing.sequences import (
     random_iterative_histories,
     random_sequence_histories,
 )
+from naiad.testing.simulation import simulate
 
 IDLE = 0.05
 
@@ -59,3 +62,40 @@ def test_what_comes_back_goes_where_it_was(request, strategy):
         keeps_rows=strategy == "direct",
         histories=random_iterative_histories(count=40),
     )
+
+
+class Forgetful:
+    """The same batcher, but every batch is formed anew at every question."""
+
+    def __init__(self, scheduler):
+        self._scheduler = scheduler
+        self.arrive, self.settle, self.lost = scheduler.arrive, scheduler.settle, scheduler.lost
+
+    def decide(self, now, idle):
+        for batcher in self._scheduler._batchers:
+            batcher._heads.put_back(batcher._open)
+            batcher._open = []
+        return self._scheduler.decide(now, idle)
+
+
+@pytest.mark.parametrize("preferred", [(), (2,), (1, 3)])
+def test_what_is_remembered_between_questions_changes_no_answer(oldest, preferred):
+    def make():
+        return oldest(4, 2, 50, preferred_batch_size=preferred, max_queue_delay_microseconds=6000)
+
+    for history in random_sequence_histories(count=60, seed=11):
+        log = simulate(make(), history.arrivals, 0.004, 2, crashes=history.crashes)
+        anew = simulate(Forgetful(make()), history.arrivals, 0.004, 2, crashes=history.crashes)
+        assert log == anew
+
+
+@pytest.mark.parametrize("utilization", [0.0, 0.5, 1.0])
+def test_an_idle_instance_never_lets_a_request_wait_longer_than_the_delay(direct, utilization):
+    delay = 0.006
+    for history in random_sequence_histories(count=60, seed=12):
+        scheduler = direct(12, 1, 50, minimum_slot_utilization=utilization, max_queue_delay_microseconds=6000)
+        single_shape = [replace(each, shape_key=None) for each in history.arrivals]
+        log = simulate(scheduler, single_shape, 0.0)
+
+        waits = [sent.time - log.arrival_of(ticket).time for sent in log.sent for ticket in sent.tickets]
+        assert max(waits) <= (delay if utilization else 0.0) + 1e-9
