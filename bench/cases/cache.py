@@ -50,7 +50,7 @@ CASE = Case(
     "cache",
     "The response cache",
     "The MLP of the case above, once with `response_cache { enable: true }` and once without, on one server with "
-    f"`{' '.join(_CACHE)}`; wrk with one thread and {CONCURRENCY} connections posts binary tensors over HTTP: first such "
+    f"`{' '.join(_CACHE)}`; wrk with one thread and {CONCURRENCY} connections posts tensors over HTTP: first some "
     "that never repeat, so that the cache is filled and emptied all the time, then the same one again and again. There "
     "are twice as many rounds as elsewhere, because the difference is small.",
     measure,
