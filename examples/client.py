@@ -20,7 +20,7 @@ def main() -> None:
     parser.add_argument("--url", default="localhost:8000", help="host and port of the server (default: %(default)s)")
     url = parser.parse_args().url
     with client.InferenceServerClient(url) as server:
-        for ask in (shapes, word_ids, celsius, nearest_city, journey, add_sub, till, accumulator):
+        for ask in (shapes, word_ids, celsius, nearest_city, journey, weather_card, add_sub, till, accumulator):
             announce(ask)
             ask(server)
     announce(text_embedding)
@@ -77,6 +77,17 @@ def journey(server: client.InferenceServerClient) -> None:
     positions = np.array([(51.18, -1.83), (35.36, 138.73)], dtype=np.float32)
     answer = server.infer("journey", [tensor("positions", positions, "FP32")])
     print(f"  from {answer.as_numpy('start')[0].decode()} to {answer.as_numpy('end')[0].decode()}")
+
+
+def weather_card(server: client.InferenceServerClient) -> None:
+    """An ensemble of three models: what is not asked for is not computed."""
+    positions = np.array([(51.18, -1.83), (35.36, 138.73)], dtype=np.float32)
+    degrees = np.array([[14], [-3]], dtype=np.float32)
+    wanted = [client.InferRequestedOutput(name) for name in ("CITY", "FAHRENHEIT")]
+    given = [tensor("POSITION", positions, "FP32"), tensor("CELSIUS", degrees, "FP32")]
+    answer = server.infer("weather_card", given, outputs=wanted)
+    for city, warmth in zip(answer.as_numpy("CITY")[:, 0], answer.as_numpy("FAHRENHEIT")[:, 0], strict=True):
+        print(f"  near {city.decode()} it is {warmth:.1f} °F")
 
 
 def add_sub(server: client.InferenceServerClient) -> None:

@@ -74,6 +74,7 @@ def test_the_client_gets_a_sensible_answer_from_every_model(serve: "Serve", buil
         "celsius",
         "nearest_city",
         "journey",
+        "weather_card",
         "add_sub",
         "till",
         "accumulator",
@@ -85,6 +86,7 @@ def test_the_client_gets_a_sensible_answer_from_every_model(serve: "Serve", buil
     assert "37 °C is 98.6 °F" in told
     assert "Mount Fuji: Tokyo, 94 km" in told
     assert "from London to Tokyo" in told
+    assert "near Tokyo it is 26.6 °F" in told
     assert "[1. 2. 3. 4.] + [10. 20. 30. 40.] = [11. 22. 33. 44.]" in told
     assert "Ann: 1.50 3.50 4.00" in told
     assert "Bob: 10.00 30.00" in told
