@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -210,3 +211,46 @@ async def test_a_ring_that_another_thread_closes_is_refused_when_it_is_still_the
 
         with pytest.raises(CallRingError, match="'m' -> 'm'"):
             await answer
+
+
+def sends_many(batch: Batch, models: ModelCalls) -> Answer:
+    sender = batch.sender(0)
+    for number in range(int(value_of(batch))):
+        sender.send(reply(number))
+    sender.send(None, final=True)
+    return [None]
+
+
+def reads_first(models: ModelCalls) -> float:
+    """One call while the stream of another is being read: the second waits until the first has been sent."""
+    responses = models.stream(request("many", 2000))
+    next(responses)
+    small = sum(1 for _ in models.stream(request("many", 3)))
+    return small + sum(1 for _ in responses)
+
+
+def reads_later(models: ModelCalls) -> float:
+    """Nothing is read of the first while the second is waited for."""
+    first = models.stream(request("many", 2000))
+    small = sum(1 for _ in models.stream(request("many", 3)))
+    return small + sum(1 for _ in first)
+
+
+def reads_through_another(models: ModelCalls) -> float:
+    responses = models.stream(request("many", 2000))
+    next(responses)
+    return value(models.infer(request("between", 5))) + sum(1 for _ in responses)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "expected"), [(reads_first, 2002), (reads_later, 2003), (reads_through_another, 2004)]
+)
+async def test_a_model_that_streams_is_not_held_back_by_a_caller_that_waits_for_it(
+    calling: Calling, behaviour: Callable[[ModelCalls], float], expected: int
+) -> None:
+    calling.add("many", sends_many, DECOUPLED)
+    calling.add("between", lambda batch, models: given(sum(1 for _ in models.stream(request("many", value_of(batch))))))
+    calling.add("outer", lambda batch, models: given(behaviour(models)))
+
+    async with calling.running() as server:
+        assert value(await server.infer(request("outer", 1))) == expected

@@ -79,6 +79,11 @@ class Call:
             self.held = deque()
         self.held.append(response)
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether the caller reads slowly."""
+        return self._paused and not self.over
+
     def pause(self) -> None:
         """Say that the caller reads slowly: a model that streams waits. What is on its way is still delivered."""
         self._paused = True

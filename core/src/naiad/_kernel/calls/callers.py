@@ -22,6 +22,10 @@ class Begun(Protocol):
         """End it with that error."""
         ...
 
+    def lift(self) -> bool:
+        """Let what it reads too slowly gather, from now on; whether it was paused."""
+        ...
+
 
 class Rest(Protocol):
     """A wait in which an execution lends what it holds of limited resources."""

@@ -1,7 +1,7 @@
 """Following calls through the models of a running server: who waits for whom at this moment, and refusing rings."""
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
 from naiad._kernel.call import Call
@@ -46,11 +46,23 @@ def _look_again(version: "ModelVersion", caller: Caller, call: Call) -> None:
         call.deliver(refused)
 
 
+def goes_on(caller: Caller) -> None:
+    """A stream of this caller was paused. If what it waits for needs that stream's instance, it is paused no more."""
+    if caller.has_left or len(caller.begun) < 2:
+        return
+    picture = Picture(caller)
+    if caller in picture.graph.stuck():
+        picture.lift_pauses()
+
+
 def _refusal(version: "ModelVersion", caller: Caller) -> CallRingError | None:
     executing = version.executing()
-    if len(executing) < version.place_count or not all(_waiting_in(work, caller) for work in executing):
+    if len(executing) < version.place_count or not all(_holders(work, caller) for work in executing):
         return None  # some place is free, or will be without anybody's answer: most calls end here
-    ring = Picture(version, caller).graph.ring(caller)
+    picture = Picture(caller, version)
+    ring = picture.graph.ring(caller)
+    if ring and picture.lift_pauses():
+        ring = Picture(caller, version).graph.ring(caller)
     if not ring:
         return None
     names = [each.model for each in ring if isinstance(each, Caller)]
@@ -64,31 +76,42 @@ def _refusal(version: "ModelVersion", caller: Caller) -> CallRingError | None:
 
 
 class Picture:
-    """The part of all waits that a call of this caller to this version could depend on, as if it was made."""
+    """The part of all waits that this caller depends on, with one more call, to that version, where there is one.
 
-    def __init__(self, version: "ModelVersion", caller: Caller) -> None:
+    An execution that is paused, because a caller has not read what it streams, waits for that caller.
+    """
+
+    def __init__(self, caller: Caller, version: "ModelVersion | None" = None) -> None:
         self._caller = caller
         self._waits: dict[Hashable, set[Wait]] = {}
         self._places: dict[Hashable, list[set[Caller]]] = {}
         self._open: list[Caller] = [caller]
-        self._look_at(version)
+        if version is not None:
+            self._look_at(version)
         while self._open:
             self._follow(self._open.pop())
-        self._waits[caller].add(Queued(version))
+        if version is not None:
+            self._waits[caller].add(Queued(version))
         self.graph = WaitGraph(self._waits, self._places)
+
+    def lift_pauses(self) -> bool:
+        """Let the streams go on that those who are stuck have not read; whether there were any."""
+        stuck = [each for each in self.graph.stuck() if isinstance(each, Caller)]
+        lifted = [begun for caller in stuck for begun in list(caller.begun) if begun.lift()]
+        return bool(lifted)
 
     def _follow(self, caller: Caller) -> None:
         if caller in self._waits:
             return
         waits = self._waits[caller] = set()
         for version, call in caller.open_waits():
-            waits.add(self._wait(version, call))
+            if not call.is_paused:  # else there is something to read
+                waits.add(self._wait(version, call))
 
     def _wait(self, version: "ModelVersion", call: Call) -> Wait:
         for work in version.executing():
             if any(call is each for each in work.calls):
-                by = _waiting_in(work, self._caller) if call.stream is None else set(call.callers)
-                return self._served(by)
+                return self._served(_holders(work, self._caller) if call.stream is None else set(call.callers))
         if call.stream is not None:  # its execution has returned and goes on with it in the background
             return self._served(set(call.callers))
         self._look_at(version)
@@ -102,17 +125,18 @@ class Picture:
         if version in self._places:
             return
         executing = version.executing()
-        held = [_waiting_in(work, self._caller) for work in executing]
+        held = [_holders(work, self._caller) for work in executing]
         free = max(0, version.place_count - len(executing))
         self._places[version] = [*held, *(set() for _ in range(free))]
         for callers in held:
             self._open.extend(callers)
 
 
-def _waiting_in(work: "Work", caller: Caller) -> set[Caller]:
-    """The callers in an execution that wait for something: this one, which is about to, among them."""
-    return {each for each in _all_callers(work.calls) if each is caller or each.open_waits()}
-
-
-def _all_callers(calls: Iterable[Call]) -> Iterable[Caller]:
-    return (caller for call in calls for caller in call.callers)
+def _holders(work: "Work", caller: Caller) -> set[Caller]:
+    """Who keeps an execution from its end: callers in it that wait, as this one is about to, and those it waits for."""
+    found: set[Caller] = set()
+    for call in work.calls:
+        found.update(each for each in call.callers if each is caller or each.open_waits())
+        if call.is_paused and isinstance(call.request.caller, Caller):
+            found.add(call.request.caller)
+    return found

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from naiad._kernel.answers import Outcome
 from naiad._kernel.call import Call
 from naiad._kernel.calls.callers import Caller, Rest, left, made
+from naiad._kernel.calls.following import goes_on
 from naiad._kernel.telling import told
 from naiad.errors import InternalError, NaiadError
 from naiad.types import Request, Response
@@ -35,7 +36,7 @@ class Sink(Protocol):
 class InnerCall:
     """A call on its way, of one response or, if it `streams`, of several. For the event loop's thread."""
 
-    __slots__ = ("_call", "_caller", "_on_end", "_paused", "_rest", "_sink", "_trace", "over", "streams")
+    __slots__ = ("_call", "_caller", "_is_lifted", "_on_end", "_paused", "_rest", "_sink", "_trace", "over", "streams")
 
     def __init__(self, on_end: "Callable[[InnerCall], None]", streams: bool) -> None:
         self.over = False
@@ -44,7 +45,7 @@ class InnerCall:
         self._on_end = on_end
         self._call: Call | None = None
         self._caller: Caller | None = None
-        self._paused = False
+        self._paused = self._is_lifted = False
         self._rest: Rest | None = None
         self._trace: Trace | None = None
 
@@ -89,10 +90,20 @@ class InnerCall:
             self._let_go()
 
     def pause(self) -> None:
-        """The responses are taken slowly: the called model waits."""
+        """The responses are taken slowly: the called model waits, unless whoever takes them waits for it meanwhile."""
+        if self._is_lifted:
+            return
         self._paused = True
         if self._call is not None:
             self._call.pause()
+            if self._caller is not None:
+                goes_on(self._caller)
+
+    def lift(self) -> bool:
+        """Let the responses gather from now on; whether the called model had to wait."""
+        self._is_lifted, was_paused = self.streams, self._paused
+        self.resume()
+        return was_paused
 
     def resume(self) -> None:
         """There is room for more."""
