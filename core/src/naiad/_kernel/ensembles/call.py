@@ -1,6 +1,5 @@
 """One request to an ensemble on its way through the models. There is no task: what a step answers starts the next."""
 
-from collections import Counter
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -30,7 +29,7 @@ class EnsembleCall(Call):
         self._run = version.composition.run(request.inputs, request.requested)
         self._running: set[StepCall] = set()
         self._held: set[StepCall] = set()
-        self._holders: Counter[int] = Counter()  # how many held steps wait behind each decoupled one
+        self._holders: dict[int, int] = {}  # how many held steps wait behind each decoupled one
         self._is_paused = False
         self._early: list[Outcome] | None = []
         self.responses = 0
@@ -105,8 +104,13 @@ class EnsembleCall(Call):
             self._done(step)
 
     def _follow(self, moves: Moves) -> None:
+        inflight = self._version.inflight
         for start in moves.starts:
-            self._start(StepCall(self, start))
+            step = StepCall(self, start)
+            if inflight is None or inflight.enter(start.step, step):
+                self._submit(step)
+            else:
+                self._hold(step)
             if self.over:
                 return
         if moves.failure:
@@ -116,11 +120,7 @@ class EnsembleCall(Call):
         for response in moves.responses:
             self._respond(response)
 
-    def _start(self, step: StepCall) -> None:
-        inflight = self._version.inflight
-        if inflight is None or inflight.enter(step.start.step, step):
-            self._submit(step)
-            return
+    def _hold(self, step: StepCall) -> None:
         self._held.add(step)
         self._hold_behind(step, 1)
         if self.request.deadline is not None and self.timer is None:
@@ -152,7 +152,7 @@ class EnsembleCall(Call):
         """Make a running step wait while its responses have nowhere to go, and go on when they have."""
         if step.call is None:
             return
-        if self._is_paused or self._holders[step.start.step] > 0:
+        if self._is_paused or self._holders.get(step.start.step):
             step.call.pause()
         else:
             step.call.resume()
@@ -160,7 +160,7 @@ class EnsembleCall(Call):
     def _hold_behind(self, step: StepCall, change: int) -> None:
         """The decoupled steps that it runs behind are too far ahead, or are no longer."""
         for behind in self._version.composition.steps[step.start.step].behind:
-            self._holders[behind] += change
+            self._holders[behind] = self._holders.get(behind, 0) + change
             for running in list(self._running):
                 if running.start.step == behind:
                     self._throttle(running)
