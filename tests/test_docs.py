@@ -20,6 +20,7 @@ PUBLIC_MODULES = (
     "naiad",
     "naiad.backend",
     "naiad.batch",
+    "naiad.cache",
     "naiad.calls",
     "naiad.datatypes",
     "naiad.ensembles",
@@ -30,14 +31,19 @@ PUBLIC_MODULES = (
     "naiad.options",
     "naiad.ragged",
     "naiad.reports",
+    "naiad.interface",
     "naiad.scheduler",
     "naiad.shared_memory",
     "naiad.testing",
+    "naiad.sparse_log",
     "naiad.testing.backends",
+    "naiad.testing.caches",
     "naiad.testing.calls",
     "naiad.testing.schedulers",
     "naiad.testing.tracing",
+    "naiad.testing.workbench",
     "naiad.tracing",
+    "naiad.transfers",
     "naiad.types",
     "naiad.warmup",
     "naiad_custom",
@@ -142,7 +148,7 @@ def test_what_to_install_is_told_as_it_is() -> None:
 
     for known in KNOWN_PLUGINS:
         told = {("backend", name) for name in known.backends} | {("frontend", name) for name in known.frontends}
-        told |= {("options", name) for name in known.options}
+        told |= {("cache", name) for name in known.caches} | {("options", name) for name in known.options}
         told |= {("scheduler", name) for name in known.schedulers if name in choices}
         assert told == {offer for offer in offered.pop(known.distribution) if offer[0] != "warmup"}
         assert {name for name in known.schedulers if name not in choices} <= set(choices.values())

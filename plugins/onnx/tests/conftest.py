@@ -1,7 +1,7 @@
 """ONNX models made in code, and the backend that loads them without a server."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,12 +12,9 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from naiad.backend import Batch, ModelContext
+from naiad.backend import ModelContext
 from naiad.config import ModelConfig
-from naiad.config.normalisation import instance_placements, normalise
-from naiad.config.text import parse_text
-from naiad.ragged import BatchLayout, layout_of
-from naiad.types import Request, Tensor
+from naiad.testing.workbench import Loaded, Workbench, batch_of
 from naiad_onnx.backend import OnnxBackend
 
 
@@ -112,62 +109,30 @@ def models() -> SimpleNamespace:
 
 
 @dataclass
-class Loaded:
-    """A model that went through the backend as the kernel would take it."""
-
-    config: ModelConfig
-    model: Any
-    instances: list[Any]
-
-    @property
-    def instance(self) -> Any:
-        return self.instances[0]
-
-    def execute(self, *inputs: Mapping[str, Any], requested: tuple[str, ...] = ()) -> Any:
-        """What the instance answers to one batch of these requests."""
-        batching, layout = self.config.max_batch_size > 0, layout_of(self.config)
-        return self.instance.execute(batch_of(*inputs, requested=requested, batching=batching, layout=layout))
-
-
-def batch_of(
-    *inputs: Mapping[str, Any],
-    requested: tuple[str, ...] = (),
-    batching: bool = True,
-    layout: BatchLayout | None = None,
-) -> Batch:
-    requests = [
-        Request(
-            "m",
-            {name: given if isinstance(given, Tensor) else Tensor.of(name, given) for name, given in each.items()},
-            requested=requested,
-        )
-        for each in inputs
-    ]
-    sizes = [next(iter(request.inputs.values())).shape[0] if batching else 1 for request in requests]
-    return Batch(requests, sizes, layout=layout)
-
-
-@dataclass
-class Workbench:
+class OnnxWorkbench:
     """Writes models into a model folder, and completes and loads them with the backend."""
 
-    directory: Path
-    backend: OnnxBackend
-    gpus: int = 0
+    folder: Workbench
+
+    @property
+    def directory(self) -> Path:
+        return self.folder.directory
+
+    @property
+    def backend(self) -> OnnxBackend:
+        return self.folder.backend
 
     def context(self, config: str = "", settings: Mapping[str, str] | None = None) -> ModelContext:
-        written = replace(parse_text(config), name="m")
-        return ModelContext(written, 1, self.directory, self.directory / "1", settings or {})
+        return self.folder.context(config, settings)
 
     def write(self, proto: Any, file: str = "model.onnx") -> Path:
-        path = self.directory / "1" / file
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path = self.folder.path(file)
         path.write_bytes(proto if isinstance(proto, bytes) else proto.SerializeToString())
         return path
 
     def complete(self, proto: Any, config: str = "", settings: Mapping[str, str] | None = None) -> ModelConfig:
         self.write(proto)
-        return self.backend.complete(self.context(config, settings))
+        return self.folder.complete(config, settings)
 
     def load(self, proto: Any, config: str = "", settings: Mapping[str, str] | None = None) -> Loaded:
         """The model with its instances."""
@@ -175,16 +140,12 @@ class Workbench:
         return self.load_files(config, settings)
 
     def load_files(self, config: str = "", settings: Mapping[str, str] | None = None) -> Loaded:
-        context = self.context(config, settings)
-        completed = normalise(self.backend.complete(context), traits=self.backend.traits, gpus=self.gpus)
-        model = self.backend.load(replace(context, config=completed))
-        instances = [model.instantiate(placement) for placement in instance_placements(completed, self.gpus)]
-        return Loaded(completed, model, instances)
+        return self.folder.load(config, settings)
 
 
 @pytest.fixture
-def workbench(tmp_path: Path) -> Workbench:
-    return Workbench(tmp_path / "m", OnnxBackend())
+def workbench(tmp_path: Path) -> OnnxWorkbench:
+    return OnnxWorkbench(Workbench(tmp_path / "m", OnnxBackend()))
 
 
 @pytest.fixture

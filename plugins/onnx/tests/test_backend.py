@@ -191,7 +191,7 @@ def test_a_configuration_that_contradicts_the_file_is_refused_with_all_problems(
 
 def test_a_gpu_instance_without_a_gpu_build_is_refused(workbench, models, monkeypatch):
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
-    workbench.gpus = 1
+    workbench.folder.gpus = 1
 
     with pytest.raises(UnsupportedError, match=r"model 'm' asks for a GPU, and this build .* has no CUDAExecution"):
         workbench.load(models.add_sub(), "instance_group [ { kind: KIND_GPU } ]")
@@ -207,7 +207,7 @@ def test_a_provider_that_does_not_start_fails_the_load(workbench, models, monkey
 
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider"])
     monkeypatch.setattr(onnxruntime, "InferenceSession", OnTheCpu)
-    workbench.gpus = 1
+    workbench.folder.gpus = 1
 
     with pytest.raises(UnsupportedError, match="could not start CUDAExecutionProvider for model 'm'"):
         workbench.load(models.add_sub(), "instance_group [ { kind: KIND_GPU } ]")

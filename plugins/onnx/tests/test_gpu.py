@@ -19,7 +19,7 @@ optimization { execution_accelerators { gpu_execution_accelerator [
 
 @pytest.fixture
 def gpu_workbench(workbench):
-    workbench.gpus = 1
+    workbench.folder.gpus = 1
     return workbench
 
 

@@ -6,18 +6,22 @@ from onnx import TensorProto
 
 from naiad.config.text import parse_text
 from naiad.errors import ConfigError, ModelFailedError
-from naiad_onnx.interface import Interface, ModelTensor
-from naiad_onnx.validation import mismatches
+from naiad.interface import Interface, ModelTensor, mismatches
+from naiad_onnx.interface import DATA_TYPES
 
 from . import stateful
 
 FLOAT = "tensor(float)"
 
 
+def _tensor(name: str, kind: str, shape: tuple[int, ...]) -> ModelTensor:
+    return ModelTensor(name, kind, DATA_TYPES[kind], shape)
+
+
 def interface(state_in: tuple[int, ...], state_out: tuple[int, ...], batch: tuple[int, ...] = (-1,)) -> Interface:
     return Interface(
-        (ModelTensor("INPUT", FLOAT, (*batch, 1)), ModelTensor("INPUT_STATE", FLOAT, (*batch, *state_in))),
-        (ModelTensor("OUTPUT", FLOAT, (*batch, 1)), ModelTensor("OUTPUT_STATE", FLOAT, (*batch, *state_out))),
+        (_tensor("INPUT", FLOAT, (*batch, 1)), _tensor("INPUT_STATE", FLOAT, (*batch, *state_in))),
+        (_tensor("OUTPUT", FLOAT, (*batch, 1)), _tensor("OUTPUT_STATE", FLOAT, (*batch, *state_out))),
     )
 
 
@@ -195,7 +199,7 @@ def test_a_state_that_the_model_does_not_take_back_is_told():
 def test_the_type_of_a_control_is_told_at_the_key_that_says_it():
     (problem,) = mismatches(
         parse_text(stateful.config(sequences=stateful.START)),
-        Interface((*interface((1,), (1,)).inputs, ModelTensor("START", FLOAT, (-1, 1))), interface((1,), (1,)).outputs),
+        Interface((*interface((1,), (1,)).inputs, _tensor("START", FLOAT, (-1, 1))), interface((1,), (1,)).outputs),
     )
 
     assert problem.path == "sequence_batching.control_input[0].control[0].int32_false_true"

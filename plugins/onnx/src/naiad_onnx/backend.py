@@ -2,7 +2,7 @@
 
 from naiad.backend import BackendTraits, ModelContext
 from naiad.config import InstanceKind, ModelConfig
-from naiad_onnx.completion import completed, is_complete
+from naiad.interface import completed, is_complete
 from naiad_onnx.model import OnnxModel
 from naiad_onnx.parameters import default_batch_size, misspelt, run_settings
 from naiad_onnx.providers import accelerators_of

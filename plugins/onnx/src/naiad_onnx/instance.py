@@ -7,7 +7,7 @@ import numpy as np
 
 from naiad.backend import Answer, Batch, Reply
 from naiad.errors import ModelFailedError, NaiadError
-from naiad_onnx.interface import Interface
+from naiad.interface import Interface
 from naiad_onnx.runners import runner_for
 from naiad_onnx.runtime import told
 from naiad_onnx.text import as_bytes, as_text

@@ -1,11 +1,11 @@
 """What an ONNX model takes and gives, in ONNX Runtime's words and in ours."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from naiad.config import DataType
+from naiad.interface import Interface, ModelTensor
 
 DATA_TYPES: Mapping[str, DataType] = MappingProxyType(
     {
@@ -27,47 +27,7 @@ DATA_TYPES: Mapping[str, DataType] = MappingProxyType(
 )
 """The datatype of a configuration for each type of ONNX that has one; sequences, maps, 4 and 8 bit floats have none."""
 
-
-@dataclass(frozen=True, slots=True)
-class ModelTensor:
-    """An input or output of a model.
-
-    `type` is ONNX Runtime's word (`tensor(float)`). `shape` has -1 for variable dims and includes the batch dimension;
-    an empty shape is a scalar or a tensor without a declared rank, which ONNX Runtime tells alike. An `optional` input
-    has a default in the model or an optional type, and may be left out of a request.
-    """
-
-    name: str
-    type: str
-    shape: tuple[int, ...]
-    optional: bool = False
-
-    @property
-    def data_type(self) -> DataType | None:
-        """Its datatype in a configuration, None when there is none."""
-        return DATA_TYPES.get(self.type)
-
-
-@dataclass(frozen=True, slots=True)
-class Interface:
-    """The inputs and outputs of a model, in the order of the file."""
-
-    inputs: tuple[ModelTensor, ...]
-    outputs: tuple[ModelTensor, ...]
-
-    @property
-    def batches(self) -> bool:
-        """Whether the model can be batched: it has inputs, and none of its tensors fixes the first dim."""
-        return bool(self.inputs) and not self.fixed
-
-    @property
-    def fixed(self) -> tuple[ModelTensor, ...]:
-        """What speaks against batching: tensors whose first dim is not variable.
-
-        Optional inputs and outputs that are no tensors do not count; batched requests do without them.
-        """
-        counted = (*self.inputs, *(output for output in self.outputs if output.data_type is not None))
-        return tuple(tensor for tensor in counted if tensor.shape[:1] != (-1,) and not tensor.optional)
+_UNZIPPED = "export the model with plain tensors (scikit-learn: options={'zipmap': False})"
 
 
 def interface_of(inputs: Iterable[Any], outputs: Iterable[Any], defaults: Iterable[Any]) -> Interface:
@@ -84,9 +44,5 @@ def _tensor(argument: Any, optional: bool = False) -> ModelTensor:
     if kind.startswith("optional("):
         kind, optional = kind.removeprefix("optional(").removesuffix(")"), True
     shape = tuple(dim if isinstance(dim, int) and dim >= 0 else -1 for dim in argument.shape)
-    return ModelTensor(argument.name, kind, shape, optional)
-
-
-def shape_text(shape: Iterable[int]) -> str:
-    """A shape as messages show it: `[-1,16]`."""
-    return f"[{','.join(map(str, shape))}]"
+    hint = _UNZIPPED if kind.startswith(("seq(", "map(")) else ""
+    return ModelTensor(argument.name, kind, DATA_TYPES.get(kind), shape, optional, hint)

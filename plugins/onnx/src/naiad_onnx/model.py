@@ -8,14 +8,13 @@ from typing import Any
 from naiad.backend import ModelContext, Placement
 from naiad.config import InstanceKind, ModelConfig
 from naiad.errors import ConfigError, UnsupportedError
+from naiad.interface import Interface, mismatches, wanted_outputs
 from naiad_onnx.instance import OnnxInstance
-from naiad_onnx.interface import Interface, interface_of
+from naiad_onnx.interface import interface_of
 from naiad_onnx.parameters import RunSettings
 from naiad_onnx.providers import providers_for
 from naiad_onnx.runtime import runtime
 from naiad_onnx.sessions import open_session
-from naiad_onnx.validation import mismatches
-from naiad_onnx.written import wanted_outputs
 
 _Place = tuple[str, int]
 

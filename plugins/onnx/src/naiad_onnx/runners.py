@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from naiad_onnx.interface import Interface
+from naiad.interface import Interface
 
 _BFLOAT16 = 16
 """`TensorProto.BFLOAT16`."""

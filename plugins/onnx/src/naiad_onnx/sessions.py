@@ -7,7 +7,8 @@ from typing import Any
 
 from naiad.backend import ModelContext
 from naiad.errors import InvalidArgumentError, NotFoundError, UnsupportedError
-from naiad_onnx.interface import Interface, interface_of
+from naiad.interface import Interface
+from naiad_onnx.interface import interface_of
 from naiad_onnx.parameters import GlobalThreads, RunSettings
 from naiad_onnx.providers import Provider
 from naiad_onnx.runtime import CPU_PROVIDER, CUDA_PROVIDER, runtime, told

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from naiad.config import ModelConfig, SequenceState
 from naiad.errors import Problem
-from naiad_onnx.interface import ModelTensor, shape_text
+from naiad.interface.tensors import ModelTensor, shape_text
 
 
 def contradictory_states(

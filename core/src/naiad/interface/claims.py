@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from naiad.config import DataType, ModelConfig, ModelSequenceBatching, SequenceControl
+from naiad.interface.written import Entry, model_dims, scattered_outputs
 from naiad.ragged import batch_input_shape
-from naiad_onnx.written import Entry, model_dims, scattered_outputs
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,13 @@ import pytest
 
 from naiad.config import ModelConfig
 from naiad.config.text import parse_text
-from naiad_onnx.interface import Interface, ModelTensor
-from naiad_onnx.validation import mismatches
+from naiad.interface import Interface, mismatches
+
+from .tensors import tensor_of
 
 MODEL = Interface(
-    (ModelTensor("IN", "tensor(float)", (-1, 16)), ModelTensor("IDS", "tensor(int64)", (-1, -1))),
-    (ModelTensor("OUT", "tensor(float)", (-1, 4)),),
+    (tensor_of("IN", "tensor(float)", (-1, 16)), tensor_of("IDS", "tensor(int64)", (-1, -1))),
+    (tensor_of("OUT", "tensor(float)", (-1, 4)),),
 )
 FITTING = """
 name: "m"
@@ -19,11 +20,11 @@ output [ { name: "OUT" data_type: TYPE_FP32 dims: [ 4 ] } ]
 """
 SEQUENCE_MODEL = Interface(
     (
-        ModelTensor("IN", "tensor(float)", (-1, 1)),
-        ModelTensor("START", "tensor(float)", (-1, 1)),
-        ModelTensor("STATE", "tensor(float)", (-1, 3)),
+        tensor_of("IN", "tensor(float)", (-1, 1)),
+        tensor_of("START", "tensor(float)", (-1, 1)),
+        tensor_of("STATE", "tensor(float)", (-1, 3)),
     ),
-    (ModelTensor("OUT", "tensor(float)", (-1, 1)), ModelTensor("STATE_OUT", "tensor(float)", (-1, 3))),
+    (tensor_of("OUT", "tensor(float)", (-1, 1)), tensor_of("STATE_OUT", "tensor(float)", (-1, 3))),
 )
 SEQUENCE = """
 name: "m"
@@ -161,7 +162,7 @@ def test_reshaped_dims_are_held_against_the_model():
 
 
 def test_a_fixed_first_dim_cannot_be_batched():
-    model = Interface((ModelTensor("IN", "tensor(float)", (1, 16)), MODEL.inputs[1]), MODEL.outputs)
+    model = Interface((tensor_of("IN", "tensor(float)", (1, 16)), MODEL.inputs[1]), MODEL.outputs)
 
     (problem,) = mismatches(parse_text(FITTING), model)
 
@@ -170,7 +171,7 @@ def test_a_fixed_first_dim_cannot_be_batched():
 
 
 def test_a_scalar_model_takes_one_dim_and_an_empty_reshape():
-    model = Interface((ModelTensor("IN", "tensor(float)", ()),), (ModelTensor("OUT", "tensor(float)", ()),))
+    model = Interface((tensor_of("IN", "tensor(float)", ()),), (tensor_of("OUT", "tensor(float)", ()),))
     config = parse_text(
         """
         input [ { name: "IN" data_type: TYPE_FP32 dims: [ 1 ] reshape { shape: [ ] } } ]
@@ -182,7 +183,7 @@ def test_a_scalar_model_takes_one_dim_and_an_empty_reshape():
 
 
 def test_an_output_that_is_no_tensor_shows_the_way_out():
-    scores = ModelTensor("OUT", "seq(map(int64,tensor(float)))", ())
+    scores = tensor_of("OUT", "seq(map(int64,tensor(float)))", ())
 
     (problem,) = mismatches(parse_text(FITTING), Interface(MODEL.inputs, (scores,)))
 
@@ -191,7 +192,7 @@ def test_an_output_that_is_no_tensor_shows_the_way_out():
 
 
 def test_optional_inputs_do_not_go_with_batching():
-    model = Interface((MODEL.inputs[0], ModelTensor("IDS", "tensor(int64)", (-1, 1), optional=True)), MODEL.outputs)
+    model = Interface((MODEL.inputs[0], tensor_of("IDS", "tensor(int64)", (-1, 1), optional=True)), MODEL.outputs)
 
     (problem,) = mismatches(changed("dims: [ -1 ]", "dims: [ 1 ] optional: true"), model)
 
@@ -199,7 +200,7 @@ def test_optional_inputs_do_not_go_with_batching():
 
 
 def test_optional_inputs_may_be_left_out_of_the_configuration():
-    model = Interface((*MODEL.inputs, ModelTensor("SCALE", "tensor(float)", (1,), optional=True)), MODEL.outputs)
+    model = Interface((*MODEL.inputs, tensor_of("SCALE", "tensor(float)", (1,), optional=True)), MODEL.outputs)
 
     assert mismatches(parse_text(FITTING), model) == ()
 
@@ -221,7 +222,7 @@ def test_controls_and_states_are_held_against_the_model(old, new, message):
 
 
 def test_a_control_holds_one_element_a_request():
-    wide = ModelTensor("START", "tensor(float)", (-1, 2))
+    wide = tensor_of("START", "tensor(float)", (-1, 2))
     model = Interface((SEQUENCE_MODEL.inputs[0], wide, SEQUENCE_MODEL.inputs[2]), SEQUENCE_MODEL.outputs)
 
     (problem,) = mismatches(parse_text(SEQUENCE), model)

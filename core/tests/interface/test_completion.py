@@ -5,16 +5,17 @@ import pytest
 from naiad.config import DataType, ModelConfig, ModelInput, ModelOutput, ModelTensorReshape
 from naiad.config.text import parse_text, to_text
 from naiad.errors import ConfigError
-from naiad_onnx.completion import completed
-from naiad_onnx.interface import Interface, ModelTensor
+from naiad.interface import Interface, completed
+
+from .tensors import tensor_of
 
 FLOAT = "tensor(float)"
 
 
 def interface(inputs: dict[str, tuple[int, ...]], outputs: dict[str, tuple[int, ...]]) -> Interface:
     return Interface(
-        tuple(ModelTensor(name, FLOAT, shape) for name, shape in inputs.items()),
-        tuple(ModelTensor(name, FLOAT, shape) for name, shape in outputs.items()),
+        tuple(tensor_of(name, FLOAT, shape) for name, shape in inputs.items()),
+        tuple(tensor_of(name, FLOAT, shape) for name, shape in outputs.items()),
     )
 
 
@@ -180,8 +181,8 @@ def test_targets_of_batch_inputs_are_no_inputs():
 
 
 def test_optional_inputs_are_not_added_and_do_not_decide_on_batching():
-    inputs = (ModelTensor("IN", FLOAT, (-1, 3)), ModelTensor("SCALE", FLOAT, (1,), optional=True))
-    model = Interface(inputs, (ModelTensor("OUT", FLOAT, (-1, 3)),))
+    inputs = (tensor_of("IN", FLOAT, (-1, 3)), tensor_of("SCALE", FLOAT, (1,), optional=True))
+    model = Interface(inputs, (tensor_of("OUT", FLOAT, (-1, 3)),))
 
     config = completed(ModelConfig(), model, 4)
 
@@ -190,8 +191,8 @@ def test_optional_inputs_are_not_added_and_do_not_decide_on_batching():
 
 
 def test_outputs_that_are_no_tensors_are_left_out():
-    outputs = (ModelTensor("label", "tensor(int64)", (-1,)), ModelTensor("scores", "seq(map(int64,tensor(float)))", ()))
-    model = Interface((ModelTensor("IN", FLOAT, (-1, 3)),), outputs)
+    outputs = (tensor_of("label", "tensor(int64)", (-1,)), tensor_of("scores", "seq(map(int64,tensor(float)))", ()))
+    model = Interface((tensor_of("IN", FLOAT, (-1, 3)),), outputs)
 
     config = completed(ModelConfig(), model, 4)
 

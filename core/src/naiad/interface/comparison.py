@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from naiad.config import ModelConfig
 from naiad.errors import Problem
-from naiad_onnx.claims import Claim, input_claims, output_claims
-from naiad_onnx.interface import Interface, ModelTensor, shape_text
-from naiad_onnx.states import contradictory_states
-from naiad_onnx.written import reserved_inputs
+from naiad.interface.claims import Claim, input_claims, output_claims
+from naiad.interface.states import contradictory_states
+from naiad.interface.tensors import Interface, ModelTensor, shape_text
+from naiad.interface.written import reserved_inputs
 
 
 def mismatches(config: ModelConfig, interface: Interface) -> tuple[Problem, ...]:
@@ -64,7 +64,7 @@ class _Comparison:
             yield Problem(
                 f"{start}{claim.kind} '{claim.name}' of the model is {tensor.type}, for which there is no datatype",
                 claim.path,
-                hint=_way_out(tensor, claim.kind),
+                hint=tensor.hint or f"export the model with another type for this {claim.kind}",
             )
             return
         yield Problem(
@@ -128,7 +128,7 @@ class _Comparison:
                     f"input '{entry.name}' is optional in the configuration, but model '{self._config.name}' has no "
                     "default for it",
                     path,
-                    hint="remove 'optional', or give the model an initializer of that name",
+                    hint="remove 'optional', or give the model a default for that input",
                 )
             elif self._config.max_batch_size > 0:
                 yield Problem(
@@ -158,12 +158,6 @@ def _rank_hint(tensor: ModelTensor, written: tuple[int, ...], batching: bool) ->
         return "write dims: [ 1 ] and reshape { shape: [ ] }"
     without_batch = not batching and tensor.shape[0] == -1 and len(written) == len(dims) - 1
     return f"write dims: {shape_text(dims)}" + (", or set max_batch_size" if without_batch else "")
-
-
-def _way_out(tensor: ModelTensor, kind: str) -> str:
-    if tensor.type.startswith(("seq(", "map(")):
-        return "export the model with plain tensors (scikit-learn: options={'zipmap': False})"
-    return f"remove the {kind} from the configuration" if kind == "output" else "export the model with another type"
 
 
 def _quoted(names: Sequence[str]) -> str:

@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from naiad.config import DataType, ModelConfig, ModelDynamicBatching, ModelInput, ModelOutput, ModelTensorReshape
 from naiad.errors import ConfigError, Problem
-from naiad_onnx.interface import Interface, ModelTensor, shape_text
-from naiad_onnx.written import Entry, model_dims, reserved_inputs, scattered_outputs
+from naiad.interface.tensors import Interface, ModelTensor, shape_text
+from naiad.interface.written import Entry, model_dims, reserved_inputs, scattered_outputs
 
 _Entry = TypeVar("_Entry", ModelInput, ModelOutput)
 

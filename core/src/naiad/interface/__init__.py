@@ -1,0 +1,21 @@
+"""Models as their files describe them, beside what configurations say: what to complete, and what does not fit.
+
+For backends whose frameworks know the inputs and outputs of a model.
+"""
+
+from naiad.interface.comparison import mismatches
+from naiad.interface.completion import completed, is_complete
+from naiad.interface.tensors import Interface, ModelTensor, shape_text
+from naiad.interface.written import reserved_inputs, scattered_outputs, wanted_outputs
+
+__all__ = [
+    "Interface",
+    "ModelTensor",
+    "completed",
+    "is_complete",
+    "mismatches",
+    "reserved_inputs",
+    "scattered_outputs",
+    "shape_text",
+    "wanted_outputs",
+]
