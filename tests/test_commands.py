@@ -83,6 +83,8 @@ def test_every_installed_plugin_is_listed_with_what_it_offers() -> None:
     assert rows["custom"] == [f"naiad-custom {metadata.version('naiad-custom')}", "backend", "python"]
     assert rows["onnx"][2] == f"onnxruntime (onnxruntime {metadata.version('onnxruntime')})"
     assert rows["http"][1:] == ["frontend", "http"]
+    assert rows["cache-local"][1:] == ["cache", "local"]
+    assert rows["cache-redis"][1:] == ["cache", "redis"]
     assert rows["scheduler-dynamic"][1:] == ["scheduler", "dynamic"]
     assert rows["scheduler-ensemble"][1:] == ["scheduler", "ensemble"]
     assert rows["scheduler-sequence"][1:] == ["scheduler", "sequence"]

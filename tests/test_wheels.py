@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 PLUGINS = (
+    "plugins/cache-local",
+    "plugins/cache-redis",
     "plugins/custom",
     "plugins/onnx",
     "plugins/scheduler-dynamic",
@@ -93,7 +95,30 @@ scheduler.arrive(Ticket(1, 0.0, sequence_id=7, sequence_start=True))
 assert dispatch.rows == (Row(1, 1, start=True),), dispatch
 """
 
+KEEPS = """
+from naiad._kernel.plugins import PluginRegistry
+from naiad.testing.caches import check_cache
+
+check_cache(lambda: PluginRegistry.discover().cache("local").open({"size": "1000000"}))
+"""
+
+ASKS_REDIS = """
+import logging
+import threading
+from naiad._kernel.plugins import PluginRegistry
+
+logging.disable()  # nobody listens there
+cache = PluginRegistry.discover().cache("redis").open({"host": "127.0.0.1", "port": "1"})
+answered, answers = threading.Event(), []
+cache.lookup(b"key", lambda found: (answers.append(found), answered.set()))
+assert answered.wait(20)
+cache.close()
+assert answers == [None], answers
+"""
+
 PROOFS = {
+    "naiad-cache-local": KEEPS,
+    "naiad-cache-redis": ASKS_REDIS,
     "naiad-custom": SERVES_A_FUNCTION,
     "naiad-onnx": SERVES_ONNX,
     "naiad-scheduler-dynamic": SCHEDULES,
