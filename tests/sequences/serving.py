@@ -35,11 +35,12 @@ def summing(batch: Batch) -> Answer:
 
 
 class Listening(FakeBackend):
-    """Its instances note which sequences are over, in order with what they execute."""
+    """Its instances note which sequences are over, in order with what they execute; `made` counts them."""
 
     def __init__(self, answer: Callable[[Batch], Answer] = summing) -> None:
         super().__init__("listening", answer)
         self.heard: list[tuple[int | str, str]] = []
+        self.made = 0
 
     def load(self, context: Any) -> "ListeningModel":
         super().load(context)
@@ -50,6 +51,8 @@ class ListeningModel(FakeModel):
     """Makes instances that listen."""
 
     def instantiate(self, placement: Placement) -> "ListeningInstance":
+        assert isinstance(self._backend, Listening)
+        self._backend.made += 1
         return ListeningInstance(self._backend, placement.name)
 
 

@@ -58,6 +58,21 @@ async def test_an_instance_that_fails_to_listen_goes_on(tmp_path: Path, caplog: 
     assert "failed to take note that sequence 7 is over" in caplog.text
 
 
+@pytest.mark.parametrize("execute_on", ["thread", "event_loop"])
+async def test_an_instance_that_dies_of_what_it_hears_is_replaced(tmp_path: Path, execute_on: str) -> None:
+    class Frail(Listening):
+        heard = property(lambda self: (_ for _ in ()).throw(SystemExit("too much")), lambda self, value: None)  # type: ignore[assignment]
+
+    on = f"""parameters {{ key: "execute_on" value {{ string_value: "{execute_on}" }} }}"""
+    backend = Frail()
+    async with serving(tmp_path, backend, rest=on, exit_timeout_secs=0) as server:
+        await ask(server, 1, flags="start end")
+        await until(lambda: backend.made == 2)
+        await until(lambda: server.model_ready("m").ready)
+
+        assert await ask(server, 2, flags="start") == 2
+
+
 async def test_a_request_that_is_taken_back_takes_its_sequence_along(tmp_path: Path) -> None:
     backend = Listening()
     async with serving(tmp_path, backend) as server:
