@@ -102,8 +102,10 @@ class Metrics:
         self._gpus = await asyncio.to_thread(self._read_gpus)
 
     def _add_resources(self, collection: Collection) -> None:
-        limiter = self._sharing.limiter if self._sharing is not None else None
-        for pool, units in limiter.capacity().items() if limiter is not None else ():
+        if self._sharing is None:
+            return
+        limiter = self._sharing.limiter
+        for pool, units in limiter.capacity().items():
             labels = (("resource", pool.resource), ("device", pool.device))
             values = (units, limiter.in_use(pool), limiter.waiting_for(pool))
             collection.add_all(families.RATE_LIMIT, labels, values)
