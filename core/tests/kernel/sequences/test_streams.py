@@ -304,6 +304,17 @@ async def test_a_further_step_cannot_go_to_a_scheduler_that_started_anew() -> No
     assert driven.queue.outstanding == 0
 
 
+async def test_only_states_can_be_left_to_the_next_step() -> None:
+    driven = DrivenSequences(config_of(ITERATIVE))
+    driven.submit("a", who=0)
+    await driven.decide(Row(1, 1, start=True))
+
+    driven.answer(lambda batch: [Reschedule({"Y": np.zeros((1, 1), np.int32)})])
+
+    assert "state 'Y' is not a valid state name" in str(driven.error("a"))
+    assert driven.queue.outstanding == 0
+
+
 async def test_a_model_that_is_not_iterative_may_not_ask_for_a_request_once_more() -> None:
     driven = DrivenSequences()
     driven.submit("a")

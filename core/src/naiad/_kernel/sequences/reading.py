@@ -79,6 +79,7 @@ class SequenceReader(AnswerReader):
     def _read_row(self, reply: Any, row: BatchRow, request: Request) -> Outcome | None:
         try:
             if isinstance(reply, Reschedule) and self.tensors.iterative:
+                self._require_states(reply.outputs)
                 self._take_one(reply.outputs, row)
                 return cast("Outcome", reply)
             if isinstance(reply, Reply):
@@ -89,6 +90,14 @@ class SequenceReader(AnswerReader):
         except ModelFailedError as error:
             return error
         return self._read_one(reply, request, 1)
+
+    def _require_states(self, outputs: Mapping[str, Any]) -> None:
+        unknown = [name for name in outputs if name not in self._states]
+        if unknown:
+            raise ModelFailedError(
+                f"state '{unknown[0]}' is not a valid state name: model '{self.model}' asked for a request once more and "
+                f"may leave it the states {list(self._states)}"
+            )
 
     def _visible_reply(self, reply: Reply) -> Reply:
         return Reply(self._visible(reply.outputs), reply.parameters) if self._hidden else reply
