@@ -26,14 +26,17 @@ class Task:
 class Plan:
     """The tasks of a request, the steps first; `steps` are those by the number of the step.
 
-    `readers` are the tasks that wait for each tensor; `counts` how many tensors each waits for when all inputs are
-    there; `first` those that wait for none; `within` the tasks of each scope. In the scopes of `leaves` the client is
+    `waits` are the tensors that each task waits for when all inputs are there, `counts` how many these are. `readers`
+    are the tasks of a tensor's own scope that wait for it, `inner` those of scopes within; `first` are the tasks that
+    wait for nothing, `within` those of each scope. In the scopes of `leaves` the client is
     answered. A `simple` plan has one scope.
     """
 
     tasks: tuple[Task, ...]
     steps: Mapping[int, Task]
+    waits: tuple[frozenset[str], ...]
     readers: Mapping[str, tuple[int, ...]]
+    inner: Mapping[str, tuple[int, ...]]
     counts: tuple[int, ...]
     first: tuple[int, ...]
     within: Mapping[int, tuple[int, ...]]
@@ -49,13 +52,28 @@ def plan_for(graph: Graph, requested: tuple[str, ...]) -> Plan:
     tasks = [_step(graph, index, tensors, needed) for index in sorted(needed)]
     leaves = _leaves(graph, wanted)
     tasks += [_response(graph, scope, wanted) for scope in sorted(leaves)]
-    waits = [{read.tensor for read in task.reads if graph.producers[read.tensor] != REQUEST} for task in tasks]
+    waits = tuple(
+        frozenset(read.tensor for read in task.reads if graph.producers[read.tensor] != REQUEST) for task in tasks
+    )
+    readers, inner = (
+        {
+            tensor: tuple(
+                index
+                for index, task in enumerate(tasks)
+                if tensor in waits[index] and (task.scope == graph.scopes[tensor]) is near
+            )
+            for tensor in tensors
+        }
+        for near in (True, False)
+    )
     counts = tuple(map(len, waits))
     scopes = {task.scope for task in tasks}
     return Plan(
         tasks=tuple(tasks),
         steps={task.step: task for task in tasks if task.step is not None},
-        readers={tensor: tuple(i for i, each in enumerate(waits) if tensor in each) for tensor in tensors},
+        waits=waits,
+        readers=readers,
+        inner=inner,
         counts=counts,
         first=tuple(i for i, task in enumerate(tasks) if not counts[i] and task.scope == ONCE),
         within={scope: tuple(i for i, task in enumerate(tasks) if task.scope == scope) for scope in scopes},

@@ -89,10 +89,9 @@ class Run:
                 iteration.flags = iteration.flags or {}
                 iteration.flags[tensor] = flags
             for reader in plan.readers[tensor]:
-                if plan.tasks[reader].scope == iteration.scope:
-                    left[reader] -= 1
-                    if not left[reader]:
-                        ready.append(reader)
+                left[reader] -= 1
+                if not left[reader]:
+                    ready.append(reader)
         self._do(iteration, ready, moves)
         if len(self._iterations) > 1:
             self._settle_within(iteration, task, moves)
@@ -102,7 +101,7 @@ class Run:
         for inner in [each for each in self._iterations if each is not outer and _lies_within(each, outer)]:
             ready = []
             for _, tensor in task.writes:
-                for reader in self._plan.readers[tensor]:
+                for reader in self._plan.inner[tensor]:
                     if self._plan.tasks[reader].scope == inner.scope:
                         inner.left[reader] -= 1
                         if not inner.left[reader]:
@@ -116,8 +115,7 @@ class Run:
         tasks = plan.within.get(task.opens, ())
         left = [0] * len(plan.counts)
         for each in tasks:
-            waits = {read.tensor for read in plan.tasks[each].reads if each in plan.readers[read.tensor]}
-            left[each] = sum(not _is_settled(parent, tensor) for tensor in waits)
+            left[each] = sum(not _is_settled(parent, tensor) for tensor in plan.waits[each])
         opened = Iteration(task.opens, parent, left, len(tasks))
         self._iterations.append(opened)
         if task.opens in plan.leaves:

@@ -82,17 +82,18 @@ class StepCall:
 
 def tensors_of(values: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
     """The tensors under these names, over the same memory, in the given shapes where there are any."""
-    found = {}
-    for name, value in values.items():
-        if name in shapes:
-            shape, payload = shapes[name], value.payload
-            given = payload.reshape(shape) if isinstance(payload, np.ndarray) else payload
-            found[name] = Tensor(name, value.datatype, shape, given)
-        elif value.name == name:
-            found[name] = value
-        else:
-            found[name] = Tensor(name, value.datatype, value.shape, value.payload)
-    return found
+    if shapes:
+        values = {name: _reshaped(value, shapes[name]) if name in shapes else value for name, value in values.items()}
+    return {
+        name: value if value.name == name else Tensor(name, value.datatype, value.shape, value.payload)
+        for name, value in values.items()
+    }
+
+
+def _reshaped(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
+    payload = tensor.payload
+    given = payload.reshape(shape) if isinstance(payload, np.ndarray) else payload
+    return Tensor(tensor.name, tensor.datatype, shape, given)
 
 
 def flags_in(parameters: Mapping[str, ParameterValue]) -> SequenceFlags | None:
