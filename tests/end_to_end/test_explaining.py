@@ -44,6 +44,28 @@ class TritonPythonModel:
     def execute(self, requests):
         return [pb_utils.InferenceResponse([], parameters={"seen": request.parameters()}) for request in requests]
 """
+_CALLS = """
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        return [self._answer(pb_utils.get_input_tensor_by_name(each, "x")) for each in requests]
+
+    def _answer(self, x):
+        asked = pb_utils.InferenceRequest(model_name="add", inputs=[x], requested_output_names=["output"])
+        return pb_utils.InferenceResponse(asked.exec().output_tensors())
+"""
+_COMPOSED = """
+platform: "ensemble" max_batch_size: 8
+input { name: "x" data_type: TYPE_FP32 dims: [ 1 ] }
+output { name: "y" data_type: TYPE_FP32 dims: [ 1 ] }
+ensemble_scheduling {
+  step { model_name: "add" model_version: -1 input_map { key: "x" value: "x" } output_map { key: "output" value: "z" } }
+  step {
+    model_name: "cached" model_version: -1 input_map { key: "x" value: "z" } output_map { key: "output" value: "y" }
+  }
+}
+"""
 _INPUT = 'input { name: "x" data_type: TYPE_FP32 dims: [ 1 ] }'
 _PAIRS = "dynamic_batching { preferred_batch_size: [ 2 ] max_queue_delay_microseconds: 30000000 }"
 
@@ -57,7 +79,13 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     models.write(repository, "pairs", _ADD, f'backend: "python" {_PAIRS}')
     models.write(repository, "count", _COUNT, 'backend: "python" model_transaction_policy { decoupled: true }')
     models.write(repository, "sees", _SEES, f'backend: "python" {_INPUT}')
-    with ending_well(Serving(repository, folder / "log")) as running:
+    models.write(repository, "cached", _ADD, 'backend: "python" response_cache { enable: true }')
+    models.write(repository, "sums", _ADD, 'backend: "python" sequence_batching { direct { } }')
+    output = 'output { name: "output" data_type: TYPE_FP32 dims: [ 1 ] }'
+    models.write(repository, "calls", _CALLS, f'backend: "python" max_batch_size: 8 {_INPUT} {output}')
+    (repository / "composed" / "1").mkdir(parents=True)
+    (repository / "composed" / "config.pbtxt").write_text(_COMPOSED)
+    with ending_well(Serving(repository, folder / "log", "--cache-config=local,size=1048576")) as running:
         yield running
 
 
@@ -132,6 +160,42 @@ def test_it_names_the_batch_that_the_request_joined(serving: Serving) -> None:
 
     (execution,) = _told(document)["executions"]
     assert (execution["batch_size"], execution["requests"], execution["closed"]) == (2, 2, "preferred size")
+
+
+def test_the_steps_of_an_ensemble_are_told_and_hits_of_the_cache(serving: Serving) -> None:
+    first, second = (_told(_asked(serving, "composed")) for _ in range(2))
+
+    assert [(step["model"], step.get("cache")) for step in first["steps"]] == [("add", None), ("cached", "miss")]
+    assert [step.get("cache") for step in second["steps"]] == [None, "hit"]
+    assert first["steps"][0]["answered"] <= first["steps"][1]["queued"] <= first["answered"]
+    assert "executions" not in second["steps"][1]
+    assert "executions" not in second
+
+
+def test_a_hit_of_the_cache_is_told(serving: Serving) -> None:
+    given = {"inputs": [ROW["inputs"][0] | {"data": [77]}]}
+
+    kept, found = (_told(_asked(serving, "cached", **given)) for _ in range(2))
+
+    assert (kept["cache"], found["cache"]) == ("miss", "hit")
+    assert ("executions" in kept, "executions" in found) == (True, False)
+
+
+def test_requests_that_a_model_makes_are_steps(serving: Serving) -> None:
+    told = _told(_asked(serving, "calls"))
+
+    (step,) = told["steps"]
+    assert (step["model"], step["executions"][0]["instance"]) == ("add", "add_0")
+    (execution,) = told["executions"]
+    assert execution["started"] <= step["queued"] <= step["answered"] <= execution["output_done"]
+
+
+def test_a_request_of_a_sequence_is_explained(serving: Serving) -> None:
+    sequence = {"sequence_id": 7, "sequence_start": True, "sequence_end": True, "explain": True}
+
+    told = _told(_asked(serving, "sums", parameters=sequence))
+
+    assert told["executions"][0]["instance"] == "sums_0"
 
 
 def test_models_do_not_see_that_they_are_watched(serving: Serving) -> None:
