@@ -61,10 +61,10 @@ def _course(told: Mapping[str, Any], start: float, indent: str) -> Iterator[Phas
         start = end
     for execution in told.get("executions", ()):
         yield Phase(f"{indent}wait", start, execution["started"], _batch(execution))
-        for name, begin, end in _PHASES:
-            if begin in execution and end in execution:
+        for name, first, last in _PHASES:
+            if first in execution and last in execution:
                 note = f"on {execution['instance']}" if name == "infer" else ""
-                yield Phase(f"{indent}{name}", execution[begin], execution[end], note)
+                yield Phase(f"{indent}{name}", execution[first], execution[last], note)
         start = _end(execution)
     for step in told.get("steps", ()):
         begin = min((end for end, *_ in _steps_to_the_queue(step)), default=start)
