@@ -15,7 +15,7 @@ from naiad._kernel.sequences.reading import SequenceReader
 from naiad._kernel.sequences.rows import SequenceWork
 from naiad._kernel.sequences.tensors import sequence_tensors
 from naiad._kernel.statistics import VersionCounters
-from naiad.backend import Answer, ModelContext
+from naiad.backend import Answer, ModelContext, Reply
 from naiad.batch import Batch
 from naiad.config.text import read_text
 from naiad.errors import ModelFailedError, NaiadError
@@ -183,3 +183,17 @@ def seen(batch: Batch, name: str) -> list[Any]:
 def end(number: int, reason: SequenceEndReason = SequenceEndReason.IDLE, place: int = 0) -> SequenceEnd:
     """A sequence that is over."""
     return SequenceEnd(place, number, reason)
+
+
+def reply(value: int, state: int | None = None) -> Reply:
+    """A reply with that Y, and perhaps a state."""
+    outputs = {"Y": np.full((1, 1), value, np.int32)}
+    return Reply(outputs if state is None else {**outputs, "SUM_OUT": np.full((1, 1), state, np.int32)})
+
+
+def sent(driven: DrivenSequences, name: str) -> list[Any]:
+    """Y in each response that a request was delivered, "end" for an empty one."""
+    return [
+        int(each.outputs["Y"].array[0, 0]) if isinstance(each, Response) and each.outputs else "end"
+        for each in driven.outcomes[name]
+    ]

@@ -95,8 +95,8 @@ class SequenceReader(AnswerReader):
         unknown = [name for name in outputs if name not in self._states]
         if unknown:
             raise ModelFailedError(
-                f"state '{unknown[0]}' is not a valid state name: model '{self.model}' asked for a request once more and "
-                f"may leave it the states {list(self._states)}"
+                f"state '{unknown[0]}' is not a valid state name: model '{self.model}' asked for a request once more "
+                f"and may leave it the states {list(self._states)}"
             )
 
     def _visible_reply(self, reply: Reply) -> Reply:
