@@ -13,10 +13,12 @@ class Silence:
     more than a note in its sequence, and `wake_at`, when to look again, may be earlier than anything is to be done.
     """
 
-    __slots__ = ("_heap", "_limit", "_watched")
+    __slots__ = ("_end", "_heap", "_limit", "_now", "_watched")
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
+        # the end of a silence that begins at that time: one number for a whole batch, 0.1 µs a request less
+        self._now, self._end = -math.inf, 0.0
         self._heap: list[tuple[float, int, LiveSequence]] = []
         self._watched = 0  # those in the heap that are not over
 
@@ -27,7 +29,9 @@ class Silence:
 
     def begin(self, sequence: LiveSequence, now: float) -> bool:
         """A sequence has fallen silent. True says that `wake_at` is earlier than before."""
-        end = sequence.silent_until = now + self._limit
+        if now != self._now:
+            self._now, self._end = now, now + self._limit
+        sequence.silent_until = end = self._end
         if sequence.watched:
             return False
         heap = self._heap
@@ -37,7 +41,7 @@ class Silence:
         return heap[0][2] is sequence
 
     def over(self, sequence: LiveSequence) -> None:
-        """A sequence is over; that of most is found out only when there is time."""
+        """A sequence is over; what is kept of it goes when it comes up, or with others when most are over."""
         if not sequence.watched:
             return
         sequence.watched = False
