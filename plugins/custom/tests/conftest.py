@@ -18,6 +18,8 @@ from naiad.config.text import parse_text
 from naiad.types import Request, Tensor
 from naiad_custom.backend import PythonBackend
 
+from .several import Repository
+
 
 class Folder:
     """The folder of a model that a test writes and loads."""
@@ -104,3 +106,12 @@ def batch_of() -> Any:
         return Batch(requests, sizes)
 
     return make
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Repository:
+    """A repository with the models double and count."""
+    models = Repository(tmp_path / "models")
+    models.double()
+    models.count()
+    return models

@@ -1,7 +1,9 @@
 """Several models in one repository, which call each other."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 from .answering import MANY, ONE
 
@@ -79,3 +81,9 @@ class Repository:
             """,
             decoupled=True,
         )
+
+
+def y(outputs: Mapping[str, Any]) -> int:
+    """The one value of Y."""
+    found: int = outputs["Y"].item()
+    return found

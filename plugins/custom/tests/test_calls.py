@@ -15,17 +15,6 @@ from naiad_custom import FP32, INT64, Array, AsyncServer, Server, model
 from naiad_custom.api import Declaration
 from naiad_custom.signature import read_signature
 
-from .several import Repository
-
-
-@pytest.fixture
-def models(tmp_path) -> Repository:
-    models = Repository(tmp_path / "models")
-    models.double()
-    models.count()
-    return models
-
-
 SYNC = """
 @model(outputs="Y")
 def outer(X: Array[INT64, 1], server: Server) -> Array[INT64, 1]:

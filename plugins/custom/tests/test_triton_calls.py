@@ -1,35 +1,16 @@
-"""A TritonPythonModel that calls other models: exec, async_exec, decoupled ones, and what becomes of errors."""
+"""A TritonPythonModel that calls other models: exec, async_exec, and decoupled ones."""
 
-import asyncio
 import json
 
 import numpy as np
 import pytest
 
 from naiad.errors import (
-    InvalidArgumentError,
-    ModelFailedError,
-    ModelNotReadyError,
-    NotFoundError,
-    QueueFullError,
     UnavailableError,
-    UnsupportedError,
 )
 from naiad.testing import serve
 
-from .several import Repository
-
-
-@pytest.fixture
-def models(tmp_path) -> Repository:
-    models = Repository(tmp_path / "models")
-    models.double()
-    models.count()
-    return models
-
-
-def y(outputs) -> int:
-    return outputs["Y"].item()
+from .several import y
 
 
 def test_exec_gives_the_response_of_another_model(models):
@@ -197,75 +178,6 @@ def test_a_request_says_all_that_its_constructor_was_given(models):
     assert json.loads(response.parameters["seen"]) == ["7", 5, 9_000_000, 3, {"a": 1, "b": "two"}]
 
 
-ERRORS = {
-    "an unknown model": ('asked("nobody", 1)', NotFoundError, "Model 'nobody' is not ready"),
-    "an unknown version": ('asked("double", 1, model_version=9)', NotFoundError, "version 9 is not found"),
-    "a wrong input": (
-        'pb_utils.InferenceRequest(model_name="double", inputs=[])',
-        InvalidArgumentError,
-        "expected 1 inputs but got 0",
-    ),
-    "a decoupled model": ('asked("count", 1)', UnsupportedError, "Please use 'decoupled=True' argument"),
-    "a model that raises": ('asked("broken", 1)', ModelFailedError, "ValueError: it broke"),
-    "a model with an error of its own": ('asked("busy", 1)', UnavailableError, "come back later"),
-}
-
-
-EXEC, ASYNC_EXEC, STREAM = "{}.exec()", "await {}.async_exec()", "{}.exec(decoupled=True).next()"
-
-
-@pytest.mark.parametrize(
-    ("case", "how"),
-    [
-        (case, how)
-        for case in ERRORS
-        for how in (EXEC, ASYNC_EXEC, STREAM)
-        if (case, how) != ("a decoupled model", STREAM)
-    ],
-)
-def test_the_error_of_a_call_keeps_its_code_when_it_is_handed_on(models, case, how):
-    call, kind, told = ERRORS[case]
-    models.triton("broken", 'raise ValueError("it broke")')
-    models.triton(
-        "busy",
-        """
-        error = pb_utils.TritonError("come back later", pb_utils.TritonError.UNAVAILABLE)
-        return [pb_utils.InferenceResponse(error=error)]
-        """,
-    )
-    models.triton(
-        "outer",
-        f"""
-        response = {how.format(call)}
-        assert response.has_error()
-        return [pb_utils.InferenceResponse(error=response.error())]
-        """,
-        definition="async def",
-    )
-
-    with serve(models.path) as client, pytest.raises(kind, match=told):
-        client["outer"].infer(X=[1])
-
-
-def test_the_message_of_an_error_can_be_raised(models):
-    models.triton(
-        "outer",
-        """
-        response = asked("nobody", 1).exec()
-        if response.has_error():
-            raise pb_utils.TritonModelException(response.error().message())
-        """,
-    )
-
-    with (
-        serve(models.path) as client,
-        pytest.raises(
-            ModelFailedError, match=r"Failed for execute the inference request\. Model 'nobody' is not ready"
-        ),
-    ):
-        client["outer"].infer(X=[1])
-
-
 def test_a_model_that_calls_itself_on_its_only_instance_gets_an_error_at_once(models):
     models.triton(
         "outer",
@@ -340,158 +252,6 @@ def test_calls_are_for_execute(models, part, caplog):
         with serve(models.path):
             pass
         assert told in caplog.text
-
-
-EXPLICIT = {"model-control-mode": "explicit"}
-LOADER = """
-def initialize(self, args):
-    self.was_ready = pb_utils.is_model_ready("double")
-    if not self.was_ready:
-        pb_utils.load_model(model_name="double")
-
-def finalize(self):
-    pb_utils.unload_model("double")
-"""
-
-
-def test_a_model_loads_another_in_initialize_and_unloads_it_in_finalize(models):
-    models.triton(
-        "outer",
-        """
-        ready = pb_utils.is_model_ready("double", "1")
-        return [answer(100 * self.was_ready + 10 * ready + value_of(asked("double", 1).exec().output_tensors(), "Y"))]
-        """,
-        more=LOADER,
-    )
-
-    with serve(models.path, options={**EXPLICIT, "load-model": ("outer",), "model-load-thread-count": 1}) as client:
-        assert y(client["outer"].infer(X=[1])) == 12
-        client.wait_for(lambda server: server.unload("outer"))
-        client.wait_for(gone("double"))
-
-
-def gone(name):
-    async def wait(server):
-        while any(each.name == name and each.state != "UNAVAILABLE" for each in server.index()):  # noqa: ASYNC110
-            await asyncio.sleep(0)
-
-    return wait
-
-
-def test_a_model_is_loaded_with_a_configuration_and_files(models):
-    models.triton(
-        "outer",
-        """
-        lines = [
-            "from naiad_custom import INT64, Array, model",
-            "@model",
-            "def f(X: Array[INT64, 1]) -> Array[INT64, 1]: return X + 5",
-        ]
-        files = {"file:1/model.py": chr(10).join(lines).encode()}
-        pb_utils.load_model("added", config=json.dumps({"backend": "python"}), files=files)
-        inputs = [pb_utils.Tensor("X", np.array([1]))]
-        response = pb_utils.InferenceRequest(model_name="added", inputs=inputs).exec()
-        return [answer(value_of(response.output_tensors(), "output"))]
-        """,
-    )
-
-    with serve(models.path, options=EXPLICIT) as client:
-        assert y(client["outer"].infer(X=[1])) == 6
-
-
-@pytest.mark.parametrize("call", ['load_model("double")', 'unload_model("double")'])
-def test_models_are_loaded_and_unloaded_in_explicit_mode_alone(models, call):
-    models.triton("outer", f"pb_utils.{call}")
-
-    with (
-        serve(models.path, options={"model-control-mode": "none", "load-model": ()}) as client,
-        pytest.raises(ModelFailedError, match="explicit model load / unload is not allowed"),
-    ):
-        client["outer"].infer(X=[1])
-
-
-def test_a_model_that_loads_itself_while_it_is_loaded_is_refused(models):
-    models.triton("outer", "pass", more="def initialize(self, args): pb_utils.load_model('outer')")
-
-    with (
-        pytest.raises(Exception, match="'outer' is being loaded and asks to load or unload 'outer'"),
-        serve(models.path),
-    ):
-        pass
-
-
-def test_models_that_load_each_other_are_refused_and_do_not_wait(models):
-    for name, other in (("first", "second"), ("second", "first")):
-        models.triton(name, "pass", more=f"def initialize(self, args): pb_utils.load_model('{other}')")
-
-    with pytest.raises(Exception, match="is being loaded and asks to load or unload"), serve(models.path):
-        pass
-
-
-def test_only_a_model_of_iterative_sequences_executes_a_request_again(models):
-    body = """
-    requests[0].set_release_flags(pb_utils.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)
-    return [None]
-    """
-    models.triton("outer", body)
-
-    with (
-        serve(models.path) as client,
-        pytest.raises(Exception, match="Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE"),
-    ):
-        client["outer"].infer(X=[1])
-
-
-def test_a_rescheduled_request_has_no_response(folder, batch_of):
-    folder.write_triton(
-        "requests[0].set_release_flags(pb_utils.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)\n"
-        "return [pb_utils.InferenceResponse([])]"
-    )
-
-    (found,) = folder.instance().execute(batch_of({"X": [1]}))
-
-    assert "Expected a None object in the execute function return list for reschduled request" in str(found)
-
-
-def test_release_flags_that_are_not_known_are_refused(folder, batch_of):
-    folder.write_triton("requests[0].set_release_flags(4)")
-
-    with pytest.raises(Exception, match="release flags 4 are not known"):
-        folder.instance().execute(batch_of({"X": [1]}))
-
-
-def test_a_queue_that_is_full_is_told_as_that(models):
-    """The kind of an error goes through a model, not only its code."""
-    models.triton(
-        "outer",
-        """
-        responses = await asyncio.gather(*(asked("small", value).async_exec() for value in range(50)))
-        failed = [response for response in responses if response.has_error()]
-        return [pb_utils.InferenceResponse(error=failed[0].error())]
-        """,
-        definition="async def",
-    )
-    small = "max_batch_size: 1 dynamic_batching { default_queue_policy { max_queue_size: 1 } }"
-    models.triton("small", "return [answer(1) for request in requests]", config=small.replace("max_batch_size: 1", ""))
-
-    with serve(models.path) as client:
-        if not client.call(lambda server: server.model_config("small")).dynamic_batching:
-            pytest.skip("there is no queue policy")
-        with pytest.raises(QueueFullError):
-            client["outer"].infer(X=[1])
-
-
-def test_a_model_that_is_gone_is_told_by_its_state(models):
-    models.triton(
-        "outer",
-        """
-        pb_utils.unload_model("double")
-        return [pb_utils.InferenceResponse(error=asked("double", 1).exec().error())]
-        """,
-    )
-
-    with serve(models.path, options=EXPLICIT) as client, pytest.raises(ModelNotReadyError, match="unloaded"):
-        client["outer"].infer(X=[1])
 
 
 def test_outputs_of_a_call_are_numpy_arrays_that_may_be_written_to(models):
