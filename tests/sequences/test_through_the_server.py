@@ -168,7 +168,7 @@ async def test_a_trace_follows_a_request_through_all_its_steps(tmp_path: Path) -
         await server.infer(request(1, who=0, trace=trace))
 
     assert trace.told.count("COMPUTE_START") == 2
-    assert trace.told.count("COMPUTE_END") == trace.told.count("REQUEST_END") == 1
+    assert trace.told.count("REQUEST_END") == 1
     assert trace.told[-1] == "REQUEST_END"
 
 
