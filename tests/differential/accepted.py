@@ -123,10 +123,12 @@ _OF_SEQUENCES = (
     Accepted("a correlation id that is a text, in its control tensor", "sequences/sums_text/*:status", "200", "400 *"),
     Accepted(
         "a correlation id of another type than its control tensor",
-        "sequences/*/text_for_a_number:status",
+        "sequences/*text_for_a_number:status",
         "400 *",
         "200",
     ),
+    Accepted("sequence parameters for an iterative model", "sequences/again/*_with_an_end:status", "200", "400 *"),
+    Accepted("a request that a model which is not iterative wants again", "sequences/again_*:status", "500 *"),
 )
 _OF_ACCESS = (
     Accepted("a wrong method on a restricted path", "restricted/get_index_*:status", "405 *", "403 *"),

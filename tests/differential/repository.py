@@ -8,6 +8,7 @@ NOT_LOADED = ("broken", "unloaded")
 
 _SOURCES = dict.fromkeys(("vector", "words", "grid", "sheet", "fixed", "unloaded", "configured"), "mirror")
 _SOURCES |= dict.fromkeys(("sums_direct", "sums_oldest", "sums_text", "sums_alone", "sums_idle", "sums_named"), "sums")
+_SOURCES |= dict.fromkeys(("again", "again_decoupled", "again_wrongly"), "again")
 _SOURCES |= dict.fromkeys(("versions", "latest", "all_versions"), "version")
 _VERSIONS = {"versions": 3, "latest": 2, "all_versions": 2}
 _LABELS = {"scores": "zero\none\ntwo\n"}

@@ -21,7 +21,7 @@ _IDLE_SECONDS = 1.5
 
 def cases() -> list[Case]:
     """Every case of this page; each goes on with the sequences that earlier ones have left."""
-    return [*_described(), *_sound(), *_refused(), *_forgotten(), *_over_grpc(), *_on_streams()]
+    return [*_described(), *_sound(), *_refused(), *_forgotten(), *_over_grpc(), *_on_streams(), *_seen_again()]
 
 
 def _described() -> list[Case]:
@@ -133,6 +133,31 @@ def _on_streams() -> list[Case]:
         stream_case("stream/sequences/whole", whole),
         stream_case("stream/sequences/unknown", [asks(1, sequence_id=22)]),
         stream_case("stream/sequences/once_more", whole),
+    ]
+
+
+def _seen_again() -> list[Case]:
+    """Requests that a model of iterative sequences asks for again."""
+
+    def over_http(key: str, model: str, times: int, **parameters: Any) -> Case:
+        given = [tensor("TIMES", "INT32", [1, 1], [times])]
+        return infer(f"sequences/{model}/{key}", model, given, parameters=parameters)
+
+    def on_stream(key: str, times: int) -> Case:
+        given = grpc_making.tensor("TIMES", "INT32", [1, 1], int_contents=[times])
+        message = grpc_making.infer_request("again_decoupled", [given], id=key)
+        return stream_case(f"stream/sequences/{key}", [message])
+
+    return [
+        http_case("sequences/again/config", "GET", "/v2/models/again/config"),
+        over_http("once", "again", 1),
+        over_http("five_times", "again", 5),
+        over_http("three_times_with_an_id", "again", 3, sequence_id=7, **START),
+        over_http("three_times_with_an_end", "again", 3, sequence_id=7, **END),
+        over_http("once", "again_wrongly", 1),
+        over_http("twice", "again_wrongly", 2),
+        on_stream("again_once", 1),
+        on_stream("again_four_times", 4),
     ]
 
 
