@@ -5,6 +5,7 @@ a model that it calls, or to go on after it, holds nothing. So whoever waits for
 compute, each of which ends without needing more: nothing can wait in a circle.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from naiad._kernel.rate_limiter.resources import Needs, Pool, ResourceLimit, capacities
@@ -13,12 +14,11 @@ from naiad._kernel.rate_limiter.resources import Needs, Pool, ResourceLimit, cap
 class _Place:
     """One place: it is idle, waits since its want of number `since` (0: it does not), or holds what it needs.
 
-    `standing` is its executions times its priority; `passed` are the executions of others that share a resource with
-    it, since it waits, and after `patience` of them it is passed over no more; `resumes` says that it waits in the
-    middle of an execution.
+    `standing` is its executions times its priority; `seen` are the executions that had begun in its pools when it began
+    to wait; `resumes` says that it waits in the middle of an execution.
     """
 
-    __slots__ = ("holds", "member", "needs", "passed", "patience", "resumes", "since", "standing")
+    __slots__ = ("holds", "member", "needs", "resumes", "seen", "since", "standing")
 
     def __init__(self, member: int, needs: Needs, standing: int) -> None:
         self.member = member
@@ -26,8 +26,7 @@ class _Place:
         self.standing = standing
         self.holds = False
         self.since = 0
-        self.passed = 0
-        self.patience = 0
+        self.seen = 0
         self.resumes = False
 
 
@@ -46,6 +45,8 @@ class RateLimiter:
         self._waiting: dict[int, _Place] = {}
         self._capacity: dict[Pool, int] = {}
         self._in_use: dict[Pool, int] = {}
+        self._begun: Counter[Pool] = Counter()
+        self._crowd: Counter[Pool] = Counter()
         self._last_id = self._last_want = 0
         self._stale = False
 
@@ -67,7 +68,7 @@ class RateLimiter:
         self._last_id += 1
         others = [place.standing for place in self._places.values() if _share(place.needs, needs)]
         self._places[self._last_id] = _Place(member, needs, min(others, default=0))
-        self._lose_patience()
+        self._crowd.update(needs.units.keys())
         return self._last_id
 
     def dismiss(self, member: int) -> None:
@@ -79,8 +80,7 @@ class RateLimiter:
             return
         for number in [number for number, place in self._places.items() if place.member == member]:
             self.forget(number)
-            del self._places[number]
-        self._lose_patience()
+            self._crowd.subtract(self._places.pop(number).needs.units.keys())
         self._resize([each for others in self._members.values() for each in others])
 
     # What they do
@@ -91,7 +91,7 @@ class RateLimiter:
         if place.since or place.holds:
             return
         self._last_want += 1
-        place.since, place.passed, place.resumes = self._last_want, 0, resumes
+        place.since, place.seen, place.resumes = self._last_want, self._begun_for(place), resumes
         self._waiting[number] = place
         self._stale = True
 
@@ -117,9 +117,7 @@ class RateLimiter:
         """The place uses what it was granted for a new execution; a grant that is released without this counts not."""
         begun = self._places[number]
         begun.standing += begun.needs.priority
-        for place in self._waiting.values():
-            if _share(place.needs, begun.needs):
-                place.passed += 1
+        self._begun.update(begun.needs.units.keys())
 
     def release(self, number: int) -> None:
         """The place holds nothing any more: its execution is over, waits for another model, or never began."""
@@ -170,19 +168,21 @@ class RateLimiter:
         """What the places that wait are sorted by."""
         if place.resumes:
             return 0, 0, place.since
-        if place.passed >= place.patience:
+        if self._begun_for(place) - place.seen >= self._patience(place.needs):
             return 1, 0, place.since
         return 2, place.standing, place.since
 
-    def _lose_patience(self) -> None:
-        """Set after how many executions of others each place goes before them.
+    def _begun_for(self, place: _Place) -> int:
+        """How many executions have begun so far in the pools of the place."""
+        return sum(self._begun[pool] for pool in place.needs.units)
+
+    def _patience(self, needs: Needs) -> int:
+        """After how many executions of others a place goes before them.
 
         It is twice what its priority lets go before it when everybody always has work, so that it changes nothing then;
         it ends the wait behind a place that has many executions to make up for.
         """
-        for place in self._places.values():
-            rivals = sum(1 for other in self._places.values() if _share(place.needs, other.needs))
-            place.patience = 2 * place.needs.priority * rivals
+        return 2 * needs.priority * sum(self._crowd[pool] for pool in needs.units)
 
 
 def _share(one: Needs, other: Needs) -> bool:
