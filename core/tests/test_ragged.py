@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from naiad.backend import Batch, Reply
 from naiad.config.text import parse_text
@@ -176,6 +178,23 @@ def test_a_fixed_dim_of_a_scattered_output_stays() -> None:
     replies = layout.cut({"X": np.zeros(6)}, batch(layout, 1, 5))
 
     assert [reply.outputs["X"].shape for reply in replies if isinstance(reply, Reply)] == [(1, 3), (1, 3)]
+
+
+@given(lengths=st.lists(st.integers(0, 5), min_size=1, max_size=6), sizes=st.data())
+def test_what_was_joined_comes_apart_as_it_was(lengths: list[int], sizes: st.DataObject) -> None:
+    layout = laid_out(SCATTERED.replace("max_batch_size: 8", "max_batch_size: 64"))
+    items = [sizes.draw(st.integers(1, 3)) for _ in lengths]
+    arrays = [np.random.default_rng(0).random((item, length, 2)) for item, length in zip(items, lengths, strict=True)]
+    of = Batch([request(A=array) for array in arrays], items, layout=layout)
+
+    replies = layout.cut({"X": of.input("A")}, of)
+
+    assert all(
+        np.array_equal(reply.outputs["X"], array)
+        for reply, array in zip(replies, arrays, strict=True)
+        if isinstance(reply, Reply)
+    )
+    assert len(replies) == len(arrays)
 
 
 @pytest.mark.parametrize("elements", [0, 7, 9])

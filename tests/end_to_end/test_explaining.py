@@ -12,62 +12,11 @@ import pytest
 import tritonclient.grpc
 import tritonclient.http
 
-from . import models
+from . import explained, models
 from .asking import ROW
 from .clients.conftest import Serving
 from .conftest import Start, ending_well
 from .running import NAIAD
-
-_ADD = """
-from naiad_custom import FP32, Array, model
-
-@model(max_batch_size=8)
-def add(x: Array[FP32, 1]) -> Array[FP32, 1]:
-    return x + 1
-"""
-_COUNT = """
-from collections.abc import Iterator
-
-from naiad_custom import FP32, Array, model
-
-@model
-def count(x: Array[FP32, 1]) -> Iterator[Array[FP32, 1]]:
-    for number in range(int(x[0])):
-        yield x + number
-"""
-_SEES = """
-import json
-
-import triton_python_backend_utils as pb_utils
-
-class TritonPythonModel:
-    def execute(self, requests):
-        return [pb_utils.InferenceResponse([], parameters={"seen": request.parameters()}) for request in requests]
-"""
-_CALLS = """
-import triton_python_backend_utils as pb_utils
-
-class TritonPythonModel:
-    def execute(self, requests):
-        return [self._answer(pb_utils.get_input_tensor_by_name(each, "x")) for each in requests]
-
-    def _answer(self, x):
-        asked = pb_utils.InferenceRequest(model_name="add", inputs=[x], requested_output_names=["output"])
-        return pb_utils.InferenceResponse(asked.exec().output_tensors())
-"""
-_COMPOSED = """
-platform: "ensemble" max_batch_size: 8
-input { name: "x" data_type: TYPE_FP32 dims: [ 1 ] }
-output { name: "y" data_type: TYPE_FP32 dims: [ 1 ] }
-ensemble_scheduling {
-  step { model_name: "add" model_version: -1 input_map { key: "x" value: "x" } output_map { key: "output" value: "z" } }
-  step {
-    model_name: "cached" model_version: -1 input_map { key: "x" value: "z" } output_map { key: "output" value: "y" }
-  }
-}
-"""
-_INPUT = 'input { name: "x" data_type: TYPE_FP32 dims: [ 1 ] }'
-_PAIRS = "dynamic_batching { preferred_batch_size: [ 2 ] max_queue_delay_microseconds: 30000000 }"
 
 
 @pytest.fixture(scope="module")
@@ -75,16 +24,7 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     """A server of models that have something to tell."""
     folder = tmp_path_factory.mktemp("explaining")
     repository = folder / "models"
-    models.write(repository, "add", _ADD)
-    models.write(repository, "pairs", _ADD, f'backend: "python" {_PAIRS}')
-    models.write(repository, "count", _COUNT, 'backend: "python" model_transaction_policy { decoupled: true }')
-    models.write(repository, "sees", _SEES, f'backend: "python" {_INPUT}')
-    models.write(repository, "cached", _ADD, 'backend: "python" response_cache { enable: true }')
-    models.write(repository, "sums", _ADD, 'backend: "python" sequence_batching { direct { } }')
-    output = 'output { name: "output" data_type: TYPE_FP32 dims: [ 1 ] }'
-    models.write(repository, "calls", _CALLS, f'backend: "python" max_batch_size: 8 {_INPUT} {output}')
-    (repository / "composed" / "1").mkdir(parents=True)
-    (repository / "composed" / "config.pbtxt").write_text(_COMPOSED)
+    explained.write_all(repository)
     with ending_well(Serving(repository, folder / "log", "--cache-config=local,size=1048576")) as running:
         yield running
 
@@ -198,6 +138,12 @@ def test_a_request_of_a_sequence_is_explained(serving: Serving) -> None:
     assert told["executions"][0]["instance"] == "sums_0"
 
 
+def test_every_execution_of_a_request_that_the_model_asked_for_once_more_is_told(serving: Serving) -> None:
+    first, second = _told(_asked(serving, "again"))["executions"]
+
+    assert first["output_done"] <= second["started"] <= second["output_done"]
+
+
 def test_models_do_not_see_that_they_are_watched(serving: Serving) -> None:
     document = serving.ask(
         "POST",
@@ -263,7 +209,7 @@ def test_the_command_draws_it(serving: Serving) -> None:
 
 
 def test_a_server_may_keep_it_to_itself_and_traces_all_the_same(start: Start, tmp_path: Path) -> None:
-    models.write(tmp_path / "models", "add", _ADD)
+    models.write(tmp_path / "models", "add", explained.ADD)
     models.write(tmp_path / "models", "echo", models.ECHO)
     silent = start("--allow-explain=false")
     traced = start(

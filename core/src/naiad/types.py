@@ -118,8 +118,8 @@ class Request:
 
     `cancelled` is set by the kernel when nobody waits for the answer any more; whoever executes the request may look
     at it, or set `on_cancelled` before looking: it is called once then, on the event loop's thread, and must return at
-    once. `caller` is the kernel's: who waits for the answer of a request that a model or an ensemble made. Whoever makes
-    requests on behalf of another one copies it.
+    once. `caller` is the kernel's: who waits for the answer of a request that a model or an ensemble made. Whoever
+    makes requests on behalf of another one copies it.
     """
 
     model_name: str

@@ -15,6 +15,7 @@ from naiad._kernel.sequences.reading import SequenceReader
 from naiad._kernel.sequences.rows import BatchRow, SequenceWork
 from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.streams import ResponseStream, Sent
+from naiad._kernel.tracing.kernel_events import tell_phases
 from naiad._kernel.worker import Work
 from naiad.backend import Reschedule
 from naiad.errors import NaiadError
@@ -138,6 +139,8 @@ class SequenceQueue(ModelQueue):
                 row.sender = work.batch.taken_sender(index)
                 outcome = self._again(call, row)
                 if outcome is None:
+                    if call.request.trace is not None:
+                        tell_phases(call.request.trace, work)
                     continue
             elif outcome is None and call.stream is not None and not row.over:
                 pass  # its stream concludes it

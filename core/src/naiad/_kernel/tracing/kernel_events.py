@@ -38,13 +38,18 @@ def execute_traced(instance: Instance, work: "Work", name: str) -> Answer | Any:
 
 def tell_execution(work: "Work", outcomes: Sequence[Response | NaiadError | None]) -> None:
     """A batch came back; None is the outcome of a request whose responses come one by one."""
-    input_done_ns = work.batch.input_done_ns or work.started_ns
-    infer_done_ns = work.batch.infer_done_ns or work.done_ns
     for call, outcome in zip(work.calls, outcomes, strict=True):
         trace = call.request.trace
         if trace is not None and outcome is not None and not call.over:
-            _tell_phases(trace, input_done_ns, infer_done_ns, work.done_ns)
+            tell_phases(trace, work)
             _tell_response(trace, outcome)
+
+
+def tell_phases(trace: Trace, work: "Work") -> None:
+    """An execution of a request ended, and may not be its last."""
+    input_done_ns = work.batch.input_done_ns or work.started_ns
+    infer_done_ns = work.batch.infer_done_ns or work.done_ns
+    _tell_phases(trace, input_done_ns, infer_done_ns, work.done_ns)
 
 
 def tell_sent(trace: Trace, opened_ns: int, outcome: Response | NaiadError) -> None:
