@@ -15,7 +15,8 @@ from naiad.errors import ConfigError, NaiadError
 from naiad.options import Option, Settings
 
 if TYPE_CHECKING:
-    from naiad._kernel.loading import Loader
+    from naiad._kernel.ensembles.prepared import PreparedEnsemble
+    from naiad._kernel.loading import Loader, PreparedModel
 
 _NAMES = ("model-config-name", "disable-auto-complete-config", "backend-config")
 
@@ -53,23 +54,34 @@ def problems_of(
     registry: PluginRegistry, repositories: Sequence[str], settings: Settings
 ) -> Mapping[str, Sequence[str]]:
     """The problems of each model by its name; none for a sound one. Raises NotFoundError without such a repository."""
+    from naiad._kernel.ensembles.checking import problems_of_ensembles
     from naiad._kernel.loading import Loader
     from naiad._kernel.repository import scan
 
     folders = scan([Path(root).absolute() for root in repositories])
     with ThreadPoolExecutor(1) as executor:
         loader = Loader(registry, settings, executor)
-        return {name: _problems(registry, loader, name, folders[name]) for name in sorted(folders)}
+        prepared: dict[str, PreparedModel | PreparedEnsemble] = {}
+        found = {name: _problems(registry, loader, name, folders[name], prepared) for name in sorted(folders)}
+    broken = {name: problems for name, problems in found.items() if problems}
+    return found | problems_of_ensembles({name: prepared[name] for name in folders if name not in broken}, broken)
 
 
-def _problems(registry: PluginRegistry, loader: "Loader", name: str, folders: Sequence[Path]) -> Sequence[str]:
+def _problems(
+    registry: PluginRegistry,
+    loader: "Loader",
+    name: str,
+    folders: Sequence[Path],
+    prepared: "dict[str, PreparedModel | PreparedEnsemble]",
+) -> Sequence[str]:
+    """Those of one model, which is put among the prepared ones if it can be."""
     from naiad._kernel.repository import ModelSource
     from naiad._kernel.version import labels_of
 
     if len(folders) > 1:
         return [f"the model is in more than one repository: {', '.join(str(folder.parent) for folder in folders)}"]
     try:
-        prepared = loader.prepare(ModelSource(name, folders[0]))
+        made = prepared[name] = loader.prepare(ModelSource(name, folders[0]))
     except ConfigError as error:
         return [str(problem) for problem in error.problems]
     except NaiadError as error:
@@ -77,7 +89,7 @@ def _problems(registry: PluginRegistry, loader: "Loader", name: str, folders: Se
     found = []
     for part in (labels_of, registry.warmup):
         try:
-            part(prepared.contexts[-1])
+            part(made.contexts[-1])
         except NaiadError as error:
             found.append(str(error))
     return found
