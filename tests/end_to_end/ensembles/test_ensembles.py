@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from tritonclient.utils import InferenceServerException
 
+from .. import models
 from ..clients.conftest import Serving
 from ..clients.driving import Driven
 from ..running import PATIENCE
+from . import sources
 
 X = np.arange(8, dtype=np.float32).reshape(2, 4)
 SCORES = (X + 1) * 2 * np.array([1, 2, 3, 4], np.float32)
@@ -170,6 +172,27 @@ def test_a_model_that_is_unloaded_takes_its_ensemble_along_until_it_is_back(join
     assert index["scoring"]["state"] in ("UNLOADING", "UNAVAILABLE")
     assert "depends on 'times_two'" in index["scoring"]["reason"]
     assert joining.ask("GET", "/v2/models/scoring/ready").status == 200
+
+
+def test_clients_unload_an_ensemble_with_the_models_that_only_it_needs(
+    make_client: Callable[..., Driven], joining: Serving
+) -> None:
+    steps = [
+        sources.step("only_here", {"x": "X"}, {"output": "Y"}),
+        sources.step("plus_one", {"x": "Y"}, {"output": "Z"}),
+    ]
+    models.write(joining.repository, "only_here", models.ECHO.replace("Array[FP32, -1]", "Array[FP32, 4]"))
+    sources.write(joining.repository, "passing", sources.ensemble("X FP32 4", "Z FP32 4", *steps, batch=0))
+    client = make_client("grpc")
+
+    client.load_model("passing")
+    loaded = client.is_model_ready("only_here")
+    client.unload_model("passing", unload_dependents=True)
+
+    index = {each["name"]: each for each in joining.ask("POST", "/v2/repository/index").document}
+    assert loaded
+    assert index["only_here"]["state"] in ("UNLOADING", "UNAVAILABLE")
+    assert index["plus_one"]["state"] == "READY"
 
 
 def test_reloading_a_model_under_traffic_fails_no_request_of_its_ensemble(joining: Serving) -> None:
