@@ -172,6 +172,15 @@ def test_replies_to_single_requests_are_shaped_alike() -> None:
     assert (second.outputs["X"].shape, second.parameters) == ((1, 3, 2), {"key": 1})
 
 
+def test_a_reply_to_a_single_request_may_have_a_shape_of_its_own() -> None:
+    layout = laid_out(SCATTERED)
+
+    (reply,) = layout.cut([Reply({"X": np.zeros((1, 7, 2))})], batch(layout, 3))
+
+    assert isinstance(reply, Reply)
+    assert reply.outputs["X"].shape == (1, 7, 2)
+
+
 def test_a_fixed_dim_of_a_scattered_output_stays() -> None:
     layout = laid_out(SCATTERED.replace('"X" data_type: TYPE_FP32 dims: [ -1, 2 ]', '"X" dims: [ 3 ]'))
 

@@ -91,14 +91,19 @@ class BatchLayout:
         return [Reply(own) for own in outputs]
 
     def _shaped(self, reply: Any, request: Request, size: int) -> Any:
-        """A reply to one request, its scattered outputs in their shapes; what is no reply as it is."""
+        """A reply to one request, its flat outputs in the shapes that they are scattered by; what is no reply as it is.
+
+        A backend that answers requests one by one may well have given an output its shape, or another one.
+        """
         outputs = getattr(reply, "outputs", None)
         if outputs is None or not any(name in self.scattered for name in outputs):
             return reply
         shaped = dict(outputs)
-        for name in self.scattered:
-            if name in shaped:
-                (shaped[name],) = self._scattered(name, host_array(shaped[name]), (request,), (size,))
+        for name in self.scattered.keys() & shaped.keys():
+            output, source = self.scattered[name]
+            array, shape = host_array(shaped[name]), self._scattered_shape(output, request.inputs[source].shape, size)
+            if array.ndim == 1 and array.size == prod(shape):
+                shaped[name] = array.reshape(shape)
         return type(reply)(shaped, reply.parameters)
 
     def _scattered(
