@@ -62,6 +62,40 @@ class Telling:
         (TOLD / f"{{correlation_id}} {{reason}}").touch()
 """
 
+_AGAIN = """
+import json
+
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
+AGAIN = pb_utils.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.decoupled = pb_utils.using_decoupled_model_transaction_policy(json.loads(args["model_config"]))
+        self.seen = {}
+
+    def execute(self, requests):
+        answers = [self._answer(request) for request in requests]
+        return None if self.decoupled else answers
+
+    def _answer(self, request):
+        wanted = pb_utils.get_input_tensor_by_name(request, "x").as_numpy()[0, 0]
+        starts = request.flags() & pb_utils.TRITONSERVER_REQUEST_FLAG_SEQUENCE_START
+        sequence = request.correlation_id()  # 0 in a row without a request
+        times = 1 if starts or not sequence else self.seen.pop(sequence) + 1
+        over = times >= wanted or not sequence
+        if not over:
+            self.seen[sequence] = times
+            request.set_release_flags(AGAIN)
+        response = pb_utils.InferenceResponse([pb_utils.Tensor("y", np.array([[times]], np.float32))])
+        if self.decoupled:
+            request.get_response_sender().send(response, FINAL if over else 0)
+            return None
+        return response if over else None
+"""
+
 _READY = (
     'control_input [ { name: "READY" control [ { kind: CONTROL_SEQUENCE_READY bool_false_true: [ false, true ] } ] } ]'
 )
@@ -71,7 +105,10 @@ _ONE = "instance_group [ { count: 1 } ]\n"
 
 
 def write_all(repository: Path, told: Path) -> None:
-    """Models that add up, each with either strategy; they tell in the folder `told` when a sequence is over."""
+    """Models that add up, each with either strategy; `short` tells in the folder `told` when a sequence is over.
+
+    `again` sees a request as often as its `x` says, and answers with how often that was; `counts` tells it each time.
+    """
     models.write(repository, "echo", models.ECHO)
     for strategy, written in STRATEGIES.items():
         batching = f"sequence_batching {{ {written} {_IDLE} %s }}"
@@ -83,6 +120,10 @@ def write_all(repository: Path, told: Path) -> None:
         models.write_onnx(repository, f"onnx_{strategy}", onnx_adder(), "max_batch_size: 4\n" + batching % state)
     shown = 'output [ { name: "y" }, { name: "STATE_AFTER" } ] max_batch_size: 4\n'
     models.write_onnx(repository, "onnx_shown", onnx_adder(), f"{shown} sequence_batching {{ {_IDLE} {state} }}")
+    again = f"max_batch_size: 4 {_ONE} sequence_batching {{ iterative_sequence: true {_IDLE} }}"
+    config = models.triton_config({"x": "FP32"}, {"y": "FP32"}, "1", again)
+    models.write(repository, "again", _AGAIN, config)
+    models.write(repository, "counts", _AGAIN, config + "\nmodel_transaction_policy { decoupled: true }")
     short = "sequence_batching { max_sequence_idle_microseconds: 100000 }"
     models.write(repository, "short", _TELLING.format(told=str(told), wait="pass"), _ONE + short)
 
