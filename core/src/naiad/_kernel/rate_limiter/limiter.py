@@ -5,29 +5,28 @@ a model that it calls, or to go on after it, holds nothing. So whoever waits for
 compute, each of which ends without needing more: nothing can wait in a circle.
 """
 
+import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from naiad._kernel.rate_limiter.lines import Line, Turn, Waiting
 from naiad._kernel.rate_limiter.resources import Needs, Pool, ResourceLimit, capacities
 
 
 class _Place:
-    """One place: it is idle, waits since its want of number `since` (0: it does not), or holds what it needs.
+    """One place: idle, waiting in its line since its want of number `since` (0: it does not), or holding what it needs.
 
-    `standing` is its executions times its priority; `seen` are the executions that had begun in its pools when it began
-    to wait; `resumes` says that it waits in the middle of an execution.
+    `standing` is its executions times its priority.
     """
 
-    __slots__ = ("holds", "member", "needs", "resumes", "seen", "since", "standing")
+    __slots__ = ("holds", "line", "member", "since", "standing")
 
-    def __init__(self, member: int, needs: Needs, standing: int) -> None:
+    def __init__(self, member: int, line: Line, standing: int) -> None:
         self.member = member
-        self.needs = needs
+        self.line = line
         self.standing = standing
         self.holds = False
         self.since = 0
-        self.seen = 0
-        self.resumes = False
 
 
 class RateLimiter:
@@ -42,7 +41,7 @@ class RateLimiter:
         self._limits = tuple(limits)
         self._members: dict[int, tuple[Needs, ...]] = {}
         self._places: dict[int, _Place] = {}
-        self._waiting: dict[int, _Place] = {}
+        self._lines: dict[tuple[frozenset[tuple[Pool, int]], int], Line] = {}
         self._capacity: dict[Pool, int] = {}
         self._in_use: dict[Pool, int] = {}
         self._begun: Counter[Pool] = Counter()
@@ -66,8 +65,9 @@ class RateLimiter:
     def enter(self, member: int, needs: Needs) -> int:
         """A new place of that version, level with the one that has had least of what it needs; returns its number."""
         self._last_id += 1
-        others = [place.standing for place in self._places.values() if _share(place.needs, needs)]
-        self._places[self._last_id] = _Place(member, needs, min(others, default=0))
+        others = [place.standing for place in self._places.values() if _share(place.line.needs, needs)]
+        line = self._lines.setdefault((frozenset(needs.units.items()), needs.priority), Line(needs))
+        self._places[self._last_id] = _Place(member, line, min(others, default=0))
         self._crowd.update(needs.units.keys())
         return self._last_id
 
@@ -80,7 +80,9 @@ class RateLimiter:
             return
         for number in [number for number, place in self._places.items() if place.member == member]:
             self.forget(number)
-            self._crowd.subtract(self._places.pop(number).needs.units.keys())
+            self._crowd.subtract(self._places.pop(number).line.needs.units.keys())
+        used = {place.line for place in self._places.values()}
+        self._lines = {key: line for key, line in self._lines.items() if line in used}
         self._resize([each for others in self._members.values() for each in others])
 
     # What they do
@@ -91,8 +93,9 @@ class RateLimiter:
         if place.since or place.holds:
             return
         self._last_want += 1
-        place.since, place.seen, place.resumes = self._last_want, self._begun_for(place), resumes
-        self._waiting[number] = place
+        place.since = self._last_want
+        line = place.line
+        line.join(Waiting(number, place.since, place.standing, self._begun_for(line.needs), resumes))
         self._stale = True
 
     def grants(self) -> list[int]:
@@ -102,22 +105,29 @@ class RateLimiter:
         self._stale = False
         granted = []
         free = {pool: self._capacity.get(pool, 0) - used for pool, used in self._in_use.items()}
-        for number, place in sorted(self._waiting.items(), key=lambda each: self._turn(each[1])):
-            needs = place.needs.units
-            if all(free.get(pool, 0) >= count for pool, count in needs.items()):
-                self._take(place)
-                granted.append(number)
+        firsts = [(first, line) for line in self._lines.values() if (first := self._first(line)) is not None]
+        heapq.heapify(firsts)
+        while firsts:
+            first, line = firsts[0]
+            needs = line.needs.units
+            fits = all(free[pool] >= count for pool, count in needs.items())
             for pool, count in needs.items():  # taken, or kept for it
-                free[pool] = free.get(pool, 0) - count
-        for number in granted:
-            del self._waiting[number]
+                free[pool] -= count
+            if fits:
+                granted.append(first[-1])
+                self._take(first[-1])
+            next_ = self._first(line) if fits else None
+            if next_ is None:
+                heapq.heappop(firsts)
+            else:
+                heapq.heapreplace(firsts, (next_, line))
         return granted
 
     def started(self, number: int) -> None:
         """The place uses what it was granted for a new execution; a grant that is released without this counts not."""
         begun = self._places[number]
-        begun.standing += begun.needs.priority
-        self._begun.update(begun.needs.units.keys())
+        begun.standing += begun.line.needs.priority
+        self._begun.update(begun.line.needs.units.keys())
 
     def release(self, number: int) -> None:
         """The place holds nothing any more: its execution is over, waits for another model, or never began."""
@@ -125,16 +135,17 @@ class RateLimiter:
         if place is None or not place.holds:
             return
         place.holds = False
-        for pool, count in place.needs.units.items():
+        for pool, count in place.line.needs.units.items():
             self._in_use[pool] -= count
         self._stale = True
 
     def forget(self, number: int) -> None:
         """The place neither holds nor wants anything any more; it may come back."""
         self.release(number)
-        place = self._waiting.pop(number, None)
-        if place is not None:
+        place = self._places.get(number)
+        if place is not None and place.since:
             place.since = 0
+            place.line.leave(number)
             self._stale = True  # nothing is kept for it any more
 
     # What is told
@@ -149,7 +160,7 @@ class RateLimiter:
 
     def waiting_for(self, pool: Pool) -> int:
         """How many places wait that need units of the pool."""
-        return sum(1 for place in self._waiting.values() if pool in place.needs.units)
+        return sum(len(line) for line in self._lines.values() if pool in line.needs.units)
 
     # How
 
@@ -159,22 +170,19 @@ class RateLimiter:
         self._in_use = dict.fromkeys(self._capacity, 0) | kept
         self._stale = True
 
-    def _take(self, place: _Place) -> None:
+    def _take(self, number: int) -> None:
+        place = self._places[number]
         place.holds, place.since = True, 0
-        for pool, count in place.needs.units.items():
+        place.line.leave(number)
+        for pool, count in place.line.needs.units.items():
             self._in_use[pool] += count
 
-    def _turn(self, place: _Place) -> tuple[int, int, int]:
-        """What the places that wait are sorted by."""
-        if place.resumes:
-            return 0, 0, place.since
-        if self._begun_for(place) - place.seen >= self._patience(place.needs):
-            return 1, 0, place.since
-        return 2, place.standing, place.since
+    def _first(self, line: Line) -> Turn | None:
+        return line.first(self._begun_for(line.needs), self._patience(line.needs))
 
-    def _begun_for(self, place: _Place) -> int:
-        """How many executions have begun so far in the pools of the place."""
-        return sum(self._begun[pool] for pool in place.needs.units)
+    def _begun_for(self, needs: Needs) -> int:
+        """How many executions have begun so far in these pools."""
+        return sum(self._begun[pool] for pool in needs.units)
 
     def _patience(self, needs: Needs) -> int:
         """After how many executions of others a place goes before them.
