@@ -10,7 +10,7 @@ from naiad.backend import RESCHEDULE, Answer, Batch, ModelContext, Placement, Re
 from naiad.errors import ModelFailedError, NaiadError, ShuttingDownError
 from naiad_custom.failures import Failures
 from naiad_custom.loops import LoopThread
-from naiad_custom.triton.execution import Executing
+from naiad_custom.triton.execution import Moment, enter, leave
 from naiad_custom.triton.instance import TritonInstance
 from naiad_custom.triton.pacing import paced_task
 from naiad_custom.triton.request import InferenceRequest, received_request
@@ -37,11 +37,16 @@ class DecoupledInstance(TritonInstance):
         Where requests may be executed again, an `async def execute` has to end before it is known which.
         """
         requests = [self._received(batch, index) for index in range(len(batch.requests))]
-        with Executing(self._models, batch.requests):
+        now = Moment(self._models, batch.requests)
+        now.calls()  # here, on the thread that executes: what goes on in the background holds no instance
+        token = enter(now)
+        try:
             answer = self._execute(requests)
             if inspect.iscoroutine(answer):
                 running = self._start(self._watched(answer, requests))
                 return running if self._is_iterative else [None] * len(requests)
+        finally:
+            leave(token)
         self._check(answer)
         return _released(requests)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 
 from naiad.calls import ModelCalls
 from naiad.types import Request
@@ -11,12 +11,23 @@ from naiad_custom.triton.logger import context_of_caller
 
 
 class Moment:
-    """A part of a model's life. `calls` are those it may make then, None where it may make none."""
+    """A part of a model's life: it executes these requests, or, without `models`, does something else.
 
-    __slots__ = ("calls",)
+    Light to make, for there is one for every batch, and most models call nobody.
+    """
 
-    def __init__(self, calls: ModelCalls | None) -> None:
-        self.calls = calls
+    __slots__ = ("_calls", "_models", "_requests")
+
+    def __init__(self, models: ModelCalls | None, requests: Sequence[Request] = ()) -> None:
+        self._models = models
+        self._requests = requests
+        self._calls: ModelCalls | None = None
+
+    def calls(self) -> ModelCalls | None:
+        """The calls that may be made then, None where none may be; to be asked first on the thread that executes."""
+        if self._calls is None and self._models is not None:
+            self._calls = self._models.within(self._requests)
+        return self._calls
 
 
 _NOT_NOW = Moment(None)
@@ -33,19 +44,13 @@ def outside_of_execute() -> Iterator[None]:
         _current.reset(token)
 
 
-class Executing:
-    """While it is entered, the model executes these requests; tasks and threads that take the context over go on so."""
+def enter(now: Moment) -> Token[Moment | None]:
+    """The running code executes from here on; tasks and threads that take the context over go on so."""
+    return _current.set(now)
 
-    __slots__ = ("_moment", "_token")
 
-    def __init__(self, models: ModelCalls, requests: Sequence[Request]) -> None:
-        self._moment = Moment(models.within(requests))
-
-    def __enter__(self) -> None:
-        self._token = _current.set(self._moment)
-
-    def __exit__(self, *raised: object) -> None:
-        _current.reset(self._token)
+leave = _current.reset
+"""It does no longer."""
 
 
 def moment() -> Moment | None:
@@ -65,9 +70,10 @@ def calls_at(made: Moment | None) -> ModelCalls:
         if context is None:
             raise TritonModelException("a request can be executed by the code of a model only, within its 'execute'")
         return context.models
-    if now.calls is None:
+    calls = now.calls()
+    if calls is None:
         raise TritonModelException(
             "BLS is only supported during the 'execute' function. Other models may not be loaded yet, or not any more; "
             "call them in execute"
         )
-    return now.calls
+    return calls

@@ -10,7 +10,7 @@ from typing import Any
 from naiad.backend import RESCHEDULE, Answer, Batch, Reply, Reschedule
 from naiad.calls import ModelCalls
 from naiad.errors import ModelFailedError, NaiadError
-from naiad_custom.triton.execution import Executing, outside_of_execute
+from naiad_custom.triton.execution import Moment, enter, leave, outside_of_execute
 from naiad_custom.triton.readiness import ReadyCheck
 from naiad_custom.triton.replies import reply_of
 from naiad_custom.triton.request import InferenceRequest, received_request
@@ -37,11 +37,14 @@ class TritonInstance:
         """
         outputs, senders = self._outputs, Senders(batch)
         requests = [received_request(request, outputs, senders, None) for request in batch.requests]
-        with Executing(self._models, batch.requests):
+        token = enter(Moment(self._models, batch.requests))
+        try:
             responses = self._execute(requests)
             senders.close()
             if type(responses) is not list:
                 responses = self._list_of(responses, requests)
+        finally:
+            leave(token)
         if len(responses) != len(requests):
             raise ModelFailedError(
                 "Number of InferenceResponse objects do not match the number of InferenceRequest objects. "
