@@ -107,6 +107,41 @@ def test_models_of_sequences_share_resources_and_lose_no_state(start: Start, rep
     server.stop()
 
 
+CALLS = """
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        return [self._answer(request) for request in requests]
+
+    def _answer(self, request):
+        given = pb_utils.get_input_tensor_by_name(request, "x")
+        asked = pb_utils.InferenceRequest(model_name="inner", requested_output_names=["output"], inputs=[given])
+        answer = asked.exec()
+        if answer.has_error():
+            return pb_utils.InferenceResponse(error=answer.error())
+        return pb_utils.InferenceResponse([pb_utils.Tensor("y", answer.output_tensors()[0].as_numpy() + 1)])
+"""
+CALLS_CONFIG = """
+backend: "python"
+input [ { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ -1 ] } ]
+"""
+
+
+def test_a_model_that_calls_another_lends_it_what_both_need(start: Start, repository: Path) -> None:
+    models.write(repository, "inner", models.ECHO.replace("def echo", "def inner"), SHARED.format(1, 1))
+    models.write(repository, "outer", CALLS, CALLS_CONFIG + SHARED.format(3, 1))
+    server = start("--rate-limit=execution_count")
+
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda value: server.infer("outer", value), range(24)))
+
+    assert [answer.document["outputs"][0]["data"] for answer in answers] == [[value + 1] for value in range(24)]
+    assert units(scrape(server), "in_use") == 0
+    server.stop()
+
+
 def test_a_limit_that_a_model_can_never_keep_ends_the_start_and_says_so(start: Start, repository: Path) -> None:
     models.write(repository, "large", models.ECHO, SHARED.format(1, 5))
 
