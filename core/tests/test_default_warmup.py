@@ -52,6 +52,15 @@ def test_without_batching_the_dims_are_the_shape() -> None:
     assert only_input("data_type: TYPE_FP32 dims: [ 2, 3 ] zero_data: true").shape == (2, 3)
 
 
+def test_a_shape_tensor_has_no_batch_dimension() -> None:
+    (sample,) = samples("""max_batch_size: 8
+        input { name: "A" data_type: TYPE_INT32 dims: [ 2 ] is_shape_tensor: true }
+        model_warmup { name: "s" batch_size: 1 inputs {
+            key: "A" value { data_type: TYPE_INT32 dims: [ 2 ] zero_data: true } } }""")
+
+    assert sample.requests[0].inputs["A"].shape == (2,)
+
+
 @pytest.mark.parametrize("wire", sorted(TENSOR_TYPES))
 def test_zeros_of_every_datatype(wire: str) -> None:
     kind = TENSOR_TYPES[wire]

@@ -25,7 +25,11 @@ def naiad_warmup(context: ModelContext) -> Sequence[WarmupSample]:
 
 def _sample(context: ModelContext, warmup: ModelWarmup) -> WarmupSample:
     batching = context.config.max_batch_size > 0
-    inputs = {name: _tensor(context, warmup, name, given, batching) for name, given in warmup.inputs.items()}
+    whole = {given.name for given in context.config.input if given.is_shape_tensor}
+    inputs = {
+        name: _tensor(context, warmup, name, given, batching and name not in whole)
+        for name, given in warmup.inputs.items()
+    }
     request = Request(context.config.name, inputs, context.version)
     return WarmupSample(warmup.name, [request] * warmup.batch_size, max(1, warmup.count))
 
