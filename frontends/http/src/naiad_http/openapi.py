@@ -69,6 +69,7 @@ def _infer(path: str) -> dict[str, Any]:
             "Inference-Header-Content-Length", "integer", "How many bytes of the body are JSON; the rest are tensors"
         ),
         _TIMEOUT,
+        _EXPLAIN,
     ]
     return {
         "summary": "Run a model",
@@ -89,7 +90,7 @@ def _generate(path: str, summary: str, kind: str) -> dict[str, Any]:
     return {
         "summary": summary,
         "tags": ["inference"],
-        "parameters": [*_variables(path), _TIMEOUT, _LOAD],
+        "parameters": [*_variables(path), _TIMEOUT, _LOAD, _EXPLAIN],
         "requestBody": {"required": True, "content": {"application/json": body}},
         "responses": {
             "200": {"description": "The outputs", "content": {kind: answer}},
@@ -129,6 +130,7 @@ def _object(required: Sequence[str], **properties: Any) -> dict[str, Any]:
 
 
 _TIMEOUT = _header("Request-Timeout", "number", "Seconds after which the answer is of no use")
+_EXPLAIN = _header("naiad-explain", "string", "1: answer with the timeline of the request")
 _LOAD = _header("endpoint-load-metrics-format", "string", "How to tell the server's load: text or json")
 _STRING = {"type": "string"}
 _PARAMETERS = {"type": "object", "additionalProperties": {"type": ["string", "integer", "number", "boolean"]}}
