@@ -82,6 +82,9 @@ def test_every_installed_plugin_is_listed_with_what_it_offers() -> None:
     assert set(rows) == {"Plugin", *(point.name for point in metadata.entry_points(group="naiad"))}
     assert rows["custom"] == [f"naiad-custom {metadata.version('naiad-custom')}", "backend", "python"]
     assert rows["onnx"][2] == f"onnxruntime (onnxruntime {metadata.version('onnxruntime')})"
+    assert rows["torch"][2] == f"pytorch (torch {metadata.version('torch')})"
+    assert rows["tensorflow"][2] == f"tensorflow (tensorflow-cpu {metadata.version('tensorflow-cpu')})"
+    assert rows["openvino"][2] == f"openvino (openvino {metadata.version('openvino')})"
     assert rows["http"][1:] == ["frontend", "http"]
     assert rows["cache-local"][1:] == ["cache", "local"]
     assert rows["cache-redis"][1:] == ["cache", "redis"]

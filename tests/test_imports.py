@@ -8,7 +8,7 @@ from importlib import metadata
 
 import pytest
 
-FRAMEWORKS = ("grpc", "onnx", "onnxruntime", "redis", "tensorflow", "tensorrt", "torch")
+FRAMEWORKS = ("grpc", "onnx", "onnxruntime", "openvino", "redis", "tensorflow", "tensorrt", "torch")
 PLUGINS = sorted(point.value for point in metadata.entry_points(group="naiad"))
 
 

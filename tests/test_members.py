@@ -39,9 +39,12 @@ def test_the_workspace_has_its_members() -> None:
         "plugins/cache-redis",
         "plugins/custom",
         "plugins/onnx",
+        "plugins/openvino",
         "plugins/scheduler-dynamic",
         "plugins/scheduler-ensemble",
         "plugins/scheduler-sequence",
+        "plugins/tensorflow",
+        "plugins/torch",
     ]
 
 

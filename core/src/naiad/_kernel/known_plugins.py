@@ -78,9 +78,12 @@ KNOWN_PLUGINS = (
     ),
     KnownPlugin("naiad-metrics", "naiad-metrics", frontends=("metrics",), options=("metrics-address", "metrics-port")),
     KnownPlugin("naiad-onnx", "naiad-onnx[cpu]", backends=("onnxruntime",)),
+    KnownPlugin("naiad-openvino", "naiad-openvino[cpu]", backends=("openvino",)),
     KnownPlugin("naiad-scheduler-dynamic", "naiad-scheduler-dynamic", schedulers=("dynamic", "dynamic_batching")),
     KnownPlugin("naiad-scheduler-ensemble", "naiad-scheduler-ensemble", schedulers=("ensemble", "ensemble_scheduling")),
     KnownPlugin("naiad-scheduler-sequence", "naiad-scheduler-sequence", schedulers=("sequence", "sequence_batching")),
+    KnownPlugin("naiad-tensorflow", "naiad-tensorflow[cpu]", backends=("tensorflow",)),
+    KnownPlugin("naiad-torch", "naiad-torch[cpu]", backends=("pytorch",)),
 )
 
 

@@ -1,0 +1,43 @@
+"""The backend `openvino`: completes configurations from models, and loads them."""
+
+from naiad.backend import BackendTraits, ModelContext
+from naiad.config import ModelConfig
+from naiad.errors import InvalidArgumentError
+from naiad.interface import completed, is_complete
+from naiad_openvino.files import make_core, model_file, read_model
+from naiad_openvino.interface import interface_of
+from naiad_openvino.model import OpenVinoModel
+from naiad_openvino.parameters import run_settings
+from naiad_openvino.runtime import runtime
+
+_DEFAULT_BATCH_SIZE = "4"
+
+
+class OpenVinoBackend:
+    """Serves models with OpenVINO."""
+
+    traits = BackendTraits(name="openvino", files={"model.xml": ""}, framework="openvino")
+
+    def complete(self, context: ModelContext) -> ModelConfig:
+        """Fill batching, inputs, outputs and dynamic batching from the model's file, where they are not written.
+
+        Raises NaiadError when the file is missing or broken, or cannot be batched as the configuration asks.
+        """
+        if is_complete(context.config):
+            return context.config
+        runtime()
+        settings = run_settings(context.config)
+        model = read_model(make_core(context, settings), model_file(context), context.config, settings)
+        text = context.settings.get("default-max-batch-size", _DEFAULT_BATCH_SIZE)
+        if not text.isdigit():
+            raise InvalidArgumentError(f"--backend-config default-max-batch-size={text} must be a whole number")
+        return completed(context.config, interface_of(model), int(text))
+
+    def load(self, context: ModelContext) -> OpenVinoModel:
+        """Load one version.
+
+        Raises ConfigError with everything in which the configuration and the file contradict each other, and other
+        NaiadErrors when OpenVINO, the file or the device is not there.
+        """
+        runtime()
+        return OpenVinoModel(context, model_file(context), run_settings(context.config))

@@ -1,0 +1,93 @@
+"""Finding a model's file, and reading it in the shapes that the configuration asks for."""
+
+from pathlib import Path
+from typing import Any
+
+from naiad.backend import ModelContext
+from naiad.config import ModelConfig
+from naiad.errors import InvalidArgumentError, NotFoundError
+from naiad.interface import shape_text
+from naiad_openvino.interface import places
+from naiad_openvino.parameters import RunSettings
+from naiad_openvino.runtime import runtime, told
+
+DEFAULT_FILE = "model.xml"
+
+
+def model_file(context: ModelContext) -> Path:
+    """The model's file, or folder where the format has one. Raises NotFoundError, with what is there instead."""
+    path = context.model_path(DEFAULT_FILE)
+    if path.exists():
+        return path
+    folder = context.version_directory
+    found = ", ".join(sorted(entry.name for entry in folder.iterdir())) if folder.is_dir() else ""
+    raise NotFoundError(
+        f"unable to find '{path}' for model '{context.config.name}': "
+        + (f"the version folder has {found}; " if found else "the version folder is empty; ")
+        + "put the file there, or name it with default_model_filename"
+    )
+
+
+def make_core(context: ModelContext, settings: RunSettings) -> Any:
+    """An `openvino.Core` with the user's operators. Raises InvalidArgumentError when these cannot be loaded."""
+    core = runtime().Core()
+    if settings.extension:
+        path = (context.model_directory / settings.extension).resolve()
+        if not path.is_relative_to(context.model_directory.resolve()):
+            raise InvalidArgumentError(
+                f"CPU_EXTENSION_PATH '{settings.extension}' of model '{context.config.name}' leaves the model's folder"
+            )
+        try:
+            core.add_extension(str(path))
+        except Exception as error:
+            raise InvalidArgumentError(
+                f"CPU_EXTENSION_PATH '{settings.extension}' of model '{context.config.name}' cannot be loaded: "
+                f"{told(error)}"
+            ) from error
+    return core
+
+
+def read_model(core: Any, path: Path, config: ModelConfig, settings: RunSettings) -> Any:
+    """The `openvino.Model`, with a variable batch dimension where the configuration batches and nothing forbids it.
+
+    Raises InvalidArgumentError when the file is no model, or cannot have those shapes.
+    """
+    try:
+        model = core.read_model(str(path))
+    except Exception as error:
+        raise InvalidArgumentError(f"failed to load model '{config.name}' from '{path.name}': {told(error)}") from error
+    shapes = _shapes(model, config, settings)
+    if shapes:
+        try:
+            model.reshape(shapes)
+        except Exception as error:
+            told_shapes = ", ".join(f"input {place}: {shape_text(shape)}" for place, shape in shapes.items())
+            raise InvalidArgumentError(
+                f"model '{config.name}' from '{path.name}' cannot have the shapes {told_shapes}: {told(error)}"
+            ) from error
+    return model
+
+
+def _shapes(model: Any, config: ModelConfig, settings: RunSettings) -> dict[int, list[int]]:
+    """The shapes to give to inputs, by their places."""
+    batch = [-1] if config.max_batch_size > 0 and not settings.keeps_batch else []
+    if settings.reshapes:
+        found = places(model.inputs)
+        kept = [config.max_batch_size] if config.max_batch_size > 0 and settings.keeps_batch else []
+        return {
+            found[given.name]: [*kept, *batch, *(given.reshape.shape if given.reshape is not None else given.dims)]
+            for given in config.input
+            if given.name in found
+        }
+    if not batch or not all(_is_fixed(port) for port in model.inputs):
+        return {}
+    return {place: [-1, *_rest(port)] for place, port in enumerate(model.inputs)}
+
+
+def _is_fixed(port: Any) -> bool:
+    rank = port.partial_shape.rank
+    return bool(rank.is_static and rank.get_length() > 0 and port.partial_shape[0].is_static)
+
+
+def _rest(port: Any) -> list[int]:
+    return [dim.get_length() if dim.is_static else -1 for dim in port.partial_shape][1:]

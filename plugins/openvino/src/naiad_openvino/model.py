@@ -1,0 +1,100 @@
+"""One loaded version of a model: compiled once, with a request of its own for each instance."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from naiad.backend import ModelContext, Placement
+from naiad.config import InstanceKind
+from naiad.errors import ConfigError, InvalidArgumentError, UnsupportedError
+from naiad.interface import mismatches, wanted_outputs
+from naiad_openvino.files import make_core, read_model
+from naiad_openvino.instance import OpenVinoInstance
+from naiad_openvino.interface import interface_of, places
+from naiad_openvino.parameters import RunSettings
+from naiad_openvino.runtime import told
+
+
+class OpenVinoModel:
+    """Compiles the model and makes instances over it; those share its weights and its threads."""
+
+    def __init__(self, context: ModelContext, path: Path, settings: RunSettings) -> None:
+        config = context.config
+        self._config = config
+        core = make_core(context, settings)
+        _check_devices(context, core.available_devices, settings)
+        model = read_model(core, path, config, settings)
+        self._fixed_batch = _fixed_batch(model) if config.max_batch_size > 0 else 0
+        _check(context, path, model, self._fixed_batch, settings)
+        try:
+            self._compiled = core.compile_model(model, settings.device, dict(settings.properties))
+        except Exception as error:
+            raise InvalidArgumentError(
+                f"failed to load model '{config.name}' from '{path.name}' on {settings.device}: {told(error)}"
+            ) from error
+        self._pads = settings.pads
+
+    def instantiate(self, placement: Placement) -> OpenVinoInstance:
+        """An instance with a request of its own. Raises UnsupportedError for a GPU of another maker."""
+        if placement.kind == "GPU":
+            raise UnsupportedError(
+                f"instance '{placement.name}' wants an NVIDIA GPU, which OpenVINO does not use; use KIND_CPU, and the "
+                "parameter TARGET_DEVICE for Intel's devices"
+            )
+        return OpenVinoInstance(
+            self._compiled.create_infer_request(),
+            self._config.name,
+            interface_of(self._compiled),
+            places(self._compiled.inputs),
+            {name: places(self._compiled.outputs)[name] for name in wanted_outputs(self._config)},
+            self._fixed_batch if self._pads else 0,
+        )
+
+    def close(self) -> None:
+        """Let go of the compiled model."""
+        del self._compiled
+
+
+def _check_devices(context: ModelContext, available: list[str], settings: RunSettings) -> None:
+    first = settings.device.partition(":")[0].partition(".")[0]
+    known = {each.partition(".")[0] for each in available} | {"AUTO", "MULTI", "HETERO", "BATCH"}
+    if first not in known:
+        raise UnsupportedError(
+            f"model '{context.config.name}' wants TARGET_DEVICE '{settings.device}'; OpenVINO finds "
+            f"{', '.join(available)} on this machine"
+        )
+    if any(group.kind is InstanceKind.KIND_GPU for group in context.config.instance_group):
+        raise UnsupportedError(
+            f"model '{context.config.name}' has instances of KIND_GPU, which are NVIDIA's; OpenVINO computes on the "
+            "CPU, or on the device that the parameter TARGET_DEVICE names; use KIND_CPU"
+        )
+
+
+def _fixed_batch(model: Any) -> int:
+    """The first dim where every input has the same fixed one, else 0."""
+    sizes = {port.partial_shape[0].get_length() if port.partial_shape[0].is_static else 0 for port in model.inputs}
+    return sizes.pop() if len(sizes) == 1 else 0
+
+
+def _check(context: ModelContext, path: Path, model: Any, fixed: int, settings: RunSettings) -> None:
+    config, interface = context.config, interface_of(model)
+    if fixed:  # held against the configuration as if it varied: padding makes it so, or there are whole batches only
+        interface = replace(
+            interface,
+            inputs=tuple(replace(each, shape=(-1, *each.shape[1:])) for each in interface.inputs),
+            outputs=tuple(replace(each, shape=(-1, *each.shape[1:])) for each in interface.outputs),
+        )
+    problems = mismatches(config, interface)
+    if problems:
+        raise ConfigError([replace(each, message=f"{each.message}, in {path.name}") for each in problems])
+    if fixed and fixed < config.max_batch_size:
+        raise InvalidArgumentError(
+            f"model '{config.name}' has the fixed batch dimension {fixed}, and max_batch_size is "
+            f"{config.max_batch_size}; lower it, or remove the parameter SKIP_OV_DYNAMIC_BATCHSIZE"
+        )
+    if fixed and not settings.pads:
+        context.logger.warning(
+            "model '%s' takes batches of exactly %d: smaller ones fail without the parameter ENABLE_BATCH_PADDING",
+            config.name,
+            fixed,
+        )

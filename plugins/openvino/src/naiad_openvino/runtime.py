@@ -1,0 +1,25 @@
+"""OpenVINO itself: imported when a model needs it, and its errors in our words."""
+
+import functools
+from types import ModuleType
+
+from naiad.errors import PluginError
+
+
+@functools.cache
+def runtime() -> ModuleType:
+    """The module `openvino`. Raises PluginError, with what to install, when it is missing."""
+    try:
+        import openvino
+    except (ImportError, OSError) as error:
+        raise PluginError(
+            f"naiad-openvino needs OpenVINO, which cannot be imported ({error}); run pip install 'naiad-openvino[cpu]'"
+        ) from error
+    return openvino  # type: ignore[no-any-return]
+
+
+def told(error: BaseException) -> str:
+    """What OpenVINO says went wrong, without the places in its own sources."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    kept = [line for line in lines if not line.startswith(("Exception from ", "Check '"))]
+    return " ".join(kept or lines) or type(error).__name__

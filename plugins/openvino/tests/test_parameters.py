@@ -1,0 +1,78 @@
+"""What parameters of a configuration come to."""
+
+import pytest
+
+from naiad.config.text import parse_text
+from naiad.errors import ConfigError
+from naiad_openvino.parameters import RunSettings, run_settings
+
+
+def settings_of(**parameters):
+    written = "".join(
+        f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}' for key, value in parameters.items()
+    )
+    return run_settings(parse_text(f'name: "m" {written}'))
+
+
+def test_without_parameters_openvino_decides():
+    assert settings_of() == RunSettings()
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {
+            "PERFORMANCE_HINT": "latency",
+            "INFERENCE_NUM_THREADS": "3",
+            "COMPILATION_NUM_THREADS": "2",
+            "NUM_STREAMS": "AUTO",
+            "HINT_BF16": "YES",
+            "ENABLE_CPU_PINNING": "NO",
+            "SKIP_OV_DYNAMIC_BATCHSIZE": "YES",
+        },
+        {
+            "PERFORMANCE_HINT": "LATENCY",
+            "CPU_THREADS_NUM": "3",
+            "COMPILATION_NUM_THREADS": "2",
+            "CPU_THROUGHPUT_STREAMS": "CPU_THROUGHPUT_AUTO",
+            "ENFORCE_BF16": "YES",
+            "CPU_BIND_THREAD": "NO",
+            "SKIP_DYNAMIC_BATCHSIZE": "YES",
+        },
+    ],
+    ids=["today's names", "old names"],
+)
+def test_every_parameter_is_read(parameters):
+    assert settings_of(**parameters) == RunSettings(
+        properties={
+            "PERFORMANCE_HINT": "LATENCY",
+            "INFERENCE_NUM_THREADS": 3,
+            "COMPILATION_NUM_THREADS": 2,
+            "NUM_STREAMS": "AUTO",
+            "ENABLE_CPU_PINNING": "NO",
+            "INFERENCE_PRECISION_HINT": "bf16",
+        },
+        keeps_batch=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ({"PERFORMANCE_HINT": "FAST"}, "it must be LATENCY, THROUGHPUT or CUMULATIVE_THROUGHPUT"),
+        ({"CPU_THREADS_NUM": "0"}, "'CPU_THREADS_NUM' cannot be '0': it must be at least 1"),
+        ({"NUM_STREAMS": "many"}, "it must be a whole number"),
+        ({"HINT_BF16": "perhaps"}, "'HINT_BF16' cannot be 'perhaps'"),
+        ({"HINT_BF61": "YES"}, "did you mean 'HINT_BF16'?"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_its_key(parameters, told):
+    with pytest.raises(ConfigError) as raised:
+        settings_of(**parameters)
+
+    assert told in str(raised.value)
+    assert f"parameters[{next(iter(parameters))}]" in str(raised.value)
+
+
+def test_parameters_of_others_are_left_alone():
+    assert settings_of(execute_on="thread") == RunSettings()

@@ -1,0 +1,61 @@
+"""The backend `tensorflow`: completes configurations from models, and loads them."""
+
+from naiad.backend import BackendTraits, ModelContext
+from naiad.config import ModelConfig
+from naiad.errors import InvalidArgumentError
+from naiad.interface import completed, is_complete
+from naiad_tensorflow.artefact import SavedModel
+from naiad_tensorflow.files import FROZEN_GRAPH, SAVED_MODEL, model_path, read_artefact
+from naiad_tensorflow.model import TensorFlowModel
+from naiad_tensorflow.parameters import run_settings
+from naiad_tensorflow.runtime import runtime
+
+_DEFAULT_BATCH_SIZE = "4"
+
+
+class TensorFlowBackend:
+    """Serves SavedModels and frozen graphs with TensorFlow."""
+
+    traits = BackendTraits(
+        name="tensorflow",
+        platforms=(SAVED_MODEL, FROZEN_GRAPH),
+        files={"model.savedmodel": SAVED_MODEL, "model.graphdef": FROZEN_GRAPH},
+        framework="tensorflow",
+        cpu_instances=2,
+    )
+
+    def complete(self, context: ModelContext) -> ModelConfig:
+        """Fill batching, inputs, outputs and dynamic batching from the model, where they are not written.
+
+        A frozen graph does not tell which of its nodes are outputs: these must be written. Raises NaiadError when the
+        model is missing or broken, or cannot be batched as the configuration asks.
+        """
+        config = context.config
+        if is_complete(config):
+            return config
+        runtime()
+        artefact = read_artefact(model_path(context), context, run_settings(config, context.settings))
+        if not isinstance(artefact, SavedModel) and not config.output:
+            context.logger.warning(
+                "skipping model configuration auto-complete for '%s': a graph does not tell which of its nodes are "
+                "outputs; write these, and the rest is filled",
+                config.name,
+            )
+            return config
+        return completed(config, artefact.interface, _default_batch_size(context))
+
+    def load(self, context: ModelContext) -> TensorFlowModel:
+        """Load one version.
+
+        Raises ConfigError with everything in which the configuration and the model contradict each other, and other
+        NaiadErrors when TensorFlow, the model or a device is not there.
+        """
+        runtime()
+        return TensorFlowModel(context, model_path(context), run_settings(context.config, context.settings))
+
+
+def _default_batch_size(context: ModelContext) -> int:
+    text = context.settings.get("default-max-batch-size", _DEFAULT_BATCH_SIZE)
+    if not text.isdigit():
+        raise InvalidArgumentError(f"--backend-config default-max-batch-size={text} must be a whole number")
+    return int(text)

@@ -1,0 +1,73 @@
+"""Finding a model's files, and what lies beside them."""
+
+import json
+from pathlib import Path
+
+from naiad.backend import ModelContext
+from naiad.errors import InvalidArgumentError, NotFoundError
+from naiad_tensorflow.artefact import Artefact, FrozenGraph, SavedModel
+from naiad_tensorflow.parameters import RunSettings
+from naiad_tensorflow.runtime import runtime, told
+
+SAVED_MODEL, FROZEN_GRAPH = "tensorflow_savedmodel", "tensorflow_graphdef"
+_DEFAULTS = {SAVED_MODEL: "model.savedmodel", FROZEN_GRAPH: "model.graphdef"}
+
+
+def model_path(context: ModelContext) -> Path:
+    """The SavedModel's folder, or the graph's file. Raises NotFoundError, with what is there instead."""
+    platform = context.config.platform
+    defaults = (_DEFAULTS[platform],) if platform in _DEFAULTS else tuple(_DEFAULTS.values())
+    paths = [context.model_path(default) for default in defaults]
+    for path in paths:
+        if path.exists():
+            return path
+    folder = context.version_directory
+    found = ", ".join(sorted(entry.name for entry in folder.iterdir())) if folder.is_dir() else ""
+    raise NotFoundError(
+        f"unable to find '{paths[0]}' for model '{context.config.name}': "
+        + (f"the version folder has {found}; " if found else "the version folder is empty; ")
+        + "put the model there, or name it with default_model_filename"
+    )
+
+
+def read_artefact(path: Path, context: ModelContext, settings: RunSettings) -> Artefact:
+    """The model there. Raises InvalidArgumentError when it is none."""
+    load_libraries(context, settings)
+    if path.is_dir():
+        return SavedModel(path, context.config.name, settings)
+    return FrozenGraph(path, context.config)
+
+
+def load_libraries(context: ModelContext, settings: RunSettings) -> None:
+    """Load the libraries with operators of the user's own. Raises InvalidArgumentError."""
+    for library in settings.libraries:
+        path = (context.model_directory / library).resolve()
+        start = f"op_library_filename '{library}' of model '{context.config.name}'"
+        if not path.is_relative_to(context.model_directory.resolve()):
+            raise InvalidArgumentError(f"{start} leaves the model's folder")
+        try:
+            runtime().load_op_library(str(path))
+        except Exception as error:
+            raise InvalidArgumentError(f"{start} cannot be loaded: {told(error)}") from error
+
+
+def init_ops(context: ModelContext, settings: RunSettings) -> list[str]:
+    """The operations to run in a new session; their file lies in the version's folder, or else in the model's.
+
+    Raises InvalidArgumentError when it is not there or makes no sense.
+    """
+    if not settings.init_ops_file:
+        return []
+    start = f"TF_INIT_OPS_FILE '{settings.init_ops_file}' of model '{context.config.name}'"
+    places = [folder / settings.init_ops_file for folder in (context.version_directory, context.model_directory)]
+    path = next((place for place in places if place.is_file()), None)
+    root = context.model_directory.resolve()
+    if path is None or not path.resolve().is_relative_to(root):
+        raise InvalidArgumentError(f"{start} is neither in the version's folder nor in the model's")
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))["init_ops"]
+    except (ValueError, KeyError, TypeError, UnicodeDecodeError) as error:
+        raise InvalidArgumentError(f'{start} must hold {{"init_ops": ["name"]}}: {error}') from error
+    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        raise InvalidArgumentError(f'{start} must hold {{"init_ops": ["name"]}}, a list of names')
+    return found

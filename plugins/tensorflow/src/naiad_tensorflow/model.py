@@ -1,0 +1,55 @@
+"""One loaded version of a model: its sessions, each for as many instances as may share one."""
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from naiad.backend import ModelContext, Placement
+from naiad.errors import ConfigError
+from naiad.interface import mismatches, wanted_outputs
+from naiad_tensorflow.files import read_artefact
+from naiad_tensorflow.instance import TensorFlowInstance
+from naiad_tensorflow.parameters import RunSettings
+from naiad_tensorflow.sessions import open_session
+
+
+class TensorFlowModel:
+    """Opens sessions and makes instances over them.
+
+    Raises NaiadError when the model cannot be read, or the configuration does not fit it.
+    """
+
+    def __init__(self, context: ModelContext, path: Path, settings: RunSettings) -> None:
+        self._context = context
+        self._settings = settings
+        self._artefact = read_artefact(path, context, settings)
+        problems = mismatches(context.config, self._artefact.interface)
+        if problems:
+            raise ConfigError([replace(each, message=f"{each.message}, in {path.name}") for each in problems])
+        self._lock = threading.Lock()
+        self._open: dict[tuple[str, int], tuple[Any, int]] = {}  # by place, with how many instances it may take yet
+        self._sessions: list[Any] = []
+
+    def instantiate(self, placement: Placement) -> TensorFlowInstance:
+        """An instance there. Raises NaiadError when TensorFlow does not have the device or cannot load the model."""
+        config = self._context.config
+        return TensorFlowInstance(self._session(placement), self._artefact, config.name, wanted_outputs(config))
+
+    def close(self) -> None:
+        """Close the sessions."""
+        for session in self._sessions:
+            session.close()
+        self._sessions.clear()
+        self._open.clear()
+
+    def _session(self, placement: Placement) -> Any:
+        place = (placement.kind, placement.device)
+        with self._lock:
+            session, left = self._open.pop(place, (None, self._settings.shared_by))
+            if session is None:
+                session = open_session(self._artefact, self._context, self._settings, placement)
+                self._sessions.append(session)
+            if left > 1:
+                self._open[place] = (session, left - 1)
+            return session

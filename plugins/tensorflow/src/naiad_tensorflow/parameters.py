@@ -1,0 +1,179 @@
+"""Reading what a configuration says about running a model: parameters, optimisation, backend settings."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from naiad.config import ModelConfig
+from naiad.config.mistakes import nearest
+from naiad.config.optimization import Accelerator
+from naiad.errors import ConfigError, Problem
+from naiad.options import boolean
+
+_T = TypeVar("_T")
+
+_KNOWN = (
+    "TF_NUM_INTRA_THREADS",
+    "TF_NUM_INTER_THREADS",
+    "TF_USE_PER_SESSION_THREADS",
+    "TF_GRAPH_TAG",
+    "TF_SIGNATURE_DEF",
+    "MAX_SESSION_SHARE_COUNT",
+    "TF_INIT_OPS_FILE",
+)
+_TENSORRT = ("precision_mode", "minimum_segment_size", "max_workspace_size_bytes", "max_cached_engines")
+_ACCELERATORS = ("tensorrt", "auto_mixed_precision", "gpu_io")  # the last has no effect: tensors go through the host
+_PRECISIONS = ("FP32", "FP16", "INT8")
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """How to run a model.
+
+    A count of threads of 0 leaves it to TensorFlow. `shared_by` is how many instances share a session at most.
+    `jit_level` is that of XLA (-1 off, 0 TensorFlow's own, 1 and 2 on). `tensorrt` are the parameters of the optimiser
+    that puts TensorRT into the graph, None without it. `memory_fraction` is the part of a GPU's memory to take at most,
+    0 takes what is needed.
+    """
+
+    intra_op_threads: int = 0
+    inter_op_threads: int = 0
+    per_session_threads: bool = False
+    tag: str = "serve"
+    signature: str = "serving_default"
+    shared_by: int = 1
+    init_ops_file: str = ""
+    jit_level: int = 0
+    mixed_precision: bool = False
+    tensorrt: Mapping[str, str | int] | None = None
+    soft_placement: bool = True
+    memory_fraction: float = 0.0
+    libraries: tuple[str, ...] = field(default=())
+
+
+def run_settings(config: ModelConfig, backend: Mapping[str, str]) -> RunSettings:
+    """The settings of a model; `backend` are the `--backend-config` values. Raises ConfigError with all bad values.
+
+    Keys in capitals are TensorFlow's, and one that is not known is an error; all others belong to somebody else.
+    """
+    reader = _Reader(config)
+    policy = config.optimization
+    graph = policy.graph if policy is not None else None
+    operations = config.model_operations
+    settings = RunSettings(
+        intra_op_threads=reader.read("TF_NUM_INTRA_THREADS", _count, 0),
+        inter_op_threads=reader.read("TF_NUM_INTER_THREADS", _count, 0),
+        per_session_threads=reader.read("TF_USE_PER_SESSION_THREADS", _flag, False),
+        tag=reader.texts.get("TF_GRAPH_TAG", "") or "serve",
+        signature=reader.texts.get("TF_SIGNATURE_DEF", "") or "serving_default",
+        shared_by=reader.read("MAX_SESSION_SHARE_COUNT", _count, 1) or 1,
+        init_ops_file=reader.texts.get("TF_INIT_OPS_FILE", ""),
+        jit_level=max(-1, min(2, graph.level)) if graph is not None else 0,
+        soft_placement=reader.backend("allow-soft-placement", backend, _flag, True),
+        memory_fraction=reader.backend("gpu-memory-fraction", backend, _fraction, 0.0),
+        libraries=tuple(operations.op_library_filename) if operations is not None else (),
+        mixed_precision=reader.accelerator("auto_mixed_precision") is not None,
+        tensorrt=reader.tensorrt(),
+    )
+    reader.refuse_accelerators()
+    reader.refuse_unknown()
+    if reader.problems:
+        raise ConfigError(reader.problems)
+    return settings
+
+
+class _Reader:
+    """Reads one configuration and gathers what is wrong with it."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        self.texts = {key: parameter.string_value for key, parameter in config.parameters.items()}
+        self.problems: list[Problem] = []
+        self._config = config
+
+    def read(self, key: str, parse: Callable[[str], _T], default: _T) -> _T:
+        return self._value(key, self.texts.get(key, ""), parse, default, f"parameters[{key}]")
+
+    def backend(self, key: str, settings: Mapping[str, str], parse: Callable[[str], _T], default: _T) -> _T:
+        return self._value(key, settings.get(key, ""), parse, default, "backend-config")
+
+    def accelerator(self, name: str) -> tuple[str, Accelerator] | None:
+        """The GPU accelerator of that name and its path, None where it is not asked for."""
+        return next(((path, each) for path, each in self._accelerators("gpu") if each.name == name), None)
+
+    def tensorrt(self) -> Mapping[str, str | int] | None:
+        asked = self.accelerator("tensorrt")
+        if asked is None:
+            return None
+        path, accelerator = asked
+        found: dict[str, str | int] = {}
+        for key, text in accelerator.parameters.items():
+            where = f"{path}.parameters[{key}]"
+            if key not in _TENSORRT:
+                hint = f"known are {', '.join(_TENSORRT)}"
+                self.problems.append(Problem(f"'{key}' is no parameter of TensorRT here", where, hint=hint))
+            elif key == "precision_mode":
+                found[key] = self._value(key, text, _precision, "FP32", where)
+            else:
+                found[key] = self._value(key, text, _count, 0, where)
+        return found
+
+    def refuse_accelerators(self) -> None:
+        for path, accelerator in self._accelerators("cpu"):
+            self.problems.append(Problem(f"TensorFlow has no accelerator '{accelerator.name}' on a CPU", path))
+        for path, accelerator in self._accelerators("gpu"):
+            if accelerator.name not in _ACCELERATORS:
+                hint = f"there are {', '.join(_ACCELERATORS)}"
+                self.problems.append(Problem(f"unknown accelerator '{accelerator.name}'", f"{path}.name", hint=hint))
+
+    def refuse_unknown(self) -> None:
+        for key in self.texts:
+            if key.isupper() and key not in _KNOWN:
+                near = nearest(key, _KNOWN, 0.6)
+                hint = f"did you mean '{near}'?" if near else f"known are {', '.join(_KNOWN)}"
+                self.problems.append(Problem(f"TensorFlow has no parameter '{key}'", f"parameters[{key}]", hint=hint))
+
+    def _accelerators(self, kind: str) -> Iterator[tuple[str, Accelerator]]:
+        policy = self._config.optimization
+        asked = policy.execution_accelerators if policy is not None else None
+        key = f"{kind}_execution_accelerator"
+        for index, accelerator in enumerate(getattr(asked, key, ())):
+            yield f"optimization.execution_accelerators.{key}[{index}]", accelerator
+
+    def _value(self, key: str, text: str, parse: Callable[[str], _T], default: _T, path: str) -> _T:
+        if not text:
+            return default
+        try:
+            return parse(text)
+        except ValueError as error:
+            self.problems.append(Problem(f"'{key}' cannot be '{text}': {error}", path))
+            return default
+
+
+def _flag(text: str) -> bool:
+    return boolean(text.strip().lower())
+
+
+def _count(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise ValueError("it must be a whole number") from None
+    if number < 0:
+        raise ValueError("it must not be negative")
+    return number
+
+
+def _fraction(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise ValueError("it must be a number") from None
+    if not 0 <= number <= 1:
+        raise ValueError("it must be between 0 and 1")
+    return number
+
+
+def _precision(text: str) -> str:
+    if text.upper() not in _PRECISIONS:
+        raise ValueError(f"it must be one of {', '.join(_PRECISIONS)}")
+    return text.upper()

@@ -1,0 +1,102 @@
+"""What a configuration says about running a model, and what TensorFlow is told of it."""
+
+import pytest
+import tensorflow as tf
+
+from naiad.config.text import parse_text
+from naiad.errors import ConfigError
+from naiad_tensorflow.parameters import RunSettings, run_settings
+from naiad_tensorflow.sessions import session_config
+
+
+def settings_of(written="", backend=None, **parameters):
+    written += "".join(
+        f' parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}' for key, value in parameters.items()
+    )
+    return run_settings(parse_text(f'name: "m" {written}'), backend or {})
+
+
+def accelerated(name, kind="gpu", **parameters):
+    given = " ".join(f'parameters {{ key: "{key}" value: "{value}" }}' for key, value in parameters.items())
+    accelerator = f'{kind}_execution_accelerator [{{ name: "{name}" {given} }}]'
+    return f"optimization {{ execution_accelerators {{ {accelerator} }} }}"
+
+
+def test_without_parameters_tensorflow_decides():
+    assert settings_of() == RunSettings()
+
+
+def test_every_parameter_is_read():
+    assert settings_of(
+        'optimization { graph { level: 1 } } model_operations { op_library_filename: [ "a.so" ] }',
+        {"allow-soft-placement": "false", "gpu-memory-fraction": "0.5"},
+        TF_NUM_INTRA_THREADS=2,
+        TF_NUM_INTER_THREADS=3,
+        TF_USE_PER_SESSION_THREADS="1",
+        TF_GRAPH_TAG="mine",
+        TF_SIGNATURE_DEF="other",
+        MAX_SESSION_SHARE_COUNT=4,
+        TF_INIT_OPS_FILE="init.json",
+    ) == RunSettings(
+        intra_op_threads=2,
+        inter_op_threads=3,
+        per_session_threads=True,
+        tag="mine",
+        signature="other",
+        shared_by=4,
+        init_ops_file="init.json",
+        jit_level=1,
+        soft_placement=False,
+        memory_fraction=0.5,
+        libraries=("a.so",),
+    )
+
+
+def test_accelerators_are_read():
+    given = accelerated("tensorrt", precision_mode="fp16", minimum_segment_size="5")
+
+    assert settings_of(given).tensorrt == {"precision_mode": "FP16", "minimum_segment_size": 5}
+    assert settings_of(accelerated("auto_mixed_precision")).mixed_precision
+    assert settings_of(accelerated("gpu_io")) == RunSettings()
+
+
+@pytest.mark.parametrize(
+    ("written", "parameters", "told"),
+    [
+        ("", {"TF_NUM_INTRA_THREADS": "-1"}, "it must not be negative"),
+        ("", {"TF_NUM_INTER_THREADS": "two"}, "it must be a whole number"),
+        ("", {"TF_USE_PER_SESSION_THREADS": "perhaps"}, "cannot be 'perhaps'"),
+        ("", {"TF_SIGNATURE_DEFF": "x"}, "did you mean 'TF_SIGNATURE_DEF'?"),
+        (accelerated("tensorrt", precision_mode="FP8"), {}, "it must be one of FP32, FP16, INT8"),
+        (accelerated("tensorrt", size="1"), {}, "'size' is no parameter of TensorRT here"),
+        (accelerated("magic"), {}, "there are tensorrt, auto_mixed_precision, gpu_io"),
+        (accelerated("openvino", "cpu"), {}, "TensorFlow has no accelerator 'openvino' on a CPU"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(written, parameters, told):
+    with pytest.raises(ConfigError) as raised:
+        settings_of(written, **parameters)
+
+    assert told in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("gpu-memory-fraction", "2"), ("gpu-memory-fraction", "x"), ("allow-soft-placement", "x")]
+)
+def test_settings_of_the_backend_must_make_sense(key, value):
+    with pytest.raises(ConfigError, match=f"'{key}' cannot be '{value}'"):
+        settings_of("", {key: value})
+
+
+def test_tensorflow_is_told():
+    made = session_config(
+        RunSettings(
+            intra_op_threads=2, per_session_threads=True, jit_level=-1, mixed_precision=True, memory_fraction=0.25
+        )
+    )
+
+    assert (made.intra_op_parallelism_threads, made.use_per_session_threads, made.allow_soft_placement) == (2, 1, 1)
+    assert made.graph_options.optimizer_options.global_jit_level == tf.compat.v1.OptimizerOptions.OFF
+    assert made.graph_options.rewrite_options.auto_mixed_precision == 1
+    assert made.gpu_options.per_process_gpu_memory_fraction == 0.25
+    assert session_config(RunSettings(jit_level=2)).graph_options.optimizer_options.global_jit_level == 2

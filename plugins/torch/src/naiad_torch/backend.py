@@ -1,0 +1,61 @@
+"""The backend `pytorch`: completes configurations from exported programs, and loads models of every form."""
+
+from naiad.backend import BackendTraits, ModelContext
+from naiad.config import ModelConfig
+from naiad.errors import InvalidArgumentError
+from naiad_torch.completion import completed
+from naiad_torch.files import model_file
+from naiad_torch.model import TorchModel
+from naiad_torch.package import ExportedArtefact, open_package
+from naiad_torch.parameters import run_settings
+from naiad_torch.runtime import runtime
+
+_DEFAULT_BATCH_SIZE = "4"
+
+
+class TorchBackend:
+    """Serves models with PyTorch."""
+
+    traits = BackendTraits(
+        name="pytorch",
+        platforms=("pytorch_libtorch", "torch_aoti"),
+        files={"model.pt": "pytorch_libtorch", "model.pt2": "torch_aoti"},
+        aliases=("torch",),
+        framework="torch",
+    )
+
+    def complete(self, context: ModelContext) -> ModelConfig:
+        """Fill batching, inputs and outputs from an exported program; the other forms do not tell.
+
+        Raises NaiadError when the file is missing or broken.
+        """
+        config = context.config
+        if config.input and config.output:
+            return config
+        runtime()
+        path = model_file(context)
+        artefact = open_package(path, config.name) if path.suffix == ".pt2" else None
+        if isinstance(artefact, ExportedArtefact):
+            return completed(config, artefact, _default_batch_size(context))
+        context.logger.warning(
+            "skipping model configuration auto-complete for '%s': not supported for pytorch backend, but for exported "
+            "programs (model.pt2 of torch.export.save); write its inputs and outputs",
+            config.name,
+        )
+        return config
+
+    def load(self, context: ModelContext) -> TorchModel:
+        """Load one version.
+
+        Raises ConfigError for parameters that make no sense and a configuration that does not fit the model, and other
+        NaiadErrors when PyTorch, the file or a device is not there.
+        """
+        runtime()
+        return TorchModel(context, model_file(context), run_settings(context.config))
+
+
+def _default_batch_size(context: ModelContext) -> int:
+    text = context.settings.get("default-max-batch-size", _DEFAULT_BATCH_SIZE)
+    if not text.isdigit():
+        raise InvalidArgumentError(f"--backend-config default-max-batch-size={text} must be a whole number")
+    return int(text)

@@ -1,0 +1,124 @@
+"""How an exported model takes its arguments and gives its results: the tree that the package describes. Pure.
+
+The form is that of `torch.utils._pytree.treespec_dumps`: `[1, {"type", "context", "children_spec"}]`, where a type of
+null is a leaf, and the context of a dict is the JSON list of its keys.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from naiad.errors import InvalidArgumentError
+
+_Container = type[tuple[Any, ...]] | type[list[Any]] | type[dict[str, Any]]
+_KINDS: dict[str, _Container] = {"builtins.tuple": tuple, "builtins.list": list, "builtins.dict": dict}
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A tuple, list or dict of further nodes, or, with `kind` None, a leaf. `keys` are those of a dict, in order."""
+
+    kind: _Container | None = None
+    children: "tuple[Node, ...]" = ()
+    keys: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """How many leaves it has."""
+        return 1 if self.kind is None else sum(child.size for child in self.children)
+
+
+@dataclass(frozen=True, slots=True)
+class CallSpec:
+    """The arguments by position and by name, and the result, of one model."""
+
+    arguments: Node
+    keywords: Node
+    result: Node
+
+    @property
+    def input_count(self) -> int:
+        """How many tensors it takes."""
+        return self.arguments.size + self.keywords.size
+
+    def input_names(self) -> list[tuple[str, ...]]:
+        """For each tensor that it takes the names by which a configuration may call it."""
+        names: list[tuple[str, ...]] = [(f"ARGS{path}",) for path in _paths(self.arguments)]
+        for key, child in zip(self.keywords.keys, self.keywords.children, strict=True):
+            names += [(f"KWARGS[{key}]{path}", f"KWARGS{key}{path}") for path in _paths(child)]
+        return names
+
+    def output_names(self) -> list[tuple[str, ...]]:
+        """The same for each tensor that it gives."""
+        return [(f"RESULT{path}",) for path in _paths(self.result)]
+
+    def call(self, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments over these tensors, by position and by name."""
+        rest = iter(leaves)
+        return _built(self.arguments, rest), _built(self.keywords, rest)
+
+    def results(self, result: Any) -> list[Any]:
+        """The tensors of a result, in order. Raises InvalidArgumentError when it is of another form."""
+        return list(_leaves(self.result, result))
+
+
+def read_call_spec(inputs: str, outputs: str) -> CallSpec:
+    """The call spec in the two texts of a package. Raises InvalidArgumentError for a form that is not known."""
+    given = _node(_root(inputs))
+    if given.kind is not tuple or [child.kind for child in given.children] != [tuple, dict]:
+        raise InvalidArgumentError("its arguments are no tuple and dict, as those of every call are")
+    arguments, keywords = given.children
+    return CallSpec(arguments, keywords, _node(_root(outputs)))
+
+
+def _root(text: str) -> Any:
+    try:
+        version, root = json.loads(text)
+    except (ValueError, TypeError) as error:
+        raise InvalidArgumentError(f"its call specification cannot be read: {error}") from error
+    if version != _VERSION:
+        raise InvalidArgumentError(f"its call specification is of version {version}; only {_VERSION} is known")
+    return root
+
+
+def _node(given: Any) -> Node:
+    name = given["type"]
+    if name is None:
+        return Node()
+    kind = _KINDS.get(name)
+    if kind is None:
+        known = ", ".join(_KINDS)
+        raise InvalidArgumentError(f"it takes or gives a {name}; tensors can only be in {known}")
+    children = tuple(_node(child) for child in given["children_spec"])
+    keys = tuple(map(str, json.loads(given["context"]))) if kind is dict else ()
+    return Node(kind, children, keys)
+
+
+def _paths(node: Node) -> Iterator[str]:
+    if node.kind is None:
+        yield ""
+        return
+    keys: Sequence[object] = node.keys if node.kind is dict else range(len(node.children))
+    for key, child in zip(keys, node.children, strict=True):
+        for path in _paths(child):
+            yield f"[{key}]{path}"
+
+
+def _built(node: Node, leaves: Iterator[Any]) -> Any:
+    if node.kind is None:
+        return next(leaves)
+    children = [_built(child, leaves) for child in node.children]
+    return dict(zip(node.keys, children, strict=True)) if node.kind is dict else node.kind(children)
+
+
+def _leaves(node: Node, value: Any) -> Iterator[Any]:
+    if node.kind is None:
+        yield value
+        return
+    if not isinstance(value, node.kind) or len(value) != len(node.children):
+        raise InvalidArgumentError(f"it gave a {type(value).__name__} where a {node.kind.__name__} was expected")
+    parts = [value[key] for key in node.keys] if isinstance(value, dict) else value
+    for child, part in zip(node.children, parts, strict=True):
+        yield from _leaves(child, part)

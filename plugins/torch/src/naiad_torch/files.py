@@ -1,0 +1,60 @@
+"""Which file a model lies in, and what form it has."""
+
+from pathlib import Path
+
+from naiad.backend import ModelContext
+from naiad.errors import InvalidArgumentError, UnavailableError
+from naiad_torch.module import ModuleArtefact
+from naiad_torch.package import open_package
+from naiad_torch.parameters import RunSettings
+from naiad_torch.program import Artefact
+from naiad_torch.script import ScriptArtefact
+
+PYTHON = "model.py"
+_SCRIPT, _PACKAGE = "model.pt", "model.pt2"
+
+
+def model_file(context: ModelContext) -> Path:
+    """The model's file. Raises UnavailableError, with what is there instead."""
+    runtime = context.config.runtime
+    if runtime and runtime != PYTHON:
+        raise InvalidArgumentError(
+            f"model '{context.config.name}' asks for the runtime '{runtime}'; of PyTorch there is only '{PYTHON}'"
+        )
+    paths = _in_python(context) if runtime else [context.model_path(default) for default in _defaults(context)]
+    for path in paths:
+        if path.is_file():
+            return path
+    folder = context.version_directory
+    found = ", ".join(sorted(entry.name for entry in folder.iterdir())) if folder.is_dir() else ""
+    raise UnavailableError(
+        f"unable to find '{paths[0]}' for model '{context.config.name}': the version folder "
+        + (f"has {found}; " if found else "is empty; ")
+        + "put the file there, or name it with default_model_filename"
+    )
+
+
+def read_artefact(path: Path, context: ModelContext, settings: RunSettings) -> Artefact:
+    """The model in that file, of whichever form. Raises NaiadError."""
+    config = context.config
+    if path.suffix == ".py":
+        return ModuleArtefact(path, config.name, settings.compile)
+    if path.suffix == ".pt2":
+        return open_package(path, config.name)
+    names = [each.name for each in config.input]
+    return ScriptArtefact(path, config.name, names, settings.optimized_execution)
+
+
+def _in_python(context: ModelContext) -> list[Path]:
+    """Where a module in Python can be. `model.pt`, which the server takes for its file, is that of its weights."""
+    asked = context.model_path(PYTHON)
+    found = [context.version_directory / name for name in (PYTHON, _SCRIPT)]
+    return found if asked.name == _SCRIPT else [asked, *found]
+
+
+def _defaults(context: ModelContext) -> tuple[str, ...]:
+    if context.config.platform == "torch_aoti":
+        return (_PACKAGE,)
+    if context.config.platform == "pytorch_libtorch":
+        return (_SCRIPT,)
+    return (_SCRIPT, _PACKAGE)

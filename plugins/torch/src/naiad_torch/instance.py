@@ -1,0 +1,137 @@
+"""One instance of a model: a batch in, a call of the model, its results as arrays over their own memory."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from naiad.backend import Answer, Batch, Reply
+from naiad.config import DataType
+from naiad.errors import InvalidArgumentError, ModelFailedError, NaiadError
+from naiad_torch.datatypes import TORCH_NAMES, datatype_of
+from naiad_torch.devices import Device
+from naiad_torch.parameters import RunSettings
+from naiad_torch.plan import Plan, Result, missing_result
+from naiad_torch.program import Program
+from naiad_torch.runtime import runtime, told
+
+_STRING, _BF16 = DataType.TYPE_STRING, DataType.TYPE_BF16
+
+
+class TorchInstance:
+    """Executes batches. When one of several requests fails, each is run alone, so that only those fail that make it."""
+
+    def __init__(self, program: Program, plan: Plan, model: str, device: Device, settings: RunSettings) -> None:
+        torch = runtime()
+        self._program = program
+        self._feeds = plan.feeds
+        self._results = plan.results
+        self._model = model
+        self._device = device
+        self._mode = torch.inference_mode if settings.inference_mode else torch.no_grad
+        self._cudnn = settings.cudnn
+        self._cleans = settings.cleans_cache and device.name.startswith("cuda")
+        self._dtypes = {
+            result.name: getattr(torch, TORCH_NAMES.get(result.datatype, ""), None) for result in plan.results
+        }
+
+    def execute(self, batch: Batch) -> Answer:
+        """The outputs for the whole batch, or a reply or error for each request when the whole batch failed.
+
+        Raises ModelFailedError, with what PyTorch says, for a batch of one request.
+        """
+        try:
+            return self._run(batch)
+        except Exception as error:
+            if len(batch.requests) == 1:
+                raise self._failure(error) from error
+            return [self._alone(batch, index) for index in range(len(batch.requests))]
+        finally:
+            if self._cleans:
+                runtime().cuda.empty_cache()
+
+    def close(self) -> None:
+        """Let go of the model."""
+        del self._program
+
+    def _run(self, batch: Batch) -> dict[str, Any]:
+        with self._mode(), self._device.active(), self._flags():
+            given = set(batch.input_names)
+            feeds = [
+                self._feed(batch, feed.name, feed.datatype) if feed.name in given else None for feed in self._feeds
+            ]
+            batch.mark_input_done()
+            values = self._program.run(feeds)
+            batch.mark_infer_done()
+            return self._read(values, [result for result in self._results if batch.wants(result.name)])
+
+    def _flags(self) -> AbstractContextManager[None]:
+        flags: AbstractContextManager[None]
+        flags = nullcontext() if self._cudnn else runtime().backends.cudnn.flags(enabled=False)
+        return flags
+
+    def _feed(self, batch: Batch, name: str, datatype: DataType) -> Any:
+        if datatype is not _STRING:
+            return self._device.bring(batch, name, datatype is _BF16)
+        flat = batch.input(name).ravel().tolist()
+        try:
+            return [element.decode() for element in flat]
+        except UnicodeDecodeError as error:
+            raise InvalidArgumentError(
+                f"input '{name}' of model '{self._model}' has an element that is not UTF-8 text; PyTorch takes text, "
+                "so send other bytes as UINT8"
+            ) from error
+
+    def _read(self, values: Sequence[Any], wanted: Sequence[Result]) -> dict[str, Any]:
+        outputs: dict[str, Any] = {}
+        tensors: dict[str, Any] = {}
+        for result in wanted:
+            if result.place >= len(values):
+                raise missing_result(result.name, len(values))
+            value = values[result.place]
+            if isinstance(value, list):
+                outputs[result.name] = _strings(value)
+            else:
+                tensors[result.name] = value
+            self._check(result, value)
+        outputs.update(zip(tensors, self._device.fetch(list(tensors.values())), strict=True))
+        return outputs
+
+    def _check(self, result: Result, value: Any) -> None:
+        if isinstance(value, list):
+            provided = _STRING
+        elif value.dtype is self._dtypes[result.name]:
+            provided = result.datatype
+        else:
+            provided = datatype_of(value.dtype)
+        if provided is not result.datatype:
+            made = provided.name if provided is not DataType.TYPE_INVALID else str(value.dtype)
+            raise InvalidArgumentError(
+                f"configuration expects datatype {result.datatype.name} for output '{result.name}', model provides "
+                f"{made}; correct the data_type of the output of model '{self._model}'"
+            )
+        if not isinstance(value, list) and value.dim() == 0:
+            raise InvalidArgumentError(
+                f"output '{result.name}' of model '{self._model}' is a scalar which is not supported; let the model "
+                "give it a dimension"
+            )
+
+    def _alone(self, batch: Batch, index: int) -> Reply | NaiadError:
+        try:
+            return Reply(self._run(batch.alone(index)))
+        except Exception as error:  # noqa: BLE001 - a model may raise anything, and its caller is told
+            failure = self._failure(error)
+            failure.__cause__ = error
+            return failure
+
+    def _failure(self, error: Exception) -> NaiadError:
+        if isinstance(error, NaiadError):
+            return error
+        return ModelFailedError(f"model '{self._model}': PyTorch execute failure: {told(error)}")
+
+
+def _strings(values: Sequence[str]) -> np.ndarray:
+    array = np.empty(len(values), dtype=object)
+    array[:] = [value.encode() for value in values]
+    return array

@@ -1,0 +1,91 @@
+"""One loaded version of a model: its programs, shared on a device or one for each instance."""
+
+import ctypes
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from naiad.backend import MemoryUsage, ModelContext, Placement
+from naiad.errors import InvalidArgumentError
+from naiad_torch.devices import device_of
+from naiad_torch.files import read_artefact
+from naiad_torch.instance import TorchInstance
+from naiad_torch.parameters import RunSettings
+from naiad_torch.plan import plan_of
+from naiad_torch.process import configure_process
+from naiad_torch.program import Program
+
+
+class TorchModel:
+    """Opens programs and makes instances over them.
+
+    Raises NaiadError when the file cannot be loaded, or the configuration does not fit the model.
+    """
+
+    def __init__(self, context: ModelContext, path: Path, settings: RunSettings) -> None:
+        self._name = context.config.name
+        self._settings = settings
+        configure_process(settings, context.logger)
+        self._library = _initialised(context, settings.init_library)
+        self._artefact = read_artefact(path, context, settings)
+        self._plan = plan_of(context.config, self._artefact)
+        for kind in self._plan.guessed:
+            context.logger.warning(
+                "the %s of model '%s' are taken in the order of the configuration: their names are neither those of "
+                "the model nor of the form <name>__<index>",
+                kind,
+                self._name,
+            )
+        self._lock = threading.Lock()
+        self._shared: dict[str, Program] = {}
+        self._programs: list[Program] = []
+
+    def instantiate(self, placement: Placement) -> TorchInstance:
+        """An instance there. Raises NaiadError when PyTorch does not have the device or cannot load the model there."""
+        device = device_of(placement)
+        with self._lock:
+            program = self._shared.get(device.name)
+            if program is None:
+                program = self._artefact.open(device.name)
+                self._programs.append(program)
+                if self._settings.shares_weights:
+                    self._shared[device.name] = program
+        return TorchInstance(program, self._plan, self._name, device, self._settings)
+
+    def memory_usage(self) -> Sequence[MemoryUsage]:
+        """The bytes of the weights on each device; those of compiled packages are not known."""
+        bytes_of: Counter[tuple[str, int]] = Counter()
+        for program in self._programs:
+            for tensor in program.parameters():
+                place = ("GPU", tensor.device.index or 0) if tensor.device.type == "cuda" else ("CPU", 0)
+                bytes_of[place] += tensor.numel() * tensor.element_size()
+        return [MemoryUsage(kind, index, size) for (kind, index), size in sorted(bytes_of.items())]
+
+    def close(self) -> None:
+        """Let go of the programs, and tell the library that was told of the model."""
+        self._programs.clear()
+        self._shared.clear()
+        if self._library is not None:
+            self._library.triton_pytorch_model_fini()
+
+
+def _initialised(context: ModelContext, library: str) -> ctypes.CDLL | None:
+    """The library of the parameter MODEL_INIT_LIBRARY, after its function has prepared the process.
+
+    Raises InvalidArgumentError when it is not in the model's folder, cannot be loaded, or fails.
+    """
+    if not library:
+        return None
+    path = (context.model_directory / library).resolve()
+    start = f"MODEL_INIT_LIBRARY '{library}' of model '{context.config.name}'"
+    if not path.is_relative_to(context.model_directory.resolve()):
+        raise InvalidArgumentError(f"{start} leaves the model's folder")
+    try:
+        loaded = ctypes.CDLL(str(path))
+        result = loaded.triton_pytorch_model_init(str(context.version_directory).encode(), -1)
+    except (OSError, AttributeError) as error:
+        raise InvalidArgumentError(f"{start} cannot be used: {error}") from error
+    if result:
+        raise InvalidArgumentError(f"{start} failed with {result}")
+    return loaded

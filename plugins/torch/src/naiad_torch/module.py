@@ -1,0 +1,93 @@
+"""Models as a class in Python, a `torch.nn.Module` in `model.py`, with its weights beside it in `model.pt`."""
+
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from naiad.errors import InternalError, InvalidArgumentError
+from naiad_torch.program import Program, results_of
+from naiad_torch.runtime import runtime, told
+
+WEIGHTS = "model.pt"
+
+
+class ModuleArtefact:
+    """The first `torch.nn.Module` that a file defines, made without arguments.
+
+    Raises InvalidArgumentError, with the line, when the file cannot be run or defines none.
+    """
+
+    outputs: Mapping[str, int] = {}
+    output_count: int | None = None
+    keys = False
+
+    def __init__(self, path: Path, model: str, compile_arguments: Mapping[str, Any] | None) -> None:
+        self._path = path
+        self._model = model
+        self._compile = compile_arguments
+        self._class = self._found()
+        parameters = list(inspect.signature(self._class.forward).parameters.values())[1:]
+        takes_any = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters)
+        named = [each for each in parameters if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+        self.inputs: Mapping[str, int] = {} if takes_any else {each.name: place for place, each in enumerate(named)}
+        self.input_count: int | None = None if takes_any else len(named)
+        self.required = sum(each.default is inspect.Parameter.empty for each in named)
+
+    def open(self, device: str) -> Program:
+        """A module of its own there, with its weights, compiled where that is asked for."""
+        torch = runtime()
+        try:
+            module = self._class()
+            weights = self._path.with_name(WEIGHTS)
+            if weights.is_file():
+                module.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
+        except Exception as error:
+            raise InternalError(f"failed to load model '{self._model}': {self._place(error)}{told(error)}") from error
+        module = (module.to(device) if device else module).eval()
+        return _ModuleProgram(module, self._compile)
+
+    def _found(self) -> type[Any]:
+        name = f"naiad_torch_model_{uuid4().hex}"
+        spec = importlib.util.spec_from_file_location(name, self._path)
+        if spec is None or spec.loader is None:
+            raise InvalidArgumentError(f"model '{self._model}': '{self._path}' is no file of Python")
+        file = importlib.util.module_from_spec(spec)
+        sys.modules[name] = file  # where dataclasses and pickled classes of the file look themselves up
+        try:
+            spec.loader.exec_module(file)
+        except Exception as error:
+            del sys.modules[name]
+            raise InvalidArgumentError(
+                f"failed to load model '{self._model}': {self._place(error)}{type(error).__name__}: {told(error)}"
+            ) from error
+        kind = runtime().nn.Module
+        for found in vars(file).values():
+            if isinstance(found, type) and issubclass(found, kind) and found.__module__ == name:
+                return found
+        raise InvalidArgumentError(
+            f"Cannot find a subclass of torch.nn.Module in '{self._path}' of model '{self._model}'; define it there"
+        )
+
+    def _place(self, error: Exception) -> str:
+        """Where in the file it happened, "" when it was elsewhere."""
+        if isinstance(error, SyntaxError):
+            return f"{self._path.name}:{error.lineno}: "
+        lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == str(self._path)]
+        return f"{self._path.name}:{lines[-1]}: " if lines else ""
+
+
+class _ModuleProgram:
+    def __init__(self, module: Any, compile_arguments: Mapping[str, Any] | None) -> None:
+        self._module = module
+        self._call = module if compile_arguments is None else runtime().compile(module, **compile_arguments)
+
+    def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
+        return results_of(self._call(*feeds))
+
+    def parameters(self) -> Sequence[Any]:
+        return [*self._module.parameters(), *self._module.buffers()]

@@ -1,0 +1,126 @@
+"""Which tensors of a batch are which arguments of a model, and which of its results come back under which name."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from naiad.config import DataType, ModelConfig, ModelInput, ModelOutput
+from naiad.config.sequences import extra_inputs, extra_outputs
+from naiad.errors import ConfigError, InvalidArgumentError, Problem
+from naiad_torch.datatypes import TORCH_NAMES
+from naiad_torch.naming import Named, in_order, places
+from naiad_torch.program import Artefact
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """One argument: the input of that name."""
+
+    name: str
+    datatype: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One result: the output of that name, which is number `place` of what the model gives."""
+
+    name: str
+    datatype: DataType
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The arguments in the model's order, and the results that are wanted.
+
+    `guessed` are the kinds of tensor for which nothing but the order of the configuration says which is which.
+    """
+
+    feeds: tuple[Feed, ...]
+    results: tuple[Result, ...]
+    guessed: tuple[str, ...] = ()
+
+
+def plan_of(config: ModelConfig, artefact: Artefact) -> Plan:
+    """Raises ConfigError when the configuration does not fit the model."""
+    _check(config)
+    given, made = list(_inputs(config)), list(_outputs(config))
+    types = {named.name: datatype for named, datatype in (*given, *made)}
+    inputs, outputs = [named for named, _ in given], [named for named, _ in made]
+    taken = places(inputs, artefact.inputs, config.name, "input")
+    count = artefact.input_count
+    if count is not None and not artefact.required <= len(inputs) <= count:
+        raise InvalidArgumentError(
+            f"unable to load model '{config.name}', configuration expects {len(inputs)} inputs, model provides {count}"
+        )
+    ordered = sorted(taken, key=taken.__getitem__)
+    if [taken[name] for name in ordered] != list(range(len(ordered))):
+        numbers = ", ".join(f"'{name}' is {taken[name]}" for name in ordered)
+        raise InvalidArgumentError(
+            f"model '{config.name}': the places of its inputs must be 0, 1, 2 and so on, without a gap: {numbers}"
+        )
+    results = places(outputs, artefact.outputs, config.name, "output")
+    for name, place in results.items():
+        if artefact.output_count is not None and place >= artefact.output_count:
+            raise missing_result(name, artefact.output_count)
+    guesses = (("inputs", inputs, artefact.inputs), ("outputs", outputs, artefact.outputs))
+    return Plan(
+        feeds=tuple(Feed(name, types[name]) for name in ordered),
+        results=tuple(Result(name, types[name], place) for name, place in results.items()),
+        guessed=tuple(kind for kind, named, known in guesses if len(named) > 1 and in_order(named, known)),
+    )
+
+
+def missing_result(name: str, count: int) -> InvalidArgumentError:
+    """The error for an output that the model does not give."""
+    return InvalidArgumentError(
+        f"The output {name} in the model configuration refers to an output index which doesn't exist. This model has "
+        f"{count} outputs"
+    )
+
+
+def _inputs(config: ModelConfig) -> Iterator[tuple[Named, DataType]]:
+    for index, given in enumerate(config.input):
+        yield Named(given.name, f"input[{index}]"), given.data_type
+    for index, made in enumerate(config.batch_input):
+        for target in made.target_name:
+            yield Named(target, f"batch_input[{index}]", numbered=True), made.data_type
+    states = {state.input_name for state in (config.sequence_batching.state if config.sequence_batching else ())}
+    for extra in extra_inputs(config):
+        kind = "state" if extra.name in states else "control_input"
+        yield Named(extra.name, f"sequence_batching.{kind}", numbered=True), extra.data_type
+
+
+def _outputs(config: ModelConfig) -> Iterator[tuple[Named, DataType]]:
+    written = {output.name for output in config.output}
+    for index, output in enumerate(config.output):
+        yield Named(output.name, f"output[{index}]"), output.data_type
+    for state in extra_outputs(config):
+        if state.name not in written:
+            yield Named(state.name, "sequence_batching.state", numbered=True), state.data_type
+
+
+def _check(config: ModelConfig) -> None:
+    problems = [*_problems(config, "input", config.input), *_problems(config, "output", config.output)]
+    if problems:
+        raise ConfigError(problems)
+
+
+def _problems(config: ModelConfig, kind: str, entries: Sequence[ModelInput | ModelOutput]) -> Iterator[Problem]:
+    if not entries:
+        message = f"model configuration must contain at least one {kind}, none were specified"
+        yield Problem(message, kind, hint=f"write the {kind}s of model '{config.name}'")
+    for index, entry in enumerate(entries):
+        datatype = entry.data_type
+        if datatype not in TORCH_NAMES and datatype is not DataType.TYPE_STRING:
+            message = f"unsupported datatype {datatype.name} for {kind} '{entry.name}' for model '{config.name}'"
+            yield Problem(message, f"{kind}[{index}].data_type")
+        if datatype is DataType.TYPE_STRING and kind == "input" and _rank(config, entry) != 1:
+            message = "PyTorch takes strings as a 1 dimensional List of String only, as input"
+            hint = "reshape: { shape: [ ] } makes it so in a batch"
+            told = f"{message} for '{entry.name}' for model '{config.name}'"
+            yield Problem(told, f"{kind}[{index}].dims", hint=hint)
+
+
+def _rank(config: ModelConfig, entry: ModelInput | ModelOutput) -> int:
+    shape = entry.dims if entry.reshape is None else entry.reshape.shape
+    return len(shape) + (1 if config.max_batch_size > 0 else 0)

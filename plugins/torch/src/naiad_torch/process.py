@@ -1,0 +1,38 @@
+"""What PyTorch has once a process: its thread pools, and the knobs of TorchScript. The first model that asks wins."""
+
+import logging
+import threading
+
+from naiad_torch.parameters import RunSettings
+from naiad_torch.runtime import runtime
+
+_Logger = logging.LoggerAdapter[logging.Logger]
+
+_lock = threading.Lock()
+_chosen: dict[str, int | bool] = {}
+
+
+def configure_process(settings: RunSettings, logger: _Logger) -> None:
+    """Set what a model asks for; what another model has set otherwise stays, and is told in the log."""
+    torch = runtime()
+    jit = torch._C
+    wishes = (
+        ("INTRA_OP_THREAD_COUNT", settings.intra_op_threads, torch.set_num_threads),
+        ("INTER_OP_THREAD_COUNT", settings.inter_op_threads, torch.set_num_interop_threads),
+        ("ENABLE_TENSOR_FUSER", settings.tensor_fuser, jit._jit_set_texpr_fuser_enabled),
+        ("ENABLE_JIT_PROFILING", settings.jit_profiling, jit._jit_set_profiling_mode),
+        ("ENABLE_JIT_EXECUTOR", settings.jit_executor, jit._jit_set_profiling_executor),
+    )
+    with _lock:
+        for key, wish, choose in wishes:
+            if wish is None or _chosen.get(key) == wish:
+                continue
+            if key in _chosen:
+                logger.warning("%s is %s for the whole process already; %s has no effect", key, _chosen[key], wish)
+                continue
+            try:
+                choose(wish)
+            except RuntimeError as error:
+                logger.warning("%s cannot be set to %s any more: %s", key, wish, error)
+            else:
+                _chosen[key] = wish

@@ -1,0 +1,29 @@
+"""PyTorch itself: imported when a model needs it, and its errors in our words."""
+
+import functools
+from types import ModuleType
+
+from naiad.errors import PluginError
+
+
+@functools.cache
+def runtime() -> ModuleType:
+    """The module `torch`. Raises PluginError, with what to install, when it is missing."""
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        raise PluginError(
+            f"naiad-torch needs PyTorch, which cannot be imported ({error}); run pip install 'naiad-torch[cpu]', or "
+            "install the build of torch that fits the machine's GPUs"
+        ) from error
+    return torch
+
+
+def told(error: BaseException) -> str:
+    """What PyTorch says went wrong: TorchScript's own lines without the interpreter's, or the error as it is."""
+    text = str(error).strip()
+    if "Traceback of TorchScript" in text:
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        last = next((line for line in reversed(lines) if "Error: " in line), lines[-1])
+        return last.removeprefix("RuntimeError: ")
+    return text or type(error).__name__

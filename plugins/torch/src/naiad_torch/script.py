@@ -1,0 +1,87 @@
+"""Models as TorchScript: `model.pt`."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from naiad.errors import InternalError, InvalidArgumentError
+from naiad_torch.program import Program, results_of
+from naiad_torch.runtime import runtime, told
+
+_PLAIN = ("Tensor", "Optional[Tensor]", "List[str]")
+_DICT = "Dict[str, Tensor]"
+
+
+class ScriptArtefact:
+    """A TorchScript file. Raises InternalError when it cannot be loaded, InvalidArgumentError for other arguments."""
+
+    outputs: Mapping[str, int] = {}
+    output_count: int | None = None
+
+    def __init__(self, path: Path, model: str, names: Sequence[str], optimized: bool = True) -> None:
+        """`names` are the inputs of the configuration: the keys, in that order, where the model takes a dict."""
+        self._path = path
+        self._model = model
+        self._optimized = optimized
+        module = self._load("cpu")
+        arguments = module.forward.schema.arguments[1:]
+        types = [str(each.type) for each in arguments]
+        self._check(types)
+        self.keys = _DICT in types
+        self._names = tuple(names)
+        if self.keys:
+            self.inputs: Mapping[str, int] = {name: place for place, name in enumerate(names)}
+            self.input_count: int | None = len(names)
+            self.required = len(names)
+        else:
+            self.inputs = {each.name: place for place, each in enumerate(arguments)}
+            self.input_count = len(arguments)
+            self.required = sum(not each.has_default_value() for each in arguments)
+
+    def open(self, device: str) -> Program:
+        """Load it on that device."""
+        return _ScriptProgram(self._load(device), self._names if self.keys else None, self._optimized)
+
+    def _load(self, device: str) -> Any:
+        try:
+            with warnings.catch_warnings(category=DeprecationWarning, action="ignore"):  # it is still read
+                return runtime().jit.load(str(self._path), map_location=device or None).eval()
+        except Exception as error:
+            raise InternalError(
+                f"failed to load model '{self._model}': {told(error)}; '{self._path.name}' must be TorchScript, as "
+                "torch.jit.save writes it"
+            ) from error
+
+    def _check(self, types: Sequence[str]) -> None:
+        start = f"model '{self._model}', {self._path.name}: "
+        if types.count(_DICT) > 1:
+            raise InvalidArgumentError(
+                f"{start}Multiple inputs of kind DictType were detected. Only a single input of type Dict(str, Tensor) "
+                "is supported."
+            )
+        wrong = next((each for each in types if each not in (*_PLAIN, _DICT)), "")
+        if wrong or (_DICT in types and len(types) > 1):
+            raise InvalidArgumentError(
+                f"{start}An input of type '{wrong or ', '.join(types)}' was detected in the model. Only a single input "
+                "of type Dict(str, Tensor) or input(s) of type Tensor are supported."
+            )
+
+
+class _ScriptProgram:
+    def __init__(self, module: Any, keys: Sequence[str] | None, optimized: bool) -> None:
+        self._module = module
+        self._keys = keys
+        self._optimized = optimized
+
+    def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
+        if self._keys is not None:
+            given = {key: feed for key, feed in zip(self._keys, feeds, strict=True) if feed is not None}
+            feeds = (given,)
+        if self._optimized:
+            return results_of(self._module(*feeds))
+        with runtime().jit.optimized_execution(False):
+            return results_of(self._module(*feeds))
+
+    def parameters(self) -> Sequence[Any]:
+        return [*self._module.parameters(), *self._module.buffers()]

@@ -1,0 +1,149 @@
+"""PyTorch models made in code, and the backend that loads them without a server."""
+
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from naiad.testing.workbench import Workbench
+from naiad_torch.backend import TorchBackend
+
+
+class AddSub(nn.Module):
+    """SUM, DIFFERENCE of a and b."""
+
+    def forward(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        return a + b, a - b
+
+
+class Identity(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+class Gather(nn.Module):
+    """Row x of a table of four: fails for an index of 4 and more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.tensor([10.0, 11.0, 12.0, 13.0]), requires_grad=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.table[x]
+
+
+class FromDict(nn.Module):
+    def forward(self, given: dict[str, Tensor]) -> Tensor:
+        return given["left"] - given["right"]
+
+
+class TwoDicts(nn.Module):
+    def forward(self, one: dict[str, Tensor], other: dict[str, Tensor]) -> Tensor:
+        return one["x"] + other["x"]
+
+
+class OfNumber(nn.Module):
+    def forward(self, x: Tensor, number: int) -> Tensor:
+        return x + number
+
+
+class Lengths(nn.Module):
+    """How long each string is, and the strings in reverse order."""
+
+    def forward(self, texts: list[str]) -> tuple[Tensor, list[str]]:
+        lengths = torch.tensor([len(text) for text in texts])
+        turned: list[str] = [texts[len(texts) - 1 - place] for place in range(len(texts))]
+        return lengths, turned
+
+
+class Scalar(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.sum()
+
+
+class ListOfTensors(nn.Module):
+    def forward(self, x: Tensor) -> list[Tensor]:
+        return [x, x]
+
+
+class Accumulator(nn.Module):
+    """A model of sequences: OUT = x + state where the sequence does not start, and the state is OUT."""
+
+    def forward(self, x: Tensor, start: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        out = x + state * (1 - start)
+        return out, out
+
+
+class WithDefault(nn.Module):
+    def forward(self, x: Tensor, scale: Tensor | None = None) -> Tensor:
+        return x * 2 if scale is None else x * scale
+
+
+class Nested(nn.Module):
+    def forward(self, pair: tuple[Tensor, dict[str, Tensor]], *, mask: Tensor) -> dict[str, Any]:
+        first, named = pair
+        return {"sum": first + named["k"], "both": (first * mask, mask)}
+
+
+class InPlace(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.add_(1)
+
+
+MODELS = (
+    AddSub,
+    Identity,
+    Gather,
+    FromDict,
+    TwoDicts,
+    OfNumber,
+    Lengths,
+    Scalar,
+    ListOfTensors,
+    Accumulator,
+    WithDefault,
+    Nested,
+    InPlace,
+)
+
+
+@pytest.fixture(scope="session")
+def models() -> SimpleNamespace:
+    """The classes of models, by name."""
+    return SimpleNamespace(**{model.__name__: model for model in MODELS})
+
+
+class TorchWorkbench(Workbench):
+    """Writes models in each of their forms."""
+
+    def script(self, model: nn.Module, config: str) -> Any:
+        """The model as TorchScript, loaded."""
+        with warnings.catch_warnings(category=DeprecationWarning, action="ignore"):  # for those who make TorchScript
+            torch.jit.script(model).save(str(self.path("model.pt")))
+        return self.load(f'platform: "pytorch_libtorch" {config}')
+
+    def export(self, model: nn.Module, arguments: tuple[Any, ...], keywords: Any = None, shapes: Any = None) -> None:
+        """Write the model as an exported program."""
+        program = torch.export.export(model, arguments, kwargs=keywords, dynamic_shapes=shapes)
+        torch.export.save(program, str(self.path("model.pt2")))
+
+
+@pytest.fixture
+def workbench(tmp_path: Path) -> TorchWorkbench:
+    return TorchWorkbench(tmp_path / "m", TorchBackend())
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """AddSub over FP32[n, 4] as a package of AOTInductor; compiling takes half a minute, so there is one."""
+    rows = torch.export.Dim("rows", min=1, max=64)
+    given = (torch.ones(2, 4), torch.ones(2, 4))  # one tensor for both would be one argument
+    program = torch.export.export(AddSub(), given, dynamic_shapes={"a": {0: rows}, "b": {0: rows}})
+    path = tmp_path_factory.mktemp("aoti") / "model.pt2"
+    with warnings.catch_warnings(action="ignore"):  # for those who write PyTorch
+        torch._inductor.aoti_compile_and_package(program, package_path=str(path))
+    return path

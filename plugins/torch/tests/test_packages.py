@@ -1,0 +1,142 @@
+"""Packages of PyTorch (`model.pt2`): exported programs and what AOTInductor compiled."""
+
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from naiad.config import DataType
+from naiad.errors import InternalError, InvalidArgumentError
+
+from .written import ADD_SUB, tensor
+
+
+def ones(rows, value=1.0, columns=4):
+    return np.full((rows, columns), value, np.float32)
+
+
+@pytest.fixture
+def exported(workbench, models):
+    """AddSub over up to 6 rows, exported."""
+    rows = torch.export.Dim("rows", min=1, max=6)
+    given = (torch.ones(2, 4), torch.ones(2, 4))
+    workbench.export(models.AddSub(), given, shapes={"a": {0: rows}, "b": {0: rows}})
+    return workbench
+
+
+def test_an_exported_program_needs_no_configuration(exported):
+    served = exported.load()
+
+    config = served.config
+    assert (config.max_batch_size, config.dynamic_batching.preferred_batch_size) == (4, (4,))
+    assert [(each.name, each.data_type, each.dims) for each in config.input] == [
+        ("a", DataType.TYPE_FP32, (4,)),
+        ("b", DataType.TYPE_FP32, (4,)),
+    ]
+    assert [each.name for each in config.output] == ["OUTPUT__0", "OUTPUT__1"]
+    assert served.execute({"a": ones(1, 3), "b": ones(1)}, {"a": ones(2, 5), "b": ones(2)})["OUTPUT__1"].tolist() == [
+        [2.0] * 4,
+        [4.0] * 4,
+        [4.0] * 4,
+    ]
+
+
+def test_the_program_limits_the_batch_size(exported):
+    assert exported.complete(settings={"default-max-batch-size": "64"}).max_batch_size == 6
+    assert exported.complete("max_batch_size: 2").max_batch_size == 2
+
+
+def test_a_program_of_fixed_shapes_does_not_batch(workbench, models):
+    workbench.export(models.Identity(), (torch.ones(2, 3, dtype=torch.int64),))
+
+    served = workbench.load()
+
+    assert (served.config.max_batch_size, served.config.input[0].dims) == (0, (2, 3))
+    assert served.execute({"x": np.ones((2, 3), np.int64)})["OUTPUT__0"].tolist() == [[1, 1, 1]] * 2
+
+
+def test_nested_arguments_and_results_have_paths_for_names(workbench, models):
+    given = ((torch.ones(2), {"k": torch.ones(2)}),)
+    workbench.export(models.Nested(), given, {"mask": torch.ones(2)})
+    config = "".join(
+        [
+            *(tensor("input", name, "FP32", "2") for name in ("KWARGS[mask]", "ARGS[0][0]", "ARGS[0][1][k]")),
+            *(tensor("output", name, "FP32", "2") for name in ("RESULT[both][0]", "RESULT[sum]")),
+        ]
+    )
+
+    answer = workbench.load(f'platform: "torch_aoti" {config}').execute(
+        {
+            "KWARGS[mask]": np.array([2, 3], np.float32),
+            "ARGS[0][0]": np.array([10, 20], np.float32),
+            "ARGS[0][1][k]": np.array([1, 2], np.float32),
+        }
+    )
+
+    assert answer["RESULT[sum]"].tolist() == [11, 22]
+    assert answer["RESULT[both][0]"].tolist() == [20, 60]
+
+
+@pytest.mark.parametrize("inputs", [("a", "b"), ("ARGS[0]", "ARGS[1]"), ("INPUT__0", "INPUT__1")])
+def test_a_program_takes_its_arguments_by_any_of_their_names(exported, inputs):
+    config = "max_batch_size: 4\n" + "".join(tensor("input", name, "FP32", "4") for name in inputs)
+    served = exported.load(f'platform: "torch_aoti" {config}' + tensor("output", "RESULT[1]", "FP32", "4"))
+
+    answer = served.execute({inputs[0]: ones(1, 5), inputs[1]: ones(1)})
+
+    assert answer["RESULT[1]"].tolist() == [[4.0] * 4]
+
+
+def test_a_compiled_package_is_executed(workbench, compiled):
+    shutil.copy(compiled, workbench.path("model.pt2"))
+    config = ADD_SUB.replace('"a"', '"ARGS[0]"').replace('"b"', '"ARGS[1]"').replace("OUTPUT__0", "RESULT[0]")
+    served = workbench.load(f'platform: "torch_aoti" {config.replace("OUTPUT__1", "RESULT[1]")}')
+
+    answer = served.execute({"ARGS[0]": ones(1, 3), "ARGS[1]": ones(1)}, {"ARGS[0]": ones(2, 5), "ARGS[1]": ones(2)})
+
+    assert answer["RESULT[0]"].tolist() == [[4.0] * 4, [6.0] * 4, [6.0] * 4]
+    assert answer["RESULT[1]"].tolist() == [[2.0] * 4, [4.0] * 4, [4.0] * 4]
+
+
+def test_two_instances_of_a_compiled_package_do_not_share_memory(workbench, compiled):
+    shutil.copy(compiled, workbench.path("model.pt2"))
+    config = ADD_SUB.replace('"a"', '"INPUT__0"').replace('"b"', '"INPUT__1"')
+    served = workbench.load(f'platform: "torch_aoti" {config} instance_group [{{ kind: KIND_CPU count: 2 }}]')
+
+    first = served.execute({"INPUT__0": ones(1, 3), "INPUT__1": ones(1)})
+    served.instances.reverse()
+    second = served.execute({"INPUT__0": ones(1, 9), "INPUT__1": ones(1)})
+
+    assert (first["OUTPUT__0"][0, 0], second["OUTPUT__0"][0, 0]) == (4.0, 10.0)
+
+
+def test_wrong_numbers_of_tensors_are_refused(workbench, compiled):
+    shutil.copy(compiled, workbench.path("model.pt2"))
+    one = tensor("input", "INPUT__0", "FP32", "4")
+
+    with pytest.raises(InvalidArgumentError, match="expects 1 inputs, model provides 2"):
+        workbench.load(f'platform: "torch_aoti" {one}' + tensor("output", "OUTPUT__0", "FP32", "4"))
+    two = one + tensor("input", "INPUT__1", "FP32", "4") + tensor("output", "OUTPUT__2", "FP32", "4")
+    with pytest.raises(InvalidArgumentError, match=r"The output OUTPUT__2 .* This model has 2 outputs"):
+        workbench.load(f'platform: "torch_aoti" {two}')
+
+
+def test_files_that_are_no_packages_are_refused(workbench):
+    path = workbench.path("model.pt2")
+
+    path.write_bytes(b"no package")
+    with pytest.raises(InvalidArgumentError, match=r"'model\.pt2' is no package of PyTorch"):
+        workbench.load()
+
+    import zipfile
+
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("m/other", "")
+    with pytest.raises(InvalidArgumentError, match="holds neither an exported program nor a compiled one"):
+        workbench.load()
+
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("m/models/model.json", "{}")
+    with pytest.raises(InternalError, match=r"failed to load model 'm' from 'model\.pt2'"):
+        workbench.load()

@@ -1,0 +1,92 @@
+"""What parameters of a configuration come to."""
+
+import logging
+
+import pytest
+import torch
+
+from naiad.config.text import parse_text
+from naiad.errors import ConfigError
+from naiad_torch import process
+from naiad_torch.parameters import RunSettings, run_settings
+
+
+def settings_of(runtime="", **parameters):
+    written = "".join(
+        f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}' for key, value in parameters.items()
+    )
+    return run_settings(parse_text(f'name: "m" runtime: "{runtime}" {written}'))
+
+
+def test_without_parameters_pytorch_decides():
+    assert settings_of() == RunSettings()
+    assert (settings_of().inference_mode, settings_of().intra_op_threads) == (True, None)
+
+
+def test_a_module_in_python_has_one_thread_unless_it_says_otherwise():
+    assert settings_of("model.py").intra_op_threads == 1
+    assert settings_of("model.py", NUM_THREADS=3, NUM_INTEROP_THREADS=2).intra_op_threads == 3
+
+
+def test_every_parameter_is_read():
+    assert settings_of(
+        DISABLE_OPTIMIZED_EXECUTION="true",
+        INFERENCE_MODE="0",
+        DISABLE_CUDNN="yes",
+        ENABLE_CACHE_CLEANING="1",
+        ENABLE_WEIGHT_SHARING="on",
+        ENABLE_TENSOR_FUSER="false",
+        ENABLE_JIT_PROFILING="no",
+        ENABLE_JIT_EXECUTOR="off",
+        INTRA_OP_THREAD_COUNT=2,
+        INTER_OP_THREAD_COUNT=3,
+        MODEL_INIT_LIBRARY="init.so",
+    ) == RunSettings(
+        inference_mode=False,
+        optimized_execution=False,
+        cudnn=False,
+        cleans_cache=True,
+        shares_weights=True,
+        tensor_fuser=False,
+        jit_profiling=False,
+        jit_executor=False,
+        intra_op_threads=2,
+        inter_op_threads=3,
+        init_library="init.so",
+    )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ({"INFERENCE_MODE": "maybe"}, "'INFERENCE_MODE' cannot be 'maybe'"),
+        ({"INTRA_OP_THREAD_COUNT": "0"}, "it must be at least 1"),
+        ({"INTER_OP_THREAD_COUNT": "two"}, "it must be a whole number"),
+        ({"TORCH_COMPILE_OPTIONAL_PARAMETERS": "[1]"}, "it must be a JSON object"),
+        ({"INFERENCE_MODUS": "1"}, "did you mean 'INFERENCE_MODE'?"),
+        ({"XYZ": "1"}, "PyTorch has no parameter 'XYZ'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_its_key(parameters, told):
+    with pytest.raises(ConfigError) as raised:
+        settings_of(**parameters)
+
+    assert told in str(raised.value)
+    assert f"parameters[{next(iter(parameters))}]" in str(raised.value)
+
+
+def test_parameters_of_others_are_left_alone():
+    assert settings_of(execute_on="thread", my_own="1") == RunSettings()
+
+
+def test_the_first_model_chooses_the_threads_of_the_process(monkeypatch, caplog):
+    chosen = []
+    monkeypatch.setattr(process, "_chosen", {})
+    monkeypatch.setattr(torch, "set_num_threads", chosen.append)
+    logger = logging.LoggerAdapter(logging.getLogger("naiad.model"), {})
+
+    for count in (2, 2, 3):
+        process.configure_process(RunSettings(intra_op_threads=count), logger)
+
+    assert chosen == [2]
+    assert "INTRA_OP_THREAD_COUNT is 2 for the whole process already" in caplog.text

@@ -1,0 +1,231 @@
+"""TorchScript models through the backend."""
+
+import numpy as np
+import pytest
+
+from naiad.backend import Reply
+from naiad.errors import ConfigError, InternalError, InvalidArgumentError, ModelFailedError, UnavailableError
+from naiad.types import Tensor
+
+from .written import ADD_SUB, tensor
+
+
+def ones(rows, value=1.0, columns=4):
+    return np.full((rows, columns), value, np.float32)
+
+
+def numbered(*datatypes, dims="4", outputs=("FP32",)):
+    entries = [tensor("input", f"IN__{place}", datatype, dims) for place, datatype in enumerate(datatypes)]
+    entries += [tensor("output", f"OUT__{place}", datatype, dims) for place, datatype in enumerate(outputs)]
+    return "max_batch_size: 8\n" + "".join(entries)
+
+
+def test_requests_of_a_batch_are_computed_together(workbench, models):
+    served = workbench.script(models.AddSub(), ADD_SUB)
+
+    answer = served.execute({"a": ones(1, 3), "b": ones(1)}, {"a": ones(2, 5), "b": ones(2)})
+
+    assert answer["OUTPUT__0"].tolist() == [[4.0] * 4, [6.0] * 4, [6.0] * 4]
+    assert answer["OUTPUT__1"].tolist() == [[2.0] * 4, [4.0] * 4, [4.0] * 4]
+
+
+def test_arguments_are_found_by_their_names_in_any_order(workbench, models):
+    config = "max_batch_size: 8\n" + tensor("input", "b", "FP32", "4") + tensor("input", "a", "FP32", "4")
+    served = workbench.script(models.AddSub(), config + tensor("output", "OUTPUT__1", "FP32", "4"))
+
+    answer = served.execute({"b": ones(1, 1), "a": ones(1, 7)})
+
+    assert answer["OUTPUT__1"].tolist() == [[6.0] * 4]
+
+
+def test_numbers_in_names_are_places(workbench, models):
+    entries = [("input", "X__1"), ("input", "Y__0"), ("output", "D__1"), ("output", "S__0")]
+    served = workbench.script(
+        models.AddSub(), "max_batch_size: 8\n" + "".join(tensor(kind, name, "FP32", "4") for kind, name in entries)
+    )
+
+    answer = served.execute({"X__1": ones(1, 1), "Y__0": ones(1, 7)})
+
+    assert (answer["D__1"][0, 0], answer["S__0"][0, 0]) == (6.0, 8.0)
+
+
+def test_other_names_are_taken_in_order_with_a_warning(workbench, models, caplog):
+    entries = [("input", "left"), ("input", "right"), ("output", "sum"), ("output", "difference")]
+    served = workbench.script(
+        models.AddSub(), "max_batch_size: 8\n" + "".join(tensor(kind, name, "FP32", "4") for kind, name in entries)
+    )
+
+    answer = served.execute({"left": ones(1, 7), "right": ones(1)})
+
+    assert answer["difference"][0, 0] == 6.0
+    assert [record.message for record in caplog.records if "taken in the order" in record.message]
+
+
+def test_only_requested_outputs_are_read(workbench, models):
+    served = workbench.script(models.AddSub(), ADD_SUB)
+
+    answer = served.execute({"a": ones(1), "b": ones(1)}, requested=("OUTPUT__1",))
+
+    assert list(answer) == ["OUTPUT__1"]
+
+
+def test_the_keys_of_a_dict_are_the_names_of_inputs(workbench, models):
+    config = tensor("input", "right", "FP32", "4") + tensor("input", "left", "FP32", "4")
+    served = workbench.script(models.FromDict(), "max_batch_size: 8\n" + config + tensor("output", "O__0", "FP32", "4"))
+
+    answer = served.execute({"right": ones(1, 1), "left": ones(1, 5)})
+
+    assert answer["O__0"].tolist() == [[4.0] * 4]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("TwoDicts", "Multiple inputs of kind DictType were detected"),
+        ("OfNumber", "An input of type 'int' was detected"),
+    ],
+)
+def test_arguments_that_cannot_be_fed_are_refused(workbench, models, name, told):
+    with pytest.raises(InvalidArgumentError, match=told):
+        workbench.script(getattr(models, name)(), numbered("FP32", "FP32"))
+
+
+def test_strings_go_in_and_out_as_lists(workbench, models):
+    config = """max_batch_size: 8
+input [{ name: "texts" data_type: TYPE_STRING dims: [ 1 ] reshape: { shape: [ ] } }]
+output [{ name: "OUT__0" data_type: TYPE_INT64 dims: [ 1 ] reshape: { shape: [ ] } },
+        { name: "OUT__1" data_type: TYPE_STRING dims: [ 1 ] reshape: { shape: [ ] } }]"""
+    served = workbench.script(models.Lengths(), config)
+
+    answer = served.execute(
+        {"texts": np.array([b"ab", "é".encode()], object)},
+        {"texts": np.array([b""], object)},
+    )
+
+    assert answer["OUT__0"].tolist() == [2, 2, 0]  # TorchScript counts bytes
+    assert answer["OUT__1"].tolist() == [b"", "é".encode(), b"ab"]
+
+
+def test_bytes_that_are_no_text_fail_their_own_request(workbench, models):
+    config = """max_batch_size: 8
+input [{ name: "texts" data_type: TYPE_STRING dims: [ 1 ] reshape: { shape: [ ] } }]
+output [{ name: "OUT__0" data_type: TYPE_INT64 dims: [ 1 ] reshape: { shape: [ ] } }]"""
+    served = workbench.script(models.Lengths(), config)
+
+    answer = served.execute({"texts": np.array([b"\xff"], object)}, {"texts": np.array([b"abc"], object)})
+
+    assert "not UTF-8" in str(answer[0])
+    assert isinstance(answer[1], Reply)
+    assert answer[1].outputs["OUT__0"].tolist() == [3]
+
+
+def test_strings_of_more_dimensions_are_refused(workbench, models):
+    config = "max_batch_size: 8\n" + tensor("input", "texts", "STRING", "1") + tensor("output", "O__0", "INT64", "1")
+
+    with pytest.raises(ConfigError, match="1 dimensional List of String"):
+        workbench.script(models.Lengths(), config)
+
+
+@pytest.mark.parametrize(
+    "datatype",
+    ["BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP16", "FP32", "FP64", "BF16"],
+)
+def test_every_datatype_passes_unchanged(workbench, models, datatype):
+    served = workbench.script(models.Identity(), numbered(datatype, dims="3", outputs=(datatype,)))
+    given = Tensor.of("IN__0", np.array([[1, 0, 1]], np.float32 if datatype == "BF16" else np.int64), datatype)
+
+    answer = served.execute({"IN__0": given})
+
+    assert answer["OUT__0"].dtype == given.array.dtype
+    assert answer["OUT__0"].tolist() == given.array.tolist()
+
+
+def test_a_tensor_is_handed_on_without_a_copy(workbench, models):
+    served = workbench.script(models.Identity(), numbered("FP32"))
+    given = np.frombuffer(ones(1).tobytes(), np.float32).reshape(1, 4)
+
+    answer = served.execute({"IN__0": given})
+
+    assert np.shares_memory(answer["OUT__0"], given)
+
+
+def test_memory_that_is_not_aligned_is_copied(workbench, models):
+    served = workbench.script(models.Identity(), numbered("FP32"))
+    given = np.ndarray((1, 4), np.float32, b"." + ones(1).tobytes(), 1)
+
+    assert served.execute({"IN__0": given})["OUT__0"].tolist() == [[1.0] * 4]
+
+
+def test_a_request_that_fails_does_not_fail_the_others(workbench, models):
+    served = workbench.script(models.Gather(), numbered("INT64", dims="1"))
+    given = [{"IN__0": np.array([[index]])} for index in (1, 9, 3)]
+
+    first, second, third = served.execute(*given)
+
+    assert (first.outputs["OUT__0"].tolist(), third.outputs["OUT__0"].tolist()) == ([[11.0]], [[13.0]])
+    assert isinstance(second, ModelFailedError)
+    assert "PyTorch execute failure: index 9 is out of bounds" in str(second)
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "told"),
+    [
+        ("Scalar", numbered("FP32"), "'OUT__0' of model 'm' is a scalar which is not supported"),
+        ("ListOfTensors", numbered("FP32", outputs=("FP32", "FP32")), None),
+        (
+            "Identity",
+            numbered("FP32", outputs=("INT64",)),
+            "expects datatype TYPE_INT64 for output 'OUT__0', model pro",
+        ),
+        ("Identity", numbered("FP32", outputs=("FP32", "FP32")), "This model has 1 outputs"),
+    ],
+)
+def test_results_are_held_against_the_configuration(workbench, models, name, config, told):
+    served = workbench.script(getattr(models, name)(), config)
+
+    if told is None:
+        assert list(served.execute({"IN__0": ones(1)})) == ["OUT__0", "OUT__1"]
+    else:
+        with pytest.raises(InvalidArgumentError, match=told):
+            served.execute({"IN__0": ones(1)})
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        (numbered("FP32"), "configuration expects 1 inputs, model provides 2"),
+        (numbered("FP32", "FP32", "FP32"), "configuration expects 3 inputs, model provides 2"),
+        (numbered("FP32", "FP32").replace("IN__1", "IN__2"), "without a gap: 'IN__0' is 0, 'IN__2' is 2"),
+        (numbered("FP32", "FP32").replace("IN__1", "X__0"), "'IN__0' and 'X__0' of model 'm' are both number 0"),
+        ("max_batch_size: 8\n", "must contain at least one input, none were specified"),
+    ],
+)
+def test_a_configuration_that_does_not_fit_the_model_is_refused(workbench, models, config, told):
+    with pytest.raises(InvalidArgumentError, match=told):
+        workbench.script(models.AddSub(), config)
+
+
+def test_an_argument_with_a_default_may_be_left_out(workbench, models):
+    config = "max_batch_size: 8\n" + tensor("input", "x", "FP32", "4") + tensor("output", "OUT__0", "FP32", "4")
+    optional = 'input [{ name: "scale" data_type: TYPE_FP32 dims: [ 4 ] optional: true }]\n'
+
+    for written in (config, config + optional):
+        assert workbench.script(models.WithDefault(), written).execute({"x": ones(1)})["OUT__0"].tolist() == [[2.0] * 4]
+    given = workbench.script(models.WithDefault(), config + optional).execute({"x": ones(1), "scale": ones(1, 5)})
+    assert given["OUT__0"].tolist() == [[5.0] * 4]
+
+
+def test_a_file_that_is_missing_or_broken_is_told(workbench):
+    with pytest.raises(UnavailableError, match=r"unable to find '.*model\.pt'.*is empty"):
+        workbench.load(f'platform: "pytorch_libtorch" {ADD_SUB}')
+
+    workbench.path("model.pt").write_bytes(b"no model")
+    with pytest.raises(InternalError, match=r"failed to load model 'm': .*must be TorchScript"):
+        workbench.load(f'platform: "pytorch_libtorch" {ADD_SUB}')
+
+
+def test_nothing_is_completed_and_a_warning_says_so(workbench, models, caplog):
+    with pytest.raises(ConfigError, match="at least one input"):
+        workbench.script(models.AddSub(), "")
+
+    assert any("skipping model configuration auto-complete for 'm'" in record.message for record in caplog.records)
