@@ -28,6 +28,15 @@ def adder_with_start(kind: int = TensorProto.INT32, shape: Any = ("n", 1)) -> An
     return _model(nodes, inputs, {"OUTPUT": kind, "OUTPUT_STATE": kind}, shape)
 
 
+def delayer(kind: int) -> Any:
+    """OUTPUT = INPUT_STATE and OUTPUT_STATE = INPUT: each request gets what the one before it has brought."""
+    nodes = [
+        helper.make_node("Identity", ["INPUT_STATE"], ["OUTPUT"]),
+        helper.make_node("Identity", ["INPUT"], ["OUTPUT_STATE"]),
+    ]
+    return _model(nodes, {"INPUT": kind, "INPUT_STATE": kind}, {"OUTPUT": kind, "OUTPUT_STATE": kind}, ("n", 1))
+
+
 def joiner() -> Any:
     """OUTPUT = OUTPUT_STATE = the text of INPUT behind that of INPUT_STATE."""
     nodes = [

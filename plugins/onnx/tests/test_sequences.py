@@ -11,8 +11,10 @@ from onnx import TensorProto
 
 import naiad_onnx
 import naiad_scheduler_sequence
+from naiad.datatypes import TENSOR_TYPES
 from naiad.errors import InvalidArgumentError, ModelFailedError, ModelNotReadyError
 from naiad.testing import serve
+from naiad.types import Tensor
 
 from . import stateful
 
@@ -99,6 +101,30 @@ def test_a_state_begins_with_what_its_file_holds(tmp_path, float_array):
         ]
 
     assert answers == [101, 103, 103]
+
+
+@pytest.mark.parametrize("datatype", list(TENSOR_TYPES))
+def test_a_state_of_every_datatype_comes_back_with_the_next_request(tmp_path, datatype):
+    kind = {"BYTES": "STRING"}.get(datatype, datatype)
+    element = {"BYTES": "STRING", "FP16": "FLOAT16", "FP32": "FLOAT", "FP64": "DOUBLE", "BF16": "BFLOAT16"}
+    first, second = [[True]], [[False]]
+    if datatype == "BYTES":
+        first, second = np.array([["é"]], object), np.array([[""]], object)
+    elif datatype != "BOOL":
+        first, second = [[3]], [[4]]
+
+    proto = stateful.delayer(TensorProto.DataType.Value(element.get(datatype, datatype)))
+    with serving(tmp_path, proto, stateful.config(f"TYPE_{kind}")) as model:
+        nothing, three, four = (
+            model.ask(1, value, start=number == 0)["OUTPUT"] for number, value in enumerate((first, second, first))
+        )
+
+    sent = [
+        Tensor.of("x", np.float32(each) if datatype == "BF16" else each, datatype).array for each in (first, second)
+    ]
+    assert [three.tolist(), four.tolist()] == [each.tolist() for each in sent]
+    assert nothing.tolist() in ([[0]], [[False]], [[b""]])
+    assert {three.dtype, nothing.dtype} == {TENSOR_TYPES[datatype].dtype}
 
 
 def test_a_state_of_text_grows(tmp_path):
