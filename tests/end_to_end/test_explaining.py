@@ -116,9 +116,11 @@ def test_a_hit_of_the_cache_is_told(serving: Serving) -> None:
     given = {"inputs": [ROW["inputs"][0] | {"data": [77]}]}
 
     kept, found = (_told(_asked(serving, "cached", **given)) for _ in range(2))
+    silent = serving.ask("POST", "/v2/models/cached/infer", ROW | given).document
 
     assert (kept["cache"], found["cache"]) == ("miss", "hit")
     assert ("executions" in kept, "executions" in found) == (True, False)
+    assert "parameters" not in silent
 
 
 def test_requests_that_a_model_makes_are_steps(serving: Serving) -> None:

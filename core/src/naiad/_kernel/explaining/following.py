@@ -28,7 +28,8 @@ def explained(request: Request, deliver: Deliver, allowed: bool) -> tuple[Reques
     def deliver_explained(outcome: Outcome) -> None:
         if isinstance(outcome, Response) and outcome.final:
             told = as_text(timeline(explanation, received_ns, monotonic_ns()))
-            outcome.parameters = {**outcome.parameters, EXPLAIN: told}
+            # a copy: whoever keeps the response for others, as a cache does, must not keep this
+            outcome = replace(outcome, parameters={**outcome.parameters, EXPLAIN: told})
         deliver(outcome)
 
     return replace(request, parameters=parameters, trace=explanation), deliver_explained
