@@ -126,6 +126,11 @@ class ModelVersion:
         """How many batches can be executed at once."""
         return self._instances.place_count
 
+    @property
+    def shares_resources(self) -> bool:
+        """Whether executions of this server wait for resources."""
+        return self._sharing is not None
+
     def executing(self) -> Sequence[Work]:
         """The batches that are executed at this moment."""
         return self._instances.executing()

@@ -85,6 +85,11 @@ class Caller:
         """Whether any of its calls takes several responses."""
         return any(each.streams for each in self.begun)
 
+    @property
+    def shares_resources(self) -> bool:
+        """Whether executions of this server wait for resources."""
+        return self._version.shares_resources
+
     def rest(self) -> Rest | None:
         """It waits for one more answer: what its execution holds is lent meanwhile, where that is limited."""
         if self.place is None:

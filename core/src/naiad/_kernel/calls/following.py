@@ -46,9 +46,16 @@ def _look_again(version: "ModelVersion", caller: Caller, call: Call) -> None:
         call.deliver(refused)
 
 
-def goes_on(caller: Caller) -> None:
-    """A stream of this caller was paused. If what it waits for needs that stream's instance, it is paused no more."""
+def lift_pauses(caller: Caller) -> None:
+    """Let the streams go on that this caller has not read, if what else it waits for may need what they occupy.
+
+    That is an instance, as can be seen, or resources that are limited, which others may wait for out of sight.
+    """
     if caller.has_left or len(caller.begun) < 2:
+        return
+    if caller.shares_resources:
+        for begun in list(caller.begun):
+            begun.lift()
         return
     picture = Picture(caller)
     if caller in picture.graph.stuck():

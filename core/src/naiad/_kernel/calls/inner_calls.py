@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from naiad._kernel.answers import Outcome
 from naiad._kernel.call import Call
 from naiad._kernel.calls.callers import Caller, Rest, left, made
-from naiad._kernel.calls.following import goes_on
+from naiad._kernel.calls.following import lift_pauses
 from naiad._kernel.telling import told
 from naiad.errors import InternalError, NaiadError
 from naiad.types import Request, Response
@@ -97,12 +97,13 @@ class InnerCall:
         if self._call is not None:
             self._call.pause()
             if self._caller is not None:
-                goes_on(self._caller)
+                lift_pauses(self._caller)
 
     def lift(self) -> bool:
         """Let the responses gather from now on; whether the called model had to wait."""
-        self._is_lifted, was_paused = self.streams, self._paused
-        self.resume()
+        was_paused, self._is_lifted = self._paused, True
+        if was_paused:
+            self.resume()
         return was_paused
 
     def resume(self) -> None:
@@ -120,6 +121,8 @@ class InnerCall:
             self._call.pause()
         if self._caller is not None:
             self._rest = self._caller.rest()
+            if self._caller.shares_resources:
+                lift_pauses(self._caller)
 
     def _deliver(self, outcome: Outcome) -> None:
         if self.over:
