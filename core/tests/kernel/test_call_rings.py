@@ -11,6 +11,7 @@ import pytest
 from naiad.backend import Answer, Batch
 from naiad.calls import ModelCalls
 from naiad.errors import CallRingError, NaiadError
+from naiad.testing.caches import FakeCache
 
 from .loops import jump, until
 from .models_that_call import TWO, Behaviour, Calling, double, given, reply, value, value_of
@@ -254,3 +255,24 @@ async def test_a_model_that_streams_is_not_held_back_by_a_caller_that_waits_for_
 
     async with calling.running() as server:
         assert value(await server.infer(request("outer", 1))) == expected
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+async def test_a_ring_is_refused_behind_a_response_cache_too(calling: Calling, is_held: bool) -> None:
+    cache = FakeCache()
+    calling.add("m", counts_down_through("m"), "response_cache { enable: true }")
+
+    async with calling.running(cache, cache_config=("fake",)) as server:
+        if is_held:
+            cache.hold()
+        answer = asyncio.ensure_future(server.infer(request("m", 1)))
+        if is_held:  # the cache answers later, and the call is refused when it is sent on to its model
+            for lookups in (1, 2):
+                await until(lambda lookups=lookups: cache.events.count("lookup") == lookups)
+                cache.release()
+                cache.hold()
+        with pytest.raises(CallRingError, match="'m' -> 'm'"):
+            await answer
+        cache.release()
+        assert value(await server.infer(request("m", 0))) == 0
+        assert value(await server.infer(request("m", 1))) == 1

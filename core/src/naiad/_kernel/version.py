@@ -115,11 +115,12 @@ class ModelVersion:
         if request.trace is not None:
             queue.traces = True
             tell_arrival(request.trace, self.version, request, seen)
-        if self.cache is not None:
-            return self.cache.submit(request, deliver, functools.partial(queue.submit, seen, batch_size, shape_key))
-        if request.caller is None:
+        if self.cache is None and request.caller is None:
             return queue.submit(seen, batch_size, shape_key, deliver)
-        return follow(self, request.caller, functools.partial(queue.submit, seen, batch_size, shape_key, deliver))
+        send = functools.partial(queue.submit, seen, batch_size, shape_key)
+        if request.caller is not None:
+            send = functools.partial(follow, self, request.caller, send)
+        return send(deliver) if self.cache is None else self.cache.submit(request, deliver, send)
 
     @property
     def place_count(self) -> int:

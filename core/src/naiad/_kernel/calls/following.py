@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
-from naiad._kernel.call import Call
+from naiad._kernel.call import Call, Deliver
 from naiad._kernel.calls.callers import Caller
 from naiad._kernel.calls.waits import Queued, Served, Wait, WaitGraph
 from naiad.errors import CallRingError
@@ -18,19 +18,19 @@ SECOND_LOOK = 0.05
 """Seconds after which a call that seems to close a ring is looked at again, where the first look may have erred."""
 
 
-def follow(version: "ModelVersion", caller: object, submit: Callable[[], Call]) -> Call:
+def follow(version: "ModelVersion", caller: object, send: Callable[[Deliver], Call], deliver: Deliver) -> Call:
     """Give a version a request that a caller waits for, and remember that it does.
 
-    Raises CallRingError when every instance of the version waits for that caller, and whatever `submit` raises. A
+    Raises CallRingError when every instance of the version waits for that caller, and whatever `send` raises. A
     caller on another thread than its execution may not hold its place: such an execution may be about to return and go
     on in the background. Its call gets that error a little later, if it is still so then.
     """
     if not isinstance(caller, Caller):
-        return submit()
+        return send(deliver)
     refused = _refusal(version, caller)
     if refused is not None and not caller.is_elsewhere:
         raise refused
-    call = submit()
+    call = send(deliver)
     caller.wait_for(version, call)
     if refused is not None:
         asyncio.get_running_loop().call_later(SECOND_LOOK, _look_again, version, caller, call)
