@@ -185,7 +185,7 @@ async def test_unloading_a_model_puts_its_ensembles_out_of_service_until_it_is_b
         await server.load("ten")
 
         assert gone == {"one": "READY", "ten": "UNAVAILABLE", "e": "UNAVAILABLE", "f": "UNAVAILABLE"}
-        assert "ensemble 'e' depends on 'ten' which has no loaded version" in why
+        assert "ensemble 'e' depends on 'ten' which has no loaded version. Model 'ten' was unloaded." in why
         assert not unready.ready
         assert set(states(server).values()) == {"READY"}
         assert server.ready().ready

@@ -120,6 +120,24 @@ async def test_a_step_may_change_the_sequence_for_those_behind_it(chain: Parts) 
     assert (second.correlation_id, second.sequence_start, second.sequence_end) == (42, True, False)
 
 
+async def test_an_input_that_is_an_output_comes_back_after_submit_has_returned(chain: Parts) -> None:
+    chain.join("p", "A", "A B", "one x=A -> y=B")
+    came: list[object] = []
+
+    async with chain.serving() as server:
+        server.submit(ask("p", 5, requested=("A",)), came.append)
+        before = list(came)
+        await until(lambda: came)
+        left = server.submit(ask("p", 5, requested=("A",)), came.append)
+        left.cancel()
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    assert before == []
+    assert [float(response.outputs["A"].array[0]) for response in came] == [5]
+    assert "one" not in chain.requests
+
+
 async def test_an_error_keeps_its_kind_and_names_the_ensemble(chain: Parts) -> None:
     def refuse(batch):  # type: ignore[no-untyped-def]
         raise UnknownError("no such word")

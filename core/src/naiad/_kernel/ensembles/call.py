@@ -1,5 +1,6 @@
 """One request to an ensemble on its way through the models. There is no task: what a step answers starts the next."""
 
+from collections import deque
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -38,12 +39,13 @@ class EnsembleCall(Call):
         """Submit the first steps. Raises what one of them is refused with; nothing is delivered before this returns."""
         self._follow(self._run.begin())
         early, self._early = self._early, None
+        failure = next((outcome for outcome in early or () if isinstance(outcome, NaiadError)), None)
+        if failure is not None:
+            raise failure
         if not early:
             return
-        if isinstance(early[0], NaiadError):
-            raise early[0]
-        for outcome in early:
-            self._version.loop.call_soon(self.deliver, outcome)
+        self.held = deque(outcome for outcome in early if isinstance(outcome, Response))
+        self._version.loop.call_soon(self._hand_out_held)
 
     @property
     def is_waiting(self) -> bool:
@@ -196,10 +198,18 @@ class EnsembleCall(Call):
             self._leave()
         self._hand_out(response)
 
+    def _hand_out_held(self) -> None:
+        """Deliver what was there before `begin` returned, unless the caller has left meanwhile."""
+        while self.held:
+            self.deliver(self.held.popleft())
+        self.held = None
+
     def _hand_out(self, outcome: Outcome) -> None:
         self.responses += 1
         if self._early is not None:
             self._early.append(outcome)
+        elif self.held is not None and isinstance(outcome, Response):
+            self.held.append(outcome)
         else:
             self.deliver(outcome)
 

@@ -110,15 +110,22 @@ class Ensembles:
             serving = catalogue.serving_by_name.get(step.model_name)
             path = element("ensemble_scheduling.step", index)
             if serving is None:
-                why = entry.because() if entry is not None else ""
-                failed = f" Model '{step.model_name}' loading failed with error{why}" if why else ""
-                yield Problem(f"{depends} which has no loaded version.{failed}", f"{path}.model_name")
+                yield Problem(f"{depends} which has no loaded version.{_why(entry)}", f"{path}.model_name")
             elif max(0, step.model_version) not in serving:
                 told = f"{depends} whose required version {step.model_version} is not loaded"
                 yield Problem(told, f"{path}.model_version", hint="-1 takes the latest that serves")
 
     def _dependencies(self) -> dict[str, tuple[str, ...]]:
         return {name: entry.depends for name, entry in self._catalogue.entries.items() if entry.depends}
+
+
+def _why(entry: ModelEntry | None) -> str:
+    """Why a model does not serve, as a sentence of its own."""
+    if entry is None or not entry.because():
+        return ""
+    if entry.unloaded:
+        return f" Model '{entry.name}' was unloaded."
+    return f" Model '{entry.name}' loading failed with error{entry.because()}"
 
 
 def refused(name: str, error: NaiadError) -> InvalidArgumentError:
