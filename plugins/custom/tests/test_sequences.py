@@ -180,3 +180,20 @@ def test_a_class_is_told_which_sequences_are_over_and_why(folder, kind):
         ask(2, 1, start=True, end=True)
         with pytest.raises(ModelFailedError, match=r"\[\('first', 'end'\), \(2, 'end'\)\]"):
             ask(3, 99, start=True)
+
+
+@pytest.mark.parametrize("kind", ["def", "async def"])
+def test_a_model_that_does_not_listen_is_not_told(folder, kind):
+    folder.write(ADDING.format(kind=kind), STATE.replace("STRATEGY", ""))
+
+    assert not hasattr(folder.instance(), "sequence_ended")
+
+
+def test_a_triton_model_may_listen_too(folder):
+    listens = "    def sequence_ended(self, *told):\n            self.batches.append(told)"
+    folder.write(f"{TELLING.rstrip()}\n\n    {listens}", CONTROLS.replace("STRATEGY", ""))
+    instance = folder.instance()
+
+    instance.sequence_ended("who", "idle")
+
+    assert instance.sequence_ended.__self__.batches == [("who", "idle")]

@@ -12,7 +12,7 @@ from naiad_custom.conversion import Conversion
 from naiad_custom.loops import LoopThread, cancelled_with, have_left
 
 if TYPE_CHECKING:
-    from naiad_custom.native import Subject
+    from naiad_custom.native import Listener, Subject
 
 
 class AsyncInstance:
@@ -41,9 +41,11 @@ class AsyncInstance:
         """Why the user's object is not ready, "" when it is."""
         return self._subject.ready()
 
-    def sequence_ended(self, correlation_id: int | str, reason: str) -> None:
-        """Tell the user's object, on the event loop, that a sequence is over, and why."""
-        self.wait_for(lambda: self._subject.sequence_ended(correlation_id, reason))
+    @property
+    def sequence_ended(self) -> "Listener":
+        """Tells the user's object, on the event loop, that a sequence is over, and why; there only where it listens."""
+        listener = self._subject.sequence_ended
+        return lambda correlation_id, reason: self.wait_for(lambda: listener(correlation_id, reason))
 
     def close(self) -> None:
         """Cancel what still runs, close the user's object, end the event loop."""

@@ -14,6 +14,9 @@ from naiad_custom.failures import Failures
 from naiad_custom.signature import read_signature
 from naiad_custom.streaming import AsyncStreams, StreamInstance
 
+Listener = Callable[[int | str, str], Any]
+"""Is told the correlation id of a sequence that is over, and why: `end`, `idle`, `cancelled` or `unload`."""
+
 
 class Marked:
     """A function or class that `@model` marked, with its signature.
@@ -110,10 +113,11 @@ class Subject:
             return "" if answer else "ready() answered False"
         return str(answer or "")
 
-    def sequence_ended(self, correlation_id: int | str, reason: str) -> Any:
-        """Call `sequence_ended(correlation_id, reason)`."""
-        told = getattr(self._target, "sequence_ended", None)
-        return None if told is None else told(correlation_id, reason)
+    @property
+    def sequence_ended(self) -> Listener:
+        """What is told that a sequence is over, and why. Raises AttributeError where nobody listens."""
+        listener: Listener = getattr(self._target, "sequence_ended")  # noqa: B009 - it raises where there is none
+        return listener
 
     def close(self) -> Any:
         """Call `close()`."""
@@ -138,9 +142,10 @@ class MarkedInstance:
         """Why the user's object is not ready, "" when it is."""
         return self._subject.ready()
 
-    def sequence_ended(self, correlation_id: int | str, reason: str) -> None:
-        """Tell the user's object that a sequence is over, and why."""
-        self._subject.sequence_ended(correlation_id, reason)
+    @property
+    def sequence_ended(self) -> Listener:
+        """Tells the user's object that a sequence is over, and why; there only where it listens."""
+        return self._subject.sequence_ended
 
     def close(self) -> None:
         """Close the user's object."""

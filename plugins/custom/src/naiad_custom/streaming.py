@@ -12,7 +12,7 @@ from naiad_custom.failures import Failures
 from naiad_custom.loops import cancelled_with, room_in
 
 if TYPE_CHECKING:
-    from naiad_custom.native import Subject
+    from naiad_custom.native import Listener, Subject
 
 
 class StreamInstance:
@@ -37,9 +37,10 @@ class StreamInstance:
         """Why the user's object is not ready, "" when it is."""
         return self._subject.ready()
 
-    def sequence_ended(self, correlation_id: int | str, reason: str) -> None:
-        """Tell the user's object that a sequence is over, and why."""
-        self._subject.sequence_ended(correlation_id, reason)
+    @property
+    def sequence_ended(self) -> "Listener":
+        """Tells the user's object that a sequence is over, and why; there only where it listens."""
+        return self._subject.sequence_ended
 
     def close(self) -> None:
         """Close the user's object."""

@@ -57,11 +57,11 @@ class TritonInstance:
         """Why `is_ready` says no, "" when it says yes or is not there."""
         return "" if self._ready is None else self._ready.reason()
 
-    def sequence_ended(self, correlation_id: int | str, reason: str) -> None:
-        """Tell the object that a sequence is over, and why, where it has a method of that name."""
-        told = getattr(self._model, "sequence_ended", None)
-        if told is not None:
-            told(correlation_id, reason)
+    @property
+    def sequence_ended(self) -> Callable[[int | str, str], Any]:
+        """The object's own method, which is told of sequences that are over; there only where it has one."""
+        listener: Callable[[int | str, str], Any] = self._model.sequence_ended
+        return listener
 
     def close(self) -> None:
         """Finalize the object."""
