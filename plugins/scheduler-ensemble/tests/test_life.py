@@ -7,6 +7,7 @@ import pytest
 
 import naiad_scheduler_ensemble
 from naiad import Server
+from naiad.config import ModelTransactionPolicy
 from naiad.errors import InvalidArgumentError, ModelNotReadyError, NotFoundError
 
 from .parts import Parts, ask, infer, plus, until
@@ -63,6 +64,7 @@ async def test_an_ensemble_has_no_instances(chain: Parts) -> None:
         assert server.instances("e") == ()
         assert server.model_config("e").instance_group == ()
         assert server.model_config("e").optimization is None
+        assert server.model_config("e").model_transaction_policy == ModelTransactionPolicy(decoupled=False)
         assert server.model_metadata("e").platform == "ensemble"
 
 

@@ -140,10 +140,8 @@ class EnsembleVersion:
 
 
 def _told(config: ModelConfig, composition: Composition) -> ModelConfig:
-    """The configuration as it is shown: decoupled where one of the models is."""
-    if not composition.decoupled:
-        return config
-    return replace(config, model_transaction_policy=ModelTransactionPolicy(decoupled=True))
+    """The configuration as it is shown: decoupled where one of the models is, and told so either way."""
+    return replace(config, model_transaction_policy=ModelTransactionPolicy(decoupled=composition.decoupled))
 
 
 def _labels(
