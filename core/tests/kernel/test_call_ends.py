@@ -16,10 +16,11 @@ from naiad.errors import (
     NaiadError,
     RequestCancelledError,
     ShuttingDownError,
+    WorkerDiedError,
 )
 
 from .loops import turns, until
-from .models_that_call import Calling, double, doubles_through, given, value, value_of
+from .models_that_call import Calling, double, doubles_through, given, reply, value, value_of
 from .serving import off_the_loop, request
 
 
@@ -229,3 +230,34 @@ async def test_a_model_that_waits_when_the_time_to_stop_is_over_is_told(calling:
         assert isinstance(await asyncio.wrap_future(told), ShuttingDownError | RequestCancelledError)
         release.set()
         await stopping
+
+
+async def test_a_model_may_call_for_a_request_that_it_has_answered(calling: Calling) -> None:
+    called = Future[float]()
+
+    def answers_first(batch: Batch, models: ModelCalls) -> Answer:
+        batch.sender(0).send(reply(1), final=True)
+        answered.wait(10)
+        called.set_result(value(models.infer(request("double", 21))))
+        return [None]
+
+    answered = threading.Event()
+    calling.add("outer", answers_first, "model_transaction_policy { decoupled: true }\n")
+
+    async with calling.running() as server:
+        values = [value(response) async for response in server.stream(request("outer", 1))]
+        answered.set()
+
+        assert (values, await asyncio.wrap_future(called)) == ([1], 42)
+
+
+async def test_a_worker_that_dies_in_a_call_is_told_to_the_caller(calling: Calling) -> None:
+    def leaves(batch: Batch, models: ModelCalls) -> Answer:
+        raise SystemExit("the model left")
+
+    calling.add("dies", leaves)
+    calling.add("outer", doubles_through("dies"))
+
+    async with calling.running() as server:
+        with pytest.raises(WorkerDiedError, match="the model left"):
+            await server.infer(request("outer", 1))

@@ -77,8 +77,8 @@ class Caller:
 
     @property
     def has_left(self) -> bool:
-        """Whether nobody waits for any of the requests any more."""
-        return all(call.over for call in self.outer)
+        """Whether nobody waits for the answer of any of the requests any more, although it was not given."""
+        return all(call.request.cancelled for call in self.outer)
 
     @property
     def reads_streams(self) -> bool:
