@@ -158,6 +158,30 @@ async def test_an_iterative_decoupled_model_sends_a_response_in_every_step(tmp_p
     assert found == [[1, 2, 3, 4], [1], [1, 2]]
 
 
+async def test_responses_in_order_do_not_keep_an_earlier_request_from_its_next_step(tmp_path: Path) -> None:
+    """The second request sends much while the first, which has sent nothing yet, has to be executed again."""
+
+    def stepping(batch: Batch) -> Sequence[Any]:
+        answers: list[Any] = []
+        for index, each in enumerate(batch.requests):
+            steps, done = int(each.inputs["X"].array[0, 0]), int(each.inputs["SUM_IN"].array[0, 0]) + 1
+            answers.append(Reschedule({"SUM_OUT": np.full((1, 1), done, np.int32)}))
+            if done == steps:
+                answers[-1] = None
+                for value in range(100):
+                    batch.sender(index).send(Reply({"Y": np.full((1, 1), value, np.int32)}), final=value == 99)
+        return answers
+
+    async def stream(steps: int) -> list[int]:
+        return [number(each) async for each in server.stream(request(steps, who=0))]
+
+    batching = "iterative_sequence: true oldest { max_candidate_sequences: 4 preserve_ordering: true }"
+    async with serving(tmp_path, Listening(stepping), batching, DECOUPLED) as server:
+        found = await asyncio.wait_for(asyncio.gather(stream(5), stream(1), stream(2)), 10)
+
+    assert found == [list(range(100))] * 3
+
+
 async def test_a_trace_follows_a_request_through_all_its_steps(tmp_path: Path) -> None:
     def twice(batch: Batch) -> Sequence[Any]:
         done = batch.input("SUM_IN")

@@ -70,8 +70,12 @@ class Call:
 
     @property
     def is_held_up(self) -> bool:
-        """Whether the model is to wait before it sends more."""
-        return (self._paused or self.held is not None) and not self.over
+        """Whether the model is to wait before it sends more.
+
+        Not for an earlier call that may have to be executed again, which takes the very thread that would wait.
+        """
+        waits = self._paused or (self.held is not None and (self.row is None or not self.row.iterates))
+        return waits and not self.over
 
     def hold(self, response: Response) -> None:
         """Keep a response back until all earlier calls are over."""

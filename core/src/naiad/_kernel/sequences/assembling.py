@@ -113,6 +113,7 @@ class SequenceAssembler(Assembler):
     def _row(self, row: Row, call: Call, sequence: LiveSequence) -> BatchRow:
         call.request = self._request(call.request, row, sequence)
         made = BatchRow(call, sequence, row.end)
+        made.iterates = self._tensors.iterative
         if call.row is not None:
             made.sender = call.row.sender
         call.row = made

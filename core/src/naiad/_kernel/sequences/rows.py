@@ -47,10 +47,22 @@ class BatchRow:
     `given` are the states that it starts from, by index, and `left` those that it leaves to the next request once it
     has succeeded. `start` is which start of its sequence that counts for, and `sender` what is kept for the model
     between two executions. `back` says that its batch has come back, `over` that its stream has ended, `concluded` that
-    its states were taken over or given up.
+    its states were taken over or given up, and `iterates` that its model may ask for it again.
     """
 
-    __slots__ = ("back", "call", "concluded", "end", "given", "left", "over", "sender", "sequence", "start")
+    __slots__ = (
+        "back",
+        "call",
+        "concluded",
+        "end",
+        "given",
+        "iterates",
+        "left",
+        "over",
+        "sender",
+        "sequence",
+        "start",
+    )
 
     def __init__(self, call: Call | None = None, sequence: LiveSequence | None = None, end: bool = False) -> None:
         self.call = call
@@ -60,7 +72,7 @@ class BatchRow:
         self.start = 0 if sequence is None else sequence.starts
         self.left: dict[int, np.ndarray] = {}
         self.sender: Sender | None = None
-        self.back = self.over = self.concluded = False
+        self.back = self.over = self.concluded = self.iterates = False
 
 
 class SequenceBatch(Batch):
