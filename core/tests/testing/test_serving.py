@@ -151,7 +151,12 @@ def test_responses_are_given_whole_with_their_errors_and_the_final_one(tmp_path)
 
 
 def test_the_error_of_one_response_is_raised_by_a_stream_of_outputs(tmp_path):
-    backend = FakeBackend(answer=lambda batch: [batch.sender(0).send(InvalidArgumentError("no")) and None])
+    def complain(batch):
+        batch.sender(0).send(InvalidArgumentError("no"))
+        batch.sender(0).send(None, final=True)
+        return [None]
+
+    backend = FakeBackend(answer=complain)
 
     with (
         serve(backend.write(tmp_path, "m", STREAMS), plugins=[backend]) as client,
