@@ -49,11 +49,15 @@ class StepStart:
 
 @dataclass(slots=True, eq=False)
 class EnsembleResponse:
-    """Answer the request with these values by the ensemble's output names; those in `shapes` in that shape."""
+    """Answer the request with these values by the ensemble's output names; those in `shapes` in that shape.
+
+    `flags` are what the steps behind them said of the sequence.
+    """
 
     outputs: Mapping[str, Any]
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     final: bool = True
+    flags: SequenceFlags | None = None
 
 
 @dataclass(slots=True, eq=False)

@@ -75,18 +75,45 @@ def test_an_output_that_was_not_produced_and_cannot_be_missed_fails_the_request(
 
     assert moves.starts == []
     assert moves.failure == (
-        "unexpected deadlock, at least one output is not set while no more ensemble steps can be made"
+        "unexpected deadlock, at least one output is not set while no more ensemble steps can be made: "
+        "step 1 needs 'C' for its input 'b', and it was not produced"
     )
 
 
-def test_an_output_of_the_ensemble_that_was_not_produced_fails_the_request(compose: Compose) -> None:
+def test_an_output_that_was_asked_for_by_name_and_not_produced_fails_the_request(compose: Compose) -> None:
     ensemble = compose("A", "B C", (TWO, "x=A", "y=B z=C"))
-    run = ensemble.run(values("A"), ())
+    run = ensemble.run(values("A"), ("C", "B"))
 
     moves = answer(run, run.begin().starts[0], "z")
 
-    assert "at least one output is not set" in moves.failure
+    assert moves.failure.endswith(
+        "at least one output is not set while no more ensemble steps can be made: output 'B' was not produced"
+    )
     assert moves.responses == []
+
+
+def test_an_output_that_nobody_asked_for_by_name_may_lack(compose: Compose) -> None:
+    ensemble = compose("A", "B C", (TWO, "x=A", "y=B z=C"))
+    run = ensemble.run(values("A"), ())
+
+    (response,) = answer(run, run.begin().starts[0], "z").responses
+
+    assert told(response.outputs) == {"C": "0.z"}
+
+
+def test_a_step_whose_inputs_are_all_optional_runs_without_any(compose: Compose) -> None:
+    ensemble = compose("A?", "B", (model("x?", "y", name="maybe"), "x=A", "y=B"))
+
+    (start,) = ensemble.run({}, ()).begin().starts
+
+    assert start.inputs == {}
+
+
+def test_a_response_without_any_output_is_a_failure(compose: Compose) -> None:
+    ensemble = compose("A", "B C", (TWO, "x=A", "y=B z=C"))
+    run = ensemble.run(values("A"), ())
+
+    assert answer(run, run.begin().starts[0]).failure.endswith("none of its outputs was produced")
 
 
 def test_an_optional_input_that_the_client_left_out_is_left_out_for_the_step(compose: Compose) -> None:

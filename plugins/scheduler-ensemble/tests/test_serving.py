@@ -113,11 +113,14 @@ async def test_a_step_may_change_the_sequence_for_those_behind_it(chain: Parts) 
     ]
 
     async with chain.serving() as server:
-        await server.infer(ask("e", correlation_id=7, sequence_end=True))
+        response = await server.infer(ask("e", correlation_id=7, sequence_end=True))
+        outside = await server.infer(ask("e"))
 
-    (first,), (second,) = chain.requests["one"], chain.requests["ten"]
+    first, second = chain.requests["one"][0], chain.requests["ten"][0]
     assert (first.correlation_id, first.sequence_start, first.sequence_end) == (7, False, True)
     assert (second.correlation_id, second.sequence_start, second.sequence_end) == (42, True, False)
+    assert response.parameters == {"sequence_id": 42, "sequence_start": True, "sequence_end": False}
+    assert outside.parameters == response.parameters
 
 
 async def test_an_input_that_is_an_output_comes_back_after_submit_has_returned(chain: Parts) -> None:

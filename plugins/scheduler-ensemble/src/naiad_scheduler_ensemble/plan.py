@@ -51,7 +51,7 @@ def plan_for(graph: Graph, requested: tuple[str, ...]) -> Plan:
     tensors = {read.tensor for index in needed for read in graph.nodes[index].reads}.union(wanted)
     tasks = [_step(graph, index, tensors, needed) for index in sorted(needed)]
     leaves = _leaves(graph, wanted)
-    tasks += [_response(graph, scope, wanted) for scope in sorted(leaves)]
+    tasks += [_response(graph, scope, wanted, named=bool(requested)) for scope in sorted(leaves)]
     waits = tuple(
         frozenset(read.tensor for read in task.reads if graph.producers[read.tensor] != REQUEST) for task in tasks
     )
@@ -118,12 +118,20 @@ def _leaves(graph: Graph, wanted: tuple[str, ...]) -> set[int]:
     return scopes - outer
 
 
-def _response(graph: Graph, scope: int, wanted: tuple[str, ...]) -> Task:
-    """The response with all outputs that are known in a scope; a decoupled step may leave its own out."""
+def _response(graph: Graph, scope: int, wanted: tuple[str, ...], named: bool) -> Task:
+    """The response with all outputs that are known in a scope.
+
+    Outputs that nobody asked for by name may lack, as they may where a model is asked itself. A decoupled step may
+    leave out its own.
+    """
     visible = graph.around(scope)
     reads = tuple(
-        Read(tensor, tensor, graph.outputs[tensor], optional=graph.scopes[tensor] == graph.producers[tensor] != REQUEST)
+        Read(tensor, tensor, graph.outputs[tensor], optional=not named or _is_of_decoupled(graph, tensor))
         for tensor in wanted
         if graph.scopes[tensor] in visible
     )
     return Task(None, scope, scope, reads)
+
+
+def _is_of_decoupled(graph: Graph, tensor: str) -> bool:
+    return graph.producers[tensor] != REQUEST and graph.nodes[graph.producers[tensor]].decoupled

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from naiad.ensembles import EnsembleResponse, Moves, SequenceFlags, StepStart
-from naiad_scheduler_ensemble.graph import ONCE
+from naiad_scheduler_ensemble.graph import ONCE, Read
 from naiad_scheduler_ensemble.plan import Plan, Task
 
 _DEADLOCK = "unexpected deadlock, at least one output is not set while no more ensemble steps can be made"
@@ -131,13 +131,14 @@ class Run:
         for index in ready:
             task = self._plan.tasks[index]
             iteration.todo -= 1
-            gathered = _gathered(task, iteration)
-            if gathered is None:
-                moves.failure = _DEADLOCK
+            inputs, shapes, flags, lacking = _gathered(task, iteration)
+            if task.step is None and not inputs and not self._streams:
+                lacking = "none of its outputs was produced"
+            if lacking:
+                moves.failure = f"{_DEADLOCK}: {lacking}"
                 return
-            inputs, shapes, flags = gathered
             if task.step is None:
-                iteration.response = EnsembleResponse(inputs, shapes, final=False)
+                iteration.response = EnsembleResponse(inputs, shapes, False, flags)
                 continue
             self._running += 1
             moves.starts.append(  # type: ignore[attr-defined]
@@ -156,15 +157,13 @@ class Run:
             responses[-1].final = True
         elif self._streams:
             responses.append(EnsembleResponse({}))
-        else:
-            moves.failure = _DEADLOCK
         return moves
 
 
 def _gathered(
     task: Task, iteration: Iteration
-) -> tuple[dict[str, Any], Mapping[str, tuple[int, ...]], SequenceFlags | None] | None:
-    """What a task reads, by its own names; None when something is not there that it cannot do without."""
+) -> tuple[dict[str, Any], Mapping[str, tuple[int, ...]], SequenceFlags | None, str]:
+    """What a task reads, by its own names; and in words what is not there that it cannot do without."""
     inputs: dict[str, Any] = {}
     shapes: dict[str, tuple[int, ...]] | None = None
     flags: SequenceFlags | None = None
@@ -175,7 +174,7 @@ def _gathered(
         value = source.values[read.tensor] if source is not None else None
         if value is None:
             if not read.optional:
-                return None
+                return inputs, _NO_SHAPES, flags, _lack(task, read)
             continue
         inputs[read.name] = value
         if read.bridge is not None:
@@ -185,7 +184,13 @@ def _gathered(
                 shapes[read.name] = shape
         if source is not None and source.flags is not None:
             flags = _merged(flags, source.flags.get(read.tensor))
-    return inputs, shapes or _NO_SHAPES, flags
+    return inputs, shapes or _NO_SHAPES, flags, ""
+
+
+def _lack(task: Task, read: Read) -> str:
+    if task.step is None:
+        return f"output '{read.tensor}' was not produced"
+    return f"step {task.step} needs '{read.tensor}' for its input '{read.name}', and it was not produced"
 
 
 def _merged(earlier: SequenceFlags | None, later: SequenceFlags | None) -> SequenceFlags | None:

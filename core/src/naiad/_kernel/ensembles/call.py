@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from naiad._kernel.answers import Outcome
 from naiad._kernel.call import Call, Deliver
-from naiad._kernel.ensembles.steps import StepCall, flags_in, tensors_of, within
+from naiad._kernel.ensembles.steps import StepCall, flags_in, parameters_of, tensors_of, within
 from naiad.ensembles import EnsembleResponse, Moves
-from naiad.errors import DeadlineExceededError, InternalError, NaiadError
+from naiad.errors import DeadlineExceededError, InternalError, InvalidArgumentError, NaiadError
 from naiad.scheduler import Ticket
 from naiad.types import Request, Response
 
@@ -117,7 +117,7 @@ class EnsembleCall(Call):
                 return
         if moves.failure:
             request_id = f"[request id: {self.request.id}] " if self.request.id else ""
-            self.fail(InternalError(f"{request_id}{moves.failure}"))
+            self.fail(InvalidArgumentError(f"{request_id}{moves.failure}"))
             return
         for response in moves.responses:
             self._respond(response)
@@ -190,7 +190,8 @@ class EnsembleCall(Call):
     def _respond(self, made: EnsembleResponse) -> None:
         version = self._version
         outputs = tensors_of(made.outputs, made.shapes)
-        response = Response(version.name, version.version, self.request.id, outputs, final=made.final)
+        parameters = parameters_of(self.request, made.flags)
+        response = Response(version.name, version.version, self.request.id, outputs, parameters, made.final)
         version.counts.responded(self, response)
         if made.final:
             self.over = True

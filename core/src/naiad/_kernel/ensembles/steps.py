@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from naiad._kernel.ensembles.version import EnsembleVersion
     from naiad.tracing import Trace
 
+_NOTHING: Mapping[str, ParameterValue] = {}
 _Error = TypeVar("_Error", bound=NaiadError)
 
 
@@ -107,6 +108,18 @@ def flags_in(parameters: Mapping[str, ParameterValue]) -> SequenceFlags | None:
         None if start is None else bool(start),
         None if end is None else bool(end),
     )
+
+
+def parameters_of(request: Request, flags: SequenceFlags | None) -> Mapping[str, ParameterValue]:
+    """What a response says of the sequence that it belongs to; nothing outside of one."""
+    if flags is None and not request.correlation_id:
+        return _NOTHING
+    told = flags or SequenceFlags()
+    return {
+        "sequence_id": request.correlation_id if told.correlation_id is None else told.correlation_id,
+        "sequence_start": request.sequence_start if told.start is None else told.start,
+        "sequence_end": request.sequence_end if told.end is None else told.end,
+    }
 
 
 def within(ensemble: str, error: _Error) -> _Error:
