@@ -68,6 +68,7 @@ class ResponseStream:
         "call",
         "count",
         "ended",
+        "lend",
         "opened_ns",
         "place",
     )
@@ -96,6 +97,7 @@ class ResponseStream:
         self._told = False
         self._closed = False
         self._held: Response | None = None
+        self.lend: Lend | None = None
 
     @property
     def is_at_home(self) -> bool:
@@ -150,7 +152,7 @@ class ResponseStream:
         self._rooms.append(room)
         if not self._is_full():  # whoever made room meanwhile may not have seen who waits
             self.release()
-        return room
+        return room if self.lend is None else self.lend(self, room)
 
     def _is_full(self) -> bool:
         return (self._is_crowded() or self.call.is_held_up) and not self._is_unwanted()
@@ -222,6 +224,10 @@ class ResponseStream:
                 self.release()
 
 
+Lend = Callable[[ResponseStream, "Future[None]"], "Future[None]"]
+"""Lends what an execution holds until there is room; gives what its sender is to wait for. For any thread."""
+
+
 def _size_of(outcome: Outcome) -> int:
     """How many bytes the tensors of a response have."""
     if isinstance(outcome, NaiadError):
@@ -261,13 +267,17 @@ class StreamSender:
 
 
 class Streams:
-    """Opens the streams of one model version's queue. Lives on the event loop's thread; `sender` is for any."""
+    """Opens the streams of one model version's queue. Lives on the event loop's thread; `sender` is for any.
+
+    `lend`, where something is limited, is asked by senders that wait for room.
+    """
 
     def __init__(self, reader: AnswerReader, taken: Callable[[ResponseStream, Sequence[Sent]], None]) -> None:
         self._reader = reader
         self._taken = taken
         self._loop = asyncio.get_running_loop()
         self._home = threading.get_ident()
+        self.lend: Lend | None = None
 
     def sender(self, calls: Sequence[Call], place: int, index: int, reader: ResponseReader | None = None) -> Sender:
         """A sender for the call of that index, executed at that place; `reader` reads what it sends, if need be.
@@ -278,4 +288,5 @@ class Streams:
         if call.stream is not None:
             raise InternalError("the response sender of this request was taken before")
         call.stream = ResponseStream(call, place, reader or self._reader, self._loop, self._home, self._taken)
+        call.stream.lend = self.lend
         return StreamSender(call.stream)

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 
 from naiad._kernel.answers import AnswerReader
 from naiad._kernel.queue import ModelQueue
@@ -11,6 +12,7 @@ from naiad._kernel.rate_limiter.sharing import Share
 from naiad._kernel.sequences.queue import SequenceQueue
 from naiad._kernel.sequences.reading import SequenceReader
 from naiad._kernel.statistics import VersionCounters
+from naiad._kernel.streams import ResponseStream
 from naiad._kernel.worker import Work
 from naiad.backend import Placement
 from naiad.scheduler import Scheduler
@@ -42,6 +44,7 @@ class LimitedQueue(ModelQueue):
         self._deciding = False
         self._turn_is_due = False
         share.on_leave = self._end_all_visits
+        self._assembler.streams.lend = self._lend_until_there_is_room
 
     def free(self, place: int) -> None:
         """A place of an instance is free, and what it held with it; it asks for its next turn when there is work."""
@@ -71,6 +74,35 @@ class LimitedQueue(ModelQueue):
             self._share.forget(place)
             self._share.hand_out()
         return Rest(visit, functools.partial(self._go_on, place))
+
+    # Responses that nobody takes for now
+
+    def _lend_until_there_is_room(self, stream: ResponseStream, room: "Future[None]") -> "Future[None]":
+        go: Future[None] = Future()
+        go.set_running_or_notify_cancel()  # who stops waiting must not cancel what is set here
+        self._on_the_loop(go, lambda: self._rest_until(stream, room, go))
+        return go
+
+    def _rest_until(self, stream: ResponseStream, room: "Future[None]", go: "Future[None]") -> None:
+        if stream.call.ticket.id not in self._running:  # its execution has returned, and holds nothing
+            room.add_done_callback(lambda _: go.set_result(None))
+            return
+        rest = self.rest(stream.place)
+        room.add_done_callback(lambda _: self._on_the_loop(go, lambda: self._has_room(rest, go)))
+
+    def _has_room(self, rest: Rest, go: "Future[None]") -> None:
+        """Let a sender go on; one whose execution also waits for a model goes on at once, without what it lends."""
+        if rest.is_the_last:
+            rest.over(lambda: go.set_result(None))
+        else:
+            rest.over(lambda: None)
+            go.set_result(None)
+
+    def _on_the_loop(self, go: "Future[None]", act: Callable[[], None]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(act)
+        except RuntimeError:  # the loop is closed, and nobody waits for responses any more
+            go.set_result(None)
 
     # Turns
 

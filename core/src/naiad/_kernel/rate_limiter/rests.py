@@ -44,6 +44,11 @@ class Rest:
         self._visit = visit
         self._want_back = want_back
 
+    @property
+    def is_the_last(self) -> bool:
+        """Whether the execution waits for nothing else."""
+        return self._visit.calls_out <= 1
+
     def over(self, go_on: Callable[[], None]) -> None:
         """The answer is there: `go_on` is called, perhaps at once, when the execution holds again what it needs.
 
