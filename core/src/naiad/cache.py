@@ -4,7 +4,7 @@ A plugin offers a `CacheFactory` by the hook `naiad_caches`; the server opens th
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol, runtime_checkable
@@ -26,8 +26,8 @@ _NONE: Mapping[str, ParameterValue] = MappingProxyType({})
 class CachedResponse:
     """A model's answer as a cache keeps it: nobody else holds its arrays, and nobody can write to them.
 
-    `byte_size` is about the memory that it takes, Python's own objects included. Made by `of` or `over`. Not frozen,
-    for the reason told in `naiad.types`; nobody changes one.
+    `byte_size` is about the memory that it takes, Python's own objects included. Made by `of`, `copied` or `over`. Not
+    frozen, for the reason told in `naiad.types`; nobody changes one.
     """
 
     outputs: tuple[Tensor, ...]
@@ -37,13 +37,18 @@ class CachedResponse:
     @classmethod
     def of(cls, response: Response) -> "CachedResponse":
         """A copy of a response whose outputs are numpy arrays."""
-        outputs, size = [], _BYTES_OF_RESPONSE
-        for each in response.outputs.values():
+        return cls.copied(response.outputs.values(), response.parameters)
+
+    @classmethod
+    def copied(cls, outputs: Iterable[Tensor], parameters: Mapping[str, ParameterValue] = _NONE) -> "CachedResponse":
+        """A copy of these outputs, which are numpy arrays, and parameters."""
+        copies, size = [], _BYTES_OF_RESPONSE
+        for each in outputs:
             tensor = Tensor(each.name, each.datatype, each.shape, _read_only_copy(each.array))
-            outputs.append(tensor)
+            copies.append(tensor)
             size += _bytes_of(tensor)
-        parameters = dict(response.parameters) if response.parameters else _NONE
-        return cls(tuple(outputs), parameters, size + _bytes_of_parameters(parameters))
+        kept = dict(parameters) if parameters else _NONE
+        return cls(tuple(copies), kept, size + _bytes_of_parameters(kept))
 
     @classmethod
     def over(cls, outputs: tuple[Tensor, ...], parameters: Mapping[str, ParameterValue] = _NONE) -> "CachedResponse":

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from naiad import Server
+from naiad._kernel.caching import keeping
 from naiad.backend import Answer, Batch, Reply
 from naiad.errors import InternalError, InvalidArgumentError
 from naiad.reports import Duration
@@ -239,6 +240,25 @@ async def test_a_response_that_the_cache_does_not_take_is_not_kept_and_the_log_s
 
     assert "insert" not in cache.events
     assert caplog.text.count("is not kept: cache 'fake' takes up to 1000") == 1
+
+
+async def test_of_answers_that_nobody_asks_for_again_fewer_are_kept_until_one_is_found(
+    backend: FakeBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "PATIENT_FOR", 20)
+    cache = FakeCache()
+
+    async with caching(tmp_path, backend, cache) as server:
+        for number in range(100):
+            await server.infer(request("m", number))
+        kept_of_a_hundred = len(cache.entries)
+        await server.infer(request("m", 0))
+        for number in range(100, 110):
+            await server.infer(request("m", number))
+        kept_in_the_end = len(cache.entries)
+
+    assert kept_of_a_hundred == 20 + 80 // 8
+    assert kept_in_the_end == kept_of_a_hundred + 10
 
 
 async def test_what_a_cache_raises_is_a_miss_and_logged_once(

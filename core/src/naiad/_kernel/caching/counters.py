@@ -14,12 +14,14 @@ class CacheCounters:
 
     def __init__(self, summaries: bool = False) -> None:
         self.hits = self.hit_ns = self.misses = self.miss_ns = 0
+        self.misses_in_a_row = 0
         self.hit_times = SlidingQuantiles(1) if summaries else None
         self.miss_times = SlidingQuantiles(1) if summaries else None
 
     def hit(self, lookup_ns: int) -> None:
         """A lookup found something."""
         self.hits += 1
+        self.misses_in_a_row = 0
         self.hit_ns += lookup_ns
         if self.hit_times is not None:
             self.hit_times.add_each(monotonic(), (lookup_ns,))
@@ -27,6 +29,7 @@ class CacheCounters:
     def missed(self, lookup_ns: int) -> None:
         """A lookup found nothing."""
         self.misses += 1
+        self.misses_in_a_row += 1
         self.miss_ns += lookup_ns
 
     def inserted(self, lookup_ns: int, insertion_ns: int) -> None:

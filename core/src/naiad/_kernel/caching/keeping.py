@@ -10,10 +10,15 @@ from naiad._kernel.caching.counters import CacheCounters
 from naiad._kernel.caching.lookups import Lookup
 from naiad._kernel.caching.opened import OpenedCache
 from naiad.cache import CachedResponse
-from naiad.types import Response
+from naiad.types import Response, Tensor
 
 LARGE = 256 << 10
 """From so many bytes on, keys and copies are made on a thread: the event loop would stand still for 0.1 ms or more."""
+
+PATIENT_FOR = 2048
+"""After so many misses in a row of a model, only one answer of so many is kept until something is found again."""
+KEPT_THEN = 8
+"""That many: requests that never repeat should neither cost 25 µs each for nothing, nor flush what others ask for."""
 
 
 class Keeper:
@@ -23,6 +28,8 @@ class Keeper:
         self._cache = cache
         self._name = name
         self.counters = counters
+        self._in_vain = 0
+        self._loop = asyncio.get_running_loop()
 
     def keep(self, lookup: Lookup, outcome: Response) -> None:
         """Give the cache a copy of a model's answer, before the caller has the arrays, which then are its own.
@@ -30,6 +37,10 @@ class Keeper:
         What does not lie in host memory, and what is no answer, is not kept. A large copy is made on a thread, and the
         caller gets arrays that cannot be written to.
         """
+        if self.counters.misses_in_a_row > PATIENT_FOR:
+            self._in_vain += 1
+            if self._in_vain % KEPT_THEN:
+                return
         if not lookup.key or outcome.error is not None or not outcome.outputs:
             return
         started_ns, byte_size = monotonic_ns(), 0
@@ -37,21 +48,14 @@ class Keeper:
             if not isinstance(tensor.payload, np.ndarray):
                 return
             byte_size += tensor.payload.nbytes
-        if byte_size >= LARGE:
-            self._keep_later(lookup, outcome, started_ns, byte_size)
-        else:
-            self._insert(lookup, CachedResponse.of(outcome), started_ns)
-
-    def _keep_later(self, lookup: Lookup, outcome: Response, started_ns: int, byte_size: int) -> None:
         if byte_size > self._cache.largest:
             self._complain_of_size(byte_size)
-            return
-        for tensor in outcome.outputs.values():
-            tensor.payload = tensor.array.view()
-            tensor.payload.flags.writeable = False
-        kept = Response(outcome.model_name, outcome.version, "", dict(outcome.outputs), outcome.parameters)
-        copying = asyncio.get_running_loop().run_in_executor(None, CachedResponse.of, kept)
-        copying.add_done_callback(functools.partial(self._copied, lookup, started_ns))
+        elif byte_size >= LARGE:
+            outputs = list(map(_view_of, outcome.outputs.values()))
+            copying = self._loop.run_in_executor(None, CachedResponse.copied, outputs, outcome.parameters)
+            copying.add_done_callback(functools.partial(self._copied, lookup, started_ns))
+        else:
+            self._insert(lookup, CachedResponse.of(outcome), started_ns)
 
     def _copied(self, lookup: Lookup, started_ns: int, copying: "asyncio.Future[CachedResponse]") -> None:
         if copying.cancelled() or copying.exception() is not None:
@@ -74,3 +78,11 @@ class Keeper:
             self._cache.name,
             self._cache.largest,
         )
+
+
+def _view_of(tensor: Tensor) -> Tensor:
+    """A tensor over the same memory, which nobody can write to through either any more."""
+    view = tensor.array.view()
+    view.flags.writeable = False
+    tensor.payload = view
+    return Tensor(tensor.name, tensor.datatype, tensor.shape, view)
