@@ -1,6 +1,5 @@
 """The body of an infer request to a Request; tensors are views on the received bytes, or copies of shared memory."""
 
-import re
 from collections.abc import Callable
 
 import numpy as np
@@ -15,19 +14,15 @@ from naiad_http.codec.envelope import Envelope
 from naiad_http.codec.forms import AnswerForm, OutputForm
 from naiad_http.codec.inputs import BinaryInput, SharedInput
 from naiad_http.codec.raw import raw_request
+from naiad_http.codec.remembered import LONGEST, Found, Remembered
 from naiad_http.codec.skeletons import Skeleton, read_skeleton
-
-_REMEMBERED = 512
-_LONGEST_REMEMBERED = 4096
-_LEADING_ID = re.compile(rb'\{\s*"id"\s*:\s*"([ !#-\[\]-~]*)"\s*,')
-"""An id of printable ASCII without escapes, which is where clients put it: in front."""
 
 
 class Decoder:
     """Decodes the bodies of infer requests.
 
     Clients send the same JSON in front of ever new bytes, or about the same place in shared memory, so its skeleton is
-    remembered by its text (without the id), which saves two thirds of the time of a small request. JSON that carries
+    remembered by its text (without ids), which saves two thirds of the time of a small request. JSON that carries
     tensors is not remembered.
     """
 
@@ -38,7 +33,7 @@ class Decoder:
         self._limit = max_input_size
         self._model_config = model_config
         self._region = region
-        self._skeletons: dict[bytes, Skeleton] = {}
+        self._skeletons = Remembered(lambda text, model: read_skeleton(text, model, max_input_size))
 
     def decode(self, envelope: Envelope, front: Buffer, rest: Buffer) -> tuple[Request, AnswerForm]:
         """The request that the body holds and the form of the answer that it wants.
@@ -48,45 +43,31 @@ class Decoder:
         """
         length = envelope.header_length
         if length is None:
-            skeleton, request_id = self._whole_body(front, envelope.model_name)
+            skeleton, request_id, correlation_id = self._whole_body(front, envelope.model_name)
         elif length == 0:
             return raw_request(envelope, self._model_config(envelope.model_name, envelope.version), rest)
         elif length != len(front):
             total = len(front) + len(rest)
             raise InvalidArgumentError(f"inference header size should be in range (0, {total}), got: {length}")
         else:
-            skeleton, request_id = self._skeleton(bytes(front), envelope.model_name)
+            skeleton, request_id, correlation_id = self._skeletons.find(bytes(front), envelope.model_name)
         if skeleton.size != len(rest):
             raise _wrong_size(skeleton, len(rest), envelope.model_name)
         inputs = self._inputs(skeleton, rest, envelope.model_name)
         form = self._form(skeleton) if skeleton.placed else skeleton.form
-        request = _request(envelope, skeleton, request_id, inputs)
+        request = _request(envelope, skeleton, request_id, correlation_id, inputs)
         if skeleton.placed or skeleton.shared:
             places = {name: each.place for name, each in form.outputs.items() if each.place is not None}
             request.transfer = transfer_of(inputs, places)
         return request, form
 
-    def _whole_body(self, body: Buffer, model: str) -> tuple[Skeleton, str]:
-        """The skeleton and id of a body that is all JSON; one that names shared memory is as good as a short front."""
-        short = bytes(body) if len(body) <= _LONGEST_REMEMBERED else b""
+    def _whole_body(self, body: Buffer, model: str) -> Found:
+        """What a body that is all JSON says; one that names shared memory is as good as a short front."""
+        short = bytes(body) if len(body) <= LONGEST else b""
         if b'"shared_memory_region"' in short:
-            return self._skeleton(short, model)
+            return self._skeletons.find(short, model)
         skeleton = read_skeleton(body, model, self._limit)
-        return skeleton, skeleton.id
-
-    def _skeleton(self, front: bytes, model: str) -> tuple[Skeleton, str]:
-        found = _LEADING_ID.match(front)
-        key = front if found is None else front[found.end() :]
-        skeleton = self._skeletons.get(key)
-        if skeleton is None:
-            skeleton = read_skeleton(key if found is None else b"{" + key, model, self._limit)
-            if not skeleton.tensors and len(key) <= _LONGEST_REMEMBERED:
-                if len(self._skeletons) >= _REMEMBERED:
-                    del self._skeletons[next(iter(self._skeletons))]
-                self._skeletons[key] = skeleton
-        if found is None or skeleton.id:  # of two ids the later counts, as it does in any other key
-            return skeleton, skeleton.id
-        return skeleton, found[1].decode("ascii")
+        return skeleton, skeleton.id, skeleton.parameters.correlation_id
 
     def _inputs(self, skeleton: Skeleton, rest: Buffer, model: str) -> dict[str, Tensor]:
         """All inputs of the skeleton, the binary ones over `rest`, the shared ones as they are in their regions now."""
@@ -113,7 +94,9 @@ class Decoder:
         return AnswerForm(skeleton.form.unlisted, forms)
 
 
-def _request(envelope: Envelope, skeleton: Skeleton, request_id: str, inputs: dict[str, Tensor]) -> Request:
+def _request(
+    envelope: Envelope, skeleton: Skeleton, request_id: str, correlation_id: int | str, inputs: dict[str, Tensor]
+) -> Request:
     parameters = skeleton.parameters
     own = parameters.own
     if envelope.forwarded:  # a gateway's word counts more than the caller's
@@ -128,7 +111,7 @@ def _request(envelope: Envelope, skeleton: Skeleton, request_id: str, inputs: di
         parameters.priority,
         parameters.timeout_microseconds,
         None,
-        parameters.correlation_id,
+        correlation_id,
         parameters.sequence_start,
         parameters.sequence_end,
     )
