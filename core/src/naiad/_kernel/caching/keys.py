@@ -15,8 +15,6 @@ from naiad.types import Request, Tensor
 
 _DESCRIPTIONS = 256
 """So many are remembered."""
-_PIECE = 1920
-_MOST_PIECES = 16
 _ELEMENT = 64
 """About the bytes of an element of BYTES, which nobody counts for an estimate."""
 
@@ -42,7 +40,7 @@ class KeyMaker:
                 digest.update(struct.pack(f"<{len(elements)}Q", *map(len, elements)))
                 digest.update(b"".join(elements))
             else:
-                _feed(digest, array)
+                digest.update(array.ravel().data)
         return digest.digest()
 
     def _described(self, request: Request, tensors: list[tuple[str, Tensor]]) -> bytes:
@@ -81,21 +79,6 @@ def size(request: Request) -> int | None:
         else:
             total += payload.nbytes
     return total
-
-
-def _feed(digest: hashlib.blake2b, array: np.ndarray) -> None:
-    """The bytes of an array in C order. From 2048 bytes on hashlib lets go of the interpreter's lock.
-
-    A worker that takes it costs the event loop more than the digest of a small array does, so that gets smaller pieces.
-    """
-    content = array.ravel().data
-    size = content.nbytes
-    if _PIECE < size <= _PIECE * _MOST_PIECES:
-        content = content.cast("B")
-        for start in range(0, size, _PIECE):
-            digest.update(content[start : start + _PIECE])
-    else:
-        digest.update(content)
 
 
 def _framed(said: object) -> bytes:
