@@ -15,8 +15,8 @@ from naiad.backend import Backend, BackendTraits, Model, ModelContext
 from naiad.config import ModelConfig
 from naiad.errors import InvalidArgumentError, PluginError
 from naiad.options import Option
-from naiad.testing.caches import FakeCache
 from naiad.scheduler import Scheduler
+from naiad.testing.caches import FakeCache
 from naiad.types import Request
 from naiad.warmup import WarmupSample
 
