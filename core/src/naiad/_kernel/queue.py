@@ -10,6 +10,7 @@ from naiad._kernel.answers import AnswerReader
 from naiad._kernel.assembling import Assembler, calls_of
 from naiad._kernel.call import Call, Deliver
 from naiad._kernel.delivery import Delivery
+from naiad._kernel.gathering import Gathering
 from naiad._kernel.refusals import came_too_late, expired, reason_of, refusal
 from naiad._kernel.statistics import FailureReason, VersionCounters
 from naiad._kernel.streams import ResponseStream, Sent, Streams
@@ -48,7 +49,7 @@ class ModelQueue:
         self._idle: list[int] = []
         self._delivery = Delivery(model, counters)
         self._last_id = 0
-        self._armed = False
+        self._gathering = Gathering(self._loop, self._decide, self._idle)
         self._alarm = Alarm(self._loop, self._woken)
         self._wake_at: float | None = None
         self._drained = asyncio.Event()
@@ -101,9 +102,7 @@ class ModelQueue:
             self._delivery.expect(call)
         if request.deadline is not None:
             call.timer = self._loop.call_later(max(0.0, request.deadline - now), self._expire, call)
-        if not self._armed:  # as in `_arm`, whose call would cost more than all of it
-            self._armed = True
-            self._loop.call_soon(self._decide)
+        self._gathering.arrive()
         return call
 
     def streaming(self) -> list[Call]:
@@ -127,7 +126,7 @@ class ModelQueue:
             lost(place, monotonic())
         except Exception as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
             self._scheduler_failed(error)
-        self._arm()
+        self._gathering.arm()
 
     def done(self, work: Work) -> None:
         """A batch came back: let the place pull its next one, and answer the calls while that executes."""
@@ -161,7 +160,6 @@ class ModelQueue:
     # Deciding
 
     def _decide(self) -> None:
-        self._armed = False
         now = monotonic()
         try:
             decision = self._scheduler.decide(now, self._idle)
@@ -177,12 +175,6 @@ class ModelQueue:
         except Exception as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
             self._scheduler_failed(error)
 
-    def _arm(self) -> None:
-        """Ask for a decision when all that happens at this instant was told."""
-        if not self._armed:
-            self._armed = True
-            self._loop.call_soon(self._decide)
-
     def _end_sequences(self, ended: Sequence[SequenceEnd]) -> None:
         """Sequences are over; a model without any has nothing to forget."""
 
@@ -190,6 +182,7 @@ class ModelQueue:
         calls = calls_of(dispatch, self._idle, self._calls, self._running, self._streaming)
         work = self._assembler.work(dispatch, calls)
         self._idle.remove(dispatch.instance)
+        self._gathering.sent(len(dispatch.tickets))
         self._running.update(dispatch.tickets)
         self._counters.closed(dispatch.reason)
         if self.traces:
@@ -274,7 +267,7 @@ class ModelQueue:
             return
         try:
             if self._scheduler.settle(tickets, now):
-                self._arm()
+                self._gathering.arm()
         except Exception as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
             self._scheduler_failed(error)
 

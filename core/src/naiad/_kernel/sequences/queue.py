@@ -183,7 +183,7 @@ class SequenceQueue(ModelQueue):
             return refusal(refused, self._model)
         call.ticket = ticket
         self._calls[ticket.id] = call
-        self._arm()
+        self._gathering.arm()
         return None
 
     def _conclude(self, row: BatchRow, failed: bool, reason: SequenceEndReason = SequenceEndReason.END) -> None:
