@@ -1,12 +1,16 @@
 """Large tensors in shared memory: copied by the worker, each at its own risk."""
 
 import asyncio
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
 
 from naiad import Server
+from naiad._kernel.transferring import fetch_inputs
+from naiad.batch import Batch
 from naiad.errors import InvalidArgumentError
 from naiad.testing.backends import FakeBackend
 from naiad.transfers import LARGE, Place, SharedContent, transfer_of
@@ -130,3 +134,19 @@ def test_small_tensors_are_not_worth_it():
     small = Tensor.of("X", np.zeros(4, "f4"))
 
     assert transfer_of({"X": small}, {"Y": Place(Region(), 0, LARGE - 1)}) is None
+
+
+def test_a_request_that_failed_leaves_nothing_to_the_garbage_collector():
+    broken = Region()
+    broken.gone = True
+    batch = Batch([request_over(broken, Region())[0]], [1])
+    gone = weakref.ref(broken)
+    gc.disable()
+
+    try:
+        failures = fetch_inputs(batch)
+        assert list(failures) == [0]
+        del batch, broken, failures
+        assert gone() is None
+    finally:
+        gc.enable()

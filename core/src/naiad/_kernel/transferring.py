@@ -19,7 +19,7 @@ def fetch_inputs(batch: Batch) -> dict[int, NaiadError]:
             try:
                 request.transfer.fetch()
             except NaiadError as error:
-                failures[index] = error
+                failures[index] = error.with_traceback(None)  # which holds this very dict, and the memory of the client
     batch.mark_input_done()
     return failures
 
@@ -36,5 +36,5 @@ def store_outputs(
             try:
                 request.transfer.store(outcome.outputs)
             except NaiadError as error:
-                found[index] = error
+                found[index] = error.with_traceback(None)
     return found
