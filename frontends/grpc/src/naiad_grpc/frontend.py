@@ -29,11 +29,12 @@ class GrpcFrontend:
         if not settings["allow-grpc"]:
             return ""
         refuse_shared_ports(settings)
-        from naiad_grpc.catalogue import operations  # grpcio and protobuf take 0.1 s to import
         from naiad_grpc.transport.experiments import choose_polling
+
+        choose_polling()  # before grpcio is imported, which looks at it then
+        from naiad_grpc.catalogue import operations  # grpcio and protobuf take 0.1 s to import
         from naiad_grpc.transport.listener import Listener
 
-        choose_polling()
         listener = Listener(operations(server, self._stopping), settings)
         self.target = await listener.start()
         self._listener = listener

@@ -42,3 +42,32 @@ def test_whoever_started_the_process_has_the_last_word(monkeypatch, given):
     choose_polling()
 
     assert os.environ[VARIABLE] == given != POLLING
+
+
+STARTED = """
+import asyncio, os, sys
+import naiad_grpc
+from naiad import Server
+
+class Watch:
+    seen = []
+    def find_spec(self, name, path=None, target=None):
+        if name == "grpc":
+            self.seen.append(os.environ.get("GRPC_EXPERIMENTS"))
+
+async def main():
+    sys.meta_path.insert(0, Watch())
+    options = {"grpc-port": 0, "grpc-address": "127.0.0.1", "model-control-mode": "explicit"}
+    async with Server(plugins=[naiad_grpc], options=options):
+        print(Watch.seen)
+
+asyncio.run(main())
+"""
+
+
+def test_it_is_chosen_before_grpcio_is_imported():
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+
+    ran = subprocess.run([sys.executable, "-c", STARTED], env=environment, capture_output=True, text=True, check=False)
+
+    assert (ran.returncode, ran.stdout.strip()) == (0, f"['{POLLING}']")
