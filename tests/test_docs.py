@@ -29,6 +29,7 @@ PUBLIC_MODULES = (
     "naiad.frontend",
     "naiad.metrics",
     "naiad.options",
+    "naiad.parameters",
     "naiad.ragged",
     "naiad.reports",
     "naiad.interface",

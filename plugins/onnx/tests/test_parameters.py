@@ -5,7 +5,8 @@ import pytest
 from naiad.config import ModelConfig, ModelParameter
 from naiad.config.text import parse_text
 from naiad.errors import ConfigError
-from naiad_onnx.parameters import GlobalThreads, RunSettings, default_batch_size, misspelt, run_settings
+from naiad.parameters import default_batch_size
+from naiad_onnx.parameters import GlobalThreads, RunSettings, misspelt, run_settings
 
 
 def config_with(**parameters: str) -> ModelConfig:

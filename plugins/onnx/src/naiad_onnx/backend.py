@@ -3,8 +3,9 @@
 from naiad.backend import BackendTraits, ModelContext
 from naiad.config import InstanceKind, ModelConfig
 from naiad.interface import completed, is_complete
+from naiad.parameters import default_batch_size
 from naiad_onnx.model import OnnxModel
-from naiad_onnx.parameters import default_batch_size, misspelt, run_settings
+from naiad_onnx.parameters import misspelt, run_settings
 from naiad_onnx.providers import accelerators_of
 from naiad_onnx.runtime import runtime
 from naiad_onnx.sessions import model_file, read_interface

@@ -1,15 +1,13 @@
 """Reading what a configuration says about running a model: its parameters, graph optimisation, backend settings."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from naiad.config import ModelConfig
 from naiad.config.mistakes import nearest
-from naiad.errors import ConfigError, Problem
+from naiad.errors import Problem
 from naiad.options import boolean
-
-_T = TypeVar("_T")
+from naiad.parameters import ParameterReader, count
 
 ENTRY_PREFIXES = ("session.", "ep.", "mlas.", "optimization.")
 """Keys that begin so go to ONNX Runtime as session configuration entries, as they are."""
@@ -69,10 +67,10 @@ class RunSettings:
 
 def run_settings(config: ModelConfig, backend: Mapping[str, str]) -> RunSettings:
     """The settings of a model; `backend` are the `--backend-config` values. Raises ConfigError with all bad values."""
-    reader = _Reader(config)
+    reader = _Reader(config, backend)
     settings = RunSettings(
-        intra_op_threads=reader.read("intra_op_thread_count", _count, 0),
-        inter_op_threads=reader.read("inter_op_thread_count", _count, 0),
+        intra_op_threads=reader.read("intra_op_thread_count", count, 0),
+        inter_op_threads=reader.read("inter_op_thread_count", count, 0),
         parallel=reader.read("execution_mode", boolean, False),
         memory_arena=reader.read("enable_mem_arena", boolean, True),
         memory_pattern=reader.read("enable_mem_pattern", boolean, True),
@@ -81,22 +79,10 @@ def run_settings(config: ModelConfig, backend: Mapping[str, str]) -> RunSettings
         entries={key: text for key, text in reader.texts.items() if key.startswith(ENTRY_PREFIXES)},
         run_entries={SHRINKAGE: reader.texts[SHRINKAGE]} if reader.texts.get(SHRINKAGE) else {},
         cuda=reader.cuda_options(),
-        global_threads=_global_threads(backend, reader),
+        global_threads=_global_threads(reader),
     )
-    if reader.problems:
-        raise ConfigError(reader.problems)
+    reader.finish()
     return settings
-
-
-def default_batch_size(backend: Mapping[str, str]) -> int:
-    """What `max_batch_size` becomes for a model that can be batched and does not say: 4 unless set otherwise."""
-    problems: list[Problem] = []
-    size = _value(
-        "default-max-batch-size", backend.get("default-max-batch-size"), _count, 4, problems, "backend-config"
-    )
-    if problems:
-        raise ConfigError(problems)
-    return size
 
 
 def misspelt(config: ModelConfig) -> list[tuple[str, str]]:
@@ -106,16 +92,12 @@ def misspelt(config: ModelConfig) -> list[tuple[str, str]]:
     return [(key, near) for key, near in pairs if near]
 
 
-class _Reader:
-    """Reads the parameters of one configuration and gathers what is wrong with them."""
+class _Reader(ParameterReader):
+    """Reads graph optimisation and the options of CUDA as well."""
 
-    def __init__(self, config: ModelConfig) -> None:
-        self.texts = {key: parameter.string_value for key, parameter in config.parameters.items()}
-        self.problems: list[Problem] = []
+    def __init__(self, config: ModelConfig, settings: Mapping[str, str]) -> None:
+        super().__init__(config, settings)
         self._config = config
-
-    def read(self, key: str, parse: Callable[[str], _T], default: _T) -> _T:
-        return _value(key, self.texts.get(key), parse, default, self.problems, f"parameters[{key}]")
 
     def graph_level(self) -> str:
         policy = self._config.optimization
@@ -130,7 +112,7 @@ class _Reader:
         """Options of the CUDA provider that stand among the parameters, where older configurations have them."""
         options = {key: self._cuda_word(key) for key in _CUDA_WORDS if key in self.texts}
         if "gpu_mem_limit" in self.texts:
-            options["gpu_mem_limit"] = str(self.read("gpu_mem_limit", _count, 0))
+            options["gpu_mem_limit"] = str(self.read("gpu_mem_limit", count, 0))
         return options
 
     def _cuda_word(self, key: str) -> str:
@@ -144,32 +126,9 @@ class _Reader:
         return self.read(key, parse, "")
 
 
-def _global_threads(backend: Mapping[str, str], reader: _Reader) -> GlobalThreads | None:
-    def read(key: str, parse: Callable[[str], _T], default: _T) -> _T:
-        return _value(key, backend.get(key), parse, default, reader.problems, "backend-config")
-
-    if not read("enable-global-threadpool", boolean, False):
+def _global_threads(reader: _Reader) -> GlobalThreads | None:
+    if not reader.setting("enable-global-threadpool", boolean, False):
         return None
-    return GlobalThreads(read("intra_op_thread_count", _count, 0), read("inter_op_thread_count", _count, 0))
-
-
-def _value(
-    key: str, text: str | None, parse: Callable[[str], _T], default: _T, problems: list[Problem], path: str
-) -> _T:
-    if text is None or text == "":
-        return default
-    try:
-        return parse(text)
-    except ValueError as error:
-        problems.append(Problem(f"'{key}' cannot be '{text}': {error}", path))
-        return default
-
-
-def _count(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        raise ValueError("it must be a whole number") from None
-    if number < 0:
-        raise ValueError("it must not be negative")
-    return number
+    return GlobalThreads(
+        reader.setting("intra_op_thread_count", count, 0), reader.setting("inter_op_thread_count", count, 0)
+    )

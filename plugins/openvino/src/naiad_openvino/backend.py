@@ -2,15 +2,13 @@
 
 from naiad.backend import BackendTraits, ModelContext
 from naiad.config import ModelConfig
-from naiad.errors import InvalidArgumentError
 from naiad.interface import completed, is_complete
+from naiad.parameters import default_batch_size
 from naiad_openvino.files import make_core, model_file, read_model
 from naiad_openvino.interface import interface_of
 from naiad_openvino.model import OpenVinoModel
 from naiad_openvino.parameters import run_settings
 from naiad_openvino.runtime import runtime
-
-_DEFAULT_BATCH_SIZE = "4"
 
 
 class OpenVinoBackend:
@@ -28,10 +26,7 @@ class OpenVinoBackend:
         runtime()
         settings = run_settings(context.config)
         model = read_model(make_core(context, settings), model_file(context), context.config, settings)
-        text = context.settings.get("default-max-batch-size", _DEFAULT_BATCH_SIZE)
-        if not text.isdigit():
-            raise InvalidArgumentError(f"--backend-config default-max-batch-size={text} must be a whole number")
-        return completed(context.config, interface_of(model), int(text))
+        return completed(context.config, interface_of(model), default_batch_size(context.settings))
 
     def load(self, context: ModelContext) -> OpenVinoModel:
         """Load one version.

@@ -2,15 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from naiad.config import ModelConfig
-from naiad.config.mistakes import nearest
-from naiad.errors import ConfigError, Problem
 from naiad.options import boolean
-
-_T = TypeVar("_T")
-_D = TypeVar("_D")
+from naiad.parameters import ParameterReader, positive_count
 
 _OLD_NAMES = {
     "CPU_THREADS_NUM": "INFERENCE_NUM_THREADS",
@@ -56,70 +51,36 @@ def run_settings(config: ModelConfig) -> RunSettings:
 
     Keys in capitals are OpenVINO's, and one that is not known is an error; all others belong to somebody else.
     """
-    reader = _Reader(config)
+    reader = ParameterReader(config, old_names=_OLD_NAMES)
     properties: dict[str, str | int] = {}
-    for key, parse in (
+    parsers: tuple[tuple[str, Callable[[str], str | int]], ...] = (
         ("PERFORMANCE_HINT", _hint),
-        ("INFERENCE_NUM_THREADS", _count),
-        ("COMPILATION_NUM_THREADS", _count),
+        ("INFERENCE_NUM_THREADS", positive_count),
+        ("COMPILATION_NUM_THREADS", positive_count),
         ("NUM_STREAMS", _streams),
         ("ENABLE_CPU_PINNING", _pinning),
-    ):
+    )
+    for key, parse in parsers:
         value = reader.read(key, parse, None)
         if value is not None:
             properties[key] = value
-    if reader.read("HINT_BF16", _yes, False):
+    if reader.read("HINT_BF16", boolean, False):
         properties["INFERENCE_PRECISION_HINT"] = "bf16"
     settings = RunSettings(
         device=reader.texts.get("TARGET_DEVICE", "") or "CPU",
         properties=properties,
         extension=reader.texts.get("CPU_EXTENSION_PATH", ""),
-        keeps_batch=reader.read("SKIP_OV_DYNAMIC_BATCHSIZE", _yes, False),
-        pads=reader.read("ENABLE_BATCH_PADDING", _yes, False),
-        reshapes=reader.read("RESHAPE_IO_LAYERS", _yes, False),
+        keeps_batch=reader.read("SKIP_OV_DYNAMIC_BATCHSIZE", boolean, False),
+        pads=reader.read("ENABLE_BATCH_PADDING", boolean, False),
+        reshapes=reader.read("RESHAPE_IO_LAYERS", boolean, False),
     )
-    reader.refuse_unknown()
-    if reader.problems:
-        raise ConfigError(reader.problems)
+    reader.refuse_unknown("OpenVINO", _KNOWN, tuple(_OLD_NAMES))
+    reader.finish()
     return settings
 
 
-class _Reader:
-    """Reads the parameters of one configuration, by their names of today, and gathers what is wrong with them."""
-
-    def __init__(self, config: ModelConfig) -> None:
-        self._written = {_OLD_NAMES.get(key, key): key for key in config.parameters}
-        self.texts = {name: config.parameters[key].string_value for name, key in self._written.items()}
-        self.problems: list[Problem] = []
-
-    def read(self, key: str, parse: Callable[[str], _T], default: _D) -> _T | _D:
-        text = self.texts.get(key, "")
-        if not text:
-            return default
-        try:
-            return parse(text)
-        except ValueError as error:
-            written = self._written[key]
-            self.problems.append(Problem(f"'{written}' cannot be '{text}': {error}", f"parameters[{written}]"))
-            return default
-
-    def refuse_unknown(self) -> None:
-        for key in self.texts:
-            if key.isupper() and key not in _KNOWN:
-                near = nearest(key, (*_KNOWN, *_OLD_NAMES), 0.6)
-                hint = f"did you mean '{near}'?" if near else f"known are {', '.join(_KNOWN)}"
-                self.problems.append(Problem(f"OpenVINO has no parameter '{key}'", f"parameters[{key}]", hint=hint))
-
-
-def _yes(text: str) -> bool:
-    lowered = text.strip().lower()
-    if lowered in ("yes", "on"):
-        return True
-    return lowered not in ("no", "off") and boolean(lowered)
-
-
 def _pinning(text: str) -> str | int:
-    return "YES" if text.strip().upper() in ("NUMA", "HYBRID_AWARE") or _yes(text) else "NO"
+    return "YES" if text.strip().upper() in ("NUMA", "HYBRID_AWARE") or boolean(text) else "NO"
 
 
 def _hint(text: str) -> str | int:
@@ -131,14 +92,4 @@ def _hint(text: str) -> str | int:
 
 def _streams(text: str) -> str | int:
     word = text.upper().removeprefix("CPU_THROUGHPUT_")
-    return word if word in ("AUTO", "NUMA") else _count(text)
-
-
-def _count(text: str) -> str | int:
-    try:
-        number = int(text)
-    except ValueError:
-        raise ValueError("it must be a whole number") from None
-    if number < 1:
-        raise ValueError("it must be at least 1")
-    return number
+    return word if word in ("AUTO", "NUMA") else positive_count(text)

@@ -2,15 +2,13 @@
 
 from naiad.backend import BackendTraits, ModelContext
 from naiad.config import ModelConfig
-from naiad.errors import InvalidArgumentError
 from naiad.interface import completed, is_complete
+from naiad.parameters import default_batch_size
 from naiad_tensorflow.artefact import SavedModel
 from naiad_tensorflow.files import FROZEN_GRAPH, SAVED_MODEL, model_path, read_artefact
 from naiad_tensorflow.model import TensorFlowModel
 from naiad_tensorflow.parameters import run_settings
 from naiad_tensorflow.runtime import runtime
-
-_DEFAULT_BATCH_SIZE = "4"
 
 
 class TensorFlowBackend:
@@ -42,7 +40,7 @@ class TensorFlowBackend:
                 config.name,
             )
             return config
-        return completed(config, artefact.interface, _default_batch_size(context))
+        return completed(config, artefact.interface, default_batch_size(context.settings))
 
     def load(self, context: ModelContext) -> TensorFlowModel:
         """Load one version.
@@ -52,10 +50,3 @@ class TensorFlowBackend:
         """
         runtime()
         return TensorFlowModel(context, model_path(context), run_settings(context.config, context.settings))
-
-
-def _default_batch_size(context: ModelContext) -> int:
-    text = context.settings.get("default-max-batch-size", _DEFAULT_BATCH_SIZE)
-    if not text.isdigit():
-        raise InvalidArgumentError(f"--backend-config default-max-batch-size={text} must be a whole number")
-    return int(text)

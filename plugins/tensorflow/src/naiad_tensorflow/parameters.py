@@ -1,16 +1,13 @@
 """Reading what a configuration says about running a model: parameters, optimisation, backend settings."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from naiad.config import ModelConfig
-from naiad.config.mistakes import nearest
 from naiad.config.optimization import Accelerator
-from naiad.errors import ConfigError, Problem
+from naiad.errors import Problem
 from naiad.options import boolean
-
-_T = TypeVar("_T")
+from naiad.parameters import ParameterReader, count
 
 _KNOWN = (
     "TF_NUM_INTRA_THREADS",
@@ -56,45 +53,37 @@ def run_settings(config: ModelConfig, backend: Mapping[str, str]) -> RunSettings
 
     Keys in capitals are TensorFlow's, and one that is not known is an error; all others belong to somebody else.
     """
-    reader = _Reader(config)
+    reader = _Reader(config, backend)
     policy = config.optimization
     graph = policy.graph if policy is not None else None
     operations = config.model_operations
     settings = RunSettings(
-        intra_op_threads=reader.read("TF_NUM_INTRA_THREADS", _count, 0),
-        inter_op_threads=reader.read("TF_NUM_INTER_THREADS", _count, 0),
-        per_session_threads=reader.read("TF_USE_PER_SESSION_THREADS", _flag, False),
+        intra_op_threads=reader.read("TF_NUM_INTRA_THREADS", count, 0),
+        inter_op_threads=reader.read("TF_NUM_INTER_THREADS", count, 0),
+        per_session_threads=reader.read("TF_USE_PER_SESSION_THREADS", boolean, False),
         tag=reader.texts.get("TF_GRAPH_TAG", "") or "serve",
         signature=reader.texts.get("TF_SIGNATURE_DEF", "") or "serving_default",
-        shared_by=reader.read("MAX_SESSION_SHARE_COUNT", _count, 1) or 1,
+        shared_by=reader.read("MAX_SESSION_SHARE_COUNT", count, 1) or 1,
         init_ops_file=reader.texts.get("TF_INIT_OPS_FILE", ""),
         jit_level=max(-1, min(2, graph.level)) if graph is not None else 0,
-        soft_placement=reader.backend("allow-soft-placement", backend, _flag, True),
-        memory_fraction=reader.backend("gpu-memory-fraction", backend, _fraction, 0.0),
+        soft_placement=reader.setting("allow-soft-placement", boolean, True),
+        memory_fraction=reader.setting("gpu-memory-fraction", _fraction, 0.0),
         libraries=tuple(operations.op_library_filename) if operations is not None else (),
         mixed_precision=reader.accelerator("auto_mixed_precision") is not None,
         tensorrt=reader.tensorrt(),
     )
     reader.refuse_accelerators()
-    reader.refuse_unknown()
-    if reader.problems:
-        raise ConfigError(reader.problems)
+    reader.refuse_unknown("TensorFlow", _KNOWN)
+    reader.finish()
     return settings
 
 
-class _Reader:
-    """Reads one configuration and gathers what is wrong with it."""
+class _Reader(ParameterReader):
+    """Reads the accelerators of a configuration as well."""
 
-    def __init__(self, config: ModelConfig) -> None:
-        self.texts = {key: parameter.string_value for key, parameter in config.parameters.items()}
-        self.problems: list[Problem] = []
+    def __init__(self, config: ModelConfig, settings: Mapping[str, str]) -> None:
+        super().__init__(config, settings)
         self._config = config
-
-    def read(self, key: str, parse: Callable[[str], _T], default: _T) -> _T:
-        return self._value(key, self.texts.get(key, ""), parse, default, f"parameters[{key}]")
-
-    def backend(self, key: str, settings: Mapping[str, str], parse: Callable[[str], _T], default: _T) -> _T:
-        return self._value(key, settings.get(key, ""), parse, default, "backend-config")
 
     def accelerator(self, name: str) -> tuple[str, Accelerator] | None:
         """The GPU accelerator of that name and its path, None where it is not asked for."""
@@ -112,9 +101,9 @@ class _Reader:
                 hint = f"known are {', '.join(_TENSORRT)}"
                 self.problems.append(Problem(f"'{key}' is no parameter of TensorRT here", where, hint=hint))
             elif key == "precision_mode":
-                found[key] = self._value(key, text, _precision, "FP32", where)
+                found[key] = self.parsed(key, text, _precision, "FP32", where)
             else:
-                found[key] = self._value(key, text, _count, 0, where)
+                found[key] = self.parsed(key, text, count, 0, where)
         return found
 
     def refuse_accelerators(self) -> None:
@@ -125,42 +114,12 @@ class _Reader:
                 hint = f"there are {', '.join(_ACCELERATORS)}"
                 self.problems.append(Problem(f"unknown accelerator '{accelerator.name}'", f"{path}.name", hint=hint))
 
-    def refuse_unknown(self) -> None:
-        for key in self.texts:
-            if key.isupper() and key not in _KNOWN:
-                near = nearest(key, _KNOWN, 0.6)
-                hint = f"did you mean '{near}'?" if near else f"known are {', '.join(_KNOWN)}"
-                self.problems.append(Problem(f"TensorFlow has no parameter '{key}'", f"parameters[{key}]", hint=hint))
-
     def _accelerators(self, kind: str) -> Iterator[tuple[str, Accelerator]]:
         policy = self._config.optimization
         asked = policy.execution_accelerators if policy is not None else None
         key = f"{kind}_execution_accelerator"
         for index, accelerator in enumerate(getattr(asked, key, ())):
             yield f"optimization.execution_accelerators.{key}[{index}]", accelerator
-
-    def _value(self, key: str, text: str, parse: Callable[[str], _T], default: _T, path: str) -> _T:
-        if not text:
-            return default
-        try:
-            return parse(text)
-        except ValueError as error:
-            self.problems.append(Problem(f"'{key}' cannot be '{text}': {error}", path))
-            return default
-
-
-def _flag(text: str) -> bool:
-    return boolean(text.strip().lower())
-
-
-def _count(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        raise ValueError("it must be a whole number") from None
-    if number < 0:
-        raise ValueError("it must not be negative")
-    return number
 
 
 def _fraction(text: str) -> float:

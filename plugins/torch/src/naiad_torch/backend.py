@@ -2,15 +2,13 @@
 
 from naiad.backend import BackendTraits, ModelContext
 from naiad.config import ModelConfig
-from naiad.errors import InvalidArgumentError
+from naiad.parameters import default_batch_size
 from naiad_torch.completion import completed
 from naiad_torch.files import model_file
 from naiad_torch.model import TorchModel
 from naiad_torch.package import ExportedArtefact, open_package
 from naiad_torch.parameters import run_settings
 from naiad_torch.runtime import runtime
-
-_DEFAULT_BATCH_SIZE = "4"
 
 
 class TorchBackend:
@@ -36,7 +34,7 @@ class TorchBackend:
         path = model_file(context)
         artefact = open_package(path, config.name) if path.suffix == ".pt2" else None
         if isinstance(artefact, ExportedArtefact):
-            return completed(config, artefact, _default_batch_size(context))
+            return completed(config, artefact, default_batch_size(context.settings))
         context.logger.warning(
             "skipping model configuration auto-complete for '%s': not supported for pytorch backend, but for exported "
             "programs (model.pt2 of torch.export.save); write its inputs and outputs",
@@ -52,10 +50,3 @@ class TorchBackend:
         """
         runtime()
         return TorchModel(context, model_file(context), run_settings(context.config))
-
-
-def _default_batch_size(context: ModelContext) -> int:
-    text = context.settings.get("default-max-batch-size", _DEFAULT_BATCH_SIZE)
-    if not text.isdigit():
-        raise InvalidArgumentError(f"--backend-config default-max-batch-size={text} must be a whole number")
-    return int(text)
