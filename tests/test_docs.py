@@ -25,6 +25,7 @@ PUBLIC_MODULES = (
     "naiad.datatypes",
     "naiad.ensembles",
     "naiad.errors",
+    "naiad.execution",
     "naiad.explaining",
     "naiad.frontend",
     "naiad.metrics",

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from naiad.backend import Answer, Batch, Reply
-from naiad.errors import ModelFailedError, NaiadError
+from naiad.backend import Answer, Batch
+from naiad.execution import run_or_each_alone
 from naiad.interface import Interface
 from naiad_onnx.runners import runner_for
 from naiad_onnx.runtime import told
@@ -37,19 +37,14 @@ class OnnxInstance:
 
         Raises ModelFailedError, with what ONNX Runtime says, for a batch of one request.
         """
-        wanted = [name for name in self._outputs if batch.wants(name)]
-        try:
-            return self._run(batch, wanted)
-        except Exception as error:
-            if len(batch.requests) == 1:
-                raise self._failure(error) from error
-            return [self._alone(batch, index, wanted) for index in range(len(batch.requests))]
+        return run_or_each_alone(batch, self._run, self._model, told)
 
     def close(self) -> None:
         """Let go of the session."""
         del self._run_session
 
-    def _run(self, batch: Batch, wanted: Sequence[str]) -> dict[str, np.ndarray]:
+    def _run(self, batch: Batch) -> dict[str, np.ndarray]:
+        wanted = [name for name in self._outputs if batch.wants(name)]
         feeds = {name: self._feed(name, batch) for name in batch.input_names}
         batch.mark_input_done()
         values = self._run_session(wanted, feeds, self._run_options)
@@ -65,14 +60,3 @@ class OnnxInstance:
             return as_text(array, self._model, name)
         # A view on a received buffer may begin anywhere; vector instructions of a kernel may not.
         return array if array.flags.aligned else array.copy()
-
-    def _alone(self, batch: Batch, index: int, wanted: Sequence[str]) -> Reply | NaiadError:
-        try:
-            return Reply(self._run(batch.alone(index), wanted))
-        except Exception as error:  # noqa: BLE001 - the errors of ONNX Runtime have no common class
-            failure = self._failure(error)
-            failure.__cause__ = error
-            return failure
-
-    def _failure(self, error: Exception) -> NaiadError:
-        return error if isinstance(error, NaiadError) else ModelFailedError(f"model '{self._model}': {told(error)}")

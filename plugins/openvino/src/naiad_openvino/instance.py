@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from naiad.backend import Answer, Batch, Reply
-from naiad.errors import InvalidArgumentError, ModelFailedError, NaiadError
+from naiad.backend import Answer, Batch
+from naiad.errors import InvalidArgumentError
+from naiad.execution import run_or_each_alone
 from naiad.interface import Interface
 from naiad_openvino.runtime import runtime, told
 
@@ -39,12 +40,7 @@ class OpenVinoInstance:
 
         Raises ModelFailedError, with what OpenVINO says, for a batch of one request.
         """
-        try:
-            return self._run(batch)
-        except Exception as error:
-            if len(batch.requests) == 1:
-                raise self._failure(error) from error
-            return [self._alone(batch, index) for index in range(len(batch.requests))]
+        return run_or_each_alone(batch, self._run, self._model, told)
 
     def close(self) -> None:
         """Let go of the request."""
@@ -88,17 +84,6 @@ class OpenVinoInstance:
             array[:] = [str(each).encode() for each in value.ravel()]
             return array.reshape(value.shape)
         return value
-
-    def _alone(self, batch: Batch, index: int) -> Reply | NaiadError:
-        try:
-            return Reply(self._run(batch.alone(index)))
-        except Exception as error:  # noqa: BLE001 - the errors of OpenVINO have no common class
-            failure = self._failure(error)
-            failure.__cause__ = error
-            return failure
-
-    def _failure(self, error: Exception) -> NaiadError:
-        return error if isinstance(error, NaiadError) else ModelFailedError(f"model '{self._model}': {told(error)}")
 
 
 def _as_text(array: np.ndarray, name: str, model: str) -> np.ndarray:

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from naiad.backend import Answer, Batch, Reply
+from naiad.backend import Answer, Batch
 from naiad.config import DataType
-from naiad.errors import ModelFailedError, NaiadError
+from naiad.execution import run_or_each_alone
 from naiad_tensorflow.artefact import Artefact
 from naiad_tensorflow.runtime import runtime, told
 
@@ -32,12 +32,7 @@ class TensorFlowInstance:
 
         Raises ModelFailedError, with what TensorFlow says, for a batch of one request.
         """
-        try:
-            return self._run(batch)
-        except Exception as error:
-            if len(batch.requests) == 1:
-                raise self._failure(error) from error
-            return [self._alone(batch, index) for index in range(len(batch.requests))]
+        return run_or_each_alone(batch, self._run, self._model, told)
 
     def close(self) -> None:
         """Let go of the session."""
@@ -79,14 +74,3 @@ class TensorFlowInstance:
     def _read(self, name: str, value: Any) -> np.ndarray:
         array = np.asarray(value)
         return array.view(np.uint16) if name in self._bits else array
-
-    def _alone(self, batch: Batch, index: int) -> Reply | NaiadError:
-        try:
-            return Reply(self._run(batch.alone(index)))
-        except Exception as error:  # noqa: BLE001 - a model may raise anything, and its caller is told
-            failure = self._failure(error)
-            failure.__cause__ = error
-            return failure
-
-    def _failure(self, error: Exception) -> NaiadError:
-        return error if isinstance(error, NaiadError) else ModelFailedError(f"model '{self._model}': {told(error)}")

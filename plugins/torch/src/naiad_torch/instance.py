@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from naiad.backend import Answer, Batch, Reply
+from naiad.backend import Answer, Batch
 from naiad.config import DataType
-from naiad.errors import InvalidArgumentError, ModelFailedError, NaiadError
+from naiad.errors import InvalidArgumentError
+from naiad.execution import run_or_each_alone
 from naiad_torch.datatypes import TORCH_NAMES, datatype_of
 from naiad_torch.devices import Device
 from naiad_torch.parameters import RunSettings
@@ -42,11 +43,7 @@ class TorchInstance:
         Raises ModelFailedError, with what PyTorch says, for a batch of one request.
         """
         try:
-            return self._run(batch)
-        except Exception as error:
-            if len(batch.requests) == 1:
-                raise self._failure(error) from error
-            return [self._alone(batch, index) for index in range(len(batch.requests))]
+            return run_or_each_alone(batch, self._run, self._model, _failure)
         finally:
             if self._cleans:
                 runtime().cuda.empty_cache()
@@ -117,18 +114,9 @@ class TorchInstance:
                 "give it a dimension"
             )
 
-    def _alone(self, batch: Batch, index: int) -> Reply | NaiadError:
-        try:
-            return Reply(self._run(batch.alone(index)))
-        except Exception as error:  # noqa: BLE001 - a model may raise anything, and its caller is told
-            failure = self._failure(error)
-            failure.__cause__ = error
-            return failure
 
-    def _failure(self, error: Exception) -> NaiadError:
-        if isinstance(error, NaiadError):
-            return error
-        return ModelFailedError(f"model '{self._model}': PyTorch execute failure: {told(error)}")
+def _failure(error: Exception) -> str:
+    return f"PyTorch execute failure: {told(error)}"
 
 
 def _strings(values: Sequence[str]) -> np.ndarray:

@@ -1,0 +1,42 @@
+"""Executing a batch so that a request that cannot be executed fails itself and no other."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from naiad.backend import Answer, Batch, Reply
+from naiad.errors import ModelFailedError, NaiadError
+
+
+def run_or_each_alone(
+    batch: Batch, run: Callable[[Batch], Mapping[str, Any]], model: str, told: Callable[[Exception], str]
+) -> Answer:
+    """What `run` gives for the batch; when that fails, a reply or error for each of its requests, run alone.
+
+    `told` says in words what an exception of the framework means. Raises ModelFailedError, with the name of the model
+    and these words, for a batch of one request; a NaiadError stays as it is.
+    """
+    try:
+        return run(batch)
+    except Exception as error:
+        if len(batch.requests) > 1:
+            return [_alone(batch.alone(index), run, model, told) for index in range(len(batch.requests))]
+        if isinstance(error, NaiadError):
+            raise
+        raise _failure(error, model, told) from error
+
+
+def _alone(
+    batch: Batch, run: Callable[[Batch], Mapping[str, Any]], model: str, told: Callable[[Exception], str]
+) -> Reply | NaiadError:
+    try:
+        return Reply(run(batch))
+    except NaiadError as error:
+        return error
+    except Exception as error:  # noqa: BLE001 - the errors of frameworks have no common class
+        failure = _failure(error, model, told)
+        failure.__cause__ = error
+        return failure
+
+
+def _failure(error: Exception, model: str, told: Callable[[Exception], str]) -> ModelFailedError:
+    return ModelFailedError(f"model '{model}': {told(error)}")
