@@ -27,6 +27,7 @@ PUBLIC_MODULES = (
     "naiad.errors",
     "naiad.execution",
     "naiad.explaining",
+    "naiad.frameworks",
     "naiad.frontend",
     "naiad.metrics",
     "naiad.options",

@@ -259,7 +259,15 @@ def test_a_warmup_that_refuses_the_model_keeps_its_own_error() -> None:
         PluginRegistry.of([plugin(naiad_warmup=refuse)]).warmup(CONTEXT)
 
 
-def test_the_version_of_a_framework_comes_from_its_metadata() -> None:
-    told = (framework("pytest"), framework("no-such-framework"), framework(""))
+def test_a_backend_without_its_framework_says_so_and_what_to_install() -> None:
+    told = [
+        framework(BackendTraits("abacus")),
+        framework(BackendTraits("abacus", framework="no-such-framework")),
+        framework(BackendTraits("pytorch", framework=("no-such-framework", "no-other"))),
+    ]
 
-    assert told == (f"pytest {pytest.__version__}", "no-such-framework is not installed", "")
+    assert told == [
+        "",
+        "no-such-framework is not installed",
+        "no-such-framework is not installed: pip install 'naiad-torch[cpu]'",
+    ]

@@ -99,6 +99,12 @@ def _table() -> Mapping[tuple[str, str], KnownPlugin]:
 _TABLE = _table()
 
 
+def what_to_install(kind: str, name: str) -> str:
+    """What to give to `pip install` for a thing and all that it needs, "" when no known distribution offers it."""
+    plugin = _TABLE.get((kind, name))
+    return plugin.install if plugin is not None else ""
+
+
 def where_to_get(kind: str, name: str, installed: Mapping[str, str]) -> str:
     """A sentence with the next step for a missing thing, "" when no known distribution offers it.
 

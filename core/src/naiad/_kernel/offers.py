@@ -3,13 +3,14 @@
 import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
+from naiad._kernel.known_plugins import what_to_install
 from naiad.errors import PluginError
+from naiad.frameworks import installed_framework
 
 if TYPE_CHECKING:
-    from naiad.backend import Backend
+    from naiad.backend import Backend, BackendTraits
     from naiad.cache import CacheFactory
     from naiad.frontend import Frontend
     from naiad.options import Option
@@ -50,7 +51,7 @@ class Offered:
 
     def offers(self) -> tuple[Offer, ...]:
         """The same in words, without importing a framework."""
-        backends = [Offer("backend", each.traits.name, framework(each.traits.framework)) for each in self.backends]
+        backends = [Offer("backend", each.traits.name, framework(each.traits)) for each in self.backends]
         schedulers = [Offer("scheduler", each.name) for each in self.schedulers]
         frontends = [Offer("frontend", each.name) for each in self.frontends]
         caches = [Offer("cache", each.name) for each in self.caches]
@@ -59,19 +60,14 @@ class Offered:
         return (*backends, *schedulers, *frontends, *caches, *warmup, *options)
 
 
-def framework(distribution: str) -> str:
-    """The framework with the version that is installed (`onnxruntime 1.20.0`), read from its metadata.
-
-    A framework whose distribution for GPUs or CPUs has a name of its own (`onnxruntime-gpu`) is found under it.
-    """
-    if not distribution:
+def framework(traits: "BackendTraits") -> str:
+    """The framework of a backend with its version, or what to install when there is none; "" for a backend without."""
+    if not traits.framework:
         return ""
-    for name in (distribution, f"{distribution}-gpu", f"{distribution}-cpu"):
-        try:
-            return f"{name} {metadata.version(name)}"
-        except metadata.PackageNotFoundError:
-            continue
-    return f"{distribution} is not installed"
+    wanted = traits.framework if isinstance(traits.framework, str) else traits.framework[0]
+    install = what_to_install("backend", traits.name)
+    missing = f"{wanted} is not installed" + (f": pip install '{install}'" if install else "")
+    return installed_framework(traits.framework) or missing
 
 
 def checked(hook: str, found: Sequence[Any]) -> tuple[Any, ...]:

@@ -28,9 +28,9 @@ class OnnxBackend:
 
         Raises NaiadError when the file is missing or broken, or cannot be batched as the configuration asks.
         """
+        runtime()
         if is_complete(context.config):
             return context.config
-        runtime()
         path = model_file(context)
         interface = read_interface(path, context.config.name, run_settings(context.config, context.settings))
         if not context.config.output:

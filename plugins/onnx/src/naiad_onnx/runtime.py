@@ -4,7 +4,9 @@ import functools
 import re
 from types import ModuleType
 
-from naiad.errors import PluginError
+from naiad.frameworks import import_framework
+
+_STEP = "run pip install 'naiad-onnx[cpu]', or 'naiad-onnx[gpu]' on a machine with an NVIDIA GPU"
 
 CPU_PROVIDER = "CPUExecutionProvider"
 CUDA_PROVIDER = "CUDAExecutionProvider"
@@ -13,15 +15,8 @@ _MESSAGE = re.compile(r"\[ONNXRuntimeError\] : (\d+) : \w+ : (.*)", re.DOTALL)
 
 @functools.cache
 def runtime() -> ModuleType:
-    """The module `onnxruntime`. Raises PluginError, with what to install, when it is missing."""
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise PluginError(
-            f"naiad-onnx needs ONNX Runtime, which cannot be imported ({error}); "
-            "run pip install 'naiad-onnx[cpu]', or 'naiad-onnx[gpu]' on a machine with an NVIDIA GPU"
-        ) from error
-    return onnxruntime  # type: ignore[no-any-return]
+    """The module `onnxruntime`. Raises PluginError, with what to install, when it is missing or broken."""
+    return import_framework("onnxruntime", "ONNX Runtime", "naiad-onnx", _STEP)
 
 
 def told(error: BaseException) -> str:

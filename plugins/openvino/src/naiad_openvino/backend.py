@@ -21,9 +21,9 @@ class OpenVinoBackend:
 
         Raises NaiadError when the file is missing or broken, or cannot be batched as the configuration asks.
         """
+        runtime()
         if is_complete(context.config):
             return context.config
-        runtime()
         settings = run_settings(context.config)
         model = read_model(make_core(context, settings), model_file(context), context.config, settings)
         return completed(context.config, interface_of(model), default_batch_size(context.settings))

@@ -3,19 +3,15 @@
 import functools
 from types import ModuleType
 
-from naiad.errors import PluginError
+from naiad.frameworks import import_framework
+
+_STEP = "run pip install 'naiad-openvino[cpu]'"
 
 
 @functools.cache
 def runtime() -> ModuleType:
-    """The module `openvino`. Raises PluginError, with what to install, when it is missing."""
-    try:
-        import openvino
-    except (ImportError, OSError) as error:
-        raise PluginError(
-            f"naiad-openvino needs OpenVINO, which cannot be imported ({error}); run pip install 'naiad-openvino[cpu]'"
-        ) from error
-    return openvino  # type: ignore[no-any-return]
+    """The module `openvino`. Raises PluginError, with what to install, when it is missing or broken."""
+    return import_framework("openvino", "OpenVINO", "naiad-openvino", _STEP)
 
 
 def told(error: BaseException) -> str:

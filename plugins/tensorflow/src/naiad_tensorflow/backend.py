@@ -29,9 +29,9 @@ class TensorFlowBackend:
         model is missing or broken, or cannot be batched as the configuration asks.
         """
         config = context.config
+        runtime()
         if is_complete(config):
             return config
-        runtime()
         artefact = read_artefact(model_path(context), context, run_settings(config, context.settings))
         if not isinstance(artefact, SavedModel) and not config.output:
             context.logger.warning(

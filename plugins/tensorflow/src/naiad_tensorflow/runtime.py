@@ -5,22 +5,18 @@ import logging
 import os
 from types import ModuleType
 
-from naiad.errors import PluginError
+from naiad.frameworks import import_framework
+
+_STEP = "run pip install 'naiad-tensorflow[cpu]', or 'naiad-tensorflow[gpu]' on a machine with an NVIDIA GPU"
 
 
 @functools.cache
 def runtime() -> ModuleType:
-    """The module `tensorflow`. Raises PluginError, with what to install, when it is missing."""
+    """The module `tensorflow`. Raises PluginError, with what to install, when it is missing or broken."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # its greetings go past every log
-    try:
-        import tensorflow
-    except (ImportError, OSError) as error:
-        raise PluginError(
-            f"naiad-tensorflow needs TensorFlow, which cannot be imported ({error}); run pip install "
-            "'naiad-tensorflow[cpu]', or 'naiad-tensorflow[gpu]' on a machine with an NVIDIA GPU"
-        ) from error
+    module = import_framework("tensorflow", "TensorFlow", "naiad-tensorflow", _STEP)
     logging.getLogger("tensorflow").setLevel(logging.ERROR)  # it deprecates sessions, which serve best
-    return tensorflow  # type: ignore[no-any-return]
+    return module
 
 
 def told(error: BaseException) -> str:

@@ -28,9 +28,9 @@ class TorchBackend:
         Raises NaiadError when the file is missing or broken.
         """
         config = context.config
+        runtime()
         if config.input and config.output:
             return config
-        runtime()
         path = model_file(context)
         artefact = open_package(path, config.name) if path.suffix == ".pt2" else None
         if isinstance(artefact, ExportedArtefact):

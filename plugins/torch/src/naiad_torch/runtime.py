@@ -3,20 +3,15 @@
 import functools
 from types import ModuleType
 
-from naiad.errors import PluginError
+from naiad.frameworks import import_framework
+
+_STEP = "run pip install 'naiad-torch[cpu]', or install the build of torch that fits the machine's GPUs"
 
 
 @functools.cache
 def runtime() -> ModuleType:
-    """The module `torch`. Raises PluginError, with what to install, when it is missing."""
-    try:
-        import torch
-    except (ImportError, OSError) as error:
-        raise PluginError(
-            f"naiad-torch needs PyTorch, which cannot be imported ({error}); run pip install 'naiad-torch[cpu]', or "
-            "install the build of torch that fits the machine's GPUs"
-        ) from error
-    return torch
+    """The module `torch`. Raises PluginError, with what to install, when it is missing or broken."""
+    return import_framework("torch", "PyTorch", "naiad-torch", _STEP)
 
 
 def told(error: BaseException) -> str:
