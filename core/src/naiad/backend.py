@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 from naiad.batch import Batch, Sender
 from naiad.calls import ModelCalls, NoModels
 from naiad.config import ModelConfig, ModelInstanceGroup
-from naiad.errors import NaiadError
+from naiad.errors import InvalidArgumentError, NaiadError, NotFoundError
 from naiad.metrics import MetricRegistry
 from naiad.types import ParameterValue
 
@@ -42,7 +42,8 @@ class BackendTraits:
     `name` is the `backend` of a configuration and `aliases` are further names for it; `platforms` the `platform`
     values it serves. `files` maps the file or folder names that mark a version folder as this backend's to their
     platform ("" for a backend without platforms); the first is the default model file. `framework` is the
-    distribution of the framework it runs on ("" for none), so that its version can be shown without an import.
+    distribution of the framework it runs on ("" for none), or several of which one is needed, the best first, so that
+    its version can be shown without an import.
     `cpu_instances` is the instance count of a CPU group without one. `loads_in_parallel` allows instances of one model
     to be made at the same time.
     """
@@ -51,7 +52,7 @@ class BackendTraits:
     platforms: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
-    framework: str = ""
+    framework: str | tuple[str, ...] = ""
     cpu_instances: int = 1
     loads_in_parallel: bool = True
 
@@ -88,6 +89,32 @@ class ModelContext:
         """
         for_this_gpu = self.config.cc_model_filenames.get(self.compute_capability)
         return self.version_directory / (for_this_gpu or self.config.default_model_filename or default)
+
+    def existing_path(self, *candidates: Path) -> Path:
+        """The first of these that is there, file or folder.
+
+        Raises NotFoundError, that names the first and says what the version folder has instead.
+        """
+        for path in candidates:
+            if path.exists():
+                return path
+        folder = self.version_directory
+        found = ", ".join(sorted(entry.name for entry in folder.iterdir())) if folder.is_dir() else ""
+        raise NotFoundError(
+            f"unable to find '{candidates[0]}' for model '{self.config.name}': "
+            + (f"the version folder has {found}; " if found else "the version folder is empty; ")
+            + "put the model there, or name it with default_model_filename"
+        )
+
+    def path_inside(self, path: str | Path, told: str) -> Path:
+        """That path, from the model's folder on, with all links followed.
+
+        Raises InvalidArgumentError, which begins with `told`, when it leads out of the folder.
+        """
+        inside = (self.model_directory / path).resolve()
+        if not inside.is_relative_to(self.model_directory.resolve()):
+            raise InvalidArgumentError(f"{told} leaves the model's folder; put the file into '{self.model_directory}'")
+        return inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +173,18 @@ class Instance(Protocol):
     """One loaded copy of a model.
 
     It may also have: `ready() -> str`, the reason why it is not ready ("" when it is), called often and from the event
-    loop, so it must return at once; `sequence_ended(correlation_id, reason)`; and `concurrency: int`, how many batches
-    it takes at once when `execute` returns futures (1 without it). `sequence_ended` is called on the thread that
+    loop, so it must return at once; `sequence_ended(correlation_id, reason)`; `concurrency: int`, how many batches it
+    takes at once when `execute` returns futures (1 without it); and `input_devices: Collection[Device]`, the devices of
+    `naiad.devices` whose tensors it takes as they are, by `Batch.resident`. `sequence_ended` is called on the thread that
     executes, after the batches that came before, for each sequence that this instance has executed requests of and
     that is over; `reason` is a `naiad.scheduler.SequenceEndReason`. Not when the instance itself has died.
     """
 
     def execute(self, batch: Batch) -> "Answer | Future[Answer]":
-        """Run one batch. An exception fails the whole batch; a NaiadError keeps its kind on the way to the caller."""
+        """Run one batch. An exception fails the whole batch; a NaiadError keeps its kind on the way to the caller.
+
+        What it started on a device has ended when it answers: it reads no input any more, and its outputs are whole.
+        """
         ...
 
     def close(self) -> None:

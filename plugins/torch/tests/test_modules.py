@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from naiad.errors import InternalError, InvalidArgumentError, UnavailableError
+from naiad.errors import InternalError, InvalidArgumentError, NotFoundError
 
 from .written import tensor
 
@@ -99,7 +99,7 @@ def test_a_module_that_cannot_be_made_tells_its_line(workbench):
 
 
 def test_nothing_to_serve_is_told(workbench):
-    with pytest.raises(UnavailableError, match="unable to find"):
+    with pytest.raises(NotFoundError, match="unable to find"):
         workbench.load(CONFIG + TENSORS)
     with pytest.raises(InvalidArgumentError, match=r"asks for the runtime 'other\.py'"):
         workbench.load(CONFIG.replace("model.py", "other.py") + TENSORS)

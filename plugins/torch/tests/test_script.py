@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from naiad.backend import Reply
-from naiad.errors import ConfigError, InternalError, InvalidArgumentError, ModelFailedError, UnavailableError
+from naiad.errors import ConfigError, InternalError, InvalidArgumentError, ModelFailedError, NotFoundError
 from naiad.types import Tensor
 
 from .written import ADD_SUB, tensor
@@ -216,7 +216,7 @@ def test_an_argument_with_a_default_may_be_left_out(workbench, models):
 
 
 def test_a_file_that_is_missing_or_broken_is_told(workbench):
-    with pytest.raises(UnavailableError, match=r"unable to find '.*model\.pt'.*is empty"):
+    with pytest.raises(NotFoundError, match=r"unable to find '.*model\.pt'.*is empty"):
         workbench.load(f'platform: "pytorch_libtorch" {ADD_SUB}')
 
     workbench.path("model.pt").write_bytes(b"no model")

@@ -268,9 +268,7 @@ def labels_of(context: ModelContext) -> dict[str, tuple[str, ...]]:
     for output in context.config.output:
         if not output.label_filename:
             continue
-        path = context.model_directory / output.label_filename
-        if not path.resolve().is_relative_to(context.model_directory.resolve()):
-            raise InvalidArgumentError(f"label file '{output.label_filename}' leaves the model's folder")
+        path = context.path_inside(output.label_filename, f"label file '{output.label_filename}'")
         try:
             labels[output.name] = tuple(path.read_text(encoding="utf-8").splitlines())
         except (OSError, UnicodeDecodeError) as error:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from naiad.backend import ModelContext
-from naiad.errors import InvalidArgumentError, NotFoundError, UnsupportedError
+from naiad.errors import InvalidArgumentError, UnsupportedError
 from naiad.interface import Interface
 from naiad_onnx.interface import interface_of
 from naiad_onnx.parameters import GlobalThreads, RunSettings
@@ -31,15 +31,7 @@ def model_file(context: ModelContext) -> Path:
     path = context.model_path(DEFAULT_FILE)
     if path.is_dir():
         path /= DEFAULT_FILE
-    if path.is_file():
-        return path
-    folder = context.version_directory
-    found = ", ".join(sorted(entry.name for entry in folder.iterdir())) if folder.is_dir() else ""
-    raise NotFoundError(
-        f"unable to find '{path}' for model '{context.config.name}': "
-        + (f"the version folder has {found}; " if found else "the version folder is empty; ")
-        + "put the file there, or name it with default_model_filename"
-    )
+    return context.existing_path(path)
 
 
 def read_interface(path: Path, model: str, settings: RunSettings) -> Interface:

@@ -5,7 +5,7 @@ from typing import Any
 
 from naiad.backend import ModelContext
 from naiad.config import ModelConfig
-from naiad.errors import InvalidArgumentError, NotFoundError
+from naiad.errors import InvalidArgumentError
 from naiad.interface import shape_text
 from naiad_openvino.interface import places
 from naiad_openvino.parameters import RunSettings
@@ -16,34 +16,19 @@ DEFAULT_FILE = "model.xml"
 
 def model_file(context: ModelContext) -> Path:
     """The model's file, or folder where the format has one. Raises NotFoundError, with what is there instead."""
-    path = context.model_path(DEFAULT_FILE)
-    if path.exists():
-        return path
-    folder = context.version_directory
-    found = ", ".join(sorted(entry.name for entry in folder.iterdir())) if folder.is_dir() else ""
-    raise NotFoundError(
-        f"unable to find '{path}' for model '{context.config.name}': "
-        + (f"the version folder has {found}; " if found else "the version folder is empty; ")
-        + "put the file there, or name it with default_model_filename"
-    )
+    return context.existing_path(context.model_path(DEFAULT_FILE))
 
 
 def make_core(context: ModelContext, settings: RunSettings) -> Any:
     """An `openvino.Core` with the user's operators. Raises InvalidArgumentError when these cannot be loaded."""
     core = runtime().Core()
     if settings.extension:
-        path = (context.model_directory / settings.extension).resolve()
-        if not path.is_relative_to(context.model_directory.resolve()):
-            raise InvalidArgumentError(
-                f"CPU_EXTENSION_PATH '{settings.extension}' of model '{context.config.name}' leaves the model's folder"
-            )
+        start = f"CPU_EXTENSION_PATH '{settings.extension}' of model '{context.config.name}'"
+        path = context.path_inside(settings.extension, start)
         try:
             core.add_extension(str(path))
         except Exception as error:
-            raise InvalidArgumentError(
-                f"CPU_EXTENSION_PATH '{settings.extension}' of model '{context.config.name}' cannot be loaded: "
-                f"{told(error)}"
-            ) from error
+            raise InvalidArgumentError(f"{start} cannot be loaded: {told(error)}") from error
     return core
 
 

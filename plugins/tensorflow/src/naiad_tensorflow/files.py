@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from naiad.backend import ModelContext
-from naiad.errors import InvalidArgumentError, NotFoundError
+from naiad.errors import InvalidArgumentError
 from naiad_tensorflow.artefact import Artefact, FrozenGraph, SavedModel
 from naiad_tensorflow.parameters import RunSettings
 from naiad_tensorflow.runtime import runtime, told
@@ -17,17 +17,7 @@ def model_path(context: ModelContext) -> Path:
     """The SavedModel's folder, or the graph's file. Raises NotFoundError, with what is there instead."""
     platform = context.config.platform
     defaults = (_DEFAULTS[platform],) if platform in _DEFAULTS else tuple(_DEFAULTS.values())
-    paths = [context.model_path(default) for default in defaults]
-    for path in paths:
-        if path.exists():
-            return path
-    folder = context.version_directory
-    found = ", ".join(sorted(entry.name for entry in folder.iterdir())) if folder.is_dir() else ""
-    raise NotFoundError(
-        f"unable to find '{paths[0]}' for model '{context.config.name}': "
-        + (f"the version folder has {found}; " if found else "the version folder is empty; ")
-        + "put the model there, or name it with default_model_filename"
-    )
+    return context.existing_path(*(context.model_path(default) for default in defaults))
 
 
 def read_artefact(path: Path, context: ModelContext, settings: RunSettings) -> Artefact:
@@ -41,10 +31,8 @@ def read_artefact(path: Path, context: ModelContext, settings: RunSettings) -> A
 def load_libraries(context: ModelContext, settings: RunSettings) -> None:
     """Load the libraries with operators of the user's own. Raises InvalidArgumentError."""
     for library in settings.libraries:
-        path = (context.model_directory / library).resolve()
         start = f"op_library_filename '{library}' of model '{context.config.name}'"
-        if not path.is_relative_to(context.model_directory.resolve()):
-            raise InvalidArgumentError(f"{start} leaves the model's folder")
+        path = context.path_inside(library, start)
         try:
             runtime().load_op_library(str(path))
         except Exception as error:
@@ -61,9 +49,9 @@ def init_ops(context: ModelContext, settings: RunSettings) -> list[str]:
     start = f"TF_INIT_OPS_FILE '{settings.init_ops_file}' of model '{context.config.name}'"
     places = [folder / settings.init_ops_file for folder in (context.version_directory, context.model_directory)]
     path = next((place for place in places if place.is_file()), None)
-    root = context.model_directory.resolve()
-    if path is None or not path.resolve().is_relative_to(root):
+    if path is None:
         raise InvalidArgumentError(f"{start} is neither in the version's folder nor in the model's")
+    path = context.path_inside(path, start)
     try:
         found = json.loads(path.read_text(encoding="utf-8"))["init_ops"]
     except (ValueError, KeyError, TypeError, UnicodeDecodeError) as error:

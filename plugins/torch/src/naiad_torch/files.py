@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from naiad.backend import ModelContext
-from naiad.errors import InvalidArgumentError, UnavailableError
+from naiad.errors import InvalidArgumentError
 from naiad_torch.module import ModuleArtefact
 from naiad_torch.package import open_package
 from naiad_torch.parameters import RunSettings
@@ -15,23 +15,14 @@ _SCRIPT, _PACKAGE = "model.pt", "model.pt2"
 
 
 def model_file(context: ModelContext) -> Path:
-    """The model's file. Raises UnavailableError, with what is there instead."""
+    """The model's file. Raises NotFoundError, with what is there instead."""
     runtime = context.config.runtime
     if runtime and runtime != PYTHON:
         raise InvalidArgumentError(
             f"model '{context.config.name}' asks for the runtime '{runtime}'; of PyTorch there is only '{PYTHON}'"
         )
     paths = _in_python(context) if runtime else [context.model_path(default) for default in _defaults(context)]
-    for path in paths:
-        if path.is_file():
-            return path
-    folder = context.version_directory
-    found = ", ".join(sorted(entry.name for entry in folder.iterdir())) if folder.is_dir() else ""
-    raise UnavailableError(
-        f"unable to find '{paths[0]}' for model '{context.config.name}': the version folder "
-        + (f"has {found}; " if found else "is empty; ")
-        + "put the file there, or name it with default_model_filename"
-    )
+    return context.existing_path(*paths)
 
 
 def read_artefact(path: Path, context: ModelContext, settings: RunSettings) -> Artefact:

@@ -77,10 +77,8 @@ def _initialised(context: ModelContext, library: str) -> ctypes.CDLL | None:
     """
     if not library:
         return None
-    path = (context.model_directory / library).resolve()
     start = f"MODEL_INIT_LIBRARY '{library}' of model '{context.config.name}'"
-    if not path.is_relative_to(context.model_directory.resolve()):
-        raise InvalidArgumentError(f"{start} leaves the model's folder")
+    path = context.path_inside(library, start)
     try:
         loaded = ctypes.CDLL(str(path))
         result = loaded.triton_pytorch_model_init(str(context.version_directory).encode(), -1)
