@@ -56,6 +56,10 @@ def test_every_parameter_is_read(parameters):
     )
 
 
+def test_bf16_can_be_refused_where_the_processor_would_choose_it():
+    assert settings_of(HINT_BF16="NO").properties == {"INFERENCE_PRECISION_HINT": "f32"}
+
+
 @pytest.mark.parametrize(
     ("parameters", "told"),
     [

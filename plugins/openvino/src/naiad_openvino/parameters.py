@@ -64,8 +64,9 @@ def run_settings(config: ModelConfig) -> RunSettings:
         value = reader.read(key, parse, None)
         if value is not None:
             properties[key] = value
-    if reader.read("HINT_BF16", boolean, False):
-        properties["INFERENCE_PRECISION_HINT"] = "bf16"
+    half = reader.read("HINT_BF16", boolean, None)
+    if half is not None:  # OpenVINO's own choice is BF16 on a processor that multiplies matrices of it
+        properties["INFERENCE_PRECISION_HINT"] = "bf16" if half else "f32"
     settings = RunSettings(
         device=reader.texts.get("TARGET_DEVICE", "") or "CPU",
         properties=properties,
