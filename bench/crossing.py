@@ -23,7 +23,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=30_000, help="requests a measurement")
     parser.add_argument("--model", default="add_sub", help="a model with inputs INPUT0 and INPUT1, FP32[16] each")
     arguments = parser.parse_args()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_measure(arguments.model, arguments.rounds, arguments.requests))
 
 
@@ -72,7 +72,8 @@ class Pump:
             self._done.set_result(None)
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's loops, where it is installed."""
     try:
         import uvloop
     except ImportError:

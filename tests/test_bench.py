@@ -1,5 +1,6 @@
 """The benchmark's own parts: it reads its load generators right, judges goals, and keeps one section a case."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -116,3 +117,30 @@ def test_the_accumulators_of_the_sequence_case_add_up(tmp_path: Path) -> None:
         session = onnxruntime.InferenceSession(folder / "1" / "model.onnx")
         given = {"INPUT": np.float32([[2]]), "INPUT_STATE": np.float32([[40]])}
         assert [each.tolist() for each in session.run(["OUTPUT", "OUTPUT_STATE"], given)] == [[[42]], [[42]]]
+
+
+@pytest.mark.parametrize("name", ["onnx", "torch", "tensorflow", "openvino"])  # compiling for AOTInductor takes long
+def test_every_framework_runs_the_same_model(tmp_path: Path, name: str) -> None:
+    from frameworks import FRAMEWORKS
+    from frameworks.framework import layers
+
+    framework = FRAMEWORKS[name]
+    path = framework.build(tmp_path / "m", (4, 8, 3))
+    given = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
+
+    made = framework.opened(path)(given)
+
+    (first, one), (second, other) = layers((4, 8, 3))
+    expected = np.maximum(given @ first + one, 0) @ second + other
+    np.testing.assert_allclose(np.asarray(made if name == "torch" else made[0]), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["onnx", "openvino"])
+def test_the_overhead_is_told_above_the_framework_s_own_call(name: str) -> None:
+    command = [sys.executable, BENCH / "overhead.py", name, "--requests", "20"]
+
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    told = json.loads(ended.stdout)
+    assert sorted(told) == ["instance", "own", "server"]
+    assert told["server"] > told["instance"]

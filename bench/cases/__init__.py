@@ -9,8 +9,10 @@ from cases import (
     idle,
     json_bodies,
     large_tensors,
+    mlps,
     observing,
-    onnx_mlp,
+    overheads,
+    plugin_list,
     scheduler,
     sequences,
     shared,
@@ -19,21 +21,23 @@ from cases import (
 )
 from cases.case import Case
 
-_MODULES = (
-    binary,
-    json_bodies,
-    large_tensors,
-    grpc_small,
-    shared,
-    streams,
-    observing,
-    onnx_mlp,
-    cache,
-    sequences,
-    ensemble,
-    scheduler,
-    footprint,
-    idle,
-    soak,
+_CASES = (
+    binary.CASE,
+    json_bodies.CASE,
+    large_tensors.CASE,
+    grpc_small.CASE,
+    shared.CASE,
+    streams.CASE,
+    observing.CASE,
+    *mlps.CASES,
+    overheads.CASE,
+    cache.CASE,
+    sequences.CASE,
+    ensemble.CASE,
+    scheduler.CASE,
+    footprint.CASE,
+    plugin_list.CASE,
+    idle.CASE,
+    soak.CASE,
 )
-CASES: dict[str, Case] = {module.CASE.name: module.CASE for module in _MODULES}
+CASES: dict[str, Case] = {case.name: case for case in _CASES}

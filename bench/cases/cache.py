@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cases.case import Case
-from cases.onnx_mlp import CONCURRENCY, built
+from cases.mlps import CONCURRENCY
+from frameworks import FRAMEWORKS
 from load import with_cost, wrk
 from report import Goal, Row
 from rounds import Numbers, Run, by_label
@@ -21,7 +22,7 @@ _LABEL = "all different: inferences/s"
 def measure(run: Run) -> Sequence[Row]:
     repository = WORK / "cache"
     for model, more in _MODELS.items():
-        built(repository / model, more)
+        FRAMEWORKS["onnx"].build(repository / model, more=f"dynamic_batching {{}}\n{more}")
     seen: dict[str, list[Numbers]] = {model: [] for model in _MODELS}
     for number in range(2 * run.rounds):
         with Naiad().serve(repository, *_CACHE) as running:

@@ -1,0 +1,46 @@
+"""What an execution costs above the framework's own call, framework by framework."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from cases.case import Case
+from report import Goal, Row
+from rounds import Numbers, Run, by_label
+
+_SCRIPT = Path(__file__).resolve().parent.parent / "overhead.py"
+_GOALS = {"torch": 60.0, "onnx": 60.0, "openvino": 60.0, "tensorflow": 100.0}
+
+
+def measure(run: Run) -> Sequence[Row]:
+    seen: dict[str, list[Numbers]] = {name: [] for name in _GOALS}
+    for _ in range(run.rounds):
+        for name, rounds in seen.items():
+            rounds.append(_overhead(name, requests=1_000 if run.quick else 5_000))
+    rows = []
+    for name, goal in _GOALS.items():
+        numbers = by_label(seen[name])
+        rows.append(Row(f"{name}: a request in the server, µs", numbers["server"], numbers["own"], Goal(most=goal)))
+        rows.append(Row(f"{name}: the instance alone, µs", numbers["instance"], numbers["own"]))
+    return rows
+
+
+def _overhead(framework: str, requests: int) -> Numbers:
+    command = [sys.executable, str(_SCRIPT), framework, "--requests", str(requests)]
+    told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    numbers: Numbers = json.loads(told.splitlines()[-1])
+    return numbers
+
+
+CASE = Case(
+    "overhead",
+    "What an execution costs above the framework's own call",
+    "A linear layer of 16 by 16, batch 1, `max_batch_size: 64` without a scheduler, in one process without frontends "
+    "(`bench/overhead.py`): a request from `Server.submit` to its answer, with the model on a thread of its own, and "
+    "`execute` of the plugin's instance called by itself. Both are told as what they take above the framework's own "
+    "call, which stands in the other column; the three take turns, and medians are compared.",
+    measure,
+    "the framework's own call",
+)
