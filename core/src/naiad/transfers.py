@@ -6,12 +6,12 @@ workers have processors of their own.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from naiad.errors import NaiadError
-from naiad.protocol.buffers import Buffer
+from naiad.protocol.buffers import Buffer, bool_array, unpack_strings
 from naiad.shared_memory import Region
 from naiad.types import Tensor
 
@@ -57,14 +57,55 @@ class SharedContent:
         return _CPU
 
 
+class SharedInput(NamedTuple):
+    """An input whose `byte_size` bytes come from `offset` on in the shared memory region that is then called `region`.
+
+    They are as many as its `elements` take, whose datatype on the wire is `datatype` and in numpy `dtype`; those of
+    BYTES say themselves how many they are.
+    """
+
+    name: str
+    datatype: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    elements: int
+    region: str
+    offset: int
+    byte_size: int
+
+    def tensor(self, region: Region, model: str) -> Tensor:
+        """The tensor with what the region holds now: a copy of its bytes, or the promise of a large one.
+
+        Raises InvalidArgumentError, that names `model`, when they do not lie within the region or are no such tensor.
+        """
+        return Tensor(self.name, self.datatype, self.shape, self._payload(region, model))
+
+    def _payload(self, region: Region, model: str) -> np.ndarray | SharedContent:
+        is_plain = self.datatype not in ("BYTES", "BOOL")
+        if is_plain and self.byte_size >= LARGE:
+            return SharedContent(region, self.offset, self.byte_size, self.shape, self.dtype)
+        content = region.read(self.offset, self.byte_size).data
+        if is_plain:
+            return np.ndarray(self.shape, self.dtype, content)
+        if self.datatype == "BOOL":
+            return bool_array(self.shape, content)
+        return unpack_strings(content, self.elements, self.name, model).reshape(self.shape)
+
+
 @dataclass(slots=True)
 class Place:
-    """Where an output goes: the `byte_size` bytes from `offset` on of a region."""
+    """Where an output goes: the `byte_size` bytes from `offset` on of a region.
+
+    Raises InvalidArgumentError at once when they do not lie within it.
+    """
 
     region: Region
     offset: int
     byte_size: int
     _stored: Tensor | None = field(default=None, init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.region.check(self.offset, self.byte_size)
 
     def holds(self, tensor: Tensor) -> bool:
         """Whether this very tensor was stored there."""
@@ -114,8 +155,11 @@ class Transfer:
                     place.store(tensor, array.data.cast("B"))
 
 
-def transfer_of(inputs: Mapping[str, Tensor], places: Mapping[str, Place]) -> Transfer | None:
-    """What is left to the worker of a request with these inputs, None when it is not worth it."""
+def transfer_of(inputs: Mapping[str, Tensor], places: Mapping[str, Place | None]) -> Transfer | None:
+    """What is left to the worker of a request with these inputs, None when it is not worth it.
+
+    `places` are those of the outputs by their names, None for one that goes into the response.
+    """
     lazy = [tensor for tensor in inputs.values() if isinstance(tensor.payload, SharedContent)]
-    large = {name: place for name, place in places.items() if place.byte_size >= LARGE}
+    large = {name: place for name, place in places.items() if place is not None and place.byte_size >= LARGE}
     return Transfer(lazy, large) if lazy or large else None

@@ -13,7 +13,7 @@ from naiad._kernel.transferring import fetch_inputs
 from naiad.batch import Batch
 from naiad.errors import InvalidArgumentError
 from naiad.testing.backends import FakeBackend
-from naiad.transfers import LARGE, Place, SharedContent, transfer_of
+from naiad.transfers import LARGE, Place, SharedContent, SharedInput, transfer_of
 from naiad.types import Request, Tensor
 
 from .schedulers import AllAtOnce, Scheduling
@@ -150,3 +150,36 @@ def test_a_request_that_failed_leaves_nothing_to_the_garbage_collector():
         assert gone() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("datatype", "dtype", "content", "value"),
+    [
+        ("FP32", np.float32, np.array([1, 2], np.float32).tobytes(), [1.0, 2.0]),
+        ("BOOL", np.bool_, b"\x00\x02", [False, True]),
+        ("BYTES", np.object_, b"\x01\x00\x00\x00a\x00\x00\x00\x00", [b"a", b""]),
+    ],
+)
+def test_a_small_input_is_a_copy_of_what_the_region_holds(datatype, dtype, content, value):
+    region = Region()
+    region.write(4, len(content), [content], "")
+    given = SharedInput("X", datatype, (2,), np.dtype(dtype), 2, "r", 4, len(content))
+
+    tensor = given.tensor(region, "m")
+    region.memory[:] = 7
+
+    assert (tensor.name, tensor.datatype, tensor.shape, tensor.array.tolist()) == ("X", datatype, (2,), value)
+
+
+def test_a_large_input_is_a_promise():
+    region = Region()
+
+    tensor = SharedInput("X", "FP32", (COUNT,), np.dtype(np.float32), COUNT, "r", 0, SIZE).tensor(region, "m")
+
+    assert isinstance(tensor.payload, SharedContent)
+    assert region.threads == []
+
+
+def test_a_place_outside_its_region_is_refused():
+    with pytest.raises(InvalidArgumentError, match="outside"):
+        Place(Region(), 4, SIZE)

@@ -10,6 +10,7 @@ from naiad.datatypes import TensorType, tensor_type
 from naiad.errors import InvalidArgumentError
 from naiad.protocol.buffers import bool_array, unpack_strings
 from naiad.protocol.shapes import count_elements
+from naiad.transfers import SharedInput
 from naiad.types import Tensor
 from naiad_grpc.codec.contents import array_of_contents
 from naiad_grpc.codec.framing import RAW_TAG, header
@@ -46,7 +47,7 @@ class Inputs:
     names: dict[str, None] = field(default_factory=dict)
     tensors: dict[str, Tensor] = field(default_factory=dict)
     raw: list[Input] = field(default_factory=list)
-    shared: list[tuple[Input, Reference]] = field(default_factory=list)
+    shared: list[SharedInput] = field(default_factory=list)
 
 
 def read_inputs(given: Sequence[Any], model: str, has_raw: bool) -> Inputs:
@@ -66,7 +67,7 @@ def read_inputs(given: Sequence[Any], model: str, has_raw: bool) -> Inputs:
         reference = read_reference(tensor.parameters, f"input '{name}'") if tensor.parameters else None
         if reference is not None:
             _check_reference(tensor, reference, kind, count, model)
-            found.shared.append((_input(name, kind, shape, count), reference))
+            found.shared.append(SharedInput(name, kind.wire, shape, kind.dtype, count, *reference))
         elif not tensor.HasField("contents"):
             found.raw.append(_input(name, kind, shape, count))
         elif has_raw:

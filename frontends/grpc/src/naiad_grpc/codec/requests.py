@@ -7,12 +7,11 @@ import numpy as np
 
 from naiad.errors import InvalidArgumentError
 from naiad.shared_memory import Region
-from naiad.transfers import LARGE, Place, SharedContent, transfer_of
-from naiad.types import Request, SupportsDLPack, Tensor
+from naiad.transfers import Place, transfer_of
+from naiad.types import Request, Tensor
 from naiad_grpc.codec.forms import AnswerForm, OutputForm
 from naiad_grpc.codec.framing import ID_TAG, malformed, scan, split
 from naiad_grpc.codec.inputs import Input, array_of_bytes
-from naiad_grpc.codec.references import Reference
 from naiad_grpc.codec.skeletons import Skeleton, read_message, read_skeleton
 
 _REMEMBERED = 512
@@ -83,14 +82,12 @@ class Decoder:
         tensors = inputs.tensors.copy()
         for each, (start, size) in zip(inputs.raw, contents, strict=True):
             tensors[each.name] = _tensor(each, message, start, size, skeleton.model_name)
-        for each, reference in inputs.shared:
-            payload = _shared_payload(each, reference, self._region(reference.region), skeleton.model_name)
-            tensors[each.name] = Tensor(each.name, each.datatype, each.shape, payload)
+        for shared in inputs.shared:
+            tensors[shared.name] = shared.tensor(self._region(shared.region), skeleton.model_name)
         ordered = tensors if len(tensors) == len(inputs.raw) else {name: tensors[name] for name in inputs.names}
         request, form = _request(skeleton, request_id, ordered), self._form(skeleton)
         if inputs.shared or skeleton.shared_outputs:
-            places = {name: each.place for name, each in form.outputs.items() if each.place is not None}
-            request.transfer = transfer_of(ordered, places)
+            request.transfer = transfer_of(ordered, {name: each.place for name, each in form.outputs.items()})
         return request, form
 
     def _form(self, skeleton: Skeleton) -> AnswerForm:
@@ -98,18 +95,8 @@ class Decoder:
             return skeleton.form
         outputs = dict(skeleton.form.outputs)
         for name, (region_name, offset, byte_size) in skeleton.shared_outputs:
-            region = self._region(region_name)
-            region.check(offset, byte_size)
-            outputs[name] = OutputForm(place=Place(region, offset, byte_size))
+            outputs[name] = OutputForm(place=Place(self._region(region_name), offset, byte_size))
         return AnswerForm(outputs, skeleton.form.empty_final)
-
-
-def _shared_payload(given: Input, place: Reference, region: Region, model: str) -> np.ndarray | SupportsDLPack:
-    """What an input of a region holds: a copy of its bytes, or the promise of a large one."""
-    if given.is_plain and given.size == place.byte_size >= LARGE:
-        return SharedContent(region, place.offset, place.byte_size, given.shape, given.dtype)
-    content = region.read(place.offset, place.byte_size).data
-    return array_of_bytes(given, content, 0, place.byte_size, model)
 
 
 def request_id_of(message: bytes) -> str:

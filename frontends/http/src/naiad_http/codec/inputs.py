@@ -8,6 +8,7 @@ import numpy as np
 from naiad.datatypes import TENSOR_TYPES, TensorType, tensor_type
 from naiad.errors import InvalidArgumentError
 from naiad.protocol.shapes import count_elements
+from naiad.transfers import SharedInput
 from naiad.types import Tensor
 from naiad_http.codec.documents import as_object, as_string, as_unsigned, member
 from naiad_http.codec.shapes import read_shape
@@ -31,19 +32,6 @@ class BinaryInput(NamedTuple):
     start: int
     size: int
     is_view: bool
-
-
-class SharedInput(NamedTuple):
-    """An input whose `size` bytes come from `start` on in the shared memory region that is then called `region`."""
-
-    name: str
-    datatype: str
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    elements: int
-    start: int
-    size: int
-    region: str
 
 
 def read_input(given: Mapping[str, Any], start: int, model: str, limit: int) -> Tensor | BinaryInput | SharedInput:
@@ -70,7 +58,7 @@ def read_input(given: Mapping[str, Any], start: int, model: str, limit: int) -> 
         if "shared_memory_region" in parameters:
             region, offset, size = read_place(parameters)
             _check_size(size, count, kind, name, model)
-            return SharedInput(name, kind.wire, sizes, kind.dtype, count, offset, size, region)
+            return SharedInput(name, kind.wire, sizes, kind.dtype, count, region, offset, size)
     elif "data" not in given:
         _check_sources(given, _NO_PARAMETERS, name)
     return Tensor(name, kind.wire, sizes, array_of_json(given["data"], name, kind, sizes, count, limit))

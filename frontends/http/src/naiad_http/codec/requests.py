@@ -8,11 +8,11 @@ from naiad.config import ModelConfig
 from naiad.errors import InvalidArgumentError
 from naiad.protocol.buffers import Buffer, bool_array, unpack_strings
 from naiad.shared_memory import Region
-from naiad.transfers import LARGE, Place, SharedContent, transfer_of
-from naiad.types import Request, SupportsDLPack, Tensor
+from naiad.transfers import Place, transfer_of
+from naiad.types import Request, Tensor
 from naiad_http.codec.envelope import Envelope
 from naiad_http.codec.forms import AnswerForm, OutputForm
-from naiad_http.codec.inputs import BinaryInput, SharedInput
+from naiad_http.codec.inputs import BinaryInput
 from naiad_http.codec.raw import raw_request
 from naiad_http.codec.remembered import LONGEST, Found, Remembered
 from naiad_http.codec.skeletons import Skeleton, read_skeleton
@@ -57,8 +57,7 @@ class Decoder:
         form = self._form(skeleton) if skeleton.placed else skeleton.form
         request = _request(envelope, skeleton, request_id, correlation_id, inputs)
         if skeleton.placed or skeleton.shared:
-            places = {name: each.place for name, each in form.outputs.items() if each.place is not None}
-            request.transfer = transfer_of(inputs, places)
+            request.transfer = transfer_of(inputs, {name: each.place for name, each in form.outputs.items()})
         return request, form
 
     def _whole_body(self, body: Buffer, model: str) -> Found:
@@ -78,8 +77,7 @@ class Decoder:
             found = inputs
             inputs = found.copy()
             for each in skeleton.shared:
-                payload = _shared_payload(each, self._region(each.region), model)
-                inputs[each.name] = Tensor(each.name, each.datatype, each.shape, payload)
+                inputs[each.name] = each.tensor(self._region(each.region), model)
             if found:
                 return {name: inputs[name] for name in skeleton.names}
         return inputs
@@ -88,9 +86,7 @@ class Decoder:
         """The form of the answer, with the regions as they are now; the outputs must lie within them."""
         forms = dict(skeleton.form.outputs)
         for name, called, offset, byte_size in skeleton.placed:
-            region = self._region(called)
-            region.check(offset, byte_size)
-            forms[name] = OutputForm(place=Place(region, offset, byte_size))
+            forms[name] = OutputForm(place=Place(self._region(called), offset, byte_size))
         return AnswerForm(skeleton.form.unlisted, forms)
 
 
@@ -127,17 +123,7 @@ def _with_binary(skeleton: Skeleton, rest: Buffer, model: str) -> dict[str, Tens
     return {name: inputs[name] for name in skeleton.names if name in inputs} if skeleton.tensors else inputs
 
 
-def _shared_payload(given: SharedInput, region: Region, model: str) -> np.ndarray | SupportsDLPack:
-    """What an input of a region holds: a copy of its bytes, or the promise of a large one."""
-    if given.size >= LARGE and given.datatype not in ("BYTES", "BOOL"):
-        return SharedContent(region, given.start, given.size, given.shape, given.dtype)
-    content = region.read(given.start, given.size)
-    if given.datatype in ("BYTES", "BOOL"):
-        return _array(given, content.data, 0, model)
-    return np.ndarray(given.shape, given.dtype, content.data)
-
-
-def _array(given: BinaryInput | SharedInput, content: Buffer, start: int, model: str) -> np.ndarray:
+def _array(given: BinaryInput, content: Buffer, start: int, model: str) -> np.ndarray:
     """The array of an input that is not simply a view; frameworks may not read numbers that are not aligned."""
     if given.datatype == "BYTES":
         elements = unpack_strings(content[start : start + given.size], given.elements, given.name, model)

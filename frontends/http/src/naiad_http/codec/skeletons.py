@@ -7,10 +7,11 @@ from typing import Any
 from naiad.errors import InvalidArgumentError
 from naiad.protocol.buffers import Buffer
 from naiad.protocol.parameters import NO_PARAMETERS, Parameters
+from naiad.transfers import SharedInput
 from naiad.types import Tensor
 from naiad_http.codec.documents import as_array, as_object, as_string, member, parse
 from naiad_http.codec.forms import AS_BINARY, AS_JSON, AnswerForm
-from naiad_http.codec.inputs import BinaryInput, SharedInput, read_input
+from naiad_http.codec.inputs import BinaryInput, read_input
 from naiad_http.codec.outputs import Outputs, SharedOutput, read_outputs
 from naiad_http.codec.parameters import read_parameters
 
