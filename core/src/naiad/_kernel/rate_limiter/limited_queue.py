@@ -75,7 +75,7 @@ class LimitedQueue(ModelQueue):
             self._share.hand_out()
         return Rest(visit, functools.partial(self._go_on, place))
 
-    # Responses that nobody takes for now
+    # Responses that wait until their caller has taken others
 
     def _lend_until_there_is_room(self, stream: ResponseStream, room: "Future[None]") -> "Future[None]":
         go: Future[None] = Future()
