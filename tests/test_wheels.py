@@ -7,7 +7,6 @@ the tests, and `pip check` says whether anything is missing.
 
 import subprocess
 import sys
-import sysconfig
 import urllib.request
 from collections.abc import Callable, Iterable
 from importlib import metadata
@@ -17,7 +16,8 @@ from typing import TYPE_CHECKING
 import onnx
 import pytest
 import tritonclient.grpc as triton
-from packaging.requirements import Requirement
+
+from .environments import empty, link, needed
 
 if TYPE_CHECKING:
     from conftest import ServerProcess
@@ -33,6 +33,7 @@ PLUGINS = (
     "plugins/scheduler-ensemble",
     "plugins/scheduler-sequence",
     "plugins/tensorflow",
+    "plugins/tensorrt",
     "plugins/torch",
 )
 MEMBERS = ("core", *PLUGINS, "frontends/http", "frontends/grpc", "frontends/metrics")
@@ -168,6 +169,28 @@ cache.close()
 assert answers == [None], answers
 """
 
+BUILDS_AN_ENGINE = """
+import pathlib
+import tensorrt_rtx_bindings as trt
+from naiad.errors import NaiadError
+from naiad.testing import serve
+
+folder = pathlib.Path("engines", "double", "1")
+folder.mkdir(parents=True)
+builder = trt.Builder(trt.Logger(trt.Logger.ERROR))
+network = builder.create_network(0)
+x = network.add_input("x", trt.float32, (2,))
+y = network.add_elementwise(x, x, trt.ElementWiseOperation.SUM).get_output(0)
+network.mark_output(y)
+(folder / "model.plan").write_bytes(builder.build_serialized_network(network, builder.create_builder_config()))
+try:
+    with serve("engines") as client:
+        (out,) = client.infer(x=[1, 2]).values()
+        assert out.tolist() == [2, 4], out
+except NaiadError as error:
+    assert "needs an NVIDIA GPU, and CUDA finds none" in str(error), error
+"""
+
 PROOFS = {
     "naiad-cache-local": KEEPS,
     "naiad-cache-redis": ASKS_REDIS,
@@ -178,12 +201,20 @@ PROOFS = {
     "naiad-scheduler-ensemble": COMPOSES,
     "naiad-scheduler-sequence": SCHEDULES_SEQUENCES,
     "naiad-tensorflow": SERVES_A_GRAPH,
+    "naiad-tensorrt": BUILDS_AN_ENGINE,
     "naiad-torch": SERVES_A_MODULE,
 }
 GREETINGS = ("WARNING: All log messages before absl", "I0000 ")
 """What TensorFlow writes when it is imported, past every log."""
 
-FRAMEWORKS = ("naiad-onnx", "naiad-openvino", "naiad-tensorflow", "naiad-torch")
+FRAMEWORKS = {
+    "naiad-onnx": "cpu",
+    "naiad-openvino": "cpu",
+    "naiad-tensorflow": "cpu",
+    "naiad-tensorrt": "rtx",
+    "naiad-torch": "cpu",
+}
+"""The extra that brings the framework of each plugin that has one."""
 
 
 @pytest.fixture(scope="module")
@@ -212,31 +243,9 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def needed(requirements: Iterable[str], extras: Iterable[str] = ()) -> set[str]:
-    """The names of the distributions that these ask for, and of what those ask for, without the workspace's own."""
-    found: set[str] = set()
-    for text in requirements:
-        requirement = Requirement(text)
-        environments = [{"extra": extra} for extra in ("", *extras)]
-        wanted = requirement.marker is None or any(requirement.marker.evaluate(each) for each in environments)
-        if wanted and not requirement.name.startswith("naiad"):
-            name = requirement.name
-            found |= {name} | needed(metadata.requires(name) or (), requirement.extras)
-    return found
-
-
-def link(distribution: str, target: Path) -> None:
-    """Make an installed distribution visible in another folder of packages."""
-    for file in metadata.files(distribution) or ():
-        top = file.parts[0]
-        if top not in ("..", "__pycache__") and not (target / top).exists():
-            (target / top).symlink_to(Path(sysconfig.get_path("purelib")) / top)
-
-
 def environment(folder: Path, wheels: Iterable[Path], extras: Iterable[str]) -> Path:
     """The Python of a new environment with these wheels and what they need."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    python = folder / "bin" / "python"
+    python = empty(folder)
     (packages,) = folder.glob("lib/python*/site-packages")
     subprocess.run([*PIP, "--python", python, "install", "-q", "--no-index", "--no-deps", *wheels], check=True)
     for wheel in metadata.distributions(path=[str(packages)]):
@@ -250,7 +259,7 @@ def environment(folder: Path, wheels: Iterable[Path], extras: Iterable[str]) -> 
 def test_a_plugin_works_alone_beside_the_kernel(
     distribution: str, wheels: dict[str, Path], repository: Path, tmp_path: Path
 ) -> None:
-    extras = ["cpu"] if distribution in FRAMEWORKS else []
+    extras = [FRAMEWORKS[distribution]] if distribution in FRAMEWORKS else []
 
     python = environment(tmp_path / "venv", [wheels["naiad"], wheels[distribution]], extras)
     plugins = subprocess.run([python.parent / "naiad", "plugins"], capture_output=True, text=True, check=True)

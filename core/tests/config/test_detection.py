@@ -178,10 +178,10 @@ def test_an_unknown_platform_is_refused_with_the_nearest(version):
     assert other.hint == "did you mean 'tensorflow_savedmodel'?"
 
 
-def test_a_platform_that_nobody_serves_any_more_is_refused(version):
-    problem = refusal(ModelConfig(name="m", platform="caffe2_netdef"), version, (ONNX,))
+def test_a_platform_that_nobody_serves_is_refused(version):
+    problem = refusal(ModelConfig(name="m", platform="abacus_beads"), version, (ONNX,))
 
-    assert problem.message == "unexpected platform type 'caffe2_netdef' for 'm'"
+    assert problem.message == "unexpected platform type 'abacus_beads' for 'm'"
     assert problem.hint == "the platforms that are installed are ensemble, onnxruntime_onnx"
 
 
@@ -204,6 +204,8 @@ def test_an_unknown_backend_is_answered_with_those_installed(version):
         ("model.xml", "naiad-openvino"),
         ("model.pt", "naiad-torch"),
         ("model.pt2", "naiad-torch"),
+        ("model.netdef", "naiad-caffe2"),
+        ("libcustom.so", "naiad-custom"),
         ("model.py", "naiad-custom"),
     ],
 )
@@ -223,7 +225,18 @@ def test_a_second_file_of_an_installed_backend_is_offered(version):
 
     problem = refusal(ModelConfig(name="m"), version, (PYTHON,))
 
-    assert "or set 'backend' to 'python', which reads another file of it" in problem.hint
+    assert "or set 'backend' to 'python', which reads its file 'model.py'" in problem.hint
+
+
+def test_files_of_two_frameworks_without_their_plugins_say_what_to_install_for_each(version):
+    (version / "model.pt").touch()
+    (version / "model.onnx").touch()
+
+    problem = refusal(ModelConfig(name="m"), version, (PYTHON,))
+
+    assert "needs the backend 'onnxruntime' for its file 'model.onnx'" in problem.message
+    assert "pip install 'naiad-onnx[cpu]'. Its file 'model.pt' is one of the backend 'pytorch'" in problem.hint
+    assert "pip install 'naiad-torch[cpu]'" in problem.hint
 
 
 @pytest.mark.parametrize("platform", sorted({known.platform for known in KNOWN_FORMATS if known.platform}))

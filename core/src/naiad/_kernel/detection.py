@@ -39,6 +39,24 @@ def resolve_backend(
     )
 
 
+def told_of_rivals(written: ModelConfig, chosen: str, version_directory: Path, traits: Sequence[BackendTraits]) -> str:
+    """A sentence for the log when the version folder has files of several backends and nothing chooses, else "".
+
+    `written` is the configuration as it was before its backend was found, and `chosen` is that backend.
+    """
+    configured = written.backend or written.platform or written.default_model_filename or written.cc_model_filenames
+    name = written.name or version_directory.parent.name
+    search = _Search(written, name, version_directory, traits, {})
+    readers = {} if configured or is_ensemble(written) else search.readers()
+    if len(set(readers.values())) < 2:
+        return ""
+    listed = " and ".join(f"{file} ({backend})" for file, backend in readers.items())
+    return (
+        f"model '{name}' has files of several backends, {listed}, and its configuration names none of them: it is "
+        f"served by {chosen}; set 'backend' to choose, or take the files of the others away"
+    )
+
+
 class _Search:
     """The search for one model's backend among the installed ones."""
 
@@ -118,9 +136,30 @@ class _Search:
         chosen = self._claiming(found[0])
         if chosen is not None:
             return chosen
-        others = [other for other in map(self._claiming, found) if other is not None]
-        also = f"or set 'backend' to '{others[0].name}', which reads another file of it" if others else ""
+        also = self._other_ways(found)
         raise self._not_installed(found[0].backend, "", f" for its file '{found[0].file}'", also)
+
+    def readers(self) -> dict[str, str]:
+        """The model files that are there, in the order of looking for them, each with the backend that reads it."""
+        found: dict[str, str] = {}
+        for known in (*KNOWN_FORMATS, *_formats_of(self._traits)):
+            if known.file not in found and self._has(known.file):
+                usual = self._named(known.backend) if known in KNOWN_FORMATS else None
+                claiming = [usual] if usual is not None else [each for each in self._traits if known.file in each.files]
+                found[known.file] = " or ".join(each.name for each in claiming) or known.backend
+        return found
+
+    def _other_ways(self, found: Sequence[KnownFormat]) -> str:
+        """What else the files that are there allow, when no plugin reads the first of them."""
+        for known in found[1:]:
+            other = self._claiming(known)
+            if other is not None:
+                return f"or set 'backend' to '{other.name}', which reads its file '{known.file}'"
+        missing = {known.backend: known.file for known in found[1:] if known.backend != found[0].backend}
+        return " ".join(
+            f"Its file '{file}' is one of the backend '{backend}'; {self._source_of(backend)}"
+            for backend, file in missing.items()
+        )
 
     def _by_name(self) -> BackendTraits:
         suffix = self._suffix()

@@ -24,15 +24,16 @@ KNOWN_FORMATS = (
     KnownFormat("model.xml", "openvino"),
     KnownFormat("model.pt", "pytorch", "pytorch_libtorch"),
     KnownFormat("model.pt2", "pytorch", "torch_aoti"),
+    KnownFormat("model.netdef", "caffe2", "caffe2_netdef"),
+    KnownFormat("libcustom.so", "custom", "custom"),
     KnownFormat("model.py", "python"),
 )
 """In the order of looking for them: the first that is there decides."""
 
 _PLANNED: Mapping[str, str] = MappingProxyType(
     {
-        "openvino": "naiad-openvino",
-        "pytorch": "naiad-torch",
-        "tensorflow": "naiad-tensorflow",
+        "caffe2": "naiad-caffe2[cpu]",
+        "custom": "naiad-custom",
         "tensorrt": "naiad-tensorrt",
     }
 )
@@ -47,7 +48,8 @@ def where_backend_comes_from(backend: str, installed: Mapping[str, str] = Mappin
     known = where_to_get("backend", backend, installed)
     if known or backend not in _PLANNED:
         return known
-    return f"It comes with {_PLANNED[backend]}: pip install '{_PLANNED[backend]}'."
+    install = _PLANNED[backend]
+    return f"It comes with {install.partition('[')[0]}: pip install '{install}'."
 
 
 def backend_of_platform(platform: str) -> str:

@@ -21,7 +21,7 @@ from naiad._kernel.configs import (
     versions_of,
     wanted_scheduler,
 )
-from naiad._kernel.detection import resolve_backend
+from naiad._kernel.detection import resolve_backend, told_of_rivals
 from naiad._kernel.ensembles.prepared import PreparedEnsemble
 from naiad._kernel.gpus import compute_capability, gpu_count, gpu_uuids
 from naiad._kernel.loop_worker import worker_for
@@ -137,7 +137,12 @@ class Loader:
     def _with_backend(self, config: ModelConfig, source: ModelSource, version: int) -> ModelConfig:
         traits = [backend.traits for backend in dict.fromkeys(self._backends.values())]
         installed = {report.distribution: report.skipped for report in self._registry.plugins if report.distribution}
-        return resolve_backend(config, source.directory / str(version), traits, installed)
+        folder = source.directory / str(version)
+        found = resolve_backend(config, folder, traits, installed)
+        rivals = told_of_rivals(config, found.backend, folder, traits)
+        if rivals:
+            self._context(found, version, source).logger.warning("%s", rivals)
+        return found
 
     def _completed(self, backend: Backend, context: ModelContext) -> ModelConfig:
         """What the backend makes of the configuration; its wish to merge requests needs a scheduler that can."""

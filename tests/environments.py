@@ -1,0 +1,57 @@
+"""Environments that hold some of what the environment of the tests holds, made by links: nothing is downloaded."""
+
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+NAIAD = """#!{python}
+import sys
+from naiad._kernel.cli.main import main
+sys.argv[0] = "naiad"
+sys.exit(main())
+"""
+
+
+def needed(requirements: Iterable[str], extras: Iterable[str] = ()) -> set[str]:
+    """The names of the distributions that these ask for, and of what those ask for, without the workspace's own."""
+    found: set[str] = set()
+    for text in requirements:
+        requirement = Requirement(text)
+        environments = [{"extra": extra} for extra in ("", *extras)]
+        wanted = requirement.marker is None or any(requirement.marker.evaluate(each) for each in environments)
+        if wanted and not requirement.name.startswith("naiad"):
+            name = requirement.name
+            found |= {name} | needed(metadata.requires(name) or (), requirement.extras)
+    return found
+
+
+def link(distribution: str, target: Path) -> None:
+    """Make an installed distribution visible in another folder of packages."""
+    for file in metadata.files(distribution) or ():
+        top = file.parts[0]
+        if top not in ("..", "__pycache__") and not (target / top).exists():
+            (target / top).symlink_to(Path(sysconfig.get_path("purelib")) / top)
+
+
+def empty(folder: Path) -> Path:
+    """The Python of a new environment without any package."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    return folder / "bin" / "python"
+
+
+def with_members(folder: Path, members: Iterable[str]) -> Path:
+    """The command `naiad` of a new environment with these members and what they need, without the extras of any."""
+    python = empty(folder)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    for member in members:
+        for distribution in (member, *needed(metadata.requires(member) or ())):
+            link(distribution, packages)
+    command = python.with_name("naiad")
+    command.write_text(NAIAD.format(python=python))
+    command.chmod(0o755)
+    return command
