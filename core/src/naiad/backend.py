@@ -175,9 +175,9 @@ class Instance(Protocol):
     It may also have: `ready() -> str`, the reason why it is not ready ("" when it is), called often and from the event
     loop, so it must return at once; `sequence_ended(correlation_id, reason)`; `concurrency: int`, how many batches it
     takes at once when `execute` returns futures (1 without it); and `input_devices: Collection[Device]`, the devices of
-    `naiad.devices` whose tensors it takes as they are, by `Batch.resident`. `sequence_ended` is called on the thread that
-    executes, after the batches that came before, for each sequence that this instance has executed requests of and
-    that is over; `reason` is a `naiad.scheduler.SequenceEndReason`. Not when the instance itself has died.
+    `naiad.devices` whose tensors it takes as they are, by `Batch.resident`. `sequence_ended` is called on the thread
+    that executes, after the batches that came before, for each sequence that this instance has executed requests of
+    and that is over; `reason` is a `naiad.scheduler.SequenceEndReason`. Not when the instance itself has died.
     """
 
     def execute(self, batch: Batch) -> "Answer | Future[Answer]":

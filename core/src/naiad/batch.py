@@ -1,12 +1,13 @@
 """A batch: the requests that one execution answers, seen one by one or joined along the batch dimension."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from naiad.devices import Device, DeviceTensor, is_on_device
 from naiad.errors import InternalError
 from naiad.types import Request
 
@@ -120,6 +121,35 @@ class Batch:
             self._joined[name] = joined
             self.input_done_ns = monotonic_ns()
         return joined
+
+    def resident(self, name: str, devices: Collection[Device]) -> Sequence[DeviceTensor] | None:
+        """The tensors of that input, one a request, if all of them lie on one and the same of these devices.
+
+        None otherwise, or where the input is no rows (`layout`): `input` has it in host memory then. So a batch whose
+        tensors come from the host and from a device is joined on the host. Raises KeyError as `input` does.
+        """
+        if self.layout is not None and self.layout.covers(name):
+            return None
+        found: list[DeviceTensor] = []
+        for request in self.requests:
+            payload = request.inputs[name].payload
+            if isinstance(payload, np.ndarray) or not is_on_device(payload):
+                return None
+            tensor = DeviceTensor.of(payload)
+            if tensor.device not in devices or (found and tensor.device != found[0].device):
+                return None
+            found.append(tensor)
+        return found
+
+    def may_stay(self, output: str, device: Device) -> bool:
+        """Whether any request of this batch takes that output where it is, on that device.
+
+        The outputs of other requests are brought to the host, if need be, by the kernel.
+        """
+        for request in self.requests:
+            if request.on_device is not None and device in request.on_device.get(output, ()):
+                return True
+        return False
 
     def alone(self, index: int) -> "Batch":
         """A batch of `requests[index]` alone, for the same model; it has no senders."""

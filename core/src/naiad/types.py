@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from naiad.datatypes import fp32_to_bf16, tensor_type, wire_name_of
+from naiad.devices import DeviceTensor, OnDevice, is_on_device
 
 if TYPE_CHECKING:
     from naiad.errors import NaiadError
@@ -34,7 +35,8 @@ class Tensor:
     """A named tensor: wire `datatype` (`FP32`, `BYTES`, …), `shape` with the batch dimension where the model has one.
 
     `payload` is a numpy array of that shape (BYTES: object array of `bytes`; BF16: `uint16` bits), often a read-only
-    view on a received buffer, or any object with `__dlpack__`, which may live on a device.
+    view on a received buffer, or any object with `__dlpack__`; what lives on a device is a `naiad.devices.DeviceTensor`
+    once the kernel has taken it in.
     """
 
     name: str
@@ -46,8 +48,13 @@ class Tensor:
     def of(cls, name: str, value: Any, datatype: str = "") -> "Tensor":
         """A tensor over an array, anything with `__dlpack__`, or nested lists; the datatype follows from the dtype.
 
-        Raises InvalidArgumentError when the protocol has no datatype for it.
+        What lies on a device stays there, unless it is asked for in another datatype. Raises InvalidArgumentError when
+        the protocol has no datatype for it.
         """
+        if type(value) is not np.ndarray and is_on_device(value):
+            resident = DeviceTensor.of(value)
+            if datatype in ("", resident.datatype):
+                return cls(name, resident.datatype, resident.shape, resident)
         array = host_array(value)
         wire = datatype or wire_name_of(array.dtype)
         if wire == "BYTES":
@@ -60,10 +67,13 @@ class Tensor:
 
     @property
     def array(self) -> np.ndarray:
-        """The tensor as a numpy array in host memory, without a copy where it already is there."""
+        """The tensor as a numpy array in host memory, without a copy where it already is there.
+
+        A DeviceTensor is brought there once, any other payload on a device each time.
+        """
         if isinstance(self.payload, np.ndarray):
             return self.payload
-        return np.from_dlpack(self.payload).reshape(self.shape)
+        return host_array(self.payload).reshape(self.shape)
 
     def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
         return self.payload.__dlpack__(stream=stream, **options)
@@ -73,14 +83,14 @@ class Tensor:
 
 
 def host_array(value: Any) -> np.ndarray:
-    """An array over an array (itself), anything with `__dlpack__` in host memory, or nested lists.
+    """An array over an array (itself), anything with `__dlpack__`, or nested lists; a copy of what lies on a device.
 
     Lists of text become object arrays: numpy's own text arrays lose NUL bytes at the end of an element.
     """
     if isinstance(value, np.ndarray):
         return value
     if hasattr(value, "__dlpack__"):
-        return np.from_dlpack(value)
+        return DeviceTensor.of(value).array if is_on_device(value) else np.from_dlpack(value)
     array = np.asarray(value)
     return np.asarray(value, dtype=object) if array.dtype.kind in "SU" else array
 
@@ -113,7 +123,8 @@ class Request:
     `priority` 0 is the model's default level. `timeout_microseconds` is the caller's queue timeout (0: none);
     `deadline` is an absolute time of `time.monotonic()`, after which the caller wants no answer.
     `correlation_id` 0 or "" is no sequence. `trace` follows the request where it is traced; `transfer` is what the
-    worker copies for it from and to shared memory. `received_ns` is when all of it had come, by `time.monotonic_ns()`;
+    worker copies for it from and to shared memory. `on_device` says which outputs may stay on which devices, None that
+    all come to the host. `received_ns` is when all of it had come, by `time.monotonic_ns()`;
     0 is when it is submitted.
 
     `cancelled` is set by the kernel when nobody waits for the answer any more; whoever executes the request may look
@@ -140,6 +151,7 @@ class Request:
     caller: object | None = None
     transfer: "Transfer | None" = None
     received_ns: int = 0
+    on_device: OnDevice | None = None
 
 
 @dataclass(slots=True, eq=False)

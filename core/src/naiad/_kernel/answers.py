@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from naiad._kernel.settling import bring_home, settled
 from naiad._kernel.telling import told
 from naiad.backend import Answer, Batch, Reply, Reschedule
 from naiad.config import ModelConfig, ModelOutput
 from naiad.datatypes import tensor_type, wire_name, wire_name_of
+from naiad.devices import DeviceTensor, is_on_device
 from naiad.errors import ModelFailedError, NaiadError
 from naiad.ragged import layout_of
 from naiad.types import ParameterValue, Request, Response, Tensor, bytes_array, host_array
@@ -67,8 +69,8 @@ class AnswerReader:
         return [self._read_one(*each) for each in zip(answer, batch.requests, batch.sizes, strict=True)]
 
     def _read_whole(self, answer: Mapping[str, Any], batch: Batch) -> list[Outcome | None]:
-        tensors = self._tensors(answer, batch.size)
         requests = batch.requests
+        tensors = self._tensors(answer, batch.size, requests)
         if len(requests) == 1:
             return [self._response_or_error(requests[0], tensors)]
         if not self._strict:
@@ -83,6 +85,9 @@ class AnswerReader:
             }
             outcomes.append(self._response_or_error(request, part))
             start = stop
+        resident = [name for name, tensor in tensors.items() if type(tensor.payload) is not np.ndarray]
+        if resident:
+            bring_home(resident, requests, outcomes)
         return outcomes
 
     def response(self, reply: Reply | Reschedule, request: Request, size: int) -> Response:
@@ -97,7 +102,7 @@ class AnswerReader:
                 f"model '{self.model}' answered a request with {type(reply).__name__}; "
                 "it must be a naiad.backend.Reply or a NaiadError"
             )
-        return self._response(request, self._tensors(reply.outputs, size), reply.parameters)
+        return self._response(request, self._tensors(reply.outputs, size, (request,)), reply.parameters)
 
     def _read_one(self, reply: Reply | NaiadError | Reschedule | None, request: Request, size: int) -> Outcome | None:
         if reply is None or isinstance(reply, NaiadError):
@@ -134,12 +139,15 @@ class AnswerReader:
                     f"model '{self.model}', output '{name}' has {rows} rows for a batch of {batch_size}"
                 )
 
-    def _tensors(self, outputs: Mapping[str, Any], batch_size: int) -> dict[str, Tensor]:
+    def _tensors(
+        self, outputs: Mapping[str, Any], batch_size: int, requests: Sequence[Request] = ()
+    ) -> dict[str, Tensor]:
+        """The outputs as tensors. One on a device is brought to the host unless one of the requests takes it there."""
         tensors = {}
         for name, value in outputs.items():
             declared = self._declared.get(name)
             if declared is not None:
-                tensors[name] = self._tensor(name, value, declared, batch_size)
+                tensors[name] = self._tensor(name, value, declared, batch_size, requests)
             elif self._strict:
                 raise ModelFailedError(
                     f"model '{self.model}' produced output '{name}', which its configuration does not declare; "
@@ -147,8 +155,12 @@ class AnswerReader:
                 )
         return tensors
 
-    def _tensor(self, name: str, value: Any, declared: _Declared, batch_size: int) -> Tensor:
-        array = value if type(value) is np.ndarray else self._host_array(name, value)
+    def _tensor(
+        self, name: str, value: Any, declared: _Declared, batch_size: int, requests: Sequence[Request]
+    ) -> Tensor:
+        array = value if type(value) is np.ndarray else self._opened(name, value)
+        if isinstance(array, DeviceTensor):
+            return self._resident(name, array, declared, batch_size, requests)
         datatype = declared.datatype
         if array.dtype != declared.dtype or datatype == "BYTES":
             array, datatype = self._converted(name, array, declared)
@@ -160,13 +172,35 @@ class AnswerReader:
             array = array.reshape(shape)
         return Tensor(name, datatype, shape, array)
 
-    def _host_array(self, name: str, value: Any) -> np.ndarray:
+    def _opened(self, name: str, value: Any) -> np.ndarray | DeviceTensor:
+        """A value that is no array of numpy as one, or where it is."""
         try:
-            return host_array(value)
+            return DeviceTensor.of(value) if is_on_device(value) else host_array(value)
         except Exception as error:
-            raise ModelFailedError(
-                f"model '{self.model}', output '{name}' cannot be read as an array: {told(error)}"
-            ) from error
+            raise self._unreadable(name, error) from error
+
+    def _resident(
+        self, name: str, tensor: DeviceTensor, declared: _Declared, batch_size: int, requests: Sequence[Request]
+    ) -> Tensor:
+        """An output on a device, checked as it lies there; brought to the host unless a request takes it there."""
+        if self._strict:
+            if tensor.datatype != declared.datatype:
+                raise self._wrong_datatype(name, tensor.datatype, declared)
+            self._check_shape(name, tensor.shape, declared, batch_size)
+        shape = tensor.shape if declared.told is None else self._told_shape(tensor.shape, declared)
+        try:
+            return Tensor(name, tensor.datatype, shape, settled(name, tensor, requests).reshape(shape))
+        except Exception as error:
+            raise self._unreadable(name, error) from error
+
+    def _unreadable(self, name: str, error: Exception) -> ModelFailedError:
+        return ModelFailedError(f"model '{self.model}', output '{name}' cannot be read as an array: {told(error)}")
+
+    def _wrong_datatype(self, name: str, datatype: str, declared: _Declared) -> ModelFailedError:
+        return ModelFailedError(
+            f"model '{self.model}' produced {datatype} for output '{name}', which its configuration declares as "
+            f"{declared.datatype}"
+        )
 
     def _converted(self, name: str, array: np.ndarray, declared: _Declared) -> tuple[np.ndarray, str]:
         try:
@@ -174,10 +208,7 @@ class AnswerReader:
         except NaiadError as error:
             raise ModelFailedError(f"model '{self.model}', output '{name}': {error}") from error
         if datatype != declared.datatype and self._strict:
-            raise ModelFailedError(
-                f"model '{self.model}' produced {datatype} for output '{name}', which its configuration declares as "
-                f"{declared.datatype}"
-            )
+            raise self._wrong_datatype(name, datatype, declared)
         if datatype == "BYTES":
             return bytes_array(array), datatype
         if datatype == "BF16":

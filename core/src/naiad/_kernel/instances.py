@@ -11,6 +11,7 @@ from naiad._kernel.sequences.telling import tell_end
 from naiad._kernel.telling import told
 from naiad._kernel.worker import Work, Worker
 from naiad.backend import Instance, Placement
+from naiad.devices import Device
 from naiad.errors import NaiadError
 from naiad.reports import InstanceReport
 from naiad.scheduler import SequenceEndReason
@@ -120,6 +121,12 @@ class Instances:
     def devices(self) -> list[int]:
         """The GPU of each place, -1 for those that are on none."""
         return [slot.gpu for slot in self._by_place]
+
+    @property
+    def input_devices(self) -> frozenset[Device]:
+        """The devices whose tensors at least one of them takes as inputs; another one brings them to the host."""
+        found = (getattr(slot.instance, "input_devices", ()) for slot in self.slots)
+        return frozenset(device for devices in found for device in devices)
 
     async def start(self, in_parallel: bool) -> None:
         """Make every instance. Raises the first failure, when none is being made any more; `close` ends the others."""

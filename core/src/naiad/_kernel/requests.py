@@ -7,6 +7,7 @@ import numpy as np
 
 from naiad.config import ModelConfig, ModelInput, ModelTensorReshape
 from naiad.datatypes import tensor_type, wire_name
+from naiad.devices import DeviceTensor, is_on_device
 from naiad.errors import InvalidArgumentError
 from naiad.types import Request, Tensor
 
@@ -120,7 +121,8 @@ class RequestChecker:
         first = 1 if self._max_batch_size > 0 and not wanted.constant else 0
         variable = iter([size for size, dim in zip(tensor.shape[first:], wanted.dims, strict=True) if dim == -1])
         shape = tensor.shape[:first] + tuple(next(variable) if dim == -1 else dim for dim in wanted.reshape.shape)
-        return Tensor(tensor.name, tensor.datatype, shape, tensor.array.reshape(shape))
+        payload = tensor.payload if isinstance(tensor.payload, DeviceTensor) else tensor.array
+        return Tensor(tensor.name, tensor.datatype, shape, payload.reshape(shape))
 
     def _check_names(self, inputs: Mapping[str, Tensor]) -> None:
         for name in inputs:
@@ -177,7 +179,10 @@ def _expected(given: ModelInput, batching: bool) -> _Expected:
 
 
 def _check_payload(tensor: Tensor, wanted: _Expected, model: str) -> None:
-    """A tensor built by hand may contradict its own payload; the codecs' never do."""
+    """A tensor built by hand may contradict its own payload; the codecs' never do.
+
+    What lies on a device is looked at there; it is a DeviceTensor from here on.
+    """
     payload = tensor.payload
     if isinstance(payload, np.ndarray):
         if payload.shape != tensor.shape or payload.dtype != wanted.dtype:
@@ -190,6 +195,13 @@ def _check_payload(tensor: Tensor, wanted: _Expected, model: str) -> None:
             f"All input dimensions should be specified for input '{tensor.name}' for model '{model}', "
             f"got {_dims(tensor.shape)}"
         )
+    elif is_on_device(payload):
+        resident = tensor.payload = DeviceTensor.of(payload)
+        if (resident.datatype, resident.shape) != (tensor.datatype, tensor.shape):
+            raise InvalidArgumentError(
+                f"input '{tensor.name}' says {tensor.datatype} {_dims(tensor.shape)} and holds "
+                f"{resident.datatype} {_dims(resident.shape)} on device {resident.device}"
+            )
 
 
 def _matches(shape: tuple[int, ...], dims: tuple[int, ...]) -> bool:

@@ -7,6 +7,7 @@ from naiad._kernel.call import Call, Deliver
 from naiad._kernel.statistics import VersionCounters
 from naiad.config import ModelConfig, ModelInput, ModelOutput
 from naiad.datatypes import wire_name
+from naiad.devices import Device
 from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness, TensorMetadata
 from naiad.types import Request
 
@@ -43,6 +44,10 @@ class ServedVersion(Protocol):
 
     def instances(self) -> tuple[InstanceReport, ...]:
         """Its instances as they stand."""
+        ...
+
+    def input_devices(self, name: str) -> frozenset[Device]:
+        """The devices whose tensors it takes as that input without the host."""
         ...
 
     @property

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 from naiad._kernel.answers import AnswerReader, Outcome
 from naiad._kernel.call import Call
 from naiad.backend import Reply, Sender
+from naiad.devices import DeviceTensor
 from naiad.errors import InternalError, ModelFailedError, NaiadError
 from naiad.types import Request, Response
 
@@ -234,6 +235,9 @@ def _size_of(outcome: Outcome) -> int:
         return 0
     size = 0
     for tensor in outcome.outputs.values():
+        if isinstance(tensor.payload, DeviceTensor):
+            size += tensor.payload.nbytes
+            continue
         array = tensor.array
         size += sum(map(len, array.flat)) if tensor.datatype == "BYTES" else array.nbytes
     return size

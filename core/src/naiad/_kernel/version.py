@@ -4,6 +4,7 @@ import asyncio
 import functools
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from naiad._kernel.caching.serving import CacheFront
 from naiad._kernel.call import Call, Deliver
@@ -24,6 +25,7 @@ from naiad._kernel.tracing.kernel_events import tell_arrival
 from naiad._kernel.warming import Warmup
 from naiad._kernel.worker import Work, Worker
 from naiad.backend import BackendTraits, MemoryUsage, Model, ModelContext, Placement
+from naiad.devices import Device
 from naiad.errors import InvalidArgumentError, ModelNotReadyError, ShuttingDownError, UnsupportedError
 from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness
 from naiad.scheduler import SchedulerFactory
@@ -107,6 +109,8 @@ class ModelVersion:
                 f"this call takes exactly one response and doesn't support models with decoupled transaction policy, "
                 f"such as '{self.name}'; ask it over ModelStreamInfer (gRPC), generate_stream (HTTP) or Server.stream"
             )
+        if self.cache is not None and request.on_device is not None:
+            request = replace(request, on_device=None)  # a cache keeps what lies in host memory
         batch_size, shape_key = self._checker.check(request)
         queue = self._queue
         if queue is None or not self._instances.hopeful:
@@ -121,6 +125,13 @@ class ModelVersion:
         if request.caller is not None:
             send = functools.partial(follow, self, request.caller, send)
         return send(deliver) if self.cache is None else self.cache.submit(request, deliver, send)
+
+    def input_devices(self, name: str) -> frozenset[Device]:
+        """The devices whose tensors an instance takes as that input; none where it is no rows, or behind a cache."""
+        layout = self._reader.layout
+        if self.cache is not None or (layout is not None and layout.covers(name)):
+            return frozenset()
+        return self._instances.input_devices
 
     @property
     def place_count(self) -> int:

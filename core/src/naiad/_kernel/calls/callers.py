@@ -141,6 +141,7 @@ def made(request: Request, **carried: object) -> Request:
         sequence_start=request.sequence_start,
         sequence_end=request.sequence_end,
         trace=request.trace,
+        on_device=request.on_device,
     )
     for name, value in carried.items():
         setattr(asked, name, value)

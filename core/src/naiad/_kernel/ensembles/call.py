@@ -189,7 +189,7 @@ class EnsembleCall(Call):
 
     def _respond(self, made: EnsembleResponse) -> None:
         version = self._version
-        outputs = tensors_of(made.outputs, made.shapes)
+        outputs = version.residence.answered(tensors_of(made.outputs, made.shapes), self.request.on_device)
         parameters = parameters_of(self.request, made.flags)
         response = Response(version.name, version.version, self.request.id, outputs, parameters, made.final)
         version.counts.responded(self, response)

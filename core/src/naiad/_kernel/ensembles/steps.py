@@ -8,6 +8,7 @@ import numpy as np
 from naiad._kernel.answers import Outcome
 from naiad._kernel.call import Call
 from naiad._kernel.served import ServedVersion
+from naiad.devices import DeviceTensor
 from naiad.ensembles import SequenceFlags, StepStart
 from naiad.errors import NaiadError
 from naiad.transfers import transfer_of
@@ -52,6 +53,7 @@ class StepCall:
             request.sequence_end,
         )
         sent.caller = request.caller
+        sent.on_device = ensemble.residence.of(start.step, request.on_device)
         if flags is not None:
             _override(sent, flags)
         if sent.correlation_id:
@@ -93,7 +95,7 @@ def tensors_of(values: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...
 
 def _reshaped(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
     payload = tensor.payload
-    given = payload.reshape(shape) if isinstance(payload, np.ndarray) else payload
+    given = payload.reshape(shape) if isinstance(payload, np.ndarray | DeviceTensor) else payload
     return Tensor(tensor.name, tensor.datatype, shape, given)
 
 

@@ -9,12 +9,14 @@ from naiad._kernel.call import Call, Deliver
 from naiad._kernel.ensembles.call import EnsembleCall
 from naiad._kernel.ensembles.counting import EnsembleCounts
 from naiad._kernel.ensembles.prepared import PreparedEnsemble
+from naiad._kernel.ensembles.residence import Residence
 from naiad._kernel.requests import RequestChecker
 from naiad._kernel.served import ServedVersion, metadata_of
 from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.tracing.kernel_events import tell_arrival
 from naiad.backend import ModelContext
 from naiad.config import ModelConfig, ModelTransactionPolicy
+from naiad.devices import Device
 from naiad.ensembles import Composition
 from naiad.errors import ShuttingDownError, UnsupportedError
 from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness
@@ -44,6 +46,7 @@ class EnsembleVersion:
         self.steps = tuple(steps)
         self.leaving = leaving
         self.composition = composition
+        self.residence = Residence(context.config, steps)
         self.labels: Mapping[str, tuple[str, ...]] = _labels(prepared.labels, composition, steps)
         self.counters = counters
         self.counts = EnsembleCounts(counters, composition.decoupled)
@@ -69,6 +72,8 @@ class EnsembleVersion:
                 f"this call takes exactly one response and doesn't support models with decoupled transaction policy, "
                 f"such as '{self.name}'; ask it over ModelStreamInfer (gRPC), generate_stream (HTTP) or Server.stream"
             )
+        if self._cache is not None and request.on_device is not None:
+            request = replace(request, on_device=None)  # a cache keeps what lies in host memory
         batch_size, _ = self._checker.check(request)
         if request.trace is not None:
             tell_arrival(request.trace, self.version, request, request)
@@ -118,6 +123,10 @@ class EnsembleVersion:
     def instances(self) -> tuple[InstanceReport, ...]:
         """None: its models have theirs."""
         return ()
+
+    def input_devices(self, name: str) -> frozenset[Device]:
+        """Those of the steps that read that input, unless a cache stands before them."""
+        return frozenset() if self._cache is not None else self.residence.input_devices(name)
 
     @property
     def waiting(self) -> int:

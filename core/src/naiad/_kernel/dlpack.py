@@ -1,0 +1,176 @@
+"""What a DLPack capsule holds, read without consuming it, and copies of it in host memory.
+
+The structures are those of `dlpack.h` (dmlc.github.io/dlpack): a capsule named `dltensor` points to a DLManagedTensor,
+which starts with a DLTensor; in one named `dltensor_versioned`, version, context, deleter and flags come before it.
+"""
+
+import ctypes
+import functools
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from naiad.datatypes import TENSOR_TYPES
+from naiad.errors import InvalidArgumentError, NaiadError, UnavailableError
+
+if TYPE_CHECKING:
+    from naiad._kernel.shared_memory.cuda import CudaDriver
+
+HOST_TYPES = frozenset((1, 3, 11, 13))
+"""Device types whose memory the host can read: CPU, host memory of CUDA and of ROCm, managed memory of CUDA."""
+
+_CUDA = 2
+_CPU = (1, 0)
+_UNSIGNED, _BFLOAT = 1, 4
+_KINDS = {0: "INT", 1: "UINT", 2: "FP", _BFLOAT: "BF", 6: "BOOL"}
+_VERSIONED_OFFSET = 32
+"""Bytes before the DLTensor: two uint32 of the version, two pointers, and uint64 flags."""
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype = ctypes.c_void_p
+_pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
+_is_valid = ctypes.pythonapi.PyCapsule_IsValid
+_is_valid.argtypes = (ctypes.py_object, ctypes.c_char_p)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a capsule holds: device (type, number), wire datatype, shape, where its memory begins, and its order."""
+
+    device: tuple[int, int]
+    datatype: str
+    shape: tuple[int, ...]
+    address: int
+    is_contiguous: bool
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its elements."""
+        return prod(self.shape) * TENSOR_TYPES[self.datatype].itemsize
+
+    def reshaped(self, shape: tuple[int, ...]) -> "Content":
+        """The same elements, which lie in C order, in another shape."""
+        return replace(self, shape=shape)
+
+    def rows(self, rows: slice) -> "Content":
+        """Some of the rows of what lies in C order."""
+        start, stop, _ = rows.indices(self.shape[0])
+        size = self.nbytes // self.shape[0] if self.shape[0] else 0
+        return replace(self, shape=(max(0, stop - start), *self.shape[1:]), address=self.address + start * size)
+
+
+def content_of(capsule: Any) -> Content:
+    """Look into an unused capsule. Raises InvalidArgumentError when it is used up, or no datatype carries it."""
+    tensor = _tensor_of(capsule)
+    shape = tuple(tensor.shape[index] for index in range(tensor.ndim))
+    strides = tuple(tensor.strides[index] for index in range(tensor.ndim)) if tensor.strides else None
+    kind = _KINDS.get(tensor.code)
+    datatype = "BOOL" if kind == "BOOL" and tensor.bits == 8 else f"{kind}{tensor.bits}"
+    if datatype not in TENSOR_TYPES or tensor.lanes != 1:
+        told = f"type code {tensor.code} with {tensor.bits} bits and {tensor.lanes} lanes"
+        raise InvalidArgumentError(f"the DLPack tensor has {told}, which no datatype of the protocol carries")
+    device = (tensor.device_type, tensor.device_id)
+    address = (tensor.data or 0) + tensor.byte_offset
+    return Content(device, datatype, shape, address, strides is None or _is_contiguous(shape, strides))
+
+
+def patched(capsule: Any, device: tuple[int, int], is_bf16: bool) -> Any:
+    """The unused capsule, which says from now on that it is on that device, and that its 16 bits are BF16."""
+    tensor = _tensor_of(capsule)
+    tensor.device_type, tensor.device_id = device
+    if is_bf16:
+        tensor.code = _BFLOAT
+    return capsule
+
+
+def host_copy(owner: Any, content: Content) -> np.ndarray:
+    """What `owner` has on a device, in host memory; BF16 as `uint16` bits.
+
+    Its framework copies, by `dl_device` of the array API standard 2023.12, else the driver of CUDA does. Raises
+    UnavailableError when neither can.
+    """
+    try:
+        capsule = owner.__dlpack__(dl_device=_CPU)
+    except (TypeError, ValueError, BufferError, NotImplementedError, RuntimeError) as error:
+        return _copied_by_driver(content, error)
+    tensor = _tensor_of(capsule)
+    if tensor.device_type not in HOST_TYPES:
+        return _copied_by_driver(content, BufferError(f"asked for a copy on the host it gave one on {content.device}"))
+    if tensor.code == _BFLOAT:  # numpy does not know it
+        tensor.code = _UNSIGNED
+    array: np.ndarray = np.from_dlpack(_Capsule(capsule))
+    return array.reshape(content.shape)
+
+
+def _copied_by_driver(content: Content, reason: Exception) -> np.ndarray:
+    kind, number = content.device
+    start = f"the tensor of {content.datatype}{list(content.shape)} on device {content.device} cannot come to the host"
+    if kind != _CUDA or not content.is_contiguous:
+        raise UnavailableError(
+            f"{start}: {reason}; return a contiguous tensor whose __dlpack__ takes dl_device, or a copy in host memory"
+        ) from reason
+    array = np.empty(content.shape, TENSOR_TYPES[content.datatype].dtype)
+    if array.nbytes:
+        try:
+            _driver().to_host(content.address, number, array)
+        except NaiadError as error:
+            raise UnavailableError(f"{start}: {error}") from error
+    return array
+
+
+@functools.cache
+def _driver() -> "CudaDriver":
+    from naiad._kernel.shared_memory.cuda import load_cuda
+
+    return load_cuda()
+
+
+class _Capsule:
+    """A bare capsule in host memory as numpy takes it."""
+
+    __slots__ = ("_capsule",)
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **_options: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _CPU
+
+
+def _tensor_of(capsule: Any) -> _DLTensor:
+    for name, offset in ((b"dltensor", 0), (b"dltensor_versioned", _VERSIONED_OFFSET)):
+        if _is_valid(capsule, name):
+            return _DLTensor.from_address(_pointer(capsule, name) + offset)
+    raise InvalidArgumentError(f"{capsule!r} is no DLPack capsule, or it was used already; a capsule can be used once")
+
+
+def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    if 0 in shape:  # numpy gives such a tensor strides of 0
+        return True
+    expected = 1
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size != 1 and stride != expected:
+            return False
+        expected *= size
+    return True
