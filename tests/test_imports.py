@@ -8,7 +8,8 @@ from importlib import metadata
 
 import pytest
 
-FRAMEWORKS = ("grpc", "onnx", "onnxruntime", "openvino", "redis", "tensorflow", "tensorrt", "torch")
+FRAMEWORKS = ("grpc", "onnx", "onnxruntime", "openvino", "redis", "tensorflow", "torch")
+FRAMEWORKS += ("cuda", "tensorrt", "tensorrt_lean_bindings", "tensorrt_rtx_bindings")
 PLUGINS = sorted(point.value for point in metadata.entry_points(group="naiad"))
 
 

@@ -44,6 +44,7 @@ def test_the_workspace_has_its_members() -> None:
         "plugins/scheduler-ensemble",
         "plugins/scheduler-sequence",
         "plugins/tensorflow",
+        "plugins/tensorrt",
         "plugins/torch",
     ]
 

@@ -83,6 +83,7 @@ KNOWN_PLUGINS = (
     KnownPlugin("naiad-scheduler-ensemble", "naiad-scheduler-ensemble", schedulers=("ensemble", "ensemble_scheduling")),
     KnownPlugin("naiad-scheduler-sequence", "naiad-scheduler-sequence", schedulers=("sequence", "sequence_batching")),
     KnownPlugin("naiad-tensorflow", "naiad-tensorflow[cpu]", backends=("tensorflow",)),
+    KnownPlugin("naiad-tensorrt", "naiad-tensorrt[tensorrt]", backends=("tensorrt",)),
     KnownPlugin("naiad-torch", "naiad-torch[cpu]", backends=("pytorch",)),
 )
 

@@ -1,0 +1,105 @@
+"""Holding a complete configuration against an engine: every contradiction, with both sides named. Pure."""
+
+from collections.abc import Iterator
+
+from naiad.config import ModelConfig, ModelInput, ModelOutput
+from naiad.errors import Problem
+from naiad.interface import mismatches, shape_text
+from naiad_tensorrt.description import EngineDescription, EngineTensor
+from naiad_tensorrt.interface import greatest_batch, interface_of, profiles_of, too_large
+
+
+def problems_of(config: ModelConfig, description: EngineDescription) -> tuple[Problem, ...]:
+    """Everything in which the configuration and the engine contradict each other; () when it can be served."""
+    return tuple(_problems(config, description))
+
+
+def _problems(config: ModelConfig, description: EngineDescription) -> Iterator[Problem]:
+    found = mismatches(config, interface_of(description, config.max_batch_size > 0))
+    yield from found
+    yield from _unknown_profiles(config, description)
+    large = too_large(config, greatest_batch(config, description, profiles_of(config)))
+    if large is not None and not found:
+        yield large
+    tensors = {tensor.name: tensor for tensor in description.tensors}
+    entries: list[tuple[str, str, ModelInput | ModelOutput]] = [
+        *((f"input[{index}]", "input", entry) for index, entry in enumerate(config.input)),
+        *((f"output[{index}]", "output", entry) for index, entry in enumerate(config.output)),
+    ]
+    for path, kind, entry in entries:
+        tensor = tensors.pop(entry.name, None)
+        if tensor is not None:
+            told = f"model '{config.name}', {kind} '{entry.name}'"
+            yield from _shape_tensor_problem(config, entry, tensor, f"{path}.is_shape_tensor", told)
+            yield from _format_problem(entry, tensor, f"{path}.is_non_linear_format_io", told)
+    for tensor in tensors.values():
+        if not tensor.is_linear and tensor.is_input:
+            yield Problem(
+                f"model '{config.name}', input '{tensor.name}' has the format {tensor.format}, and the server fills it",
+                "input",
+                hint="build the engine with the format LINEAR for it",
+            )
+
+
+def _unknown_profiles(config: ModelConfig, description: EngineDescription) -> Iterator[Problem]:
+    count = len(description.profiles)
+    for index, group in enumerate(config.instance_group):
+        for place, text in enumerate(group.profile):
+            if text.isdigit() and int(text) >= count:
+                yield Problem(
+                    f"instance group '{group.name}' of model '{config.name}' has the invalid profile {text}: the "
+                    f"engine has {count}",
+                    f"instance_group[{index}].profile[{place}]",
+                    hint="profiles count from 0",
+                )
+
+
+def _shape_tensor_problem(
+    config: ModelConfig, entry: ModelInput | ModelOutput, tensor: EngineTensor, path: str, told: str
+) -> Iterator[Problem]:
+    if entry.is_shape_tensor and not tensor.is_shape_tensor:
+        yield Problem(
+            f"{told} is a shape tensor in the configuration, and an ordinary one in the engine",
+            path,
+            hint="leave 'is_shape_tensor' out",
+        )
+    elif tensor.is_shape_tensor and not entry.is_shape_tensor and config.max_batch_size > 0:
+        yield Problem(
+            f"{told} is a shape tensor in the engine, whose first value is the batch size, and the configuration does "
+            "not say so",
+            path,
+            hint="add is_shape_tensor: true, with dims that leave the batch size out",
+        )
+
+
+def _format_problem(entry: ModelInput | ModelOutput, tensor: EngineTensor, path: str, told: str) -> Iterator[Problem]:
+    if tensor.is_linear:
+        if entry.is_non_linear_format_io:
+            yield Problem(
+                f"{told} has a linear format in the engine, and the configuration says that it has none",
+                path,
+                hint="leave 'is_non_linear_format_io' out",
+            )
+        return
+    if not entry.is_non_linear_format_io:
+        yield Problem(
+            f"{told} has the format {tensor.format} in the engine, which keeps its elements in an order of its own",
+            path,
+            hint="build the engine with the format LINEAR for it, or add is_non_linear_format_io: true and send the "
+            "elements in the order of that format",
+        )
+        return
+    if len(entry.dims) != 3:
+        yield Problem(
+            f"{told} has a non-linear format, which takes 3 dims, not {shape_text(entry.dims)}",
+            path,
+            hint="a batch dimension is not among them",
+        )
+    size = tensor.dims[tensor.vectorized_dim] if tensor.vectorized_dim >= 0 else -1
+    if size > 0 and size % tensor.components:
+        yield Problem(
+            f"{told} has the format {tensor.format}, which keeps {tensor.components} elements of dim "
+            f"{tensor.vectorized_dim} together, and {size} of them: they would have to be filled up",
+            path,
+            hint=f"build the engine with a multiple of {tensor.components}, or with the format LINEAR for it",
+        )

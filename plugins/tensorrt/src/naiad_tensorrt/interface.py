@@ -1,0 +1,92 @@
+"""An engine's inputs and outputs in the words of configurations, and configurations completed from them. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from naiad.config import ModelConfig, ModelInput, ModelOutput
+from naiad.errors import ConfigError, Problem
+from naiad.interface import Interface, ModelTensor, completed
+from naiad_tensorrt.description import EngineDescription, EngineTensor, Shape
+
+_Entry = TypeVar("_Entry", ModelInput, ModelOutput)
+
+
+def interface_of(description: EngineDescription, batching: bool) -> Interface:
+    """The interface of an engine, for a configuration that batches or not.
+
+    The shape tensor of a model that batches begins with the batch size, which a configuration leaves out as it leaves
+    out the batch dimension: it stands here as rows of what follows.
+    """
+    return Interface(
+        tuple(_model_tensor(tensor, batching) for tensor in description.inputs),
+        tuple(_model_tensor(tensor, batching) for tensor in description.outputs),
+    )
+
+
+def greatest_batch(config: ModelConfig, description: EngineDescription, profiles: Sequence[int]) -> int:
+    """The largest batch that the best of these profiles takes, of all inputs that hold one row for each item."""
+    whole = {given.name for given in config.input if given.allow_ragged_batch}
+    whole |= {name for made in config.batch_input for name in made.target_name}
+    rows = [tensor.name for tensor in description.inputs if tensor.name not in whole]
+    chosen = [description.profiles[index] for index in profiles if index < len(description.profiles)]
+    ranges = [[(each.values if name in each.values else each.shapes)[name] for name in rows] for each in chosen]
+    return max((min((most[0] for _, _, most in each if most), default=0) for each in ranges), default=0)
+
+
+def completed_config(config: ModelConfig, description: EngineDescription) -> ModelConfig:
+    """The configuration with what it leaves open; a model that can be batched gets the largest batch of its profiles.
+
+    Raises ConfigError when it asks for batching that the engine does not have, or for larger batches.
+    """
+    interface = interface_of(description, batching=True)
+    most = greatest_batch(config, description, profiles_of(config))
+    done = completed(config, interface, most)
+    problem = too_large(done, most)
+    if problem is not None:
+        raise ConfigError([replace(problem, message=f"autofill failed for model '{config.name}': {problem.message}")])
+    tensors = {tensor.name: tensor for tensor in description.tensors}
+    batching = done.max_batch_size > 0
+    return replace(
+        done,
+        input=tuple(_flagged(entry, tensors.get(entry.name), batching) for entry in done.input),
+        output=tuple(_flagged(entry, tensors.get(entry.name), batching) for entry in done.output),
+    )
+
+
+def profiles_of(config: ModelConfig) -> tuple[int, ...]:
+    """All profiles that instances of the configuration may run on; those of a group without any are profile 0."""
+    named = [int(text) for group in config.instance_group for text in group.profile or ("0",) if text.isdigit()]
+    return tuple(dict.fromkeys(named)) or (0,)
+
+
+def too_large(config: ModelConfig, most: int) -> Problem | None:
+    """What is wrong with `max_batch_size` for an engine that takes batches up to `most`."""
+    if config.max_batch_size <= most:
+        return None
+    return Problem(
+        f"configuration specified max-batch {config.max_batch_size} but TensorRT engine only supports max-batch {most}",
+        "max_batch_size",
+        hint="lower it, or name a profile that takes larger batches in 'profile' of the instance group",
+    )
+
+
+def _model_tensor(tensor: EngineTensor, batching: bool) -> ModelTensor:
+    hint = f"TensorRT's {tensor.type} is of the inside of engines; build it with a cast to FP16 or FP32 at its border"
+    shape = _as_rows(tensor.dims) if batching and tensor.is_shape_tensor else tensor.dims
+    return ModelTensor(tensor.name, tensor.type, tensor.datatype, shape, hint="" if tensor.datatype else hint)
+
+
+def _as_rows(dims: Shape) -> Shape:
+    """The dims of a shape tensor with the batch size as a dimension; one that has no room for it stays as it is."""
+    return (-1, dims[0] - 1) if len(dims) == 1 and dims[0] > 1 else dims
+
+
+def _flagged(entry: _Entry, tensor: EngineTensor | None, batching: bool) -> _Entry:
+    if tensor is None:
+        return entry
+    if tensor.is_shape_tensor:
+        entry = replace(entry, is_shape_tensor=True)
+        if not batching and tuple(entry.dims) == _as_rows(tensor.dims):
+            entry = replace(entry, dims=tensor.dims)
+    return entry if tensor.is_linear else replace(entry, is_non_linear_format_io=True)
