@@ -78,6 +78,14 @@ class Accumulator(nn.Module):
         return out, out
 
 
+class Halves(nn.Module):
+    """A model of sequences: OUT = x + state, and the state is half of it."""
+
+    def forward(self, x: Tensor, start: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        out = x + state
+        return out, out / 2
+
+
 class WithDefault(nn.Module):
     def forward(self, x: Tensor, scale: Tensor | None = None) -> Tensor:
         return x * 2 if scale is None else x * scale
@@ -105,6 +113,7 @@ MODELS = (
     Scalar,
     ListOfTensors,
     Accumulator,
+    Halves,
     WithDefault,
     Nested,
     InPlace,

@@ -89,6 +89,37 @@ def test_controls_and_states_are_arguments_and_results_by_number(workbench, mode
     assert answer["STATE_OUT__1"].tolist() == [[1.0], [22.0]]
 
 
+@pytest.mark.parametrize(("given", "made"), [("x", "OUT__0"), ("IN", "OUT"), ("IN__0", "OUT")])
+def test_controls_and_states_keep_their_numbers_beside_names_of_another_kind(workbench, models, given, made):
+    swapped = SEQUENCES.replace('"IN__0"', f'"{given}"').replace('"OUT__0"', f'"{made}"')
+    served = workbench.script(models.Accumulator(), swapped)
+    column = np.array([[1.0], [2.0]], np.float32)
+
+    answer = served.execute({given: column, "STATE__2": column * 10, "START__1": np.array([[1], [0]], np.float32)})
+
+    assert answer[made].tolist() == [[1.0], [22.0]]
+
+
+def test_a_state_that_clients_may_see_keeps_its_number(workbench, models):
+    seen = 'output [{ name: "STATE_OUT__1" data_type: TYPE_FP32 dims: [ 1 ] }]\noutput [{ name: "OUT__0"'
+    served = workbench.script(models.Halves(), SEQUENCES.replace('output [{ name: "OUT__0"', seen))
+    column = np.array([[4.0]], np.float32)
+
+    answer = served.execute({"IN__0": column, "START__1": column * 0, "STATE__2": column})
+
+    assert (answer["OUT__0"].tolist(), answer["STATE_OUT__1"].tolist()) == ([[8.0]], [[4.0]])
+
+
+def test_controls_are_keys_of_a_dict_too(workbench, models):
+    config = SEQUENCES.replace("IN__0", "left").replace("START__1", "right")
+    without_state = "".join(line + "\n" for line in config.splitlines() if "state" not in line)
+    served = workbench.script(models.FromDict(), without_state)
+
+    answer = served.execute({"left": np.array([[5.0]], np.float32), "right": np.array([[1.0]], np.float32)})
+
+    assert answer["OUT__0"].tolist() == [[4.0]]
+
+
 def test_controls_without_a_number_are_refused(workbench, models):
     with pytest.raises(InvalidArgumentError, match=r"'START' .*does not follow <name>__<index> naming convention"):
         workbench.script(models.Accumulator(), SEQUENCES.replace("START__1", "START"))

@@ -23,7 +23,7 @@ def test_one_name_that_the_model_does_not_know_makes_numbers_or_the_order_count(
     assert places(named("x__1", "a__0"), {"a__0": 5}, "m", "input") == {"x__1": 1, "a__0": 0}
     assert places(named("x", "a"), {"a": 5}, "m", "input") == {"x": 0, "a": 1}
     assert in_order(named("x", "a"), {"a": 5})
-    assert not in_order(named("x__0"), {})
+    assert not in_order(named("x__0", "y__1"), {})
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,26 @@ def test_what_the_server_adds_must_have_a_number(path, told):
     tensors = [*named("x"), Named("START", f"sequence_batching.{path}", numbered=True)]
 
     with pytest.raises(ConfigError, match=told):
+        places(tensors, {}, "m", "input")
+
+
+def test_what_the_server_adds_has_its_number_also_beside_names_of_another_kind():
+    added = [Named("READY__2", "control", numbered=True), Named("START__1", "control", numbered=True)]
+
+    assert places([*named("x"), *added], {"x": 0}, "m", "input") == {"x": 0, "READY__2": 2, "START__1": 1}
+    assert places([*named("IN"), *added], {"x": 0}, "m", "input") == {"IN": 0, "READY__2": 2, "START__1": 1}
+
+
+def test_what_the_server_adds_may_have_the_name_of_an_argument():
+    tensors = [*named("IN__0"), Named("start", "control", numbered=True)]
+
+    assert places(tensors, {"x": 0, "start": 1}, "m", "input") == {"IN__0": 0, "start": 1}
+
+
+def test_two_tensors_in_one_place_are_refused():
+    tensors = [*named("first", "second"), Named("START__1", "control", numbered=True)]
+
+    with pytest.raises(ConfigError, match="'second' and 'START__1' of model 'm' are both number 1"):
         places(tensors, {}, "m", "input")
 
 

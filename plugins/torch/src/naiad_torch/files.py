@@ -7,6 +7,7 @@ from naiad.errors import InvalidArgumentError
 from naiad_torch.module import ModuleArtefact
 from naiad_torch.package import open_package
 from naiad_torch.parameters import RunSettings
+from naiad_torch.plan import input_names
 from naiad_torch.program import Artefact
 from naiad_torch.script import ScriptArtefact
 
@@ -32,8 +33,7 @@ def read_artefact(path: Path, context: ModelContext, settings: RunSettings) -> A
         return ModuleArtefact(path, config.name, settings.compile)
     if path.suffix == ".pt2":
         return open_package(path, config.name)
-    names = [each.name for each in config.input]
-    return ScriptArtefact(path, config.name, names, settings.optimized_execution)
+    return ScriptArtefact(path, config.name, input_names(config), settings.optimized_execution)
 
 
 def _in_python(context: ModelContext) -> list[Path]:

@@ -22,26 +22,42 @@ def places(tensors: Sequence[Named], known: Mapping[str, int], model: str, kind:
     """The place of each tensor, counted from 0.
 
     By the names that the model itself knows (`known`), when it knows all of them; else by the number in
-    `<name>__<number>`, when all have one; else in the order of the configuration. Raises ConfigError for two tensors in
-    one place, and for a `numbered` tensor without a number; `model` and `kind` (`input`, `output`) are told there.
+    `<name>__<number>`, when all have one; else in the order of the configuration. A `numbered` tensor is not asked for
+    that: each has a name that is known or a number. Raises ConfigError for two tensors in one place, and for a
+    `numbered` tensor with neither; `model` and `kind` (`input`, `output`) are told there.
     """
-    if all(tensor.name in known for tensor in tensors):
-        return _checked({tensor.name: known[tensor.name] for tensor in tensors}, tensors, model, kind)
-    found = {tensor.name: _NUMBERED.fullmatch(tensor.name) for tensor in tensors}
-    if all(found.values()):
-        numbers = {name: int(match[1]) for name, match in found.items() if match is not None}
-        return _checked(numbers, tensors, model, kind)
+    free = [tensor for tensor in tensors if not tensor.numbered]
+    found = _by_number(free) if not _all_known(free, known) else {tensor.name: known[tensor.name] for tensor in free}
+    if len(found) < len(free):
+        found = {tensor.name: place for place, tensor in enumerate(free)}
     for tensor in tensors:
-        if tensor.numbered and found[tensor.name] is None:
-            raise ConfigError([_unnumbered(tensor, model, kind)])
-    return {tensor.name: place for place, tensor in enumerate(tensors)}
+        if tensor.numbered:
+            place = known.get(tensor.name, _number(tensor.name))
+            if place is None:
+                raise ConfigError([_unnumbered(tensor, model, kind)])
+            found[tensor.name] = place
+    return _checked(found, tensors, model, kind)
 
 
 def in_order(tensors: Sequence[Named], known: Mapping[str, int]) -> bool:
     """Whether nothing but the order of the configuration says which tensor is which."""
-    return not all(tensor.name in known for tensor in tensors) and not all(
-        _NUMBERED.fullmatch(tensor.name) for tensor in tensors
-    )
+    free = [tensor for tensor in tensors if not tensor.numbered]
+    return len(free) > 1 and not _all_known(free, known) and len(_by_number(free)) < len(free)
+
+
+def _all_known(tensors: Sequence[Named], known: Mapping[str, int]) -> bool:
+    return all(tensor.name in known for tensor in tensors)
+
+
+def _by_number(tensors: Sequence[Named]) -> dict[str, int]:
+    """The places of those that have one in their names."""
+    numbers = {tensor.name: _number(tensor.name) for tensor in tensors}
+    return {name: number for name, number in numbers.items() if number is not None}
+
+
+def _number(name: str) -> int | None:
+    match = _NUMBERED.fullmatch(name)
+    return int(match[1]) if match is not None else None
 
 
 def _checked(found: dict[str, int], tensors: Sequence[Named], model: str, kind: str) -> dict[str, int]:

@@ -66,8 +66,13 @@ def plan_of(config: ModelConfig, artefact: Artefact) -> Plan:
     return Plan(
         feeds=tuple(Feed(name, types[name]) for name in ordered),
         results=tuple(Result(name, types[name], place) for name, place in results.items()),
-        guessed=tuple(kind for kind, named, known in guesses if len(named) > 1 and in_order(named, known)),
+        guessed=tuple(kind for kind, named, known in guesses if in_order(named, known)),
     )
+
+
+def input_names(config: ModelConfig) -> list[str]:
+    """Everything that a model gets, from clients and from the server."""
+    return [named.name for named, _ in _inputs(config)]
 
 
 def missing_result(name: str, count: int) -> InvalidArgumentError:
@@ -91,12 +96,12 @@ def _inputs(config: ModelConfig) -> Iterator[tuple[Named, DataType]]:
 
 
 def _outputs(config: ModelConfig) -> Iterator[tuple[Named, DataType]]:
-    written = {output.name for output in config.output}
+    states = {state.name: state.data_type for state in extra_outputs(config)}
     for index, output in enumerate(config.output):
-        yield Named(output.name, f"output[{index}]"), output.data_type
-    for state in extra_outputs(config):
-        if state.name not in written:
-            yield Named(state.name, "sequence_batching.state", numbered=True), state.data_type
+        if output.name not in states:
+            yield Named(output.name, f"output[{index}]"), output.data_type
+    for name, datatype in states.items():
+        yield Named(name, "sequence_batching.state", numbered=True), datatype
 
 
 def _check(config: ModelConfig) -> None:

@@ -20,7 +20,7 @@ class ScriptArtefact:
     output_count: int | None = None
 
     def __init__(self, path: Path, model: str, names: Sequence[str], optimized: bool = True) -> None:
-        """`names` are the inputs of the configuration: the keys, in that order, where the model takes a dict."""
+        """`names` are all inputs that it gets: the keys, in that order, where it takes a dict."""
         self._path = path
         self._model = model
         self._optimized = optimized
