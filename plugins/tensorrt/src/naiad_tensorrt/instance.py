@@ -1,10 +1,12 @@
 """One instance of an engine: a batch in, the profile for its shapes, a run, its outputs."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from naiad.backend import Answer, Batch
+from naiad.devices import DeviceTensor, gpu
 from naiad.errors import InvalidArgumentError
 from naiad.execution import run_or_each_alone
 from naiad.interface import shape_text
@@ -29,6 +31,7 @@ class TensorRtInstance:
         device: int,
     ) -> None:
         self.device = device
+        self.input_devices = (gpu(device),)
         self._executor = executor
         self._is_open = True
         self._model = model
@@ -58,16 +61,27 @@ class TensorRtInstance:
         self._is_open = False
         self._executor.close()
 
-    def _run(self, batch: Batch) -> dict[str, np.ndarray]:
-        inputs = {name: _contiguous(batch.input(name)) for name in batch.input_names}
-        batch.mark_input_done()
-        outputs = self._executor.run(inputs, self._profile(inputs))
-        batch.mark_infer_done()
-        return {name: outputs[name] for name in self._outputs if batch.wants(name)}
+    def ready(self) -> str:
+        """Why the device cannot be used any more, "" while it can."""
+        return self._executor.ready()
 
-    def _profile(self, inputs: Mapping[str, np.ndarray]) -> int:
-        shapes = {name: array.shape for name, array in inputs.items()}
+    def _run(self, batch: Batch) -> Mapping[str, np.ndarray]:
+        inputs: dict[str, Any] = {}
+        shapes: dict[str, Shape] = {}
+        for name in batch.input_names:
+            parts = None if name in self._shape_tensors else batch.resident(name, self.input_devices)
+            if parts is None:
+                array = inputs[name] = _contiguous(batch.input(name))
+                shapes[name] = array.shape
+            else:
+                inputs[name] = list(parts)
+                shapes[name] = _joined(parts)
         values = {name: tuple(inputs[name].reshape(-1).tolist()) for name in self._shape_tensors & inputs.keys()}
+        profile = self._profile(shapes, values)
+        wanted = [name for name in self._outputs if batch.wants(name)]
+        return self._executor.run(inputs, profile, wanted=wanted, marks=batch)
+
+    def _profile(self, shapes: Mapping[str, Shape], values: Mapping[str, Shape]) -> int:
         found = profile_for(shapes, values, self._profiles)
         if found is None:
             raise InvalidArgumentError(misfit(self._model, shapes, values, self._profiles))
@@ -96,6 +110,12 @@ def misfit(model: str, shapes: Mapping[str, Shape], values: Mapping[str, Shape],
         f"model '{model}' has no optimisation profile for this batch: {'; '.join(parts)}; send other shapes, or name "
         "further profiles of the engine in 'profile' of the instance group"
     )
+
+
+def _joined(parts: Sequence[DeviceTensor]) -> Shape:
+    """The shape of tensors that are joined along dimension 0; that of one alone as it is."""
+    first = parts[0].shape
+    return first if len(parts) == 1 else (sum(part.shape[0] for part in parts), *first[1:])
 
 
 def _contiguous(array: np.ndarray) -> np.ndarray:

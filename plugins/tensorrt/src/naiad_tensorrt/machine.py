@@ -1,11 +1,12 @@
 """What this plugin wants of the machine, as an interface, and the GPUs that fulfil it."""
 
 import ctypes
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Collection, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 
+from naiad.batch import Batch
 from naiad_tensorrt.engines import OpenEngine, Opening, open_engine
 from naiad_tensorrt.options import ExecutionOptions
 
@@ -13,8 +14,18 @@ from naiad_tensorrt.options import ExecutionOptions
 class Executor(Protocol):
     """Runs an engine on one device, one batch at a time, on the thread that made it."""
 
-    def run(self, inputs: Mapping[str, np.ndarray], profile: int) -> Mapping[str, np.ndarray]:
-        """The outputs for these inputs, whole arrays of the shapes that the engine gives them; all are host arrays."""
+    def run(
+        self, inputs: Mapping[str, Any], profile: int, *, wanted: Collection[str] | None, marks: Batch | None
+    ) -> Mapping[str, np.ndarray]:
+        """The outputs that are `wanted` for these inputs, whole arrays of the shapes that the engine gives them.
+
+        An input is an array of the host, or a list of tensors on the device, to be joined along dimension 0.
+        Tells `marks` when the inputs are there, and when the engine has executed. Raises NaiadError.
+        """
+        ...
+
+    def ready(self) -> str:
+        """Why it cannot be used any more, "" while it can."""
         ...
 
     def memory_usage(self) -> int:

@@ -1,0 +1,237 @@
+"""Engines through the backend, on machines with pretended GPUs."""
+
+import logging
+
+import numpy as np
+import pytest
+
+from naiad.backend import MemoryUsage
+from naiad.config import DataType
+from naiad.devices import gpu
+from naiad.errors import ConfigError, InvalidArgumentError, ModelFailedError, NotFoundError, UnsupportedError
+from naiad.testing.backends import check_imports_no_framework
+from naiad.testing.devices import FakeDeviceArray
+from naiad.testing.workbench import Workbench
+from naiad.types import Tensor
+from naiad_tensorrt.backend import TensorRtBackend
+from naiad_tensorrt.machine import Gpus
+
+from .conftest import ADD_SUB, FakeMachine, described, tensor
+
+WHOLE = """
+    max_batch_size: 4
+    input [{ name: "A" data_type: TYPE_FP32 dims: [ 16 ] }, { name: "B" data_type: TYPE_FP32 dims: [ 16 ] }]
+    output [{ name: "SUM" data_type: TYPE_FP32 dims: [ 16 ] }, { name: "DIFF" data_type: TYPE_FP32 dims: [ 16 ] }]
+"""
+
+
+def rows(count, value=1.0):
+    return np.full((count, 16), value, np.float32)
+
+
+def test_the_plugin_imports_no_framework():
+    check_imports_no_framework("naiad_tensorrt", "tensorrt_rtx_bindings", "tensorrt_lean_bindings", "cuda")
+
+
+def test_a_model_needs_no_configuration(workbench):
+    served = workbench.load()
+
+    config = served.config
+    assert (config.max_batch_size, config.dynamic_batching is not None) == (8, True)
+    assert [(each.name, each.data_type, each.dims) for each in config.input] == [
+        ("A", DataType.TYPE_FP32, (16,)),
+        ("B", DataType.TYPE_FP32, (16,)),
+    ]
+    assert [each.name for each in config.output] == ["SUM", "DIFF"]
+    answer = served.execute({"A": rows(1, 3), "B": rows(1)}, {"A": rows(2, 5), "B": rows(2)})
+    assert answer["DIFF"][:, 0].tolist() == [2.0, 4.0, 4.0]
+
+
+def test_only_the_outputs_that_are_asked_for_are_computed(workbench):
+    answer = workbench.load().execute({"A": rows(1), "B": rows(1)}, requested=("SUM",))
+
+    assert list(answer) == ["SUM"]
+
+
+def test_a_batch_runs_on_the_nearest_of_the_profiles_of_its_group(workbench, machine):
+    machine.description = described(*ADD_SUB.tensors, batches=[(1, 1, 4), (1, 32, 64), (1, 16, 32)])
+    served = workbench.load('instance_group [{ profile: [ "0", "2" ] }]')
+
+    for count in (1, 3, 12, 32):
+        served.execute({"A": rows(count), "B": rows(count)})
+
+    assert served.config.max_batch_size == 32
+    assert machine.executors[0].options.profiles == (0, 2)
+    assert [profile for _, profile in machine.executors[0].runs] == [0, 0, 2, 2]
+
+
+def test_without_profiles_in_the_configuration_the_first_is_taken(workbench, machine):
+    machine.description = described(*ADD_SUB.tensors, batches=[(1, 2, 4), (1, 16, 32)])
+
+    served = workbench.load()
+
+    assert served.config.max_batch_size == 4
+    assert machine.executors[0].options.profiles == (0,)
+
+
+def test_a_shape_that_no_profile_takes_fails_its_own_request_alone(workbench, machine):
+    machine.description = described(
+        tensor("A", -1, -1), tensor("B", -1, 16), tensor("SUM", -1, 16, output=True), batches=[(1, 4, 16)]
+    )
+    served = workbench.load("max_batch_size: 8")
+
+    with pytest.raises(InvalidArgumentError) as caught:
+        served.execute({"A": np.zeros((1, 17), np.float32), "B": rows(1)})
+    first, second = served.execute(
+        {"A": np.zeros((12, 16), np.float32), "B": rows(12)}, {"A": np.zeros((5, 16), np.float32), "B": rows(5)}
+    )
+
+    assert str(caught.value) == (
+        "model 'm' has no optimisation profile for this batch: input 'A' has shape [1,17], and profile 0 takes [1,1] "
+        "to [16,16]; send other shapes, or name further profiles of the engine in 'profile' of the instance group"
+    )
+    assert (first.outputs["SUM"].shape, second.outputs["SUM"].shape) == ((12, 16), (5, 16))
+
+
+def test_what_the_engine_says_fails_the_request(workbench, machine):
+    def fail(_inputs):
+        raise RuntimeError("Cask convolution execution")
+
+    machine.compute = fail
+    served = workbench.load()
+
+    with pytest.raises(ModelFailedError, match="model 'm': Cask convolution execution"):
+        served.execute({"A": rows(1), "B": rows(1)})
+
+
+def test_inputs_on_the_gpu_of_the_instance_stay_there(workbench, machine):
+    served = workbench.load()
+    machine.executors[0].compute = lambda inputs: {"SUM": rows(3), "DIFF": rows(3)}
+    here = [Tensor.of("A", FakeDeviceArray(rows(count), gpu(0))) for count in (1, 2)]
+
+    served.execute(*({"A": given, "B": rows(given.shape[0])} for given in here))
+
+    (inputs, profile) = machine.executors[0].runs[0]
+    assert [part.shape for part in inputs["A"]] == [(1, 16), (2, 16)]
+    assert (inputs["B"].shape, profile) == ((3, 16), 0)
+    assert served.instance.input_devices == (gpu(0),)
+
+
+def test_each_gpu_opens_the_engine_once_and_its_instances_share_it(tmp_path):
+    machine = FakeMachine(("8.0", "9.0"))
+    bench = Workbench(tmp_path / "m", TensorRtBackend(machine), gpus=2)
+    bench.path("model.plan").write_bytes(b"ftrt")
+    bench.path("hopper.plan").write_bytes(b"ftrt hopper")
+
+    served = bench.load(
+        f'cc_model_filenames {{ key: "9.0" value: "hopper.plan" }} instance_group {{ count: 2 }} {WHOLE}'
+    )
+
+    assert sorted((plan, device) for plan, device, _ in machine.opened) == [(b"ftrt", 0), (b"ftrt hopper", 1)]
+    assert sorted(executor.device for executor in machine.executors) == [0, 0, 1, 1]
+    assert served.model.memory_usage() == [MemoryUsage("GPU", 0, 1200), MemoryUsage("GPU", 1, 1200)]
+
+
+def test_an_instance_that_is_closed_holds_no_memory(workbench, machine):
+    served = workbench.load("instance_group { count: 2 }")
+
+    served.instances[0].close()
+
+    assert not machine.executors[0].is_open
+    assert served.model.memory_usage() == [MemoryUsage("GPU", 0, 1100)]
+
+
+def test_an_instance_whose_device_is_lost_says_so(workbench, machine):
+    served = workbench.load()
+
+    assert served.instance.ready() == ""
+    machine.executors[0].broken = "GPU 0 is lost"
+    assert served.instance.ready() == "GPU 0 is lost"
+
+
+def test_a_machine_without_a_gpu_says_so(tmp_path):
+    bench = Workbench(tmp_path / "m", TensorRtBackend(FakeMachine(())))
+    bench.path("model.plan").write_bytes(b"ftrt")
+    sentence = "model 'm' is an engine of TensorRT, which needs an NVIDIA GPU, and CUDA finds none on this machine"
+
+    with pytest.raises(UnsupportedError, match=sentence):
+        bench.complete()
+    with pytest.raises(UnsupportedError, match=sentence):
+        bench.load(WHOLE)
+
+
+def test_a_configuration_that_is_whole_needs_neither_gpu_nor_engine(tmp_path):
+    bench = Workbench(tmp_path / "m", TensorRtBackend(FakeMachine(())))
+
+    assert bench.complete(WHOLE).max_batch_size == 4
+
+
+@pytest.mark.parametrize("kind", ["KIND_CPU", "KIND_MODEL"])
+def test_instances_that_are_on_no_gpu_are_refused(workbench, kind):
+    with pytest.raises(ConfigError) as caught:
+        workbench.load(f'{WHOLE} instance_group [{{ name: "slow" kind: {kind} }}]')
+
+    (problem,) = caught.value.problems
+    assert problem.message == (
+        f"instance group 'slow' of model 'm' has the kind {kind}, and engines of TensorRT run on GPUs alone"
+    )
+    assert problem.path == "instance_group[0].kind"
+
+
+def test_a_missing_engine_is_named_with_what_is_there(workbench):
+    workbench.path("model.plan").rename(workbench.path("mine.plan"))
+
+    with pytest.raises(
+        NotFoundError, match=r"unable to find '.*model\.plan' for model 'm': the version folder has mine"
+    ):
+        workbench.load()
+    assert workbench.load('default_model_filename: "mine.plan"').config.max_batch_size == 8
+
+
+def test_an_engine_outside_the_models_folder_is_refused(workbench):
+    with pytest.raises(InvalidArgumentError, match=r"the engine '\.\./\.\./x\.plan' of model 'm' leaves the model's"):
+        workbench.load('default_model_filename: "../../x.plan"')
+
+
+def test_what_ultralytics_writes_before_an_engine_is_left_out(workbench, machine):
+    told = b'{"task": "detect"}'
+    workbench.path("model.plan").write_bytes(len(told).to_bytes(4, "little") + told + b"ftrt engine")
+
+    workbench.load()
+
+    assert machine.opened[0][0] == b"ftrt engine"
+
+
+def test_cores_of_the_accelerator_get_an_engine_each(workbench, machine):
+    group = "instance_group [{{ secondary_devices {{ kind: KIND_NVDLA device_id: {} }} }}{}]"
+
+    workbench.load(WHOLE + group.format(0, ", { secondary_devices { kind: KIND_NVDLA device_id: 1 } }, { }"))
+
+    assert sorted(opening.dla_core for _, _, opening in machine.opened) == [-1, 0, 1]
+
+
+def test_an_instance_takes_one_core_of_the_accelerator_at_most(workbench):
+    device = "secondary_devices {{ kind: KIND_NVDLA device_id: {} }}"
+    two = f'instance_group [{{ name: "g" {device.format(0)} {device.format(1)} }}]'
+
+    with pytest.raises(InvalidArgumentError, match="instance group 'g' names 2 secondary devices"):
+        workbench.load(WHOLE + two)
+
+
+def test_settings_without_effect_are_told(workbench, caplog):
+    with caplog.at_level(logging.WARNING, "naiad.model"):
+        workbench.load(
+            "optimization { graph { level: 1 }"
+            " execution_accelerators { gpu_execution_accelerator { name: 'tensorrt' } }"
+            " cuda { graph_spec { batch_size: 1 } } }"
+        )
+
+    assert [record.message.partition("'")[2].partition("'")[0] for record in caplog.records] == [
+        "optimization.graph.level",
+        "optimization.execution_accelerators",
+        "optimization.cuda.graph_spec",
+    ]
+
+
+def test_this_machine_is_asked_for_its_gpus_without_an_error():
+    assert Gpus().device_count() >= 0
