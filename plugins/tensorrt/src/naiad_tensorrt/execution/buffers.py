@@ -1,0 +1,77 @@
+"""Memory that is kept from one run to the next, and grows when a run needs more."""
+
+import ctypes
+
+import numpy as np
+
+from naiad_tensorrt.execution.seam import Cuda
+
+_LEAST = 256
+
+
+class DeviceBuffer:
+    """Memory of a GPU. Nothing may run on the GPU that uses it when it grows or is closed."""
+
+    def __init__(self, cuda: Cuda) -> None:
+        self._cuda = cuda
+        self.address = 0
+        self.size = 0
+
+    def reserve(self, size: int) -> int:
+        """Make it at least `size` bytes, at least twice what it was if it has to grow; its address.
+
+        What was in it is lost when it grows. Raises CudaError, and it is empty, when there is too little memory.
+        """
+        if size > self.size or self.size == 0:
+            wanted = max(size, 2 * self.size, _LEAST)
+            self.close()
+            self.address = self._cuda.allocate(wanted)
+            self.size = wanted
+        return self.address
+
+    def close(self) -> None:
+        """Give the memory back."""
+        address, self.address, self.size = self.address, 0, 0
+        if address:
+            self._cuda.free(address)
+
+
+class PinnedBuffer:
+    """Page-locked memory of the host, seen as an array of bytes. Nothing may be copied from or to it when it grows."""
+
+    def __init__(self, cuda: Cuda) -> None:
+        self._cuda = cuda
+        self._bytes: np.ndarray = np.empty(0, np.uint8)
+        self.address = 0
+
+    def bytes(self, size: int) -> np.ndarray:
+        """Its first `size` bytes (uint8), after it has grown to at least twice what it was if it was smaller."""
+        if size > len(self._bytes) or not self.address:
+            wanted = max(size, 2 * len(self._bytes), _LEAST)
+            self.close()
+            self.address = self._cuda.allocate_pinned(wanted)
+            self._bytes = np.ctypeslib.as_array((ctypes.c_uint8 * wanted).from_address(self.address))
+        return self._bytes[:size]
+
+    def close(self) -> None:
+        """Give the memory back."""
+        address, self.address, self._bytes = self.address, 0, np.empty(0, np.uint8)
+        if address:
+            self._cuda.free_pinned(address)
+
+
+class HostBuffer:
+    """Memory of the host that an engine reads or writes itself, for tensors that lie on the CPU."""
+
+    def __init__(self) -> None:
+        self._words: np.ndarray = np.empty(0, np.int64)
+
+    def reserve(self, size: int) -> int:
+        """Make it at least `size` bytes; its address, which is a multiple of 8."""
+        if size > self._words.nbytes or not len(self._words):
+            self._words = np.zeros(max(-(-size // 8), 8), np.int64)
+        return int(self._words.ctypes.data)
+
+    def bytes(self, size: int) -> np.ndarray:
+        """Its first `size` bytes (uint8)."""
+        return self._words.view(np.uint8)[:size]

@@ -1,0 +1,68 @@
+"""Bringing outputs back from the GPU, as arrays of the host that nobody else writes to."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from naiad_tensorrt.description import EngineTensor, Shape
+from naiad_tensorrt.execution.buffers import PinnedBuffer
+from naiad_tensorrt.execution.layout import dtype_of, memory_shape, memory_size, unpack
+from naiad_tensorrt.execution.seam import Cuda
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """One output of a run: the whole shape it was `computed` in, and the `shape` of what is wanted of it."""
+
+    tensor: EngineTensor
+    address: int
+    computed: Shape
+    shape: Shape
+
+    @property
+    def laid(self) -> Shape:
+        """The whole shape of what has to be copied: only rows at the end can be left out."""
+        return self.shape if self.tensor.is_linear and self.shape[1:] == self.computed[1:] else self.computed
+
+
+class Collector:
+    """Puts copies from the GPU on a stream. `pinned` goes through page-locked memory, one buffer for each output."""
+
+    def __init__(self, cuda: Cuda, stream: int, pinned: bool) -> None:
+        self._cuda = cuda
+        self._stream = stream
+        self._pinned = pinned
+        self._staging: dict[str, PinnedBuffer] = {}
+
+    def start(self, outputs: list[Computed]) -> dict[str, np.ndarray]:
+        """Put the copies on the stream; the bytes (uint8) that hold each output by name when the stream is done."""
+        return {output.tensor.name: self._copied(output) for output in outputs}
+
+    def finish(self, outputs: list[Computed], copied: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The arrays over what `start` gave, once the stream is done: copies, where that memory is used again."""
+        return {output.tensor.name: self._array(output, copied[output.tensor.name]) for output in outputs}
+
+    def close(self) -> None:
+        """Give the page-locked memory back."""
+        for buffer in self._staging.values():
+            buffer.close()
+        self._staging.clear()
+
+    def _copied(self, output: Computed) -> np.ndarray:
+        size = memory_size(output.tensor, output.laid)
+        if not self._pinned:
+            target = np.empty(size, np.uint8)
+            address = int(target.ctypes.data)
+        else:
+            staging = self._staging.setdefault(output.tensor.name, PinnedBuffer(self._cuda))
+            target = staging.bytes(size)
+            address = staging.address
+        if size:
+            self._cuda.copy_to_host(address, output.address, size, self._stream)
+        return target
+
+    def _array(self, output: Computed, copied: np.ndarray) -> np.ndarray:
+        laid = copied.view(dtype_of(output.tensor)).reshape(memory_shape(output.tensor, output.laid))
+        array = unpack(output.tensor, laid, output.laid)
+        wanted = array[tuple(slice(dim) for dim in output.shape)]
+        return np.array(wanted, order="C") if self._pinned else np.ascontiguousarray(wanted)
