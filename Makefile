@@ -5,8 +5,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
 
-MEMBERS   := core plugins/cache-local plugins/cache-redis plugins/custom plugins/onnx plugins/openvino plugins/scheduler-dynamic plugins/scheduler-ensemble plugins/scheduler-sequence plugins/tensorflow plugins/tensorrt plugins/torch frontends/http frontends/grpc frontends/metrics
-PACKAGES  := naiad naiad_cache_local naiad_cache_redis naiad_custom triton_python_backend_utils naiad_onnx naiad_openvino naiad_scheduler_dynamic naiad_scheduler_ensemble naiad_scheduler_sequence naiad_tensorflow naiad_tensorrt naiad_torch naiad_http naiad_grpc naiad_metrics
+MEMBERS   := core plugins/cache-local plugins/cache-redis plugins/caffe2 plugins/custom plugins/onnx plugins/openvino plugins/scheduler-dynamic plugins/scheduler-ensemble plugins/scheduler-sequence plugins/tensorflow plugins/tensorrt plugins/torch frontends/http frontends/grpc frontends/metrics
+PACKAGES  := naiad naiad_cache_local naiad_cache_redis naiad_caffe2 naiad_custom triton_python_backend_utils naiad_onnx naiad_openvino naiad_scheduler_dynamic naiad_scheduler_ensemble naiad_scheduler_sequence naiad_tensorflow naiad_tensorrt naiad_torch naiad_http naiad_grpc naiad_metrics
 PROJECTS  := $(MEMBERS:%=%/pyproject.toml)
 SOURCES   := core/src plugins/*/src frontends/*/src
 INSTALLED := $(VENV)/.installed

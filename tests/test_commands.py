@@ -86,6 +86,7 @@ def test_every_installed_plugin_is_listed_with_what_it_offers() -> None:
     assert rows["tensorflow"][2] == f"tensorflow (tensorflow-cpu {metadata.version('tensorflow-cpu')})"
     assert rows["openvino"][2] == f"openvino (openvino {metadata.version('openvino')})"
     assert rows["tensorrt"][2].startswith("tensorrt (tensorrt_lean_cu12_bindings 1")
+    assert rows["caffe2"][2] == f"caffe2 (onnxruntime {metadata.version('onnxruntime')})"
     assert rows["http"][1:] == ["frontend", "http"]
     assert rows["cache-local"][1:] == ["cache", "local"]
     assert rows["cache-redis"][1:] == ["cache", "redis"]

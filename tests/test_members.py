@@ -37,6 +37,7 @@ def test_the_workspace_has_its_members() -> None:
         "frontends/metrics",
         "plugins/cache-local",
         "plugins/cache-redis",
+        "plugins/caffe2",
         "plugins/custom",
         "plugins/onnx",
         "plugins/openvino",

@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[1]
 PLUGINS = (
     "plugins/cache-local",
     "plugins/cache-redis",
+    "plugins/caffe2",
     "plugins/custom",
     "plugins/onnx",
     "plugins/openvino",
@@ -105,6 +106,21 @@ Path("models/double/1/model.graphdef").write_bytes(graph.as_graph_def().Serializ
 Path("models/double/config.pbtxt").write_text(
     'platform: "tensorflow_graphdef" output { name: "y" data_type: TYPE_FP32 dims: 2 }'
 )
+with serve("models") as client:
+    (out,) = client.infer(x=[1, 2]).values()
+    assert out.tolist() == [2, 4], out
+"""
+
+SERVES_A_NET = """
+from pathlib import Path
+from naiad.testing import serve
+
+Path("models/double/1").mkdir(parents=True)
+Path("models/double/1/model.netdef").write_text(
+    'op { input: "x" input: "x" output: "y" type: "Add" } external_input: "x" external_output: "y"'
+)
+Path("models/double/1/init_model.netdef").write_text("")
+Path("models/double/config.pbtxt").write_text('input { name: "x" data_type: TYPE_FP32 dims: 2 }')
 with serve("models") as client:
     (out,) = client.infer(x=[1, 2]).values()
     assert out.tolist() == [2, 4], out
@@ -194,6 +210,7 @@ except NaiadError as error:
 PROOFS = {
     "naiad-cache-local": KEEPS,
     "naiad-cache-redis": ASKS_REDIS,
+    "naiad-caffe2": SERVES_A_NET,
     "naiad-custom": SERVES_A_FUNCTION,
     "naiad-onnx": SERVES_ONNX,
     "naiad-openvino": READS_ONNX,
@@ -208,6 +225,7 @@ GREETINGS = ("WARNING: All log messages before absl", "I0000 ")
 """What TensorFlow writes when it is imported, past every log."""
 
 FRAMEWORKS = {
+    "naiad-caffe2": "cpu",
     "naiad-onnx": "cpu",
     "naiad-openvino": "cpu",
     "naiad-tensorflow": "cpu",

@@ -32,7 +32,6 @@ KNOWN_FORMATS = (
 
 _PLANNED: Mapping[str, str] = MappingProxyType(
     {
-        "caffe2": "naiad-caffe2[cpu]",
         "custom": "naiad-custom",
         "tensorrt": "naiad-tensorrt",
     }

@@ -24,6 +24,7 @@ class KnownPlugin:
 KNOWN_PLUGINS = (
     KnownPlugin("naiad-cache-local", "naiad-cache-local", caches=("local",)),
     KnownPlugin("naiad-cache-redis", "naiad-cache-redis", caches=("redis",)),
+    KnownPlugin("naiad-caffe2", "naiad-caffe2[cpu]", backends=("caffe2",)),
     KnownPlugin("naiad-custom", "naiad-custom", backends=("python",)),
     KnownPlugin(
         "naiad-grpc",

@@ -1,0 +1,46 @@
+"""One instance of a model: a batch in, a run of the session, its outputs as views."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from naiad.backend import Answer, Batch
+from naiad.execution import run_or_each_alone
+from naiad_caffe2.runtime import told
+
+
+class Caffe2Instance:
+    """Executes batches on a session that other instances may share; `outputs` are values by the names of blobs.
+
+    What a batch does not ask for is not given. When a batch of several requests fails, each is run alone.
+    """
+
+    def __init__(self, session: Any, model: str, outputs: Mapping[str, str]) -> None:
+        self._session = session
+        self._model = model
+        self._outputs = outputs
+
+    def execute(self, batch: Batch) -> Answer:
+        """The outputs for the whole batch, or a reply or error for each request when the whole batch failed.
+
+        Raises ModelFailedError, with what ONNX Runtime says, for a batch of one request.
+        """
+        return run_or_each_alone(batch, self._run, self._model, told)
+
+    def close(self) -> None:
+        """Let go of the session."""
+        del self._session
+
+    def _run(self, batch: Batch) -> dict[str, np.ndarray]:
+        wanted = {name: value for name, value in self._outputs.items() if batch.wants(name)}
+        feeds = {name: _aligned(batch.input(name)) for name in batch.input_names}
+        batch.mark_input_done()
+        values = self._session.run(list(wanted.values()), feeds)
+        batch.mark_infer_done()
+        return dict(zip(wanted, values, strict=True))
+
+
+def _aligned(array: np.ndarray) -> np.ndarray:
+    """A view on a received buffer may begin anywhere; vector instructions of a kernel may not."""
+    return array if array.flags.aligned else array.copy()

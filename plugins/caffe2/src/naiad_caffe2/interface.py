@@ -1,0 +1,130 @@
+"""What a net takes, as its configuration says, and what it gives, as its translation tells.
+
+A net does not know the datatypes and dims of its inputs: they stand in the configuration, and everything else follows.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from naiad.config import DataType, ModelConfig
+from naiad.errors import ConfigError, Problem
+from naiad.interface import Interface, ModelTensor
+from naiad.interface.claims import Claim, input_claims
+from naiad_caffe2.files import Nets
+from naiad_caffe2.translation.net import GivenInput, MadeOutput, Translated, inputs_of
+
+ELEMENT_TYPES: Mapping[DataType, int] = MappingProxyType(
+    {
+        DataType.TYPE_FP32: 1,
+        DataType.TYPE_UINT8: 2,
+        DataType.TYPE_INT8: 3,
+        DataType.TYPE_UINT16: 4,
+        DataType.TYPE_INT16: 5,
+        DataType.TYPE_INT32: 6,
+        DataType.TYPE_INT64: 7,
+        DataType.TYPE_BOOL: 9,
+        DataType.TYPE_FP16: 10,
+        DataType.TYPE_FP64: 11,
+    }
+)
+"""The numbers of `onnx.TensorProto` for the datatypes that Caffe2 has too."""
+
+_DATA_TYPES = {number: data_type for data_type, number in ELEMENT_TYPES.items()}
+
+
+def given_inputs(config: ModelConfig, nets: Nets) -> dict[str, GivenInput]:
+    """The inputs of the net, in its order, with what the configuration says of them.
+
+    Raises ConfigError, with what to write, when it says too little, or names what the net does not take.
+    """
+    claims = {claim.name: claim for claim in input_claims(config)}
+    names = inputs_of(nets.net, nets.init, claims)
+    problems = [*_unknown(claims, nets, names), *_incomplete(claims, names, config.name)]
+    if problems:
+        raise ConfigError(problems)
+    batching = config.max_batch_size > 0
+    return {name: GivenInput(ELEMENT_TYPES[claims[name].data_type], _shape(claims[name], batching)) for name in names}
+
+
+def interface_of(config: ModelConfig, translated: Translated, inputs: Mapping[str, GivenInput]) -> Interface:
+    """Both sides of the net; dims of an output that only running it would tell are those of the configuration."""
+    written = {entry.name: entry for entry in config.output}
+    batch = (-1,) if config.max_batch_size > 0 else ()
+    outputs = []
+    for name, made in translated.outputs.items():
+        entry = written.get(name)
+        dims = (entry.reshape.shape if entry.reshape is not None else entry.dims) if entry is not None else ()
+        outputs.append(_output(name, made, (*batch, *dims) if dims else ()))
+    taken = [
+        ModelTensor(name, _type_name(each.element_type), _DATA_TYPES.get(each.element_type), _sizes(each.shape))
+        for name, each in inputs.items()
+    ]
+    return Interface(tuple(taken), tuple(outputs))
+
+
+def refuse_unknown_dims(config: ModelConfig, interface: Interface) -> None:
+    """Raise ConfigError for outputs whose number of dims nothing tells, neither the net nor the configuration."""
+    written = {entry.name for entry in config.output if entry.dims}
+    asked = {entry.name for entry in config.output} or {tensor.name for tensor in interface.outputs}
+    problems = [
+        Problem(
+            f"model '{config.name}': the net does not tell how many dims its output '{tensor.name}' has",
+            "output",
+            hint=f'write output {{ name: "{tensor.name}" data_type: … dims: [ … ] }}',
+        )
+        for tensor in interface.outputs
+        if tensor.name in asked - written and (tensor.data_type is None or not tensor.shape)
+    ]
+    if problems:
+        raise ConfigError(problems)
+
+
+def _unknown(claims: Mapping[str, Claim], nets: Nets, names: Sequence[str]) -> list[Problem]:
+    known = ", ".join(f"'{name}'" for name in names if name in nets.net.external_input) or "none"
+    return [
+        Problem(f"unexpected inference input '{name}', allowed inputs are: {known}, in {nets.path.name}", claim.path)
+        for name, claim in claims.items()
+        if name not in nets.net.external_input
+    ]
+
+
+def _incomplete(claims: Mapping[str, Claim], names: Sequence[str], model: str) -> list[Problem]:
+    problems = []
+    for name in names:
+        claim = claims.get(name)
+        if claim is None or claim.data_type is DataType.TYPE_INVALID or not (claim.dims or claim.whole is not None):
+            problems.append(
+                Problem(
+                    f"model '{model}' takes the input '{name}', and a net of Caffe2 tells neither its datatype nor its "
+                    "dims",
+                    claim.path if claim is not None else "input",
+                    hint=f'write input {{ name: "{name}" data_type: TYPE_FP32 dims: [ … ] }}, as the model needs it',
+                )
+            )
+        elif claim.data_type not in ELEMENT_TYPES:
+            known = ", ".join(each.name for each in ELEMENT_TYPES)
+            told = f"input '{name}' is {claim.data_type.name}, which nets of Caffe2 do not take"
+            problems.append(Problem(told, claim.type_path, hint=f"they take {known}"))
+    return problems
+
+
+def _shape(claim: Claim, batching: bool) -> tuple[int | str | None, ...]:
+    whole = claim.whole if claim.whole is not None else (*((-1,) if batching else ()), *claim.dims)
+    names = ["batch" if batching and not axis and claim.whole is None else f"{claim.name}.{axis}" for axis in range(99)]
+    return tuple(size if size >= 0 else name for size, name in zip(whole, names, strict=False))
+
+
+def _output(name: str, made: MadeOutput, written: tuple[int, ...]) -> ModelTensor:
+    found = _sizes(made.shape) if made.shape is not None else written
+    if len(found) == len(written):
+        found = tuple(told if -1 in (told, size) else size for size, told in zip(found, written, strict=True))
+    return ModelTensor(name, _type_name(made.element_type), _DATA_TYPES.get(made.element_type), found)
+
+
+def _sizes(shape: Sequence[int | str | None]) -> tuple[int, ...]:
+    return tuple(size if isinstance(size, int) else -1 for size in shape)
+
+
+def _type_name(element_type: int) -> str:
+    found = _DATA_TYPES.get(element_type)
+    return found.name.removeprefix("TYPE_").lower() if found is not None else "of an unknown type"

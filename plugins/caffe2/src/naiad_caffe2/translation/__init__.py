@@ -1,0 +1,1 @@
+"""Nets of Caffe2 as ONNX graphs."""

@@ -1,0 +1,128 @@
+"""An ONNX graph that grows node by node, and knows the type of every value as far as it can be told."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import defs, helper, numpy_helper, shape_inference
+
+OPSET = 18
+IR_VERSION = 9
+Shape = tuple[int | str | None, ...]
+"""Sizes, the names of variable ones, and None for what is not known at all."""
+
+_TOLD_TO_INFERENCE = 64
+"""Constants of so many elements are shown to shape inference: they are shapes, axes and sizes."""
+
+
+class Graph:
+    """Values are named once and never change; a name that is taken gets a number behind it."""
+
+    def __init__(self) -> None:
+        self._nodes: list[onnx.NodeProto] = []
+        self._types: dict[str, onnx.TypeProto] = {}
+        self._constants: dict[str, np.ndarray] = {}
+        self._inputs: list[str] = []
+        self._small: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+
+    def input(self, name: str, element_type: int, shape: Shape) -> str:
+        """A value that the caller gives; its name."""
+        self._types[name] = helper.make_tensor_type_proto(element_type, shape)
+        self._inputs.append(name)
+        return name
+
+    def constant(self, array: np.ndarray, name: str = "constant") -> str:
+        """A value that never changes; small ones that are alike are one."""
+        array = np.ascontiguousarray(array).reshape(array.shape)
+        key = (array.dtype.str, array.shape, array.tobytes() if array.size <= _TOLD_TO_INFERENCE else b"")
+        if name == "constant" and key in self._small:
+            return self._small[key]
+        made = self._free(name)
+        self._constants[made] = array
+        self._types[made] = helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        if name == "constant" and key[2]:
+            self._small[key] = made
+        return made
+
+    def value(self, name: str) -> np.ndarray | None:
+        """The array of a constant, None for what is computed."""
+        return self._constants.get(name)
+
+    def add(self, kind: str, inputs: Sequence[str], outputs: Sequence[str], attributes: Mapping[str, Any]) -> list[str]:
+        """The values that a node of this kind gives, named after `outputs`.
+
+        Raises ValueError, with what ONNX says, when the inputs do not fit each other or the attributes.
+        """
+        names = [self._free(name) for name in outputs]
+        node = helper.make_node(kind, list(inputs), names, name=names[0], **attributes)
+        types = {name: self._types[name] for name in inputs if name}
+        data = {name: numpy_helper.from_array(self._constants[name], name) for name in inputs if self._tells(name)}
+        schema = defs.get_schema(kind, OPSET, "")
+        try:
+            found = shape_inference.infer_node_outputs(
+                schema, node, types, data, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
+            )
+        except Exception as error:
+            raise ValueError(_told(error)) from error
+        for name in names:
+            self._types[name] = found.get(name, onnx.TypeProto())
+        self._nodes.append(node)
+        return names
+
+    def shape(self, name: str) -> Shape | None:
+        """The shape of a value, None where not even its rank is known."""
+        tensor = self._types[name].tensor_type
+        if not tensor.HasField("shape"):
+            return None
+        return tuple(
+            dim.dim_value if dim.HasField("dim_value") else (dim.dim_param or None) for dim in tensor.shape.dim
+        )
+
+    def element_type(self, name: str) -> int:
+        """The element type of a value, a number of `onnx.TensorProto`; 0 where it is not known."""
+        return int(self._types[name].tensor_type.elem_type)
+
+    def is_computed(self, name: str) -> bool:
+        """Whether a node makes the value, and not the caller or nobody."""
+        return name not in self._constants and name not in self._inputs
+
+    def model(self, outputs: Sequence[str]) -> onnx.ModelProto:
+        """The graph as a model that gives these values, without what they do not need."""
+        nodes, needed = self._needed(outputs)
+        graph = helper.make_graph(
+            nodes,
+            "net",
+            [helper.make_value_info(name, self._types[name]) for name in self._inputs],
+            [helper.make_value_info(name, self._types[name]) for name in outputs],
+            [numpy_helper.from_array(self._constants[name], name) for name in self._constants if name in needed],
+        )
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
+
+    def _needed(self, outputs: Sequence[str]) -> tuple[list[onnx.NodeProto], set[str]]:
+        needed, nodes = set(outputs), []
+        for node in reversed(self._nodes):
+            if needed.intersection(node.output):
+                nodes.append(node)
+                needed.update(node.input)
+        return nodes[::-1], needed
+
+    def _tells(self, name: str) -> bool:
+        constant = self._constants.get(name)
+        return constant is not None and constant.size <= _TOLD_TO_INFERENCE
+
+    def _free(self, name: str) -> str:
+        made, number = name, 0
+        while made in self._types:
+            number += 1
+            made = f"{name}.{number}"
+        return made
+
+
+def _told(error: Exception) -> str:
+    """What ONNX says, without the name of its own machinery."""
+    text = str(error).strip()
+    for start in ("[ShapeInferenceError]", "[TypeInferenceError]"):
+        _, found, rest = text.partition(start)
+        text = rest.strip() if found else text
+    return text.splitlines()[0] if text else type(error).__name__

@@ -1,0 +1,153 @@
+"""A whole net, with the one that makes its weights, as an ONNX model."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from naiad_caffe2.translation import operators
+from naiad_caffe2.translation.arguments import Arguments
+from naiad_caffe2.translation.errors import TranslationError
+from naiad_caffe2.translation.graph import Graph, Shape
+from naiad_caffe2.translation.operator import OPERATORS, Operator
+
+__all__ = ["GivenInput", "MadeOutput", "Translated", "inputs_of", "translate"]
+
+operators.enter_all()
+_TOLD = 5
+
+
+@dataclass(frozen=True, slots=True)
+class GivenInput:
+    """What comes in: the element type, a number of `onnx.TensorProto`, and the shape, with names for variable sizes."""
+
+    element_type: int
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class MadeOutput:
+    """What comes out: the value of the graph, its element type (0 when it is not known), its shape (None likewise)."""
+
+    value: str
+    element_type: int
+    shape: Shape | None
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """A graph that takes inputs by the names of blobs, and what it gives, by those of blobs as well."""
+
+    graph: Graph
+    outputs: Mapping[str, MadeOutput]
+
+    def model(self, outputs: Collection[str]) -> Any:
+        """An `onnx.ModelProto` that gives these of the outputs, without what only others need."""
+        return self.graph.model([self.outputs[name].value for name in outputs])
+
+
+def inputs_of(net: Any, init: Any, named: Collection[str] = ()) -> list[str]:
+    """The blobs that a caller gives: external inputs that the init net does not make.
+
+    Those that are `named` are among them in any case: the converter from Caffe writes a fill for the input as well, so
+    that there is a blob of that name.
+    """
+    made = {name for definition in init.op for name in definition.output}
+    return [name for name in dict.fromkeys(net.external_input) if name not in made or name in named]
+
+
+def translate(net: Any, init: Any, inputs: Mapping[str, GivenInput]) -> Translated:
+    """Both nets as one graph, which takes these inputs and gives all external outputs.
+
+    Raises TranslationError, naming operators with their places, for everything that cannot be translated faithfully.
+    """
+    _refuse_unknown(net, init)
+    graph = Graph()
+    blobs = _Blobs()
+    given = {name: graph.input(name, each.element_type, each.shape) for name, each in inputs.items()}
+    for definition, where in _operators(init, "the init net"):
+        _translate_one(definition, where, blobs, graph)
+    blobs.values |= given
+    for definition, where in _operators(net, "the net"):
+        _translate_one(definition, where, blobs, graph)
+    values: dict[str, str] = {}
+    for name in dict.fromkeys(net.external_output):
+        values[name] = _output(name, blobs, graph, values.values())
+    if not values:
+        raise TranslationError("the net has no external_output, so it gives nothing")
+    outputs = {name: MadeOutput(value, graph.element_type(value), graph.shape(value)) for name, value in values.items()}
+    return Translated(graph, outputs)
+
+
+class _Blobs:
+    """What each blob holds now; an operator that writes over a blob gives it another value."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+        self.missing: dict[str, str] = {}
+
+    def read(self, name: str, where: str) -> str:
+        if name in self.values:
+            return self.values[name]
+        if name in self.missing:
+            raise TranslationError(f"{where} reads '{name}', {self.missing[name]}")
+        raise TranslationError(
+            f"{where} reads '{name}', which no operator before it, no input and no init net gives a value"
+        )
+
+
+def _operators(net: Any, which: str) -> Iterator[tuple[Any, str]]:
+    for place, definition in enumerate(net.op):
+        name = f" ('{definition.name}')" if definition.name else ""
+        yield definition, f"operator {place} {definition.type}{name} of {which}"
+
+
+def _refuse_unknown(net: Any, init: Any) -> None:
+    unknown = [
+        where
+        for which, each in (("the init net", init), ("the net", net))
+        for definition, where in _operators(each, which)
+        if definition.type not in OPERATORS
+    ]
+    if unknown:
+        more = f" and {len(unknown) - _TOLD} more" if len(unknown) > _TOLD else ""
+        raise TranslationError(
+            f"naiad-caffe2 does not know {', '.join(unknown[:_TOLD])}{more}; docs/caffe2.md lists the operators that "
+            "it knows"
+        )
+
+
+def _translate_one(definition: Any, where: str, blobs: _Blobs, graph: Graph) -> None:
+    known = OPERATORS[definition.type]
+    for side, count, bounds in (
+        ("inputs", len(definition.input), known.inputs),
+        ("outputs", len(definition.output), known.outputs),
+    ):
+        if count not in bounds:
+            raise TranslationError(f"{where} has {count} {side}; it takes {_bounds_text(bounds)}")
+    values = tuple(blobs.read(name, where) for name in definition.input)
+    arguments = Arguments(definition.arg, where)
+    one = Operator(definition.type, where, values, tuple(definition.output), arguments, graph)
+    made = known.translate(one)
+    arguments.refuse_unread()
+    given = [made] if isinstance(made, str) else list(made)
+    for place, name in enumerate(definition.output):
+        blobs.values.pop(name, None)
+        if place < len(given) and given[place]:
+            blobs.values[name] = given[place]
+        else:
+            blobs.missing[name] = f"output {place} of {where}, which is not computed: only training needs it"
+
+
+def _output(name: str, blobs: _Blobs, graph: Graph, taken: Collection[str]) -> str:
+    """The value of an output: one that a node makes, and no other output's."""
+    value = blobs.read(name, "external_output")
+    if graph.is_computed(value) and value not in taken:
+        return value
+    return graph.add("Identity", [value], [name], {})[0]
+
+
+def _bounds_text(bounds: range) -> str:
+    least, most = bounds[0], bounds[-1]
+    if least == most:
+        return str(least)
+    return f"{least} to {most}" if most < 100 else f"{least} or more"

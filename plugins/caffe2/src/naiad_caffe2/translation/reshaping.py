@@ -1,0 +1,51 @@
+"""Giving values new dims, of which some are those of other values and vary."""
+
+from collections.abc import Sequence
+
+from naiad_caffe2.translation.operator import Operator
+
+Dim = int | tuple[str, int]
+"""A size, or the size of a value along an axis."""
+
+
+def reshaped(op: Operator, value: str, dims: Sequence[Dim]) -> str:
+    """The value with these dims; one of them may be -1, for whatever is left."""
+    sizes = [_known(op, dim) for dim in dims]
+    if sizes.count(None) <= 1 and -1 not in sizes:
+        return op.emit("Reshape", value, op.integers(*(-1 if size is None else size for size in sizes)))
+    if None not in sizes:
+        return op.emit("Reshape", value, op.integers(*(size for size in sizes if size is not None)))
+    kept = [_kept(op, value, place, dim) for place, dim in enumerate(dims)]
+    if None not in kept:
+        return op.emit("Reshape", value, op.integers(*(size for size in kept if size is not None)))
+    parts = [op.integers(dim) if isinstance(dim, int) else size_of(op, *dim) for dim in dims]
+    return op.emit("Reshape", value, op.emit("Concat", *parts, axis=0))
+
+
+def size_of(op: Operator, value: str, axis: int) -> str:
+    """The size of a value along an axis, INT64[1]."""
+    size = op.shape(value)[axis]
+    return op.integers(size) if isinstance(size, int) else op.emit("Shape", value, start=axis, end=axis + 1)
+
+
+def like(op: Operator, value: str) -> list[Dim]:
+    """The dims of a value."""
+    return [(value, axis) for axis in range(op.rank(value))]
+
+
+def _known(op: Operator, dim: Dim) -> int | None:
+    if isinstance(dim, int):
+        return dim
+    size = op.shape(dim[0])[dim[1]]
+    return size if isinstance(size, int) else None
+
+
+def _kept(op: Operator, value: str, place: int, dim: Dim) -> int | None:
+    """The size, 0 where it is the one that the value has in that place already."""
+    known = _known(op, dim)
+    shape = op.shape(value)
+    if known is None and place < len(shape) and not isinstance(dim, int):
+        name = op.shape(dim[0])[dim[1]]
+        if dim == (value, place) or (name is not None and name == shape[place]):
+            return 0
+    return known

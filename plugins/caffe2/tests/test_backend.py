@@ -1,0 +1,243 @@
+"""Nets of Caffe2 through the backend: files, configurations, instances, errors."""
+
+import numpy as np
+import pytest
+
+from naiad.config import DataType
+from naiad.errors import ConfigError, InvalidArgumentError, ModelFailedError, NotFoundError, UnsupportedError
+from naiad.testing.backends import BackendCase, check_backend, check_imports_no_framework
+from naiad_caffe2.backend import Caffe2Backend
+
+from .nets import Net
+
+INPUT = 'input { name: "x" data_type: TYPE_FP32 dims: [ 3 ] }\n'
+BATCHED = "max_batch_size: 8\n" + INPUT
+
+
+def dense(outputs=("y",)):
+    """y = x · weights + 1, weights of ones [2, 3]."""
+    net = Net("x")
+    net.weights("w", np.ones((2, 3), np.float32))
+    net.weights("b", np.ones(2, np.float32))
+    net.op("FC", "x w b", "y")
+    return net.gives(*outputs)
+
+
+def rows(*values):
+    return np.array([[value] * 3 for value in values], np.float32)
+
+
+def test_the_backend_keeps_its_contract(workbench):
+    dense().write(workbench.path("model.netdef"))
+    (workbench.directory / "config.pbtxt").write_text('platform: "caffe2_netdef"\n' + BATCHED)
+    requests = [{"x": rows(1)}, {"x": rows(2, 3)}]
+
+    check_backend(
+        Caffe2Backend(),
+        BackendCase(
+            workbench.directory,
+            requests,
+            [{"y": np.full((len(each["x"]), 2), 3 * each["x"][:, :1] + 1, np.float32)} for each in requests],
+        ),
+    )
+
+
+def test_the_plugin_imports_no_framework():
+    check_imports_no_framework("naiad_caffe2", "onnxruntime")
+    check_imports_no_framework("naiad_caffe2", "onnx")
+
+
+def test_outputs_are_read_from_the_net(workbench):
+    dense().write(workbench.path("model.netdef"))
+
+    served = workbench.load(BATCHED)
+
+    assert [(each.name, each.data_type, each.dims) for each in served.config.output] == [
+        ("y", DataType.TYPE_FP32, (2,))
+    ]
+    assert served.config.dynamic_batching is not None
+    assert served.execute({"x": rows(1)}, {"x": rows(2, 3)})["y"].tolist() == [[4, 4], [7, 7], [10, 10]]
+
+
+def test_a_configuration_without_a_batch_size_has_the_dims_of_the_whole(workbench):
+    dense().write(workbench.path("model.netdef"))
+
+    served = workbench.load('input { name: "x" data_type: TYPE_FP32 dims: [ -1, 3 ] }')
+
+    assert (served.config.max_batch_size, served.config.output[0].dims) == (0, (-1, 2))
+    assert served.execute({"x": rows(1, 2)})["y"].tolist() == [[4, 4], [7, 7]]
+
+
+def test_both_files_are_found_under_another_name(workbench):
+    dense().write(workbench.path("other.netdef"))
+
+    served = workbench.load(BATCHED + 'default_model_filename: "other.netdef"')
+
+    assert served.execute({"x": rows(1)})["y"].tolist() == [[4, 4]]
+
+
+def test_a_net_written_as_text_is_read(workbench):
+    workbench.path("model.netdef").write_text(
+        'name: "t" op { input: "x" output: "y" type: "Relu" device_option { device_type: 1 } } '
+        'external_input: "x" external_output: "y"'
+    )
+    workbench.path("init_model.netdef").write_bytes(b"")
+
+    assert workbench.load(BATCHED).execute({"x": rows(-1, 2)})["y"].tolist() == [[0] * 3, [2] * 3]
+
+
+def test_an_input_that_the_init_net_fills_as_well_is_an_input_where_the_configuration_says_so(workbench):
+    net = dense()
+    net.init.op.add(type="ConstantFill", output=["x"]).arg.add(name="shape", ints=[1])
+    net.write(workbench.path("model.netdef"))
+
+    assert workbench.load(BATCHED).execute({"x": rows(1)})["y"].tolist() == [[4, 4]]
+
+
+def test_a_weight_may_be_an_input(workbench):
+    dense().write(workbench.path("model.netdef"))
+    bias = 'input { name: "b" data_type: TYPE_FP32 dims: [ 2 ] }\n'
+
+    served = workbench.load('input { name: "x" data_type: TYPE_FP32 dims: [ 1, 3 ] }\n' + bias)
+
+    assert served.execute({"x": rows(1), "b": np.array([10, 20], np.float32)})["y"].tolist() == [[13, 23]]
+
+
+def test_a_blob_that_is_written_over_may_be_input_and_output(workbench):
+    net = Net("x")
+    net.op("Relu", "x", "x")
+    net.op("Scale", "x", "x", scale=3.0)
+    net.gives("x").write(workbench.path("model.netdef"))
+
+    assert workbench.load(BATCHED).execute({"x": rows(-1, 2)})["x"].tolist() == [[0] * 3, [6] * 3]
+
+
+def test_outputs_that_the_configuration_does_not_have_are_not_computed(workbench):
+    net = dense()
+    net.op("Reshape", "x shape", "z")
+    net.weights("shape", np.array([-1, 7], np.int64))
+    net.gives("z").write(workbench.path("model.netdef"))
+    only_y = 'output { name: "y" data_type: TYPE_FP32 dims: [ 2 ] }'
+
+    with pytest.raises(ModelFailedError, match="model 'm': onnx runtime error"):
+        workbench.load(BATCHED).execute({"x": rows(1)})
+    served = workbench.load(BATCHED + only_y)
+
+    assert set(served.execute({"x": rows(1)})) == {"y"}
+
+
+def test_a_request_is_given_what_it_asks_for(workbench):
+    net = dense()
+    net.op("Relu", "x", "z")
+    net.gives("z").write(workbench.path("model.netdef"))
+
+    assert set(workbench.load(BATCHED).execute({"x": rows(1)}, requested=("z",))) == {"z"}
+
+
+def test_a_request_that_fails_does_not_fail_the_others(workbench):
+    net = Net("places")
+    net.weights("table", np.arange(4, dtype=np.float32))
+    net.op("Gather", "table places", "y")
+    net.gives("y").write(workbench.path("model.netdef"))
+    served = workbench.load('max_batch_size: 4 input { name: "places" data_type: TYPE_INT32 dims: [ 1 ] }')
+
+    good, bad = served.execute({"places": np.array([[3]], np.int32)}, {"places": np.array([[9]], np.int32)})
+
+    assert good.outputs["y"].tolist() == [[3.0]]
+    assert isinstance(bad, ModelFailedError)
+
+
+def test_instances_share_a_session_and_its_memory(workbench):
+    dense().write(workbench.path("model.netdef"))
+
+    served = workbench.load(BATCHED + "instance_group { count: 3 }")
+
+    assert len(served.instances) == 3
+    assert [(each.type, each.id, each.byte_size) for each in served.model.memory_usage()] == [("CPU", 0, 32)]
+
+
+def test_the_states_and_controls_of_sequences_are_inputs_and_outputs(workbench):
+    net = Net("x", "START", "old")
+    net.op("Mul", "old START", "kept")
+    net.op("Add", "kept x", "y")
+    net.op("Copy", "y", "new")
+    net.gives("y", "new").write(workbench.path("model.netdef"))
+    served = workbench.load(
+        """max_batch_size: 4 input { name: "x" data_type: TYPE_FP32 dims: [ 1 ] }
+sequence_batching {
+  control_input { name: "START" control { kind: CONTROL_SEQUENCE_START fp32_false_true: [ 1, 0 ] } }
+  state { input_name: "old" output_name: "new" data_type: TYPE_FP32 dims: [ 1 ] }
+}"""
+    )
+    column = np.array([[1], [2]], np.float32)
+
+    answer = served.execute({"x": column, "START": np.array([[0], [1]], np.float32), "old": column * 10})
+
+    assert [each.name for each in served.config.output] == ["y"]
+    assert answer["new"].tolist() == [[1], [22]]
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ("", r"takes the input 'x', and a net of Caffe2 tells neither its datatype nor its dims"),
+        ('input { name: "x" dims: [ 3 ] }', 'write input { name: "x" data_type: TYPE_FP32 dims:'),
+        ('input { name: "q" data_type: TYPE_FP32 dims: [ 3 ] }', "unexpected inference input 'q'"),
+        ('input { name: "x" data_type: TYPE_STRING dims: [ 3 ] }', "is TYPE_STRING, which nets of Caffe2 do not take"),
+        (BATCHED + 'output { name: "y" data_type: TYPE_INT32 dims: [ 2 ] }', "expects datatype TYPE_INT32 for output"),
+        (BATCHED + 'output { name: "y" data_type: TYPE_FP32 dims: [ 5 ] }', "in model.netdef"),
+        (BATCHED + 'output { name: "z" data_type: TYPE_FP32 dims: [ 2 ] }', "unexpected inference output 'z'"),
+    ],
+)
+def test_a_configuration_that_does_not_fit_the_net_is_refused(workbench, config, told):
+    dense().write(workbench.path("model.netdef"))
+
+    with pytest.raises(ConfigError) as raised:
+        workbench.load(config)
+
+    assert told in str(raised.value)
+
+
+def test_an_output_of_any_dims_must_be_written(workbench):
+    net = Net("x", "shape")
+    net.op("Reshape", "x shape", "y")
+    net.gives("y").write(workbench.path("model.netdef"))
+    inputs = INPUT + 'input { name: "shape" data_type: TYPE_INT64 dims: [ -1 ] }\n'
+
+    with pytest.raises(ConfigError, match="does not tell how many dims its output 'y' has"):
+        workbench.load(inputs)
+    served = workbench.load(inputs + 'output { name: "y" data_type: TYPE_FP32 dims: [ 3, 1 ] }')
+
+    assert served.execute({"x": rows(1)[0], "shape": np.array([3, 1], np.int64)})["y"].tolist() == [[1], [1], [1]]
+
+
+def test_files_that_are_missing_or_broken_are_told(workbench):
+    with pytest.raises(NotFoundError, match=r"unable to find '.*/1/model\.netdef'"):
+        workbench.load(BATCHED)
+
+    workbench.path("model.netdef").write_text("no net")
+    with pytest.raises(NotFoundError, match=r"unable to find '.*/1/init_model\.netdef'"):
+        workbench.load(BATCHED)
+    workbench.path("init_model.netdef").write_bytes(b"")
+    with pytest.raises(InvalidArgumentError, match=r"from 'model\.netdef': it is no NetDef, neither in binary nor"):
+        workbench.load(BATCHED)
+
+
+def test_what_is_wrong_with_an_operator_is_told_with_model_file_and_place(workbench):
+    net = dense()
+    net.op("Snap", "y", "z")
+    net.write(workbench.path("model.netdef"))
+
+    with pytest.raises(InvalidArgumentError) as raised:
+        workbench.load(BATCHED)
+
+    assert "failed to load model 'm' from 'model.netdef': " in str(raised.value)
+    assert "does not know operator 1 Snap of the net" in str(raised.value)
+
+
+def test_a_gpu_that_this_build_cannot_use_is_refused(workbench):
+    dense().write(workbench.path("model.netdef"))
+    workbench.gpus = 1
+
+    with pytest.raises(UnsupportedError, match=r"asks for a GPU, and this build of ONNX Runtime has no CUDAExec"):
+        workbench.load(BATCHED + "instance_group { kind: KIND_GPU gpus: [ 0 ] }")
