@@ -80,7 +80,7 @@ def test_every_installed_plugin_is_listed_with_what_it_offers() -> None:
     rows = {line.split("\t")[0]: line.split("\t")[1:] for line in told.splitlines()}
     assert (status, complaints) == (0, "")
     assert set(rows) == {"Plugin", *(point.name for point in metadata.entry_points(group="naiad"))}
-    assert rows["custom"] == [f"naiad-custom {metadata.version('naiad-custom')}", "backend", "python"]
+    assert rows["custom"] == [f"naiad-custom {metadata.version('naiad-custom')}", "backend", "python, custom"]
     assert rows["onnx"][2] == f"onnxruntime (onnxruntime {metadata.version('onnxruntime')})"
     assert rows["torch"][2] == f"pytorch (torch {metadata.version('torch')})"
     assert rows["tensorflow"][2] == f"tensorflow (tensorflow-cpu {metadata.version('tensorflow-cpu')})"

@@ -52,6 +52,7 @@ PUBLIC_MODULES = (
     "naiad.types",
     "naiad.warmup",
     "naiad_custom",
+    "naiad_custom.include",
 )
 
 

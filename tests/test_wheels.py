@@ -51,6 +51,10 @@ def double(x: naiad_custom.Array[naiad_custom.FP32, 2]) -> naiad_custom.Array[na
 with serve(double) as client:
     (out,) = client.infer(x=[1, 2]).values()
     assert out.tolist() == [2, 4], out
+
+from naiad_custom.include import include_dir
+
+assert (include_dir() / "naiad_custom.h").is_file()
 """
 
 SERVES_ONNX = """

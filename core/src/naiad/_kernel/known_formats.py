@@ -32,7 +32,6 @@ KNOWN_FORMATS = (
 
 _PLANNED: Mapping[str, str] = MappingProxyType(
     {
-        "custom": "naiad-custom",
         "tensorrt": "naiad-tensorrt",
     }
 )

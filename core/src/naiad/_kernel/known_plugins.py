@@ -25,7 +25,7 @@ KNOWN_PLUGINS = (
     KnownPlugin("naiad-cache-local", "naiad-cache-local", caches=("local",)),
     KnownPlugin("naiad-cache-redis", "naiad-cache-redis", caches=("redis",)),
     KnownPlugin("naiad-caffe2", "naiad-caffe2[cpu]", backends=("caffe2",)),
-    KnownPlugin("naiad-custom", "naiad-custom", backends=("python",)),
+    KnownPlugin("naiad-custom", "naiad-custom", backends=("custom", "python")),
     KnownPlugin(
         "naiad-grpc",
         "naiad-grpc",

@@ -55,7 +55,8 @@ __all__ = [
 
 @hookimpl
 def naiad_backends() -> "Sequence[Backend]":
-    """The backend `python`: functions, classes and Triton-style model.py."""
+    """The backend `python`: functions, classes and Triton-style model.py; and `custom`: shared libraries."""
     from naiad_custom.backend import PythonBackend
+    from naiad_custom.shared_library.backend import CustomBackend
 
-    return [PythonBackend()]
+    return [PythonBackend(), CustomBackend()]
