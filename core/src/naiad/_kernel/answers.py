@@ -158,9 +158,13 @@ class AnswerReader:
     def _tensor(
         self, name: str, value: Any, declared: _Declared, batch_size: int, requests: Sequence[Request]
     ) -> Tensor:
-        array = value if type(value) is np.ndarray else self._opened(name, value)
-        if isinstance(array, DeviceTensor):
-            return self._resident(name, array, declared, batch_size, requests)
+        if type(value) is np.ndarray:
+            array = value
+        else:
+            opened = self._opened(name, value)
+            if isinstance(opened, DeviceTensor):
+                return self._resident(name, opened, declared, batch_size, requests)
+            array = opened
         datatype = declared.datatype
         if array.dtype != declared.dtype or datatype == "BYTES":
             array, datatype = self._converted(name, array, declared)

@@ -1,0 +1,56 @@
+"""Parts whose models compute on a device that there is not, and tell what came to the host."""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from naiad.backend import Answer, Batch, ModelContext, Placement
+from naiad.devices import Device, gpu
+from naiad.testing.devices import FakeDeviceArray
+
+from .parts import Part, Parts
+
+GPU = gpu(0)
+
+
+class DeviceParts(Parts):
+    """Beside the parts on the host there are those `on_gpu`; `made` are the arrays that each of them made."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.devices: dict[str, Collection[Device]] = {}
+        self.made: dict[str, list[FakeDeviceArray]] = {}
+
+    def on_gpu(self, name: str, amount: float, device: Device = GPU, more: str = "", **named: str) -> None:
+        """A model on the GPU: y is x plus that much."""
+        self.devices[name] = (device,)
+        self.add(name, named.get("inputs", "x"), "y", self._adder(name, amount, device), more)
+
+    def copies(self, name: str) -> int:
+        """How often what a model made was copied to the host."""
+        return sum(array.copies for array in self.made[name])
+
+    def load(self, context: ModelContext) -> "DevicePart":
+        return DevicePart(self, context.config.name)
+
+    def _adder(self, name: str, amount: float, device: Device):  # type: ignore[no-untyped-def]
+        def answer(batch: Batch) -> Answer:
+            resident = batch.resident("x", self.devices[name])
+            given = [batch.input("x")] if resident is None else [FakeDeviceArray.over(each).memory for each in resident]
+            made = FakeDeviceArray(sum(given[1:], given[0]) + np.float32(amount), device)
+            self.made.setdefault(name, []).append(made)
+            return {"y": made}
+
+        return answer
+
+
+class DevicePart(Part):
+    """A model of DeviceParts, and its instance."""
+
+    def __init__(self, parts: DeviceParts, name: str) -> None:
+        super().__init__(parts, name)
+        self.input_devices: Sequence[Device] = tuple(parts.devices.get(name, ()))
+
+    def instantiate(self, placement: Placement) -> "DevicePart":
+        return self
