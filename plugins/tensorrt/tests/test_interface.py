@@ -43,8 +43,10 @@ def test_a_larger_batch_than_the_engine_takes_is_refused(workbench):
         workbench.complete("max_batch_size: 9")
 
     assert messages(caught) == [
-        "autofill failed for model 'm': configuration specified max-batch 9 but TensorRT engine only supports "
-        "max-batch 8"
+        (
+            "autofill failed for model 'm': configuration specified max-batch 9 but TensorRT engine only supports "
+            "max-batch 8"
+        )
     ]
 
 
@@ -111,8 +113,10 @@ def test_a_shape_tensor_must_be_called_one(workbench, machine):
 
     assert messages(caught) == [
         "model 'm', input 'x' is a shape tensor in the configuration, and an ordinary one in the engine",
-        "model 'm', input 'size' is a shape tensor in the engine, whose first value is the batch size, and the"
-        + " configuration does not say so",
+        (
+            "model 'm', input 'size' is a shape tensor in the engine, whose first value is the batch size, and the"
+            " configuration does not say so"
+        ),
     ]
     assert [problem.path for problem in caught.value.problems] == [
         "input[0].is_shape_tensor",

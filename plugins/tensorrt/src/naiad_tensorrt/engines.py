@@ -53,7 +53,7 @@ def open_engine(plan: bytes, model: str, opening: Opening) -> OpenEngine:
     """
     trt = runtime_for(plan, model)
     register_plugins(trt, opening.libraries, model)
-    runtime = trt.Runtime(logger_of(trt))
+    runtime = _new_runtime(trt)
     if opening.version_compatible:
         runtime.engine_host_code_allowed = True
     if opening.dla_core != _NO_CORE:
@@ -99,6 +99,20 @@ def _register(trt: ModuleType, path: Path) -> None:
     library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     if hasattr(library, "getCreators") or hasattr(library, "getPluginCreators"):
         trt.get_plugin_registry().load_library(str(path))
+
+
+def _new_runtime(trt: ModuleType) -> Any:
+    """An `IRuntime`. Raises UnsupportedError, with what TensorRT says, when it cannot use the device at all."""
+    with complaints() as told:
+        runtime = trt.Runtime(logger_of(trt))
+    if told:
+        # The object holds a null pointer then, and ends the process when it is used, or deleted: it never must be.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(runtime))
+        raise UnsupportedError(
+            f"TensorRT {trt.__version__} cannot use the GPU: {'; '.join(told)}; check with nvidia-smi that the driver "
+            "is as new as this version of TensorRT needs"
+        )
+    return runtime
 
 
 def _refused(trt: ModuleType, model: str, told: Sequence[str], opening: Opening) -> InvalidArgumentError:

@@ -99,7 +99,8 @@ def logger_of(trt: ModuleType) -> Any:
         def log(self, severity: Any, message: str) -> None:
             level, told = levels[severity], getattr(_heard, "told", None)
             if level == logging.ERROR and told is not None:
-                told.append(_brief(message))
+                told.append(_brief(message))  # whoever asked for it says it
+                level = logging.DEBUG
             _logger.log(logging.DEBUG if level == logging.INFO else level, "%s", message)
 
     return Log()
