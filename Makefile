@@ -58,7 +58,7 @@ $(DEVELOPED): requirements-dev.txt $(INSTALLED)
 	$(PIP) --requirement requirements-dev.txt
 	@touch $@
 
-$(EXAMPLES): examples/build.py examples/classifier.py examples/drawing.py requirements-examples.txt $(INSTALLED)
+$(EXAMPLES): examples/build.py examples/classifier.py examples/drawing.py examples/frameworks.py requirements-examples.txt $(INSTALLED)
 	$(PIP) --requirement requirements-examples.txt
 	$(BIN)/python examples/build.py
 	@touch $@

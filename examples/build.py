@@ -1,4 +1,4 @@
-"""Builds the ONNX files of the example repository, from fixed seeds; a file that would not change is left alone."""
+"""Builds the models of the example repository that are not Python; what would not change is left alone."""
 
 import argparse
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import onnx
 from onnx import TensorProto, helper
 
+import frameworks
 from classifier import shapes
 
 MODELS = Path(__file__).resolve().parent / "models"
@@ -22,6 +23,10 @@ def main() -> None:
     write(repository / "shapes" / "1" / "model.onnx", model.SerializeToString(deterministic=True))
     write(repository / "word_ids" / "1" / "model.onnx", word_ids().SerializeToString(deterministic=True))
     write(repository / "accumulator" / "1" / "model.onnx", accumulator().SerializeToString(deterministic=True))
+    for example in frameworks.EXAMPLES:
+        told = frameworks.build(example, repository)
+        if told:
+            print(told)
 
 
 def word_ids() -> onnx.ModelProto:

@@ -23,6 +23,12 @@ def main() -> None:
         for ask in (shapes, word_ids, celsius, nearest_city, journey, weather_card, add_sub, till, accumulator):
             announce(ask)
             ask(server)
+        for ask in (life, slug, daylight):
+            announce(ask)
+            if server.is_model_ready(ask.__name__):
+                ask(server)
+            else:
+                print("  is not served here: examples/build.py says what it needs")
     announce(text_embedding)
     asyncio.run(text_embedding(url))
     announce(typewriter)
@@ -121,6 +127,39 @@ def accumulator(server: client.InferenceServerClient) -> None:
             "accumulator", [given], sequence_id=1, sequence_start=number == 5, sequence_end=number == 1
         )
         print(f"  {number} makes {answer.as_numpy('OUTPUT')[0, 0]}")
+
+
+def life(server: client.InferenceServerClient) -> None:
+    """A program that PyTorch exported: Conway's Game of Life, whose glider has moved after four steps."""
+    board = np.zeros((1, 5, 8), dtype=np.uint8)
+    board[0, [0, 1, 2, 2, 2], [1, 2, 0, 1, 2]] = 1
+    boards = [board]
+    for _ in range(4):
+        answer = server.infer("life", [tensor("board", boards[-1], "UINT8")])
+        boards.append(answer.as_numpy("OUTPUT__0"))
+    for rows in zip(*(each[0] for each in boards), strict=True):
+        print("  " + "  ".join("".join(".#"[cell] for cell in row) for row in rows))
+
+
+def slug(server: client.InferenceServerClient) -> None:
+    """A SavedModel of TensorFlow, which computes on strings."""
+    titles = [["Crème brûlée, in 10 minutes!"], ["  What is   DLPack?  "]]
+    answer = server.infer("slug", [strings("title", titles)])
+    for (title,), made, words in zip(titles, answer.as_numpy("slug")[:, 0], answer.as_numpy("words"), strict=True):
+        print(f"  '{title}' -> {made.decode()} ({words[0]} words)")
+
+
+def daylight(server: client.InferenceServerClient) -> None:
+    """A model of OpenVINO: the hours between sunrise and sunset."""
+    places = {"Quito": 0.2, "Rome": 41.9, "Tromsø": 69.6}
+    latitudes = np.array([[latitude] for latitude in places.values()], dtype=np.float32)
+    hours = {}
+    for date, day in (("in March", 81), ("in June", 172), ("in December", 355)):
+        days = np.full_like(latitudes, day)
+        answer = server.infer("daylight", [tensor("day", days, "FP32"), tensor("latitude", latitudes, "FP32")])
+        hours[date] = answer.as_numpy("hours")[:, 0]
+    for index, place in enumerate(places):
+        print(f"  {place}: " + ", ".join(f"{each[index]:.1f} h {date}" for date, each in hours.items()))
 
 
 async def text_embedding(url: str) -> None:

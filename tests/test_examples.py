@@ -20,27 +20,36 @@ if TYPE_CHECKING:
     Serve = Callable[..., ServerProcess]
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-MODELS = sorted(folder.name for folder in (EXAMPLES / "models").iterdir())
+
+
+def module(name: str) -> ModuleType:
+    """A module of the examples."""
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[name] = made  # a dataclass looks for its own module
+    try:
+        spec.loader.exec_module(made)
+    finally:
+        del sys.modules[name]
+    return made
+
+
+frameworks = module("frameworks")
+drawing = module("drawing")
+WRITTEN = tuple(example.name for example in frameworks.EXAMPLES)
+MODELS = sorted({*WRITTEN, *(folder.name for folder in (EXAMPLES / "models").iterdir())})
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The example repository as a clean clone has it, and then built."""
     models = tmp_path_factory.mktemp("examples") / "models"
-    shutil.copytree(EXAMPLES / "models", models, ignore=shutil.ignore_patterns("*.onnx", "labels.txt", "__pycache__"))
+    left = shutil.ignore_patterns("*.onnx", "labels.txt", "__pycache__", *WRITTEN)
+    shutil.copytree(EXAMPLES / "models", models, ignore=left)
     build(models)
     return models
-
-
-@pytest.fixture(scope="module")
-def drawing() -> ModuleType:
-    """The module that draws pictures for the classifier."""
-    spec = importlib.util.spec_from_file_location("drawing", EXAMPLES / "drawing.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def build(models: Path) -> str:
@@ -56,6 +65,28 @@ def test_building_again_leaves_the_files_alone(built: Path) -> None:
 
     assert told == ""
     assert {path: path.stat().st_mtime_ns for path in built.rglob("*")} == before
+
+
+def test_a_model_whose_framework_is_missing_is_left_out_with_what_to_install(tmp_path: Path) -> None:
+    missing = frameworks.Example("beads", "no_such_abacus", "naiad-abacus[cpu]", lambda folder: None)
+
+    told = frameworks.build(missing, tmp_path)
+
+    assert told == "left out beads: it needs no_such_abacus; pip install 'naiad-abacus[cpu]'"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_is_written_again_when_its_description_has_changed(built: Path, tmp_path: Path) -> None:
+    (example,) = (each for each in frameworks.EXAMPLES if each.name == "daylight")
+    shutil.copytree(built / "daylight", tmp_path / "daylight")
+    written = tmp_path / "daylight" / "config.pbtxt"
+    described = written.read_text()
+    written.write_text("# made of an older description\n")
+
+    told = [frameworks.build(example, tmp_path), frameworks.build(example, tmp_path)]
+
+    assert told == [f"wrote {tmp_path / 'daylight'}", ""]
+    assert written.read_text() == described
 
 
 def test_the_labels_in_the_repository_are_those_that_are_built(built: Path) -> None:
@@ -78,9 +109,11 @@ def test_the_client_gets_a_sensible_answer_from_every_model(serve: "Serve", buil
         "add_sub",
         "till",
         "accumulator",
+        *WRITTEN,
         "text_embedding",
         "typewriter",
     ]
+    assert "is not served here" not in told
     assert len(re.findall(r"drawn: (\w+ \w+) +seen: \1 \d+%", told)) == 3
     assert "{'cat': 2, 'sleeps': 6, 'while': -1, 'bird': 1, 'sings': 5}" in told
     assert "37 °C is 98.6 °F" in told
@@ -91,6 +124,11 @@ def test_the_client_gets_a_sensible_answer_from_every_model(serve: "Serve", buil
     assert "Ann: 1.50 3.50 4.00" in told
     assert "Bob: 10.00 30.00" in told
     assert re.search(r"5 makes 5\n +7 makes 12\n +1 makes 13\n", told)
+    assert "###.....  .##.....  #.#.....  ..##....  ...#...." in told
+    assert "'Crème brûlée, in 10 minutes!' -> crème-brûlée-in-10-minutes (5 words)" in told
+    assert "'  What is   DLPack?  ' -> what-is-dlpack (3 words)" in told
+    assert "Quito: 12.0 h in March, 12.0 h in June, 12.0 h in December" in told
+    assert "Tromsø: 12.0 h in March, 24.0 h in June, 0.0 h in December" in told
     assert "8 responses: every word is a response of its own" in told
     assert re.search(r"64 requests ran: .*\d+ in batches of ([2-9]|\d\d)", told)
 
@@ -101,13 +139,14 @@ def test_the_client_leaves_no_model_out() -> None:
     assert [name for name in MODELS if f'"{name}"' not in source] == []
 
 
-def test_the_classifier_names_nearly_every_new_picture(serve: "Serve", built: Path, drawing: ModuleType) -> None:
+def test_the_classifier_names_nearly_every_new_picture(serve: "Serve", built: Path) -> None:
     chance = np.random.default_rng(99)
     labels = [label for label in drawing.LABELS for _ in range(5)]
     pictures = np.stack([drawing.draw(label, chance) for label in labels])
     best = client.InferRequestedOutput("probabilities", class_count=1)
 
-    with client.InferenceServerClient(serve(built).url.removeprefix("http://")) as server:
+    url = serve(built, "--model-control-mode=explicit", "--load-model=shapes").url.removeprefix("http://")
+    with client.InferenceServerClient(url) as server:
         seen = []
         for start in range(0, len(labels), 15):
             given = client.InferInput("image", [15, 32, 32, 3], "UINT8")
