@@ -97,6 +97,11 @@ class Nested(nn.Module):
         return {"sum": first + named["k"], "both": (first * mask, mask)}
 
 
+class WithNothing(nn.Module):
+    def forward(self, x: Tensor) -> tuple[None, Tensor]:
+        return None, x + 1
+
+
 class InPlace(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x.add_(1)
@@ -116,6 +121,7 @@ MODELS = (
     Halves,
     WithDefault,
     Nested,
+    WithNothing,
     InPlace,
 )
 

@@ -1,13 +1,14 @@
 """Packages of PyTorch (`model.pt2`): exported programs and what AOTInductor compiled."""
 
 import shutil
+import zipfile
 
 import numpy as np
 import pytest
 import torch
 
 from naiad.config import DataType
-from naiad.errors import InternalError, InvalidArgumentError
+from naiad.errors import ConfigError, InternalError, InvalidArgumentError
 
 from .written import ADD_SUB, tensor
 
@@ -45,6 +46,72 @@ def test_an_exported_program_needs_no_configuration(exported):
 def test_the_program_limits_the_batch_size(exported):
     assert exported.complete(settings={"default-max-batch-size": "64"}).max_batch_size == 6
     assert exported.complete("max_batch_size: 2").max_batch_size == 2
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ("max_batch_size: 8", "max_batch_size is 8 and model 'm' takes 6 rows at most, in model.pt2"),
+        (ADD_SUB.replace("FP32", "FP16", 1), "expects datatype TYPE_FP16 for input 'a', model provides TYPE_FP32"),
+        (ADD_SUB.replace("dims: [ 4 ]", "dims: [ 5 ]", 1), r"'a': the model expects dims \[4\] but .* dims \[5\]"),
+        (
+            ADD_SUB.replace('"a"', '"INPUT__0"').replace('"b"', '"INPUT__1"').replace("[ 4 ]", "[ 2, 2 ]", 1),
+            "'INPUT__0'",
+        ),
+        (tensor("output", "RESULT[0]", "FP32", "5"), r"'RESULT\[0\]': the model expects dims \[4\] but"),
+        (tensor("input", "x", "FP32", "4") + tensor("input", "a", "FP64", "4"), "TYPE_FP64 for input 'a'"),
+    ],
+)
+def test_a_configuration_that_contradicts_the_program_is_refused(exported, config, told):
+    with pytest.raises(ConfigError, match=told):
+        exported.load(config.replace("max_batch_size: 8\n", "max_batch_size: 6\n"))
+
+
+def test_dims_of_a_configuration_may_vary_where_those_of_the_program_do_not(exported):
+    served = exported.load(ADD_SUB.replace("max_batch_size: 8", "max_batch_size: 6").replace("[ 4 ]", "[ -1 ]"))
+
+    assert served.execute({"a": ones(1, 3), "b": ones(1)})["OUTPUT__1"].tolist() == [[2.0] * 4]
+    with pytest.raises(InvalidArgumentError, match=r"input 'b' of model 'm' has shape \[1,5\], and .* takes \[1,4\]"):
+        served.execute({"a": ones(1), "b": ones(1, columns=5)})
+
+
+def test_what_is_written_is_kept_and_the_rest_is_filled(exported):
+    config = exported.complete(
+        'max_batch_size: 2 input [{ name: "INPUT__0" }] output [{ name: "RESULT[1]" data_type: TYPE_FP32 }]'
+    )
+
+    assert [(each.name, each.dims) for each in config.input] == [("INPUT__0", (4,)), ("b", (4,))]
+    assert [(each.name, each.dims) for each in config.output] == [("RESULT[1]", (4,))]
+
+
+def test_a_program_that_cannot_batch_says_so(workbench, models):
+    workbench.export(models.Identity(), (torch.ones(2, 3),))
+
+    with pytest.raises(ConfigError, match=r"does not support batching .* 'x' has shape \[2,3\]"):
+        workbench.load("max_batch_size: 4")
+
+
+def test_an_argument_that_is_no_tensor_is_refused(workbench, models):
+    workbench.export(models.OfNumber(), (torch.ones(2, 3), 7))
+
+    with pytest.raises(InvalidArgumentError, match=r"argument ARGS\[1\] of 'model\.pt2' is 7, which is no tensor"):
+        workbench.load()
+
+
+def test_results_that_are_no_tensors_are_left_out(workbench, models):
+    workbench.export(models.WithNothing(), (torch.ones(2, 3),))
+
+    assert [each.name for each in workbench.complete().output] == ["OUTPUT__1"]
+    with pytest.raises(ConfigError, match="'OUTPUT__0' of the model is NoneType, for which there is no datatype"):
+        workbench.load(tensor("output", "OUTPUT__0", "FP32", "2, 3"))
+
+
+def test_instances_of_a_program_on_one_device_have_the_same_weights(workbench, models):
+    workbench.export(models.Gather(), (torch.ones(2, dtype=torch.int64),))
+
+    served = workbench.load("instance_group [{ count: 2 kind: KIND_CPU }]")
+
+    assert [each.byte_size for each in served.model.memory_usage()] == [4 * 4]
 
 
 def test_a_program_of_fixed_shapes_does_not_batch(workbench, models):
@@ -99,6 +166,58 @@ def test_a_compiled_package_is_executed(workbench, compiled):
     assert answer["RESULT[1]"].tolist() == [[2.0] * 4, [4.0] * 4, [4.0] * 4]
 
 
+def test_a_compiled_package_needs_no_configuration(workbench, compiled):
+    shutil.copy(compiled, workbench.path("model.pt2"))
+
+    served = workbench.load()
+
+    config = served.config
+    assert (config.max_batch_size, config.dynamic_batching.preferred_batch_size) == (4, (4,))
+    assert [(each.name, each.data_type, each.dims) for each in (*config.input, *config.output)] == [
+        (name, DataType.TYPE_FP32, (4,)) for name in ("INPUT__0", "INPUT__1", "OUTPUT__0", "OUTPUT__1")
+    ]
+    assert served.execute({"INPUT__0": ones(1, 3), "INPUT__1": ones(1)})["OUTPUT__1"].tolist() == [[2.0] * 4]
+    assert workbench.complete(settings={"default-max-batch-size": "100"}).max_batch_size == 64
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        (ADD_SUB.replace("FP32", "INT32", 1), "expects datatype TYPE_INT32 for input 'INPUT__0', model provides"),
+        (ADD_SUB.replace("[ 4 ]", "[ 5 ]", 1), r"'INPUT__0': the model expects dims \[4\] but .* \[5\], in model\.pt2"),
+        (ADD_SUB.replace("size: 8", "size: 65"), "takes 64 rows at most"),
+    ],
+)
+def test_a_configuration_that_contradicts_a_compiled_package_is_refused(workbench, compiled, config, told):
+    shutil.copy(compiled, workbench.path("model.pt2"))
+
+    with pytest.raises(ConfigError, match=told):
+        workbench.load(config.replace('"a"', '"INPUT__0"').replace('"b"', '"INPUT__1"'))
+
+
+def test_a_compiled_package_never_sees_other_shapes_than_its_own(workbench, compiled):
+    shutil.copy(compiled, workbench.path("model.pt2"))
+    served = workbench.load('input [{ name: "INPUT__0" data_type: TYPE_FP32 dims: [ -1 ] }]')
+
+    with pytest.raises(InvalidArgumentError, match=r"'INPUT__0' of model 'm' has shape \[1,2\], and .* takes \[1,4\]"):
+        served.execute({"INPUT__0": ones(1, columns=2), "INPUT__1": ones(1)})
+
+
+def test_a_compiled_package_without_its_source_is_served_with_a_configuration(workbench, compiled, caplog):
+    with zipfile.ZipFile(compiled) as given, zipfile.ZipFile(workbench.path("model.pt2"), "w") as file:
+        for entry in given.infolist():
+            if not entry.filename.endswith(".cpp"):
+                file.writestr(entry, given.read(entry))
+
+    with pytest.raises(ConfigError, match="at least one input"):
+        workbench.load()
+    config = ADD_SUB.replace('"a"', '"INPUT__0"').replace('"b"', '"INPUT__1"')
+    answer = workbench.load(config).execute({"INPUT__0": ones(1, 3), "INPUT__1": ones(1)})
+
+    assert any("skipping model configuration auto-complete for 'm'" in record.message for record in caplog.records)
+    assert answer["OUTPUT__0"].tolist() == [[4.0] * 4]
+
+
 def test_two_instances_of_a_compiled_package_do_not_share_memory(workbench, compiled):
     shutil.copy(compiled, workbench.path("model.pt2"))
     config = ADD_SUB.replace('"a"', '"INPUT__0"').replace('"b"', '"INPUT__1"')
@@ -128,8 +247,6 @@ def test_files_that_are_no_packages_are_refused(workbench):
     path.write_bytes(b"no package")
     with pytest.raises(InvalidArgumentError, match=r"'model\.pt2' is no package of PyTorch"):
         workbench.load()
-
-    import zipfile
 
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("m/other", "")

@@ -1,12 +1,13 @@
-"""The backend `pytorch`: completes configurations from exported programs, and loads models of every form."""
+"""The backend `pytorch`: completes configurations from packages, and loads models of every form."""
 
 from naiad.backend import BackendTraits, ModelContext
 from naiad.config import ModelConfig
+from naiad.interface import is_complete
 from naiad.parameters import default_batch_size
-from naiad_torch.completion import completed
 from naiad_torch.files import model_file
+from naiad_torch.interface import completed_from
 from naiad_torch.model import TorchModel
-from naiad_torch.package import ExportedArtefact, open_package
+from naiad_torch.package import open_package
 from naiad_torch.parameters import run_settings
 from naiad_torch.runtime import runtime
 
@@ -23,24 +24,24 @@ class TorchBackend:
     )
 
     def complete(self, context: ModelContext) -> ModelConfig:
-        """Fill batching, inputs and outputs from an exported program; the other forms do not tell.
+        """Fill batching, inputs and outputs from a package; the other forms do not tell.
 
         Raises NaiadError when the file is missing or broken.
         """
         config = context.config
         runtime()
-        if config.input and config.output:
+        if is_complete(config):
             return config
         path = model_file(context)
         artefact = open_package(path, config.name) if path.suffix == ".pt2" else None
-        if isinstance(artefact, ExportedArtefact):
-            return completed(config, artefact, default_batch_size(context.settings))
-        context.logger.warning(
-            "skipping model configuration auto-complete for '%s': not supported for pytorch backend, but for exported "
-            "programs (model.pt2 of torch.export.save); write its inputs and outputs",
-            config.name,
-        )
-        return config
+        if artefact is None or not artefact.takes:
+            context.logger.warning(
+                "skipping model configuration auto-complete for '%s': not supported for pytorch backend, but for "
+                "packages (model.pt2) that describe their tensors; write its inputs and outputs",
+                config.name,
+            )
+            return config
+        return completed_from(config, artefact, default_batch_size(context.settings))
 
     def load(self, context: ModelContext) -> TorchModel:
         """Load one version.

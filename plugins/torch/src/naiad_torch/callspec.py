@@ -73,6 +73,14 @@ def read_call_spec(inputs: str, outputs: str) -> CallSpec:
     return CallSpec(arguments, keywords, _node(_root(outputs)))
 
 
+def spec_of(texts: Sequence[str], file: str, model: str) -> CallSpec:
+    """The call spec of the package in that file. Raises InvalidArgumentError, that names both."""
+    try:
+        return read_call_spec(*texts)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"model '{model}': '{file}' cannot be served: {error}") from error
+
+
 def _root(text: str) -> Any:
     try:
         version, root = json.loads(text)

@@ -28,7 +28,7 @@ _TYPES = {name: datatype for datatype, name in TORCH_NAMES.items()}
 
 
 def datatype_of(dtype: Any) -> DataType:
-    """The datatype for a `torch.dtype`, TYPE_INVALID for one that no client can take."""
+    """The datatype for a `torch.dtype`, or its name, TYPE_INVALID for one that no client can take."""
     return _TYPES.get(str(dtype).removeprefix("torch."), DataType.TYPE_INVALID)
 
 

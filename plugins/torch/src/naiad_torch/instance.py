@@ -11,6 +11,7 @@ from naiad.config import DataType
 from naiad.errors import InvalidArgumentError
 from naiad.execution import run_or_each_alone
 from naiad_torch.datatypes import TORCH_NAMES, datatype_of
+from naiad_torch.described import check_shapes
 from naiad_torch.devices import Device
 from naiad_torch.parameters import RunSettings
 from naiad_torch.plan import Plan, Result, missing_result
@@ -28,6 +29,9 @@ class TorchInstance:
         self._program = program
         self._feeds = plan.feeds
         self._results = plan.results
+        self._names = [feed.name for feed in plan.feeds]
+        sizes = [feed.sizes for feed in plan.feeds if feed.sizes is not None]
+        self._sizes = sizes if len(sizes) == len(plan.feeds) else None
         self._model = model
         self._device = device
         self._mode = torch.inference_mode if settings.inference_mode else torch.no_grad
@@ -58,6 +62,9 @@ class TorchInstance:
             feeds = [
                 self._feed(batch, feed.name, feed.datatype) if feed.name in given else None for feed in self._feeds
             ]
+            if self._sizes is not None:
+                shapes = [None if feed is None else tuple(feed.shape) for feed in feeds]
+                check_shapes(self._names, self._sizes, shapes, self._model)
             batch.mark_input_done()
             values = self._program.run(feeds)
             batch.mark_infer_done()

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from naiad.backend import MemoryUsage, ModelContext, Placement
-from naiad.errors import InvalidArgumentError
+from naiad.errors import ConfigError, InvalidArgumentError
 from naiad_torch.devices import device_of
 from naiad_torch.files import read_artefact
 from naiad_torch.instance import TorchInstance
+from naiad_torch.interface import contradictions
 from naiad_torch.parameters import RunSettings
 from naiad_torch.plan import plan_of
 from naiad_torch.process import configure_process
@@ -30,6 +31,9 @@ class TorchModel:
         self._library = _initialised(context, settings.init_library)
         self._artefact = read_artefact(path, context, settings)
         self._plan = plan_of(context.config, self._artefact)
+        problems = contradictions(context.config, self._artefact, path.name)
+        if problems:
+            raise ConfigError(problems)
         for kind in self._plan.guessed:
             context.logger.warning(
                 "the %s of model '%s' are taken in the order of the configuration: their names are neither those of "
@@ -54,12 +58,11 @@ class TorchModel:
         return TorchInstance(program, self._plan, self._name, device, self._settings)
 
     def memory_usage(self) -> Sequence[MemoryUsage]:
-        """The bytes of the weights on each device; those of compiled packages are not known."""
+        """The bytes of the weights on each device."""
+        weights = dict(weight for program in self._programs for weight in program.weights())
         bytes_of: Counter[tuple[str, int]] = Counter()
-        for program in self._programs:
-            for tensor in program.parameters():
-                place = ("GPU", tensor.device.index or 0) if tensor.device.type == "cuda" else ("CPU", 0)
-                bytes_of[place] += tensor.numel() * tensor.element_size()
+        for usage in weights.values():
+            bytes_of[usage.type, usage.id] += usage.byte_size
         return [MemoryUsage(kind, index, size) for (kind, index), size in sorted(bytes_of.items())]
 
     def close(self) -> None:

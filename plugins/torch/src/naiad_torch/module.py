@@ -4,13 +4,14 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from naiad.errors import InternalError, InvalidArgumentError
-from naiad_torch.program import Program, results_of
+from naiad_torch.described import Described
+from naiad_torch.program import Program, Weight, results_of, weights_in
 from naiad_torch.runtime import runtime, told
 
 WEIGHTS = "model.pt"
@@ -25,6 +26,8 @@ class ModuleArtefact:
     outputs: Mapping[str, int] = {}
     output_count: int | None = None
     keys = False
+    takes: Sequence[Described] = ()
+    gives: Sequence[Described] = ()
 
     def __init__(self, path: Path, model: str, compile_arguments: Mapping[str, Any] | None) -> None:
         self._path = path
@@ -89,5 +92,5 @@ class _ModuleProgram:
     def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
         return results_of(self._call(*feeds))
 
-    def parameters(self) -> Sequence[Any]:
-        return [*self._module.parameters(), *self._module.buffers()]
+    def weights(self) -> Iterator[Weight]:
+        yield from weights_in(self._module)

@@ -7,16 +7,18 @@ from naiad.config import DataType, ModelConfig, ModelInput, ModelOutput
 from naiad.config.sequences import extra_inputs, extra_outputs
 from naiad.errors import ConfigError, InvalidArgumentError, Problem
 from naiad_torch.datatypes import TORCH_NAMES
+from naiad_torch.described import Size
 from naiad_torch.naming import Named, in_order, places
 from naiad_torch.program import Artefact
 
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """One argument: the input of that name."""
+    """One argument: the input of that name, and the sizes that the model takes, None where it does not say."""
 
     name: str
     datatype: DataType
+    sizes: tuple[Size, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Plan:
 def plan_of(config: ModelConfig, artefact: Artefact) -> Plan:
     """Raises ConfigError when the configuration does not fit the model."""
     _check(config)
-    given, made = list(_inputs(config)), list(_outputs(config))
+    given, made = list(named_inputs(config)), list(named_outputs(config))
     types = {named.name: datatype for named, datatype in (*given, *made)}
     inputs, outputs = [named for named, _ in given], [named for named, _ in made]
     taken = places(inputs, artefact.inputs, config.name, "input")
@@ -64,7 +66,7 @@ def plan_of(config: ModelConfig, artefact: Artefact) -> Plan:
             raise missing_result(name, artefact.output_count)
     guesses = (("inputs", inputs, artefact.inputs), ("outputs", outputs, artefact.outputs))
     return Plan(
-        feeds=tuple(Feed(name, types[name]) for name in ordered),
+        feeds=tuple(_feed(name, types[name], taken[name], artefact) for name in ordered),
         results=tuple(Result(name, types[name], place) for name, place in results.items()),
         guessed=tuple(kind for kind, named, known in guesses if in_order(named, known)),
     )
@@ -72,7 +74,7 @@ def plan_of(config: ModelConfig, artefact: Artefact) -> Plan:
 
 def input_names(config: ModelConfig) -> list[str]:
     """Everything that a model gets, from clients and from the server."""
-    return [named.name for named, _ in _inputs(config)]
+    return [named.name for named, _ in named_inputs(config)]
 
 
 def missing_result(name: str, count: int) -> InvalidArgumentError:
@@ -83,7 +85,8 @@ def missing_result(name: str, count: int) -> InvalidArgumentError:
     )
 
 
-def _inputs(config: ModelConfig) -> Iterator[tuple[Named, DataType]]:
+def named_inputs(config: ModelConfig) -> Iterator[tuple[Named, DataType]]:
+    """Everything that a model gets, with its datatype."""
     for index, given in enumerate(config.input):
         yield Named(given.name, f"input[{index}]"), given.data_type
     for index, made in enumerate(config.batch_input):
@@ -95,13 +98,18 @@ def _inputs(config: ModelConfig) -> Iterator[tuple[Named, DataType]]:
         yield Named(extra.name, f"sequence_batching.{kind}", numbered=True), extra.data_type
 
 
-def _outputs(config: ModelConfig) -> Iterator[tuple[Named, DataType]]:
+def named_outputs(config: ModelConfig) -> Iterator[tuple[Named, DataType]]:
+    """Everything that a model gives to clients or keeps as a state, with its datatype."""
     states = {state.name: state.data_type for state in extra_outputs(config)}
     for index, output in enumerate(config.output):
         if output.name not in states:
             yield Named(output.name, f"output[{index}]"), output.data_type
     for name, datatype in states.items():
         yield Named(name, "sequence_batching.state", numbered=True), datatype
+
+
+def _feed(name: str, datatype: DataType, place: int, artefact: Artefact) -> Feed:
+    return Feed(name, datatype, artefact.takes[place].sizes if artefact.takes else None)
 
 
 def _check(config: ModelConfig) -> None:

@@ -1,9 +1,15 @@
 """What a model of any form is to the rest of the plugin: a function from tensors in order to tensors in order."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from naiad.backend import MemoryUsage
 from naiad.errors import ModelFailedError
+from naiad_torch.callspec import CallSpec
+from naiad_torch.described import Described
+
+Weight = tuple[Hashable, MemoryUsage]
+"""Some memory, and what it is known by: programs that share it have the same."""
 
 
 class Program(Protocol):
@@ -17,8 +23,8 @@ class Program(Protocol):
         """
         ...
 
-    def parameters(self) -> Sequence[Any]:
-        """The tensors that it holds: weights and buffers."""
+    def weights(self) -> Iterator[Weight]:
+        """The memory of its weights and buffers."""
         ...
 
 
@@ -27,7 +33,7 @@ class Artefact(Protocol):
 
     A model that does not know is empty there. `input_count` and `output_count` are how many there are, `required` how
     many of the inputs must be given; None where it does not say. `keys` says that the names of inputs are keys of the
-    one dict that the model takes.
+    one dict that the model takes. `takes` and `gives` describe all of its tensors, in order; () where it does not say.
     """
 
     inputs: Mapping[str, int]
@@ -37,9 +43,43 @@ class Artefact(Protocol):
     required: int
     keys: bool
 
+    @property
+    def takes(self) -> Sequence[Described]:
+        """Its inputs."""
+        ...
+
+    @property
+    def gives(self) -> Sequence[Described]:
+        """Its results."""
+        ...
+
     def open(self, device: str) -> Program:
         """Load it on a device (`cpu`, `cuda:0`, or "" where the model places itself). Raises NaiadError."""
         ...
+
+
+class Named:
+    """The part of an artefact that a package's call spec tells; one name may be given for each of several."""
+
+    keys = False
+    takes: Sequence[Described] = ()
+
+    def __init__(
+        self, spec: CallSpec, input_names: Sequence[Sequence[str]], output_names: Sequence[Sequence[str]]
+    ) -> None:
+        self.inputs: Mapping[str, int] = _by_name(input_names)
+        self.outputs: Mapping[str, int] = _by_name(output_names)
+        self.input_count: int | None = spec.input_count
+        self.required = spec.input_count
+        self.output_count: int | None = spec.result.size
+
+
+def weights_in(module: Any) -> Iterator[Weight]:
+    """The memory of the parameters and buffers of a `torch.nn.Module`."""
+    for tensor in (*module.parameters(), *module.buffers()):
+        kind, index = ("GPU", tensor.device.index or 0) if tensor.device.type == "cuda" else ("CPU", 0)
+        storage = tensor.untyped_storage()
+        yield (kind, index, storage.data_ptr()), MemoryUsage(kind, index, storage.nbytes())
 
 
 def results_of(value: Any) -> list[Any]:
@@ -61,3 +101,7 @@ def _is_result(value: Any) -> bool:
     if isinstance(value, list):
         return all(isinstance(element, str) for element in value)
     return hasattr(value, "dtype") and hasattr(value, "detach")
+
+
+def _by_name(names: Sequence[Sequence[str]]) -> dict[str, int]:
+    return {name: place for place, each in enumerate(names) for name in each}

@@ -21,4 +21,5 @@ def told(error: BaseException) -> str:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         last = next((line for line in reversed(lines) if "Error: " in line), lines[-1])
         return last.removeprefix("RuntimeError: ")
+    text = text.partition("\nException raised from ")[0]  # where in C++ it was
     return text or type(error).__name__

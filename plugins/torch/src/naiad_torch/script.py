@@ -1,12 +1,13 @@
 """Models as TorchScript: `model.pt`."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from naiad.errors import InternalError, InvalidArgumentError
-from naiad_torch.program import Program, results_of
+from naiad_torch.described import Described
+from naiad_torch.program import Program, Weight, results_of, weights_in
 from naiad_torch.runtime import runtime, told
 
 _PLAIN = ("Tensor", "Optional[Tensor]", "List[str]")
@@ -18,6 +19,8 @@ class ScriptArtefact:
 
     outputs: Mapping[str, int] = {}
     output_count: int | None = None
+    takes: Sequence[Described] = ()
+    gives: Sequence[Described] = ()
 
     def __init__(self, path: Path, model: str, names: Sequence[str], optimized: bool = True) -> None:
         """`names` are all inputs that it gets: the keys, in that order, where it takes a dict."""
@@ -83,5 +86,5 @@ class _ScriptProgram:
         with runtime().jit.optimized_execution(False):
             return results_of(self._module(*feeds))
 
-    def parameters(self) -> Sequence[Any]:
-        return [*self._module.parameters(), *self._module.buffers()]
+    def weights(self) -> Iterator[Weight]:
+        yield from weights_in(self._module)

@@ -1,0 +1,113 @@
+"""Models as packages that AOTInductor has compiled, each for one kind of device."""
+
+import functools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from naiad.backend import MemoryUsage
+from naiad.errors import InternalError, InvalidArgumentError
+from naiad_torch.callspec import CallSpec, spec_of
+from naiad_torch.described import UNLIMITED, Described, Size
+from naiad_torch.generated import read_arguments, weight_bytes
+from naiad_torch.program import Named, Program, Weight
+from naiad_torch.runtime import runtime, told
+
+
+class CompiledArtefact(Named):
+    """What AOTInductor has compiled. `source` is the C++ beside it in the package, "" without any.
+
+    What the model takes is told there, and what it gives it shows: it is run over zeros when that is asked for.
+    """
+
+    def __init__(self, path: Path, model: str, source: str) -> None:
+        self._path = path
+        self._model = model
+        package = self._load(-1)
+        spec = spec_of(package.loader.get_call_spec(), path.name, model)
+        self._kind: str = package.get_metadata().get("AOTI_DEVICE_KEY", "cpu")
+        super().__init__(spec, spec.input_names(), spec.output_names())
+        self._spec = spec
+        self._weight_bytes = weight_bytes(source)
+        self.takes = read_arguments(source, spec.input_count)
+
+    @functools.cached_property
+    def gives(self) -> Sequence[Described]:
+        """Its results, of which the sizes vary that differ between two runs; () when it cannot be run."""
+        if not self.takes or any("" in each.sizes for each in self.takes):
+            return ()
+        program = self.open("" if self._kind == "cpu" else f"{self._kind}:0")
+        symbols = sorted({size for each in self.takes for size in each.sizes if isinstance(size, str)})
+        most = min((each.rows for each in self.takes if each.rows), default=UNLIMITED)
+        try:
+            few, many = (
+                self._run_over_zeros(
+                    program, {name: min(base + step * place, most) for place, name in enumerate(symbols)}
+                )
+                for base, step in ((2, 1), (3, 2))
+            )
+        except Exception:  # noqa: BLE001 - what the model refuses of zeros it does not tell either
+            return ()
+        pairs = enumerate(zip(few, many, strict=True))
+        return tuple(_seen(f"OUTPUT__{place}", one, other, most) for place, (one, other) in pairs)
+
+    def open(self, device: str) -> Program:
+        """Load it there. Raises InvalidArgumentError when it was compiled for another kind of device."""
+        kind, _, index = device.partition(":")
+        if kind and kind != self._kind:
+            raise InvalidArgumentError(
+                f"model '{self._model}': '{self._path.name}' was compiled for {self._kind}, and its instance is on "
+                f"{kind}; compile it on a device of that kind, or change the kind of the instance_group"
+            )
+        place = ("CPU", 0) if self._kind == "cpu" else ("GPU", int(index or 0))
+        return _CompiledProgram(
+            self._load(int(index) if index else -1), self._spec, MemoryUsage(*place, self._weight_bytes)
+        )
+
+    def _load(self, device: int) -> Any:
+        from torch._inductor import aoti_load_package
+
+        try:
+            return aoti_load_package(str(self._path), device_index=device)
+        except Exception as error:
+            raise InternalError(
+                f"failed to load model '{self._model}' from '{self._path.name}': {told(error)}"
+            ) from error
+
+    def _run_over_zeros(self, program: Program, sizes: dict[str, int]) -> Sequence[Any]:
+        torch = runtime()
+        device = self._kind if self._kind == "cpu" else f"{self._kind}:0"
+        feeds = [
+            torch.zeros(
+                [sizes[size] if isinstance(size, str) else size for size in each.sizes],
+                dtype=getattr(torch, each.type),
+                device=device,
+            )
+            for each in self.takes
+        ]
+        with torch.inference_mode():
+            return program.run(feeds)
+
+
+class _CompiledProgram:
+    def __init__(self, package: Any, spec: CallSpec, usage: MemoryUsage) -> None:
+        self._package = package
+        self._spec = spec
+        self._usage = usage
+
+    def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
+        arguments, keywords = self._spec.call(feeds)
+        return self._spec.results(self._package(*arguments, **keywords))
+
+    def weights(self) -> Iterator[Weight]:
+        if self._usage.byte_size:
+            yield id(self), self._usage
+
+
+def _seen(name: str, few: Any, many: Any, most: int) -> Described:
+    """A result that was seen twice."""
+    sizes: tuple[Size, ...] = tuple(
+        one if one == other else "" for one, other in zip(few.shape, many.shape, strict=True)
+    )
+    rows = most if sizes and sizes[0] == "" else 0
+    return Described(name, str(few.dtype).removeprefix("torch."), sizes, rows)

@@ -1,0 +1,66 @@
+"""What a package tells of the tensors that it takes and gives. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from naiad.config import DataType
+from naiad.errors import InvalidArgumentError
+from naiad.interface import ModelTensor, shape_text
+from naiad_torch.datatypes import datatype_of
+
+UNLIMITED = 1 << 31
+Size = int | str
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A tensor: its name, PyTorch's word for its type (`float32`), and its sizes.
+
+    A size is a number, or what a variable one is called, which is the same for all that are equal; "" for one that
+    follows from others. `rows` is how many rows it may have at most where its first size varies, 0 where it does not.
+    """
+
+    name: str
+    type: str
+    sizes: tuple[Size, ...]
+    rows: int = 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes, with -1 for what varies."""
+        return tuple(size if isinstance(size, int) else -1 for size in self.sizes)
+
+    def as_model_tensor(self, name: str) -> ModelTensor:
+        """The tensor under that name."""
+        datatype = datatype_of(self.type)
+        return ModelTensor(name, self.type, None if datatype is DataType.TYPE_INVALID else datatype, self.shape)
+
+
+def most_rows(tensors: Sequence[Described]) -> int:
+    """How many rows all of them can have."""
+    return min((each.rows for each in tensors if each.rows), default=UNLIMITED)
+
+
+def check_shapes(
+    names: Sequence[str], expected: Sequence[tuple[Size, ...]], shapes: Sequence[tuple[int, ...] | None], model: str
+) -> None:
+    """Hold the shapes of a call, None for an input that is left out, against those that the model was made for.
+
+    Compiled code reads memory by the sizes that it was made for, whatever it is given. Raises InvalidArgumentError.
+    """
+    bound: dict[str, int] = {}
+    for name, sizes, shape in zip(names, expected, shapes, strict=True):
+        if shape is None:
+            continue
+        fits = len(shape) == len(sizes)
+        for size, wanted in zip(shape, sizes, strict=fits):
+            if wanted.__class__ is int:
+                fits = fits and size == wanted
+            elif wanted:
+                fits = fits and bound.setdefault(str(wanted), size) == size
+        if not fits:
+            known = [bound.get(str(wanted), wanted) or -1 for wanted in sizes]
+            raise InvalidArgumentError(
+                f"input '{name}' of model '{model}' has shape {shape_text(shape)}, and the model takes "
+                f"[{','.join(map(str, known))}]"
+            )

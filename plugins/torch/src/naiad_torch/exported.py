@@ -1,0 +1,84 @@
+"""Models as exported programs (`torch.export.save`), which tell everything about their tensors."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from naiad.errors import InternalError, InvalidArgumentError
+from naiad_torch.callspec import CallSpec, spec_of
+from naiad_torch.described import UNLIMITED, Described, Size
+from naiad_torch.program import Named, Program, Weight, weights_in
+from naiad_torch.runtime import runtime, told
+
+
+class ExportedArtefact(Named):
+    """An exported program. Its arguments are called as in Python, its results `OUTPUT__<place>`.
+
+    Raises InternalError when PyTorch refuses the file, InvalidArgumentError for an argument that is no tensor.
+    """
+
+    def __init__(self, path: Path, model: str) -> None:
+        torch = runtime()
+        try:
+            self._program = torch.export.load(str(path))
+        except Exception as error:
+            raise InternalError(f"failed to load model '{model}' from '{path.name}': {told(error)}") from error
+        from torch.utils._pytree import treespec_dumps
+
+        call = self._program.call_spec
+        spec = spec_of([treespec_dumps(call.in_spec), treespec_dumps(call.out_spec)], path.name, model)
+        signature = self._program.graph_signature
+        nodes = {node.name: node.meta.get("val") for node in self._program.graph.nodes}
+        known = spec.input_names()
+        for each, name in zip(known, signature.user_inputs, strict=True):
+            if not hasattr(nodes.get(str(name)), "dtype"):
+                raise InvalidArgumentError(
+                    f"model '{model}': argument {each[0]} of '{path.name}' is {name}, which is no tensor; export the "
+                    "program without it"
+                )
+        names = [(*each, str(name)) for each, name in zip(known, signature.user_inputs, strict=True)]
+        super().__init__(spec, names, spec.output_names())
+        self.takes = [self._described(str(name), nodes[str(name)]) for name in signature.user_inputs]
+        results = enumerate(signature.user_outputs)
+        self.gives = [self._described(f"OUTPUT__{place}", nodes.get(str(name))) for place, name in results]
+        self._spec = spec
+
+    def open(self, device: str) -> Program:
+        """Put a copy of it there."""
+        program = self._program
+        if device and device != "cpu":
+            from torch.export.passes import move_to_device_pass
+
+            program = move_to_device_pass(program, device)
+        return _ExportedProgram(program.module(), self._spec)
+
+    def _described(self, name: str, value: Any) -> Described:
+        """The tensor that is traced as `value`; a result may be something else."""
+        if not hasattr(value, "dtype"):
+            return Described(name, type(value).__name__, ())
+        sizes: tuple[Size, ...] = tuple(
+            size if isinstance(size, int) else str(size) if str(size).isidentifier() else "" for size in value.shape
+        )
+        rows = self._most(value.shape[0]) if sizes and not isinstance(sizes[0], int) else 0
+        return Described(name, str(value.dtype).removeprefix("torch."), sizes, rows)
+
+    def _most(self, size: Any) -> int:
+        """The largest value of a symbolic size."""
+        for symbol, limits in self._program.range_constraints.items():
+            if str(symbol) == str(size):
+                upper = str(limits.upper)
+                return int(upper) if upper.isdigit() else UNLIMITED
+        return UNLIMITED
+
+
+class _ExportedProgram:
+    def __init__(self, module: Any, spec: CallSpec) -> None:
+        self._module = module
+        self._spec = spec
+
+    def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
+        arguments, keywords = self._spec.call(feeds)
+        return self._spec.results(self._module(*arguments, **keywords))
+
+    def weights(self) -> Iterator[Weight]:
+        yield from weights_in(self._module)

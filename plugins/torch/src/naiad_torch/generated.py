@@ -1,0 +1,48 @@
+"""Reading the C++ that AOTInductor leaves in a package beside what it has compiled of it. Pure.
+
+Nothing else in a package says what its tensors are. Of each argument there is a function `check_input_<n>`, with its
+type and limits, and a call `assert_size_stride(name, {sizes}, {strides})`, where equal sizes have one name
+(`torch/_inductor/codegen/cpp_wrapper_cpu.py`); of each weight `constants_info_[n].data_size`.
+"""
+
+import re
+
+from naiad_torch.described import UNLIMITED, Described, Size
+
+_CHECK = re.compile(r"static void check_input_(\d+)\((.*?)\n\}\n", re.DOTALL)
+_NAME = re.compile(r"ConstantHandle (\w+) = ConstantHandle\(")
+_TYPE = re.compile(r"_expected_dtype = aoti_torch_dtype_(\w+)\(\)")
+_MOST_ROWS = re.compile(r"_size\[0\] > (\d+)\)")
+_WEIGHT = re.compile(r"constants_info_\[\d+\]\.data_size = (\d+);")
+
+
+def read_arguments(source: str, count: int) -> tuple[Described, ...]:
+    """The `count` tensors that the model takes, called `INPUT__<n>`; () where the source does not tell."""
+    found = [_argument(source, int(number), body) for number, body in _CHECK.findall(source)]
+    told = {each.name: each for each in found if each is not None}
+    names = [f"INPUT__{place}" for place in range(count)]
+    return tuple(told[name] for name in names) if all(name in told for name in names) else ()
+
+
+def weight_bytes(source: str) -> int:
+    """How many bytes the weights take."""
+    return sum(map(int, _WEIGHT.findall(source)))
+
+
+def _argument(source: str, place: int, body: str) -> Described | None:
+    name, kind = _NAME.search(body), _TYPE.search(body)
+    sizes = re.search(rf"assert_size_stride\({name[1]}, \{{([^}}]*)\}}", source) if name is not None else None
+    if kind is None or sizes is None:
+        return None
+    read = tuple(_size(text.strip()) for text in sizes[1].split(",") if text.strip())
+    most = _MOST_ROWS.search(body)
+    limit = int(most[1]) if most is not None else UNLIMITED
+    rows = 0 if not read or isinstance(read[0], int) else limit
+    return Described(f"INPUT__{place}", kind[1], read, rows)
+
+
+def _size(text: str) -> Size:
+    number = re.fullmatch(r"(\d+)L*", text)
+    if number is not None:
+        return int(number[1])
+    return text if text.isidentifier() else ""

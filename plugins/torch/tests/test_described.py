@@ -1,0 +1,78 @@
+"""What a package tells of its tensors, and shapes that are held against it."""
+
+import pytest
+
+from naiad.config import DataType
+from naiad.errors import InvalidArgumentError
+from naiad_torch.described import UNLIMITED, Described, check_shapes, most_rows
+from naiad_torch.generated import read_arguments, weight_bytes
+
+
+def test_what_varies_is_minus_one_for_everybody_else():
+    tensor = Described("x", "bfloat16", ("rows", 4, ""), rows=8).as_model_tensor("INPUT__0")
+
+    assert (tensor.name, tensor.data_type, tensor.shape) == ("INPUT__0", DataType.TYPE_BF16, (-1, 4, -1))
+
+
+def test_the_rows_of_all_tensors_are_those_of_the_smallest():
+    fixed, small = Described("x", "float32", (4,)), Described("x", "float32", ("s0",), rows=6)
+
+    assert most_rows([fixed, small, Described("x", "float32", ("s0",), rows=7)]) == 6
+    assert most_rows([fixed]) == UNLIMITED
+
+
+@pytest.mark.parametrize("shapes", [[(2, 4), (2, 3)], [(5, 4), None], [None, (1, 9)]])
+def test_shapes_that_the_model_was_made_for_pass(shapes):
+    check_shapes(["a", "b"], [("s0", 4), ("s0", "")], shapes, "m")
+
+
+@pytest.mark.parametrize(
+    ("shapes", "told"),
+    [
+        ([(2, 5), (2, 3)], r"'a' of model 'm' has shape \[2,5\], and the model takes \[2,4\]"),
+        ([(2, 4), (3, 3)], r"'b' of model 'm' has shape \[3,3\], and the model takes \[2,-1\]"),
+        ([(2, 4), (2,)], r"'b' of model 'm' has shape \[2\], and the model takes \[2,-1\]"),
+    ],
+)
+def test_other_shapes_are_refused_before_compiled_code_sees_them(shapes, told):
+    with pytest.raises(InvalidArgumentError, match=told):
+        check_shapes(["a", "b"], [("s0", 4), ("s0", "")], shapes, "m")
+
+
+SOURCE = """
+    constants_info_[0].data_size = 64;
+    constants_info_[1].data_size = 128;
+AOTI_NOINLINE static void check_input_1(
+    AtenTensorHandle* input_handles
+) {
+    ConstantHandle arg3_1 = ConstantHandle(input_handles[1]);
+    int32_t arg3_1_expected_dtype = aoti_torch_dtype_int64();
+    if (arg3_1_size[0] > 64) {
+    }
+}
+
+AOTI_NOINLINE static void check_input_0(
+    AtenTensorHandle* input_handles
+) {
+    ConstantHandle arg2_1 = ConstantHandle(input_handles[0]);
+    int32_t arg2_1_expected_dtype = aoti_torch_dtype_float16();
+}
+
+    assert_size_stride(arg2_1, {3L, 2L*s1}, {4L, 1L}, "input");
+    assert_size_stride(arg3_1, {s52, 4L}, {4L, 1L}, "input");
+"""
+
+
+def test_the_source_in_a_package_tells_of_its_arguments():
+    assert read_arguments(SOURCE, 2) == (
+        Described("INPUT__0", "float16", (3, "")),
+        Described("INPUT__1", "int64", ("s52", 4), rows=64),
+    )
+    assert weight_bytes(SOURCE) == 192
+
+
+@pytest.mark.parametrize(
+    ("source", "count"), [("", 1), (SOURCE, 3), (SOURCE.replace("assert_size_stride(arg3_1", ""), 2)]
+)
+def test_a_source_that_does_not_tell_all_tells_nothing(source, count):
+    assert read_arguments(source, count) == ()
