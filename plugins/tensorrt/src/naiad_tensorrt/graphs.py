@@ -71,9 +71,11 @@ class _Maker:
         problem = self._contradiction(top, least)
         chosen = profile_for(top.shapes, top.values, self._profiles)
         if not problem and chosen is None:
-            problem = f"no profile of {', '.join(str(each.index) for each in self._profiles)} takes these shapes"
+            problem = f"fits none of the profiles {', '.join(str(each.index) for each in self._profiles)}"
         if problem:
-            self.problems.append(Problem(f"graph {problem}", path, hint="compare it with the profiles of the engine"))
+            self.problems.append(
+                Problem(f"this graph {problem}", path, hint="compare it with the profiles of the engine")
+            )
             return
         if least == top:
             yield _spec(chosen or 0, top, top)

@@ -1,0 +1,150 @@
+"""Reading parameters, optimisation settings and settings of the backend."""
+
+from pathlib import Path
+
+import pytest
+
+from naiad.config import ModelPriority
+from naiad.config.text import parse_text
+from naiad.errors import ConfigError
+from naiad_tensorrt.options import ExecutionOptions
+from naiad_tensorrt.parameters import RunSettings, run_settings, without_effect
+
+
+def settings_of(text="", **backend):
+    return run_settings(parse_text(text), {key.replace("_", "-"): value for key, value in backend.items()})
+
+
+def parameter(key, value):
+    return f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}\n'
+
+
+def problems(text="", **backend):
+    with pytest.raises(ConfigError) as caught:
+        settings_of(text, **backend)
+    return [(problem.path, problem.message, problem.hint) for problem in caught.value.problems]
+
+
+def test_without_settings_the_defaults_hold():
+    assert settings_of() == RunSettings()
+    assert RunSettings().execution == ExecutionOptions(pinned_input=True, pinned_output=True)
+
+
+def test_the_optimisation_settings_are_read():
+    found = settings_of("""
+        optimization {
+          priority: PRIORITY_MAX
+          cuda { busy_wait_events: true output_copy_stream: true }
+          input_pinned_memory { enable: false }
+          output_pinned_memory { enable: false }
+          gather_kernel_buffer_threshold: 8
+          eager_batching: true
+        }
+    """)
+
+    assert found.execution == ExecutionOptions(
+        busy_wait_events=True,
+        pinned_input=False,
+        pinned_output=False,
+        output_copy_stream=True,
+        priority=ModelPriority.PRIORITY_MAX,
+    )
+
+
+@pytest.mark.parametrize("text", ["optimization { }", "optimization { input_pinned_memory { enable: true } }"])
+def test_copies_go_through_page_locked_memory_unless_that_is_turned_off(text):
+    execution = settings_of(text).execution
+
+    assert (execution.pinned_input, execution.pinned_output) == (True, True)
+
+
+@pytest.mark.parametrize("strategy", ["STATIC", "ON_PROFILE_CHANGE"])
+def test_the_strategy_of_memory_is_read(strategy):
+    text = parameter("execution_context_allocation_strategy", strategy)
+
+    assert settings_of(text).execution.allocation_strategy == strategy
+
+
+def test_the_settings_of_the_backend_are_read():
+    found = settings_of(
+        plugins="/lib/a.so;/lib/b.so;",
+        version_compatible="true",
+        coalesce_request_input="true",
+        execution_policy="BLOCKING",
+        default_max_batch_size="8",
+        min_compute_capability="6.0",
+    )
+
+    assert found.libraries == (Path("/lib/a.so"), Path("/lib/b.so"))
+    assert found.version_compatible
+
+
+def test_a_budget_of_weights_is_read():
+    assert settings_of(parameter("weight_streaming_budget", 4096)).weight_budget == 4096
+    assert settings_of(parameter("weight_streaming_budget", 0)).weight_budget == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("execution_context_allocation_strategy", "LAZY", "it must be STATIC or ON_PROFILE_CHANGE"),
+        ("weight_streaming_budget", "much", "it must be a whole number"),
+        ("weight_streaming_budget", "-1", "it must not be negative"),
+    ],
+)
+def test_a_parameter_that_makes_no_sense_is_refused(key, value, told):
+    ((path, message, _),) = problems(parameter(key, value))
+
+    assert (path, message) == (f"parameters[{key}]", f"'{key}' cannot be '{value}': {told}")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("version-compatible", "perhaps"), ("execution-policy", "NONE"), ("coalesce-request-input", "2")]
+)
+def test_a_setting_that_makes_no_sense_is_refused(key, value):
+    ((path, message, _),) = problems(**{key: value})
+
+    assert path == "backend-config"
+    assert message.startswith(f"'{key}' cannot be '{value}': ")
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("execution_context_allocation_stategy", "did you mean 'execution_context_allocation_strategy'?"),
+        ("EXECUTION_CONTEXT_ALLOCATION_STRATEGY", "did you mean 'execution_context_allocation_strategy'?"),
+        ("PRECISION", "known are execution_context_allocation_strategy, weight_streaming_budget"),
+    ],
+)
+def test_a_parameter_that_tensorrt_does_not_have_is_refused(key, hint):
+    assert problems(parameter(key, 1)) == [(f"parameters[{key}]", f"TensorRT has no parameter '{key}'", hint)]
+
+
+def test_parameters_of_others_are_left_alone():
+    assert settings_of(parameter("owner", "vision team")) == RunSettings()
+
+
+def test_a_setting_that_the_backend_does_not_have_is_refused():
+    assert problems(plugin="x.so") == [
+        ("backend-config", "the backend tensorrt has no setting 'plugin'", "did you mean 'plugins'?")
+    ]
+    assert problems(colour="red")[0][2] == (
+        "known are coalesce-request-input, execution-policy, plugins, version-compatible"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", []),
+        ("graph { level: 0 } cuda { graphs: true graph_spec { batch_size: 1 } }", []),
+        ("graph { level: 2 }", ["optimization.graph.level"]),
+        ("cuda { graph_spec { batch_size: 1 } }", ["optimization.cuda.graph_spec"]),
+        (
+            'execution_accelerators { cpu_execution_accelerator { name: "openvino" } }',
+            ["optimization.execution_accelerators"],
+        ),
+    ],
+)
+def test_what_changes_nothing_for_an_engine_is_known(text, told):
+    assert without_effect(parse_text(f"optimization {{ {text} }}" if text else "")) == told
