@@ -93,16 +93,17 @@ def run(translated: Translated, feeds: Mapping[str, np.ndarray]) -> dict[str, np
     return dict(zip(translated.outputs, values, strict=True))
 
 
-def one(kind: str, *inputs: np.ndarray, constants: Mapping[int, Any] | None = None, outputs: int = 1, **arguments: Any):
-    """What one operator gives for these inputs: an array, or a list of several. Inputs in `constants` are weights."""
+def one(kind: str, *inputs: np.ndarray, constants: Sequence[int] = (), outputs: int = 1, **arguments: Any) -> Any:
+    """What one operator gives for these inputs: an array, or a list of several. Those at `constants` are weights."""
     names = "abcdefgh"[: len(inputs)]
-    fed = {name: array for place, (name, array) in enumerate(zip(names, inputs, strict=True)) if array is not None}
-    net = Net(*fed)
-    for place, array in (constants or {}).items():
-        net.weights(names[place], array)
+    given = dict(zip(names, inputs, strict=True))
+    weights = {names[place]: given.pop(names[place]) for place in constants}
+    net = Net(*given)
+    for name, array in weights.items():
+        net.weights(name, array)
     made = [f"out{place}" for place in range(outputs)]
     net.op(kind, list(names), made, **arguments)
-    found = list(net.gives(*made).run(**fed).values())
+    found = list(net.gives(*made).run(**given).values())
     return found[0] if outputs == 1 else found
 
 

@@ -101,6 +101,7 @@ def _convolution(op: Operator) -> str:
     shape = op.shape(picture)
     window = window_of(op, len(shape) - 2)
     _check_kernel(op, window, kernels)
+    _check_channels(op, shape[1], op.shape(kernels)[1])
     made = op.emit(
         "Conv",
         picture,
@@ -144,3 +145,12 @@ def _check_kernel(op: Operator, window: Window, kernels: str) -> None:
     written = op.shape(kernels)[2:]
     if any(isinstance(size, int) and size != told for size, told in zip(written, window.kernel, strict=False)):
         raise op.error(f"has the kernel {list(window.kernel)} and weights for {list(written)}")
+
+
+def _check_channels(op: Operator, channels: int | str | None, each: int | str | None) -> None:
+    """ONNX Runtime would find out with the first request only."""
+    groups = op.arguments.integer("group", 1)
+    if isinstance(channels, int) and isinstance(each, int) and channels != each * groups:
+        raise op.error(
+            f"has pictures of {channels} channels, and weights for {each * groups} ({each} in each of {groups} groups)"
+        )
