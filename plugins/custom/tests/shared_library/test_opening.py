@@ -41,12 +41,11 @@ void naiad_finalize(void *instance) { (void)instance; }
 """
 
 
-def helper_in(tmp_path, compiler):
-    """libtwice.so, in a folder of its own."""
-    helper = tmp_path / "helper" / "libtwice.so"
-    helper.parent.mkdir()
-    helper.write_bytes(compiler.library(HELPER, "-Wl,-soname,libtwice.so").read_bytes())
-    return helper
+def linked(compiler, folder, name, *options):
+    """A library that needs lib`name`.so, and that one; each test takes another name, as the process knows it by that."""
+    helper = folder / f"lib{name}.so"
+    helper.write_bytes(compiler.library(HELPER, f"-Wl,-soname,lib{name}.so").read_bytes())
+    return compiler.library(USES_HELPER, f"-L{folder}", f"-l{name}", *options), helper
 
 
 @pytest.mark.parametrize(
@@ -154,13 +153,12 @@ def test_a_library_of_another_version_is_refused(workbench, compiler, stamp, tol
 
 
 def test_a_missing_dependency_is_told_in_the_loaders_words_with_the_next_step(workbench, compiler, tmp_path):
-    helper = helper_in(tmp_path, compiler)
-    workbench.put(compiler.library(USES_HELPER, f"-L{helper.parent}", "-ltwice"))
+    workbench.put(linked(compiler, tmp_path, "absent")[0])
 
     with pytest.raises(InvalidArgumentError) as refused:
         workbench.complete()
 
-    assert "the loader says: libtwice.so: cannot open shared object file" in str(refused.value)
+    assert "the loader says: libabsent.so: cannot open shared object file" in str(refused.value)
     assert "put it beside 'libcustom.so' and link with -Wl,-rpath,'$ORIGIN'; `ldd " in str(refused.value)
 
 
@@ -172,10 +170,18 @@ def test_a_missing_symbol_is_told_with_the_next_step(workbench, compiler):
 
 
 def test_a_library_finds_what_lies_beside_it(workbench, compiler, tmp_path):
-    helper = helper_in(tmp_path, compiler)
-    made = compiler.library(USES_HELPER, f"-L{helper.parent}", "-ltwice", "-Wl,-rpath,$ORIGIN")
-    workbench.put(helper, "libtwice.so")
+    made, helper = linked(compiler, tmp_path, "beside", "-Wl,-rpath,$ORIGIN")
+    workbench.put(helper, helper.name)
 
     (reply,) = workbench.serve(made).execute(X)
+
+    assert reply.outputs["Y"].tolist() == [2, 4]
+
+
+def test_a_library_finds_what_lies_in_another_folder_beside_its_own(workbench, compiler, tmp_path):
+    made, helper = linked(compiler, tmp_path, "apart", "-Wl,-rpath,$ORIGIN/../lib")
+    workbench.path(f"../lib/{helper.name}").write_bytes(helper.read_bytes())
+
+    (reply,) = workbench.serve(made, X_AND_Y).execute(X)
 
     assert reply.outputs["Y"].tolist() == [2, 4]
