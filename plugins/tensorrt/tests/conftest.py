@@ -20,6 +20,7 @@ TYPES = {
     "FLOAT": DataType.TYPE_FP32,
     "INT32": DataType.TYPE_INT32,
     "INT64": DataType.TYPE_INT64,
+    "UINT8": DataType.TYPE_UINT8,
     "BF16": DataType.TYPE_BF16,
     "FP8": None,
 }

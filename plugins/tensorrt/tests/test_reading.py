@@ -7,8 +7,12 @@ import tensorrt_lean_bindings as lean
 import tensorrt_rtx_bindings as rtx
 
 from naiad.config import DataType
-from naiad_tensorrt.description import EngineTensor
+from naiad_tensorrt.description import EngineDescription, EngineTensor, Profile
+from naiad_tensorrt.engines import Opening
+from naiad_tensorrt.machine import Gpus
 from naiad_tensorrt.reading import DATA_TYPES, description_of
+
+from . import building
 
 
 class PretendedEngine:
@@ -114,3 +118,42 @@ def test_an_engine_of_fixed_shapes_has_them_three_times():
 
     assert described.profiles[0].shapes == {"x": ((2, 3), (2, 3), (2, 3))}
     assert not described.is_dynamic
+
+
+@pytest.mark.gpu
+def test_real_engines_are_described_as_they_were_built():
+    opened = Gpus().open_engine(building.add_sub(batches=((1, 2, 4), (1, 8, 16))), "m", 0, Opening())
+
+    assert opened.description == EngineDescription(
+        (
+            EngineTensor("A", True, "FLOAT", DataType.TYPE_FP32, (-1, 16)),
+            EngineTensor("B", True, "FLOAT", DataType.TYPE_FP32, (-1, 16)),
+            EngineTensor("SUM", False, "FLOAT", DataType.TYPE_FP32, (-1, 16)),
+            EngineTensor("DIFF", False, "FLOAT", DataType.TYPE_FP32, (-1, 16)),
+        ),
+        tuple(
+            Profile(index, dict.fromkeys("AB", tuple((rows, 16) for rows in bounds)), {})
+            for index, bounds in enumerate(((1, 2, 4), (1, 8, 16)))
+        ),
+    )
+    assert opened.weights >= 0
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16", "int8", "int32", "int64", "bool", "uint8"])
+def test_real_engines_of_every_type_are_described(kind):
+    plan = building.identity(2, 3, kind=getattr(rtx, kind))
+
+    opened = Gpus().open_engine(plan, "m", 0, Opening())
+
+    assert [tensor.datatype is not None for tensor in opened.description.tensors] == [True, True]
+    assert opened.description.profiles[0].shapes == {"IN": ((2, 3), (2, 3), (2, 3))}
+
+
+@pytest.mark.gpu
+def test_shape_tensors_of_real_engines_have_ranges_of_values():
+    opened = Gpus().open_engine(building.filled(), "m", 0, Opening())
+
+    size = next(tensor for tensor in opened.description.inputs if tensor.name == "size")
+    assert (size.is_shape_tensor, size.dims) == (True, (2,))
+    assert opened.description.profiles[0].values == {"size": ((1, 1), (2, 8), (4, 16))}
