@@ -1,6 +1,8 @@
 """Tensors on devices: looked at where they are, and brought to the host once."""
 
 import ctypes
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -52,19 +54,69 @@ def test_views_stay_on_the_device() -> None:
     assert column.array.tolist() == [[2, 3], [4, 5]]
 
 
-def test_what_owns_no_views_gives_them_on_the_host() -> None:
-    class Bare:
-        def __init__(self, held: FakeDeviceArray) -> None:
-            self.__dlpack__ = held.__dlpack__
-            self.__dlpack_device__ = held.__dlpack_device__
+def test_what_has_gaps_is_cut_on_the_host() -> None:
+    held = FakeDeviceArray(FLOATS[:, ::2])
+    tensor = DeviceTensor.of(held)
 
-    held = FakeDeviceArray(FLOATS)
-    tensor = DeviceTensor.of(Bare(held))
-
-    row, flat = tensor[0:1], tensor.reshape((6,))
+    row, flat = tensor[0:1], tensor.reshape((4,))
 
     assert (type(row), type(flat)) == (np.ndarray, np.ndarray)
-    assert (np.asarray(row).tolist(), flat.shape, held.copies) == ([[0, 1, 2]], (6,), 1)
+    assert (np.asarray(row).tolist(), flat.shape, held.copies) == ([[0, 2]], (4,), 1)
+
+
+def test_views_come_to_the_host_with_all_of_it() -> None:
+    held = FakeDeviceArray(FLOATS)
+    tensor = DeviceTensor.of(held)
+
+    rows = [tensor[0:1].array, tensor[1:2].array]
+
+    assert [row.tolist() for row in rows] == [[[0, 1, 2]], [[3, 4, 5]]]
+    assert held.copies == 1
+
+
+def test_memory_is_kept_by_views_and_by_whoever_takes_them_in() -> None:
+    held = FakeDeviceArray(np.array([1, 2, 3, 4], np.float32))
+    seen = weakref.ref(held)
+    view = DeviceTensor.of(held)[2:4]
+    array = np.from_dlpack(OnHost(view))
+    del held, view
+
+    assert array.tolist() == [3, 4]
+    assert seen() is not None
+    del array
+    assert seen() is None
+
+
+def test_a_capsule_that_nobody_takes_frees_what_it_is_over() -> None:
+    held = FakeDeviceArray(np.array([1, 2, 3, 4], np.float32))
+    seen = weakref.ref(held)
+    capsule = DeviceTensor.of(held)[2:4].__dlpack__()
+    del held
+
+    assert seen() is not None
+    del capsule
+    assert seen() is None
+
+
+def test_many_threads_may_take_views_in() -> None:
+    held = FakeDeviceArray(FLOATS)
+    view = DeviceTensor.of(held)[1:2]
+
+    with ThreadPoolExecutor(4) as pool:
+        rows = list(pool.map(lambda _: FakeDeviceArray.over(view).memory.tolist(), range(400)))
+
+    assert rows == [[[3, 4, 5]]] * 400
+    assert dlpack._held == {}
+
+
+def test_memory_that_no_framework_knows_is_a_tensor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dlpack, "_driver", _Driver)
+
+    tensor = DeviceTensor.at(FLOATS.ctypes.data, gpu(0), "FP32", (2, 3), FLOATS)
+
+    assert FakeDeviceArray.over(tensor).memory.tolist() == FLOATS.tolist()
+    assert tensor.array.tolist() == FLOATS.tolist()
+    assert not np.shares_memory(tensor.array, FLOATS)
 
 
 def test_bf16_comes_as_its_bits() -> None:
@@ -107,6 +159,19 @@ def test_gaps_are_seen() -> None:
     assert not DeviceTensor.of(FakeDeviceArray(FLOATS[:, ::2])).is_contiguous
 
 
+class OnHost:
+    """A tensor on the fake device as numpy takes it: on the host, where it is indeed."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._tensor = tensor
+
+    def __dlpack__(self, **_options: Any) -> Any:
+        return dlpack.patched(self._tensor.__dlpack__(), HOST, is_bf16=False)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return HOST
+
+
 class _Driver:
     """The CUDA of a machine whose GPU memory is host memory."""
 
@@ -118,9 +183,9 @@ def test_the_driver_copies_what_its_framework_does_not(monkeypatch: pytest.Monke
     monkeypatch.setattr(dlpack, "_driver", _Driver)
     held = FakeDeviceArray(FLOATS, copies_itself=False)
 
-    part = DeviceTensor.of(held)[1:2]
+    tensor = DeviceTensor.of(held)
 
-    assert part.array.tolist() == [[3, 4, 5]]
+    assert tensor[1:2].array.tolist() == [[3, 4, 5]]
 
 
 def test_what_nobody_can_copy_is_an_error_with_a_next_step() -> None:

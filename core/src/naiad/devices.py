@@ -4,13 +4,14 @@ A device is what `__dlpack_device__` says: a type and a number. Whoever hands a 
 finished it: what computes it has ended, so that it can be read on any stream (docs/backends.md says why).
 """
 
+import functools
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
 
-from naiad._kernel.dlpack import HOST_TYPES, Content, content_of, host_copy
+from naiad._kernel.dlpack import HOST_TYPES, Content, capsule_over, content_of, copied_by_driver, host_copy
 from naiad.errors import InvalidArgumentError
 
 Device = tuple[int, int]
@@ -46,18 +47,34 @@ class DeviceTensor:
     """A tensor on a device: its `device`, wire `datatype` and `shape`, without a copy of it.
 
     It offers itself by DLPack, keeps the memory for as long as it is there, and is safe to use from any thread.
+    `address` is where its first element is.
     """
 
-    __slots__ = ("__weakref__", "_array", "_content", "_lock", "_owner", "_source", "datatype", "device", "shape")
+    __slots__ = (
+        "__weakref__",
+        "_array",
+        "_bring",
+        "_content",
+        "_lock",
+        "_owner",
+        "address",
+        "datatype",
+        "device",
+        "shape",
+    )
 
-    def __init__(self, owner: Any, content: Content, source: "DeviceTensor | None" = None) -> None:
-        """For `of`, `reshape` and slices: `source` is what has the same elements in another shape."""
+    def __init__(self, owner: Any, content: Content, bring: Callable[[], np.ndarray] | None = None) -> None:
+        """For `of`, `at`, `reshape` and slices: `owner` keeps the memory.
+
+        It offers it by DLPack as well, and copies it to the host, unless `bring` does.
+        """
         self.device = content.device
         self.datatype = content.datatype
         self.shape = content.shape
+        self.address = content.address
         self._owner = owner
         self._content = content
-        self._source = source
+        self._bring = bring
         self._array: np.ndarray | None = None
         self._lock = threading.Lock()
 
@@ -68,6 +85,12 @@ class DeviceTensor:
         Raises InvalidArgumentError when no datatype of the protocol carries it, or it cannot be looked into.
         """
         return value if isinstance(value, cls) else cls(value, _looked_into(value))
+
+    @classmethod
+    def at(cls, address: int, device: Device, datatype: str, shape: tuple[int, ...], owner: object) -> "DeviceTensor":
+        """The tensor in C order at that address of a device, whose memory is there for as long as `owner` is."""
+        content = Content(device, datatype, shape, address, is_contiguous=True)
+        return cls(owner, content, functools.partial(copied_by_driver, content))
 
     @property
     def nbytes(self) -> int:
@@ -92,30 +115,31 @@ class DeviceTensor:
         """
         with self._lock:
             if self._array is None:
-                if self._source is not None:
-                    self._array = self._source.array.reshape(self.shape)
-                else:
-                    self._array = host_copy(self._owner, self._content)
+                self._array = host_copy(self._owner, self._content) if self._bring is None else self._bring()
             return self._array
 
     def reshape(self, shape: tuple[int, ...]) -> "DeviceTensor | np.ndarray":
-        """The same elements in that shape, on the device if what owns it can reshape, else on the host."""
+        """The same elements in that shape, over the same memory; on the host if there are gaps between them."""
         if shape == self.shape:
             return self
-        if self.is_contiguous and hasattr(self._owner, "reshape"):
-            return DeviceTensor(self._owner.reshape(shape), self._content.reshaped(shape), source=self)
-        return self.array.reshape(shape)
+        if not self.is_contiguous:
+            return self.array.reshape(shape)
+        return DeviceTensor(self, self._content.reshaped(shape), lambda: self.array.reshape(shape))
 
     def __getitem__(self, rows: slice) -> "DeviceTensor | np.ndarray":
-        """These rows of the first dimension, on the device if what owns it can be sliced, else on the host."""
-        if not (self.is_contiguous and hasattr(self._owner, "__getitem__")):
+        """These rows of the first dimension, over the same memory; on the host if there are gaps between elements.
+
+        They come to the host with all others: what is left of a batch usually goes the same way.
+        """
+        if not self.is_contiguous:
             return self.array[rows]
-        part = DeviceTensor(self._owner[rows], self._content.rows(rows))
-        if self._array is not None:
-            part._array = self._array[rows]
-        return part
+        return DeviceTensor(self, self._content.rows(rows), lambda: self.array[rows])
 
     def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
+        if self._bring is not None and options.get("dl_device", self.device) == self.device:
+            return capsule_over(self._content, self)
+        if self._bring is not None:
+            return self.array.__dlpack__()
         return self._owner.__dlpack__(stream=stream, **options)
 
     def __dlpack_device__(self) -> Device:

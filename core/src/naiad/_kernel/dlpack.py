@@ -1,4 +1,4 @@
-"""What a DLPack capsule holds, read without consuming it, and copies of it in host memory.
+"""DLPack capsules: what they hold, read without consuming them, copies of it in host memory, and capsules of our own.
 
 The structures are those of `dlpack.h` (dmlc.github.io/dlpack): a capsule named `dltensor` points to a DLManagedTensor,
 which starts with a DLTensor; in one named `dltensor_versioned`, version, context, deleter and flags come before it.
@@ -44,11 +44,22 @@ class _DLTensor(ctypes.Structure):
     )
 
 
+_Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class _DLManagedTensor(ctypes.Structure):
+    _fields_ = (("tensor", _DLTensor), ("context", ctypes.c_void_p), ("deleter", _Deleter))
+
+
 _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.restype = ctypes.c_void_p
 _pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
 _is_valid = ctypes.pythonapi.PyCapsule_IsValid
 _is_valid.argtypes = (ctypes.py_object, ctypes.c_char_p)
+_new = ctypes.pythonapi.PyCapsule_New
+_new.restype = ctypes.py_object
+_new.argtypes = (ctypes.c_void_p, ctypes.c_char_p, _Deleter)
+_NAME = b"dltensor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +103,48 @@ def content_of(capsule: Any) -> Content:
     return Content(device, datatype, shape, address, strides is None or _is_contiguous(shape, strides))
 
 
+def capsule_over(content: Content, owner: object) -> Any:
+    """An unused capsule over the memory of `owner` that the content describes; it keeps the owner alive."""
+    code = next(code for code, kind in _KINDS.items() if content.datatype.rstrip("0123456789") == kind)
+    held = _DLManagedTensor()
+    shape = (ctypes.c_int64 * len(content.shape))(*content.shape)
+    strides = type(shape)(*(prod(content.shape[place + 1 :]) for place in range(len(shape))))
+    tensor = held.tensor
+    tensor.data = content.address
+    tensor.device_type, tensor.device_id = content.device
+    tensor.ndim = len(content.shape)
+    tensor.code, tensor.bits, tensor.lanes = code, 8 * TENSOR_TYPES[content.datatype].itemsize, 1
+    tensor.shape = ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64))
+    tensor.strides = ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64))
+    held.deleter = _release
+    address = ctypes.addressof(held)
+    _held[address] = (held, shape, strides, owner)
+    return _new(address, _NAME, _drop)
+
+
+_held: dict[int, tuple[object, ...]] = {}
+"""What the capsules of `capsule_over` are over, until whoever took them says that it is done."""
+
+
+def _released(address: int) -> None:
+    """For whoever consumed a capsule, on any thread."""
+    _held.pop(address, None)
+
+
+def _dropped(capsule: int) -> None:
+    """For a capsule that ends: nobody has consumed it if it has its name still. It must not be touched as an object."""
+    if _is_named(capsule, _NAME):
+        _released(_pointer_in(capsule, _NAME))
+
+
+_release, _drop = _Deleter(_released), _Deleter(_dropped)
+_Raw = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
+_is_named = _Raw(("PyCapsule_IsValid", ctypes.pythonapi))
+_pointer_in = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+
+
 def patched(capsule: Any, device: tuple[int, int], is_bf16: bool) -> Any:
     """The unused capsule, which says from now on that it is on that device, and that its 16 bits are BF16."""
     tensor = _tensor_of(capsule)
@@ -110,22 +163,27 @@ def host_copy(owner: Any, content: Content) -> np.ndarray:
     try:
         capsule = owner.__dlpack__(dl_device=_CPU)
     except (TypeError, ValueError, BufferError, NotImplementedError, RuntimeError) as error:
-        return _copied_by_driver(content, error)
+        return copied_by_driver(content, error)
     tensor = _tensor_of(capsule)
     if tensor.device_type not in HOST_TYPES:
-        return _copied_by_driver(content, BufferError(f"asked for a copy on the host it gave one on {content.device}"))
+        return copied_by_driver(content, BufferError(f"asked for a copy on the host it gave one on {content.device}"))
     if tensor.code == _BFLOAT:  # numpy does not know it
         tensor.code = _UNSIGNED
     array: np.ndarray = np.from_dlpack(_Capsule(capsule))
     return array.reshape(content.shape)
 
 
-def _copied_by_driver(content: Content, reason: Exception) -> np.ndarray:
+def copied_by_driver(content: Content, reason: Exception | None = None) -> np.ndarray:
+    """What the memory of a GPU holds, in host memory; `reason` is why its framework did not copy it.
+
+    Raises UnavailableError.
+    """
     kind, number = content.device
     start = f"the tensor of {content.datatype}{list(content.shape)} on device {content.device} cannot come to the host"
     if kind != _CUDA or not content.is_contiguous:
         raise UnavailableError(
-            f"{start}: {reason}; return a contiguous tensor whose __dlpack__ takes dl_device, or a copy in host memory"
+            f"{start}: {reason or 'no framework has it'}; return a contiguous tensor whose __dlpack__ takes dl_device, "
+            "or a copy in host memory"
         ) from reason
     array = np.empty(content.shape, TENSOR_TYPES[content.datatype].dtype)
     if array.nbytes:

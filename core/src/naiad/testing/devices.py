@@ -18,7 +18,7 @@ _FIRST = gpu(0)
 class FakeDeviceArray:
     """An array on a device that there is not; `is_bf16` says that its `uint16` are bits of BF16.
 
-    `copies` counts how often it, or a part or reshaped view of it, was copied to the host. With `copies_itself` unset
+    `copies` counts how often it was copied to the host. With `copies_itself` unset
     it does not know `dl_device`, as frameworks did not before 2023.
     """
 
@@ -29,7 +29,7 @@ class FakeDeviceArray:
         self.device = device
         self._is_bf16 = is_bf16
         self._copies_itself = copies_itself
-        self._counted = [0]
+        self.copies = 0
 
     @classmethod
     def over(cls, tensor: Any) -> "FakeDeviceArray":
@@ -41,30 +41,13 @@ class FakeDeviceArray:
         array = np.frombuffer(raw, dtype).reshape(content.shape)
         return cls(array, content.device, is_bf16=content.datatype == "BF16")
 
-    @property
-    def copies(self) -> int:
-        """How often it was copied to the host."""
-        return self._counted[0]
-
-    def reshape(self, shape: tuple[int, ...]) -> "FakeDeviceArray":
-        """A view in that shape."""
-        return self._view(self.memory.reshape(shape))
-
-    def __getitem__(self, rows: slice) -> "FakeDeviceArray":
-        return self._view(self.memory[rows])
-
     def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
         if options and not self._copies_itself:
             raise TypeError(f"__dlpack__() takes no {', '.join(options)}")
         if options.get("dl_device") == HOST:
-            self._counted[0] += 1
+            self.copies += 1
             return patched(self.memory.copy().__dlpack__(), HOST, self._is_bf16)
         return patched(self.memory.__dlpack__(), self.device, self._is_bf16)
 
     def __dlpack_device__(self) -> Device:
         return self.device
-
-    def _view(self, memory: np.ndarray) -> "FakeDeviceArray":
-        view = FakeDeviceArray(memory, self.device, is_bf16=self._is_bf16, copies_itself=self._copies_itself)
-        view._counted = self._counted
-        return view
