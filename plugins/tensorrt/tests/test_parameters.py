@@ -8,7 +8,7 @@ from naiad.config import ModelPriority
 from naiad.config.text import parse_text
 from naiad.errors import ConfigError
 from naiad_tensorrt.options import ExecutionOptions
-from naiad_tensorrt.parameters import RunSettings, run_settings, without_effect
+from naiad_tensorrt.parameters import PARAMETERS, SETTINGS, RunSettings, run_settings, without_effect
 
 
 def settings_of(text="", **backend):
@@ -148,3 +148,9 @@ def test_a_setting_that_the_backend_does_not_have_is_refused():
 )
 def test_what_changes_nothing_for_an_engine_is_known(text, told):
     assert without_effect(parse_text(f"optimization {{ {text} }}" if text else "")) == told
+
+
+def test_every_parameter_and_setting_is_in_the_documentation():
+    page = (Path(__file__).resolve().parents[3] / "docs" / "tensorrt.md").read_text()
+
+    assert [name for name in (*PARAMETERS, *SETTINGS) if f"| `{name}` |" not in page] == []
