@@ -1,5 +1,7 @@
 """What auto-complete fills, from an interface alone."""
 
+from dataclasses import replace
+
 import pytest
 
 from naiad.config import DataType, ModelConfig, ModelInput, ModelOutput, ModelTensorReshape
@@ -198,3 +200,20 @@ def test_outputs_that_are_no_tensors_are_left_out():
 
     assert config.max_batch_size == 4
     assert [entry.name for entry in config.output] == ["label"]
+
+
+def test_dims_are_not_guessed_where_the_model_declares_no_rank():
+    unranked = Interface(
+        (replace(tensor_of("A", FLOAT, ()), unranked=True),), (replace(tensor_of("SUM", FLOAT, ()), unranked=True),)
+    )
+    written = 'name: "m" input { name: "A" data_type: TYPE_FP32 dims: [ 3 ] } output { name: "SUM" dims: [ 3 ] }'
+
+    with pytest.raises(ConfigError) as raised:
+        completed(ModelConfig(name="m"), unranked, 4)
+    found = completed(parse_text(written), unranked, 4)
+    batching = completed(parse_text(f"{written} max_batch_size: 8"), unranked, 4)
+
+    assert "the model declares no rank for 'A'" in str(raised.value)
+    assert "the model declares no rank for 'SUM'" in str(raised.value)
+    assert (found.max_batch_size, found.output[0].data_type) == (0, DataType.TYPE_FP32)
+    assert batching.max_batch_size == 8

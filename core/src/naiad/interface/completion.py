@@ -15,19 +15,23 @@ _Entry = TypeVar("_Entry", ModelInput, ModelOutput)
 def completed(config: ModelConfig, interface: Interface, default_batch_size: int) -> ModelConfig:
     """The configuration with what it leaves open; one whose inputs and outputs are all written out stays as it is.
 
-    Raises ConfigError when it asks for batching and the model cannot be batched.
+    Raises ConfigError when it asks for batching and the model cannot be batched, and for tensors whose dims are not
+    written and whose rank the model does not tell.
     """
     if is_complete(config):
         return config
     max_batch_size = _max_batch_size(config, interface, default_batch_size)
     batching = max_batch_size > 0
+    inputs = [_flat(entry) for entry in _inputs(config, interface)]
+    outputs = [_like_source(entry, config) for entry in _outputs(config, interface)]
+    unknown = [*_without_rank(config, inputs, interface.inputs), *_without_rank(config, outputs, interface.outputs)]
+    if unknown:
+        raise ConfigError(unknown)
     found = replace(
         config,
         max_batch_size=max_batch_size,
-        input=tuple(_filled(_flat(entry), interface.inputs, batching) for entry in _inputs(config, interface)),
-        output=tuple(
-            _filled(_like_source(entry, config), interface.outputs, batching) for entry in _outputs(config, interface)
-        ),
+        input=tuple(_filled(entry, interface.inputs, batching) for entry in inputs),
+        output=tuple(_filled(entry, interface.outputs, batching) for entry in outputs),
     )
     scheduled = config.dynamic_batching or config.sequence_batching or config.ensemble_scheduling
     if max_batch_size > 1 and scheduled is None:
@@ -46,7 +50,7 @@ def _is_whole(entry: Entry) -> bool:
 
 
 def _max_batch_size(config: ModelConfig, interface: Interface, default: int) -> int:
-    if config.max_batch_size > 0 and not interface.batches:
+    if config.max_batch_size > 0 and (interface.fixed or not interface.inputs):
         raise ConfigError([_not_batchable(config, interface)])
     if config.max_batch_size != 0 or not interface.batches or _writes_whole_shapes(config, interface):
         return config.max_batch_size
@@ -110,6 +114,20 @@ def _like_source(entry: ModelOutput, config: ModelConfig) -> ModelOutput:
         return entry
     dims = [given.dims for given in config.input if given.name in sources[0]]
     return replace(entry, dims=(dims and dims[0]) or (-1,))
+
+
+def _without_rank(config: ModelConfig, entries: Sequence[Entry], tensors: Sequence[ModelTensor]) -> list[Problem]:
+    unranked = {tensor.name for tensor in tensors if tensor.unranked}
+    return [
+        Problem(
+            f"autofill failed for model '{config.name}': the model declares no rank for '{entry.name}', so that its "
+            "dims cannot be filled",
+            "input" if isinstance(entry, ModelInput) else "output",
+            hint=f"write the {'input' if isinstance(entry, ModelInput) else 'output'} with its dims",
+        )
+        for entry in entries
+        if entry.name in unranked and not entry.dims
+    ]
 
 
 def _filled(entry: _Entry, tensors: Sequence[ModelTensor], batching: bool) -> _Entry:

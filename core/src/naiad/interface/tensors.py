@@ -1,6 +1,6 @@
 """What a model takes and gives, as its file tells: the form in which a framework's plugin describes it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from naiad.config import DataType
@@ -12,8 +12,8 @@ class ModelTensor:
 
     `type` is the framework's word for its type, and `data_type` the datatype of configurations for it, None when there
     is none. `shape` has -1 for variable dims and includes the batch dimension; an empty shape is a scalar or a tensor
-    without a declared rank. An `optional` input may be left out of a request. `hint` says what to do about a type that
-    has no datatype.
+    without a declared rank, which `unranked` tells apart where the framework does. An `optional` input may be left out
+    of a request. `hint` says what to do about a type that has no datatype.
     """
 
     name: str
@@ -22,6 +22,7 @@ class ModelTensor:
     shape: tuple[int, ...]
     optional: bool = False
     hint: str = ""
+    unranked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,8 @@ class Interface:
 
     @property
     def batches(self) -> bool:
-        """Whether the model can be batched: it has inputs, and none of its tensors fixes the first dim."""
-        return bool(self.inputs) and not self.fixed
+        """Whether the model says that it can be batched: it has inputs, and the first dim of every tensor varies."""
+        return bool(self.inputs) and not self.fixed and not any(tensor.unranked for tensor in self._counted)
 
     @property
     def fixed(self) -> tuple[ModelTensor, ...]:
@@ -42,8 +43,12 @@ class Interface:
 
         Optional inputs and outputs that are no tensors do not count; batched requests do without them.
         """
-        counted = (*self.inputs, *(output for output in self.outputs if output.data_type is not None))
-        return tuple(tensor for tensor in counted if tensor.shape[:1] != (-1,) and not tensor.optional)
+        return tuple(tensor for tensor in self._counted if tensor.shape[:1] != (-1,) and not tensor.unranked)
+
+    @property
+    def _counted(self) -> Iterator[ModelTensor]:
+        yield from (given for given in self.inputs if not given.optional)
+        yield from (made for made in self.outputs if made.data_type is not None and not made.optional)
 
 
 def shape_text(shape: Iterable[int]) -> str:

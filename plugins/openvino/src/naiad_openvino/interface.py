@@ -52,4 +52,4 @@ def _tensor(port: Any) -> ModelTensor:
     kind = port.element_type.get_type_name()
     rank = port.partial_shape.rank
     shape = () if rank.is_dynamic else tuple(dim.get_length() if dim.is_static else -1 for dim in port.partial_shape)
-    return ModelTensor(name_of(port), kind, DATA_TYPES.get(kind), shape)
+    return ModelTensor(name_of(port), kind, DATA_TYPES.get(kind), shape, unranked=rank.is_dynamic)
