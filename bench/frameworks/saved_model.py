@@ -45,6 +45,7 @@ def _opened(path: Path) -> Call:
         options = config_pb2.CallableOptions()
         options.feed.append(signature.inputs["x"].name)
         options.fetch.append(signature.outputs["y"].name)
+        options.run_options.inter_op_thread_pool = -1  # on the thread that calls
         return session._make_callable_from_options(options)  # type: ignore[no-any-return]
 
 

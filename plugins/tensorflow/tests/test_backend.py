@@ -14,8 +14,8 @@ from naiad_tensorflow.backend import TensorFlowBackend
 
 from .conftest import accumulator, add_sub, frozen, identity, look_up, old_add_sub
 
-ON_CPU = "instance_group [{ kind: KIND_CPU }] "
 SAVED, GRAPH = "model.savedmodel", "model.graphdef"
+TENSORRT = 'optimization { execution_accelerators { gpu_execution_accelerator [{ name: "tensorrt" }] } }'
 
 
 def rows(count, value=1.0, columns=16):
@@ -238,7 +238,7 @@ def test_models_that_are_missing_or_broken_are_told(workbench):
     [
         ("instance_group [{ kind: KIND_GPU gpus: [ 0 ] }]", "wants GPU 0, and this TensorFlow .* has 0"),
         (
-            ON_CPU + 'optimization { execution_accelerators { gpu_execution_accelerator [{ name: "tensorrt" }] } }',
+            f"instance_group {{ kind: KIND_MODEL }} {TENSORRT}",
             "was built without TensorRT",
         ),
         ('model_operations { op_library_filename: [ "../x.so" ] }', "leaves the model's folder"),

@@ -1,10 +1,13 @@
 """What a configuration says about running a model, and what TensorFlow is told of it."""
 
+import logging
+
 import pytest
 import tensorflow as tf
 
 from naiad.config.text import parse_text
 from naiad.errors import ConfigError
+from naiad_tensorflow import process
 from naiad_tensorflow.parameters import RunSettings, run_settings
 from naiad_tensorflow.sessions import session_config
 
@@ -33,7 +36,7 @@ def test_every_parameter_is_read():
         TF_NUM_INTRA_THREADS=2,
         TF_NUM_INTER_THREADS=3,
         TF_USE_PER_SESSION_THREADS="1",
-        TF_GRAPH_TAG="mine",
+        TF_GRAPH_TAG="mine, gpu",
         TF_SIGNATURE_DEF="other",
         MAX_SESSION_SHARE_COUNT=4,
         TF_INIT_OPS_FILE="init.json",
@@ -41,7 +44,7 @@ def test_every_parameter_is_read():
         intra_op_threads=2,
         inter_op_threads=3,
         per_session_threads=True,
-        tag="mine",
+        tags=("mine", "gpu"),
         signature="other",
         shared_by=4,
         init_ops_file="init.json",
@@ -55,7 +58,12 @@ def test_every_parameter_is_read():
 def test_accelerators_are_read():
     given = accelerated("tensorrt", precision_mode="fp16", minimum_segment_size="5")
 
-    assert settings_of(given).tensorrt == {"precision_mode": "FP16", "minimum_segment_size": 5}
+    assert settings_of(given).tensorrt == {
+        "precision_mode": "FP16",
+        "minimum_segment_size": 5,
+        "max_workspace_size_bytes": 1 << 30,
+        "maximum_cached_engines": 100,
+    }
     assert settings_of(accelerated("auto_mixed_precision")).mixed_precision
     assert settings_of(accelerated("gpu_io")) == RunSettings()
 
@@ -92,11 +100,57 @@ def test_tensorflow_is_told():
     made = session_config(
         RunSettings(
             intra_op_threads=2, per_session_threads=True, jit_level=-1, mixed_precision=True, memory_fraction=0.25
-        )
+        ),
+        "GPU",
     )
 
     assert (made.intra_op_parallelism_threads, made.use_per_session_threads, made.allow_soft_placement) == (2, 1, 1)
     assert made.graph_options.optimizer_options.global_jit_level == tf.compat.v1.OptimizerOptions.OFF
     assert made.graph_options.rewrite_options.auto_mixed_precision == 1
     assert made.gpu_options.per_process_gpu_memory_fraction == 0.25
-    assert session_config(RunSettings(jit_level=2)).graph_options.optimizer_options.global_jit_level == 2
+    assert "GPU" not in made.device_count
+    assert session_config(RunSettings(jit_level=2), "CPU").graph_options.optimizer_options.global_jit_level == 2
+
+
+def test_an_instance_on_a_cpu_takes_neither_a_gpu_nor_its_accelerators():
+    made = session_config(RunSettings(mixed_precision=True, tensorrt={}), "CPU")
+
+    assert made.device_count["GPU"] == 0
+    assert made.graph_options.rewrite_options == type(made.graph_options.rewrite_options)()
+
+
+def test_tensorrt_gets_its_parameters_by_tensorflow_s_own_names(monkeypatch):
+    monkeypatch.setattr(tf.sysconfig, "get_build_info", lambda: {"is_tensorrt_build": True})
+
+    made = session_config(settings_of(accelerated("tensorrt", max_cached_engines="7", precision_mode="INT8")), "GPU")
+
+    (optimizer,) = made.graph_options.rewrite_options.custom_optimizers
+    told = {key: value.s or value.i or value.b for key, value in optimizer.parameter_map.items()}
+    assert told == {
+        "is_dynamic_op": True,
+        "maximum_cached_engines": 7,
+        "max_workspace_size_bytes": 1 << 30,
+        "minimum_segment_size": 3,
+        "precision_mode": b"INT8",
+    }
+
+
+@pytest.mark.parametrize(
+    ("second", "told"),
+    [
+        ({"intra_op_threads": 3}, "TF_NUM_INTRA_THREADS is 2 when the first session of this process was opened, and 3"),
+        ({"inter_op_threads": 3}, "TF_NUM_INTER_THREADS was left to TensorFlow when the first session"),
+        ({"inter_op_threads": 3}, "give the model threads of its own with TF_USE_PER_SESSION_THREADS"),
+        ({"inter_op_threads": 3, "per_session_threads": True}, ""),
+        ({"inter_op_threads": 1, "intra_op_threads": 2}, ""),
+    ],
+)
+def test_threads_that_the_process_has_already_are_told(monkeypatch, caplog, second, told):
+    monkeypatch.setattr(process, "_chosen", {})
+    logger = logging.LoggerAdapter(logging.getLogger("naiad.model"))
+
+    process.note_threads(RunSettings(intra_op_threads=2), logger)
+    process.note_threads(RunSettings(**second), logger)
+
+    assert told in caplog.text
+    assert bool(caplog.text) is bool(told)

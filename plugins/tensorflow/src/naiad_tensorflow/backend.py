@@ -4,8 +4,8 @@ from naiad.backend import BackendTraits, ModelContext
 from naiad.config import ModelConfig
 from naiad.interface import completed, is_complete
 from naiad.parameters import default_batch_size
-from naiad_tensorflow.artefact import SavedModel
 from naiad_tensorflow.files import FROZEN_GRAPH, SAVED_MODEL, model_path, read_artefact
+from naiad_tensorflow.frozen_graph import FrozenGraph
 from naiad_tensorflow.model import TensorFlowModel
 from naiad_tensorflow.parameters import run_settings
 from naiad_tensorflow.runtime import runtime
@@ -33,7 +33,7 @@ class TensorFlowBackend:
         if is_complete(config):
             return config
         artefact = read_artefact(model_path(context), context, run_settings(config, context.settings))
-        if not isinstance(artefact, SavedModel) and not config.output:
+        if isinstance(artefact, FrozenGraph) and not config.output:
             context.logger.warning(
                 "skipping model configuration auto-complete for '%s': a graph does not tell which of its nodes are "
                 "outputs; write these, and the rest is filled",

@@ -5,9 +5,11 @@ from pathlib import Path
 
 from naiad.backend import ModelContext
 from naiad.errors import InvalidArgumentError
-from naiad_tensorflow.artefact import Artefact, FrozenGraph, SavedModel
+from naiad_tensorflow.artefact import Artefact
+from naiad_tensorflow.frozen_graph import FrozenGraph
 from naiad_tensorflow.parameters import RunSettings
 from naiad_tensorflow.runtime import runtime, told
+from naiad_tensorflow.saved_model import SavedModel
 
 SAVED_MODEL, FROZEN_GRAPH = "tensorflow_savedmodel", "tensorflow_graphdef"
 _DEFAULTS = {SAVED_MODEL: "model.savedmodel", FROZEN_GRAPH: "model.graphdef"}
@@ -21,11 +23,16 @@ def model_path(context: ModelContext) -> Path:
 
 
 def read_artefact(path: Path, context: ModelContext, settings: RunSettings) -> Artefact:
-    """The model there. Raises InvalidArgumentError when it is none."""
+    """The model there. Raises InvalidArgumentError when it is none, or not of the platform that is written."""
     load_libraries(context, settings)
-    if path.is_dir():
-        return SavedModel(path, context.config.name, settings)
-    return FrozenGraph(path, context.config)
+    config = context.config
+    platform = SAVED_MODEL if path.is_dir() else FROZEN_GRAPH
+    if config.platform not in ("", platform):
+        raise InvalidArgumentError(
+            f"failed to load model '{config.name}': '{path.name}' is a {'folder' if path.is_dir() else 'file'}, as "
+            f"models of the platform {platform} are, and not of {config.platform}; correct the platform"
+        )
+    return SavedModel(path, config.name, settings) if path.is_dir() else FrozenGraph(path, config)
 
 
 def load_libraries(context: ModelContext, settings: RunSettings) -> None:

@@ -15,14 +15,19 @@ from naiad_tensorflow.runtime import runtime, told
 class TensorFlowInstance:
     """Executes batches on a session, which other instances may share: a session may run in many threads at once.
 
+    `in_caller` has TensorFlow compute on the thread that calls. Arrays go in as they are (TensorFlow copies those that
+    do not begin at a multiple of 64 bytes), and outputs are views on its own memory.
     When a batch of several requests fails, each is run alone, so that only those fail that make it fail.
     """
 
-    def __init__(self, session: Any, artefact: Artefact, model: str, outputs: Sequence[str]) -> None:
+    def __init__(
+        self, session: Any, artefact: Artefact, model: str, outputs: Sequence[str], in_caller: bool = False
+    ) -> None:
         self._session = session
         self._tensors = artefact.tensors
         self._model = model
         self._outputs = tuple(outputs)
+        self._in_caller = in_caller
         self._calls: dict[tuple[tuple[str, ...], tuple[str, ...]], Any] = {}
         described = (*artefact.interface.inputs, *artefact.interface.outputs)
         self._bits = frozenset(each.name for each in described if each.data_type is DataType.TYPE_BF16)
@@ -61,6 +66,8 @@ class TensorFlowInstance:
         options = config_pb2.CallableOptions()
         options.feed.extend(self._tensors.inputs[name] for name in names)
         options.fetch.extend(self._tensors.outputs[name] for name in wanted)
+        if self._in_caller:
+            options.run_options.inter_op_thread_pool = -1
         with self._session.graph.as_default():
             call = self._calls[names, wanted] = self._session._make_callable_from_options(options)
         return call

@@ -1,11 +1,13 @@
 """One loaded version of a model: its sessions, each for as many instances as may share one."""
 
 import threading
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from naiad.backend import ModelContext, Placement
+from naiad.backend import MemoryUsage, ModelContext, Placement
 from naiad.errors import ConfigError
 from naiad.interface import mismatches, wanted_outputs
 from naiad_tensorflow.files import read_artefact
@@ -30,17 +32,29 @@ class TensorFlowModel:
         self._lock = threading.Lock()
         self._open: dict[tuple[str, int], tuple[Any, int]] = {}  # by place, with how many instances it may take yet
         self._sessions: list[Any] = []
+        self._places: list[tuple[str, int]] = []  # of the sessions, where their weights lie
 
     def instantiate(self, placement: Placement) -> TensorFlowInstance:
         """An instance there. Raises NaiadError when TensorFlow does not have the device or cannot load the model."""
         config = self._context.config
-        return TensorFlowInstance(self._session(placement), self._artefact, config.name, wanted_outputs(config))
+        session = self._session(placement)
+        in_caller = self._settings.runs_in_caller
+        return TensorFlowInstance(session, self._artefact, config.name, wanted_outputs(config), in_caller)
+
+    def memory_usage(self) -> Sequence[MemoryUsage]:
+        """The bytes of the weights, once for each session; tables and what execution takes are not counted."""
+        with self._lock:
+            opened = sorted(Counter(self._places).items())
+        return [
+            MemoryUsage(kind, device, sessions * self._artefact.weight_bytes) for (kind, device), sessions in opened
+        ]
 
     def close(self) -> None:
         """Close the sessions."""
         for session in self._sessions:
             session.close()
         self._sessions.clear()
+        self._places.clear()
         self._open.clear()
 
     def _session(self, placement: Placement) -> Any:
@@ -50,6 +64,7 @@ class TensorFlowModel:
             if session is None:
                 session = open_session(self._artefact, self._context, self._settings, placement)
                 self._sessions.append(session)
+                self._places.append(("GPU", placement.device) if placement.kind == "GPU" else ("CPU", 0))
             if left > 1:
                 self._open[place] = (session, left - 1)
             return session

@@ -1,7 +1,7 @@
 """Reading what a configuration says about running a model: parameters, optimisation, backend settings."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from naiad.config import ModelConfig
 from naiad.config.optimization import Accelerator
@@ -18,7 +18,14 @@ _KNOWN = (
     "MAX_SESSION_SHARE_COUNT",
     "TF_INIT_OPS_FILE",
 )
-_TENSORRT = ("precision_mode", "minimum_segment_size", "max_workspace_size_bytes", "max_cached_engines")
+_TENSORRT: Mapping[str, tuple[str, str | int]] = {
+    "precision_mode": ("precision_mode", "FP32"),
+    "minimum_segment_size": ("minimum_segment_size", 3),
+    "max_workspace_size_bytes": ("max_workspace_size_bytes", 1 << 30),
+    "max_cached_engines": ("maximum_cached_engines", 100),
+}
+"""What TensorFlow's optimiser (`TRTOptimizationPass::Init`) calls each parameter, and the default of configurations."""
+
 _ACCELERATORS = ("tensorrt", "auto_mixed_precision", "gpu_io")  # the last has no effect: tensors go through the host
 _PRECISIONS = ("FP32", "FP16", "INT8")
 
@@ -27,16 +34,16 @@ _PRECISIONS = ("FP32", "FP16", "INT8")
 class RunSettings:
     """How to run a model.
 
-    A count of threads of 0 leaves it to TensorFlow. `shared_by` is how many instances share a session at most.
-    `jit_level` is that of XLA (-1 off, 0 TensorFlow's own, 1 and 2 on). `tensorrt` are the parameters of the optimiser
-    that puts TensorRT into the graph, None without it. `memory_fraction` is the part of a GPU's memory to take at most,
-    0 takes what is needed.
+    A count of threads of 0 leaves it to TensorFlow. `tags` are those that the graph of a SavedModel must have, and
+    `shared_by` is how many instances share a session at most. `jit_level` is that of XLA (-1 off, 0 TensorFlow's own,
+    1 and 2 on). `tensorrt` are the parameters of the optimiser that puts TensorRT into the graph, None without it.
+    `memory_fraction` is the part of a GPU's memory to take at most, 0 takes what is needed.
     """
 
     intra_op_threads: int = 0
     inter_op_threads: int = 0
     per_session_threads: bool = False
-    tag: str = "serve"
+    tags: tuple[str, ...] = ("serve",)
     signature: str = "serving_default"
     shared_by: int = 1
     init_ops_file: str = ""
@@ -45,7 +52,15 @@ class RunSettings:
     tensorrt: Mapping[str, str | int] | None = None
     soft_placement: bool = True
     memory_fraction: float = 0.0
-    libraries: tuple[str, ...] = field(default=())
+    libraries: tuple[str, ...] = ()
+
+    @property
+    def runs_in_caller(self) -> bool:
+        """Whether operators run one by one on the thread of the instance: with one thread there is no use for another.
+
+        A crossing to another thread and back takes 4 to 90 µs, depending on how deeply the processor sleeps meanwhile.
+        """
+        return self.inter_op_threads == 1
 
 
 def run_settings(config: ModelConfig, backend: Mapping[str, str]) -> RunSettings:
@@ -61,7 +76,7 @@ def run_settings(config: ModelConfig, backend: Mapping[str, str]) -> RunSettings
         intra_op_threads=reader.read("TF_NUM_INTRA_THREADS", count, 0),
         inter_op_threads=reader.read("TF_NUM_INTER_THREADS", count, 0),
         per_session_threads=reader.read("TF_USE_PER_SESSION_THREADS", boolean, False),
-        tag=reader.texts.get("TF_GRAPH_TAG", "") or "serve",
+        tags=reader.read("TF_GRAPH_TAG", _tags, ("serve",)),
         signature=reader.texts.get("TF_SIGNATURE_DEF", "") or "serving_default",
         shared_by=reader.read("MAX_SESSION_SHARE_COUNT", count, 1) or 1,
         init_ops_file=reader.texts.get("TF_INIT_OPS_FILE", ""),
@@ -90,20 +105,22 @@ class _Reader(ParameterReader):
         return next(((path, each) for path, each in self._accelerators("gpu") if each.name == name), None)
 
     def tensorrt(self) -> Mapping[str, str | int] | None:
+        """The parameters of the optimiser that puts TensorRT into the graph, None where it is not asked for."""
         asked = self.accelerator("tensorrt")
         if asked is None:
             return None
         path, accelerator = asked
-        found: dict[str, str | int] = {}
+        found = dict(_TENSORRT.values())
         for key, text in accelerator.parameters.items():
             where = f"{path}.parameters[{key}]"
-            if key not in _TENSORRT:
+            name, default = _TENSORRT.get(key, ("", 0))
+            if not name:
                 hint = f"known are {', '.join(_TENSORRT)}"
                 self.problems.append(Problem(f"'{key}' is no parameter of TensorRT here", where, hint=hint))
             elif key == "precision_mode":
-                found[key] = self.parsed(key, text, _precision, "FP32", where)
+                found[name] = self.parsed(key, text, _precision, default, where)
             else:
-                found[key] = self.parsed(key, text, count, 0, where)
+                found[name] = self.parsed(key, text, count, default, where)
         return found
 
     def refuse_accelerators(self) -> None:
@@ -120,6 +137,10 @@ class _Reader(ParameterReader):
         key = f"{kind}_execution_accelerator"
         for index, accelerator in enumerate(getattr(asked, key, ())):
             yield f"optimization.execution_accelerators.{key}[{index}]", accelerator
+
+
+def _tags(text: str) -> tuple[str, ...]:
+    return tuple(tag.strip() for tag in text.split(","))
 
 
 def _fraction(text: str) -> float:

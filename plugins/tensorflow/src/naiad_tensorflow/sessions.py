@@ -8,6 +8,7 @@ from naiad.errors import InvalidArgumentError, UnsupportedError
 from naiad_tensorflow.artefact import Artefact
 from naiad_tensorflow.files import init_ops
 from naiad_tensorflow.parameters import RunSettings
+from naiad_tensorflow.process import note_threads
 from naiad_tensorflow.runtime import runtime, told
 
 
@@ -19,8 +20,10 @@ def open_session(artefact: Artefact, context: ModelContext, settings: RunSetting
     tensorflow = runtime()
     device = _device(placement)
     graph = tensorflow.Graph()
+    config = session_config(settings, placement.kind)
+    note_threads(settings, context.logger)
     with graph.as_default(), tensorflow.device(device):
-        session = tensorflow.compat.v1.Session(graph=graph, config=session_config(settings))
+        session = tensorflow.compat.v1.Session(graph=graph, config=config)
         try:
             artefact.load(session)
             _run_init_ops(session, init_ops(context, settings), context.config.name)
@@ -30,8 +33,12 @@ def open_session(artefact: Artefact, context: ModelContext, settings: RunSetting
     return session
 
 
-def session_config(settings: RunSettings) -> Any:
-    """The `tf.compat.v1.ConfigProto`. Raises UnsupportedError when TensorRT is asked for and not built in."""
+def session_config(settings: RunSettings, kind: str) -> Any:
+    """The `tf.compat.v1.ConfigProto` for an instance of that kind (`CPU`, `GPU` or `MODEL`).
+
+    The accelerators of GPUs are for instances that may have one. Raises UnsupportedError when TensorRT is asked for
+    and not built in.
+    """
     v1 = runtime().compat.v1
     config = v1.ConfigProto(
         intra_op_parallelism_threads=settings.intra_op_threads,
@@ -39,12 +46,20 @@ def session_config(settings: RunSettings) -> Any:
         use_per_session_threads=settings.per_session_threads,
         allow_soft_placement=settings.soft_placement,
     )
+    if kind == "CPU":
+        config.device_count["GPU"] = 0  # or else nodes that name a GPU go there
     config.gpu_options.allow_growth = True
     config.gpu_options.per_process_gpu_memory_fraction = settings.memory_fraction
     levels = {-1: v1.OptimizerOptions.OFF, 1: v1.OptimizerOptions.ON_1, 2: v1.OptimizerOptions.ON_2}
     if settings.jit_level:
         config.graph_options.optimizer_options.global_jit_level = levels[settings.jit_level]
-    rewriting = config.graph_options.rewrite_options
+    if kind != "CPU":
+        _accelerate(config.graph_options.rewrite_options, settings)
+    return config
+
+
+def _accelerate(rewriting: Any, settings: RunSettings) -> None:
+    """Add what the accelerators ask for to a `RewriterConfig`."""
     if settings.mixed_precision:
         rewriting.auto_mixed_precision = 1  # ON, of RewriterConfig.Toggle
     if settings.tensorrt is not None:
@@ -57,7 +72,6 @@ def session_config(settings: RunSettings) -> Any:
             else:
                 entry.i = value
         optimizer.parameter_map["is_dynamic_op"].b = True
-    return config
 
 
 def _device(placement: Placement) -> str:

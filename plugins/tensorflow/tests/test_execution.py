@@ -1,0 +1,132 @@
+"""How batches go through a session: without copies, on which thread, ragged; and what a server makes of a model."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import naiad_scheduler_dynamic
+import naiad_tensorflow
+from naiad.backend import MemoryUsage
+from naiad.testing.serving import serve
+
+from .conftest import AddSub, add_sub, frozen, identity, v1
+
+SAVED = "model.savedmodel"
+
+
+def parameter(key, value):
+    return f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}\n'
+
+
+def aligned(rows, columns):
+    """Zeros that begin where TensorFlow takes them without a copy."""
+    memory = np.zeros(rows * columns * 4 + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + rows * columns * 4].view(np.float32).reshape(rows, columns)
+
+
+class Ragged(tf.Module):
+    """SUM = of each request's elements of IN, whose count OFFSETS accumulates."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None], name="IN"), tf.TensorSpec([None], tf.int32, name="OFFSETS")])
+    def serve(self, given, offsets):
+        return {"SUM": tf.reduce_sum(tf.RaggedTensor.from_row_splits(given, offsets), axis=1, keepdims=True)}
+
+
+def test_neither_the_input_nor_the_output_of_a_single_request_is_copied(workbench, zoo):
+    zoo(identity, workbench.path(SAVED), tf.float32)
+    given = aligned(2, 3)
+    given.flags.writeable = False
+
+    made = workbench.load().execute({"x": given})["y"]
+
+    assert made.ctypes.data == given.ctypes.data
+
+
+def test_an_input_at_any_address_is_taken(workbench, zoo):
+    zoo(identity, workbench.path(SAVED), tf.float32)
+    odd = np.frombuffer(b"-" + np.float32([1, 2, 3]).tobytes(), np.float32, offset=1).reshape(1, 3)
+    turned = np.arange(6, dtype=np.float32).reshape(3, 2).T
+    served = workbench.load()
+
+    assert served.execute({"x": odd})["y"].tolist() == [[1, 2, 3]]
+    assert served.execute({"x": turned})["y"].tolist() == turned.tolist()
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_a_wide_and_deep_graph_runs_on_the_thread_of_the_instance_too(workbench, threads):
+    with tf.Graph().as_default() as made:
+        last = v1.placeholder(tf.float32, [None, 2], name="IN")
+        for _ in range(60):
+            last = tf.add_n([tf.matmul(last, tf.eye(2)), tf.sin(last) * 0, tf.cos(last) * 0])
+        tf.identity(last, name="OUT")
+        workbench.path("model.graphdef").write_bytes(made.as_graph_def().SerializeToString())
+    config = 'platform: "tensorflow_graphdef" output { name: "OUT" data_type: TYPE_FP32 dims: [ 2 ] }'
+
+    served = workbench.load(config + parameter("TF_NUM_INTER_THREADS", threads))
+
+    np.testing.assert_allclose(served.execute({"IN": np.float32([[1, 2]])})["OUT"], [[1, 2]], rtol=1e-5)
+
+
+def test_requests_of_several_lengths_share_a_ragged_batch(workbench):
+    tf.saved_model.save(Ragged(), str(workbench.path(SAVED)))
+    served = workbench.load(
+        """
+        max_batch_size: 8
+        input { name: "IN" data_type: TYPE_FP32 dims: [ -1 ] allow_ragged_batch: true }
+        batch_input { kind: BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO target_name: "OFFSETS" data_type: TYPE_INT32
+                      source_input: "IN" }
+        output { name: "SUM" data_type: TYPE_FP32 dims: [ 1 ] }
+        """
+    )
+
+    answer = served.execute({"IN": np.float32([[1, 2, 3]])}, {"IN": np.float32([[10]])})
+
+    assert answer["SUM"].tolist() == [[6], [10]]
+
+
+def test_memory_is_told_for_each_session(workbench, zoo):
+    module = AddSub()
+    module.weight = tf.Variable(np.ones((100, 16), np.float32)[0])
+    tf.saved_model.save(module, str(workbench.path(SAVED)), signatures=module.serve)
+
+    served = workbench.load("instance_group { kind: KIND_CPU count: 2 }")
+
+    (usage,) = served.model.memory_usage()
+    assert (usage.type, usage.id) == ("CPU", 0)
+    assert 2 * 64 <= usage.byte_size < 2 * 1000
+    served.model.close()
+    assert served.model.memory_usage() == []
+
+
+def test_the_constants_of_a_graph_are_its_memory(workbench, zoo):
+    zoo(frozen, workbench.path("model.graphdef"))
+    config = 'platform: "tensorflow_graphdef" output { name: "SUM" data_type: TYPE_FP32 dims: [ 16 ] }'
+
+    served = workbench.load(config + "instance_group { kind: KIND_CPU count: 1 }")
+
+    assert served.model.memory_usage() == [MemoryUsage("CPU", 0, 2 * 4)]  # the shape of ROWS, two INT32
+
+
+def test_a_model_is_warmed_up_and_counted_in_a_server(workbench, zoo):
+    zoo(add_sub, workbench.path(SAVED))
+    (workbench.directory / "config.pbtxt").write_text(
+        """
+        platform: "tensorflow_savedmodel"
+        instance_group { kind: KIND_MODEL count: 2 }
+        model_warmup {
+          name: "random" batch_size: 2
+          inputs { key: "a" value { data_type: TYPE_FP32 dims: [ 16 ] random_data: true } }
+          inputs { key: "b" value { data_type: TYPE_FP32 dims: [ 16 ] zero_data: true } }
+        }
+        """
+    )
+    given = {"a": np.full((1, 16), 3, np.float32), "b": np.ones((1, 16), np.float32)}
+
+    with serve(workbench.directory, plugins=[naiad_tensorflow, naiad_scheduler_dynamic]) as client:
+        answers = client.infer_all(*[given] * 4)
+        (counted,) = client.call(lambda server: server.statistics("m"))
+
+    assert [answer["sum"][0, 0] for answer in answers] == [4.0] * 4
+    assert counted.inference_count == 4
+    assert [usage.type for usage in counted.memory_usage] == ["CPU"]
