@@ -21,12 +21,10 @@ def _local_response(op: Operator) -> str:
     last = op.order() == "NHWC"
     given = op.channels_first(op.inputs[0]) if last else op.inputs[0]
     size = op.arguments.integer("size")
-    if size < 1:
-        raise op.error("needs its argument 'size', how many channels it looks at")
-    attributes = {
-        name: op.arguments.number(name, default) for name, default in (("alpha", 0), ("beta", 0), ("bias", 1))
-    }
-    made = op.emit("LRN", given, size=size, **{key: float(value) for key, value in attributes.items()})
+    alpha, beta = op.arguments.number("alpha", 0.0), op.arguments.number("beta", 0.0)
+    if size < 1 or size % 2 == 0 or alpha <= 0 or beta <= 0:
+        raise op.error(f"has size {size}, alpha {alpha:g}, beta {beta:g}; size must be odd, all must be above 0")
+    made = op.emit("LRN", given, size=size, alpha=alpha, beta=beta, bias=op.arguments.number("bias", 1.0))
     return op.channels_last(made) if last else made
 
 

@@ -1,0 +1,56 @@
+"""What parameters of a configuration come to."""
+
+import pytest
+
+from naiad.config.text import parse_text
+from naiad.errors import ConfigError
+from naiad_caffe2.parameters import RunSettings, misspelt, run_settings
+
+
+def config_of(written="", **parameters):
+    entries = "".join(
+        f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}' for key, value in parameters.items()
+    )
+    return parse_text(f'name: "m" {entries} {written}')
+
+
+def test_without_parameters_onnx_runtime_decides():
+    assert run_settings(config_of()) == RunSettings()
+
+
+def test_every_parameter_is_read():
+    config = config_of(
+        "optimization { graph { level: 1 } }",
+        intra_op_thread_count="3",
+        inter_op_thread_count="2",
+        execution_mode="1",
+    )
+
+    assert run_settings(config) == RunSettings(3, 2, True, "ORT_ENABLE_EXTENDED")
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        (
+            config_of(intra_op_thread_count="many"),
+            "'intra_op_thread_count' cannot be 'many': it must be a whole number",
+        ),
+        (config_of("optimization { graph { level: 7 } }"), "there is no graph optimisation level 7"),
+        (
+            config_of('optimization { execution_accelerators { gpu_execution_accelerator { name: "tensorrt" } } }'),
+            "there are no execution accelerators for nets of Caffe2",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused(config, told):
+    with pytest.raises(ConfigError) as raised:
+        run_settings(config)
+
+    assert told in str(raised.value)
+
+
+def test_a_misspelt_parameter_is_found():
+    assert misspelt(config_of(intra_op_thread_cout="3", other="x")) == [
+        ("intra_op_thread_cout", "intra_op_thread_count")
+    ]
