@@ -42,7 +42,7 @@ void naiad_finalize(void *instance) { (void)instance; }
 
 
 def linked(compiler, folder, name, *options):
-    """A library that needs lib`name`.so, and that one; each test takes another name, as the process knows it by that."""
+    """A library that needs lib`name`.so, and that one; no name twice, because the process knows it by that."""
     helper = folder / f"lib{name}.so"
     helper.write_bytes(compiler.library(HELPER, f"-Wl,-soname,lib{name}.so").read_bytes())
     return compiler.library(USES_HELPER, f"-L{folder}", f"-l{name}", *options), helper

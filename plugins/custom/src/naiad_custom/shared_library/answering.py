@@ -91,10 +91,14 @@ class BatchAnswer:
         """One by one: the request's own outputs, and its rows of those that came in one piece."""
         batch = self._batch
         ends = list(accumulate(batch.sizes))
+        own: list[dict[str, np.ndarray]] = [{} for _ in batch.requests]
+        for (name, index), array in self._arrays.items():
+            if index != ALL:
+                own[index][name] = array
         for index, (request, end) in enumerate(zip(batch.requests, ends, strict=True)):
-            rows = slice(end - batch.sizes[index], end)
-            outputs = {name: array[rows] if self._has_rows(name) else array for name, array in whole.items()}
-            outputs |= {name: array for (name, of), array in self._arrays.items() if of == index}
+            outputs = own[index]
+            for name, array in whole.items():
+                outputs[name] = array[end - batch.sizes[index] : end] if self._has_rows(name) else array
             missing = [name for name in self._outputs.required(request) if name not in outputs]
             if index in self._failures:
                 yield self._failures[index]

@@ -45,17 +45,23 @@ def open_library(path: Path, model: str) -> Library:
     Raises InvalidArgumentError when it is no library for this machine, cannot be loaded or lacks a function, and
     UnsupportedError when it was built with another version of the header.
     """
-    with path.open("rb") as file:
-        header = file.read(elf.HEADER_SIZE)
-    with Path(sys.executable).open("rb") as program:
-        objection = elf.objection(header, program.read(elf.HEADER_SIZE))
     start = f"failed to load model '{model}' from '{path}'"
+    try:
+        header = _first_bytes(path)
+    except OSError as error:
+        raise InvalidArgumentError(f"{start}: {error.strerror}; the server must be able to read it") from error
+    objection = elf.objection(header, _first_bytes(Path(sys.executable)))
     if objection:
         raise InvalidArgumentError(f"{start}: {objection}")
     functions = _loaded(path, start)
     _check_functions(functions, start)
     _check_abi(functions, start)
     return Library(path.name, functions)
+
+
+def _first_bytes(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(elf.HEADER_SIZE)
 
 
 def _loaded(path: Path, start: str) -> ctypes.CDLL:
@@ -65,10 +71,10 @@ def _loaded(path: Path, start: str) -> ctypes.CDLL:
     in other folders, or nothing may be executed in the folder of temporary files), the file itself is.
     """
     with TemporaryDirectory(prefix="naiad-custom-") as folder:
-        for neighbour in {path, *path.parent.glob("*.so"), *path.parent.glob("*.so.*")}:
-            if neighbour.is_file():
-                shutil.copyfile(neighbour, Path(folder, neighbour.name))
         try:
+            for neighbour in {path, *path.parent.glob("*.so"), *path.parent.glob("*.so.*")}:
+                if neighbour.is_file():
+                    shutil.copyfile(neighbour, Path(folder, neighbour.name))
             return ctypes.CDLL(str(Path(folder, path.name)))
         except OSError:
             pass

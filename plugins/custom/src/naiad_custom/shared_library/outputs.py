@@ -1,7 +1,6 @@
 """The outputs that a configuration declares, and whether what a library asks memory for is one of them."""
 
 import ctypes
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -18,14 +17,19 @@ from naiad_custom.shared_library.abi import text_of
 from naiad_custom.shared_library.guarded import GuardedMemory
 
 _MOST_DIMS = 32
+_DIMS = tuple(ctypes.c_int64 * count for count in range(_MOST_DIMS + 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """One output: its dims as the model sees them, without the batch dimension, which it has where it `has_rows`."""
+    """One output: its dims as the model sees them, without the batch dimension, which it has where it `has_rows`.
+
+    `wire` is its `datatype` as a library writes it.
+    """
 
     name: str
     datatype: str
+    wire: bytes
     dtype: np.dtype
     itemsize: int
     dims: tuple[int, ...]
@@ -37,11 +41,13 @@ class Declared:
 
     def objection(self, datatype: bytes | None, shape: tuple[int, ...] | None, byte_size: int, rows: int) -> str:
         """What is wrong with asking for that, "" when nothing is; `shape` is None where none was given."""
+        declared = self.shape(rows)
+        if datatype == self.wire and shape == declared and byte_size == self.itemsize * prod(shape) and self.itemsize:
+            return ""  # nearly always, and before the questions in detail
         if datatype is None:
             return "its datatype is NULL"
-        if datatype != self.datatype.encode():
+        if datatype != self.wire:
             return f"its datatype is {text_of(datatype)}, and the configuration declares {self.datatype}"
-        declared = self.shape(rows)
         if shape is None:
             return f"its dims are NULL or too many, and the configuration asks for {shape_text(declared)}"
         if len(shape) != len(declared) or any(
@@ -103,9 +109,9 @@ def read_dims(address: int | None, count: int) -> tuple[int, ...] | None:
     """The `count` dims at that address; None where there are none to read, or unbelievably many."""
     if count > _MOST_DIMS or (address is None and count):
         return None
-    return struct.unpack(f"{count}q", ctypes.string_at(address, 8 * count)) if address is not None else ()
+    return tuple(_DIMS[count].from_address(address)) if address is not None else ()
 
 
 def _declared(name: str, data_type: DataType, dims: tuple[int, ...], has_rows: bool) -> Declared:
     kind = tensor_type(wire_name(data_type))
-    return Declared(name, kind.wire, kind.dtype, kind.itemsize, dims, has_rows)
+    return Declared(name, kind.wire, kind.wire.encode(), kind.dtype, kind.itemsize, dims, has_rows)

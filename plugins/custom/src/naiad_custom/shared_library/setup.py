@@ -2,6 +2,7 @@
 
 import ctypes
 import json
+import os
 
 from naiad.backend import ModelContext, Placement
 from naiad.config.json import to_json
@@ -30,8 +31,8 @@ class Preparation:
             kind=placement.kind.encode() if placement else b"CPU",
             device=placement.device if placement else 0,
             configuration=json.dumps(to_json(config)).encode(),
-            model_directory=str(context.model_directory).encode(),
-            version_directory=str(context.version_directory).encode(),
+            model_directory=os.fsencode(context.model_directory),
+            version_directory=os.fsencode(context.version_directory),
             parameter_count=count,
             parameter_keys=(ctypes.c_char_p * count)(*keys),
             parameter_values=(ctypes.c_char_p * count)(*values),

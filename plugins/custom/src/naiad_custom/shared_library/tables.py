@@ -34,13 +34,14 @@ class RequestTable:
         self._kept: list[Any] = []
         self._words = bytearray()
         self._base = 0
+        self._nothing, self._no_parameters = self._text(""), self._text("{}")
 
     def fill(self, batch: Batch) -> None:
         """Lay out that batch. What it points to stays until `release`."""
         requests = batch.requests
         count = len(requests)
         columns = [(self._text(name), *self._column(batch, name)) for name in requests[0].inputs]
-        wanted = [[self._text(name) for name in self._wanted(request)] for request in requests]
+        wanted = self._outputs(requests)
         width = len(columns)
         parts = (
             count * abi.REQUEST_WORDS,
@@ -60,8 +61,10 @@ class RequestTable:
                 tensors += (name, datatype, extras_at + 8 * len(extras), len(shape), content, size)
                 extras += shape
             outputs = wanted[index]
-            told = (self._passing(request.id), self._parameters(request))
-            words += (*told, inputs_at, width, extras_at + 8 * len(extras), len(outputs), batch.sizes[index])
+            told = self._passing(request.id) if request.id else self._nothing
+            parameters = self._parameters(request) if request.parameters else self._no_parameters
+            outputs_at = extras_at + 8 * len(extras)
+            words += (told, parameters, inputs_at, width, outputs_at, len(outputs), batch.sizes[index])
             extras += outputs
         struct.pack_into(f"{sum(parts)}Q", self._words, 0, *words, *tensors, *extras)
         head = self._head
@@ -71,6 +74,14 @@ class RequestTable:
         """Let go of the batch's contents."""
         self._head.request_count = 0
         self._kept.clear()
+
+    def _outputs(self, requests: Sequence[Request]) -> list[list[int]]:
+        """The names of the outputs that each request wants; most want the same."""
+        known: dict[tuple[str, ...], list[int]] = {}
+        for request in requests:
+            if request.requested not in known:
+                known[request.requested] = [self._text(name) for name in self._wanted(request)]
+        return [known[request.requested] for request in requests]
 
     def _column(self, batch: Batch, name: str) -> tuple[int, Sequence[_Row]]:
         """The datatype of an input, and the rows of all requests."""
@@ -107,12 +118,10 @@ class RequestTable:
         return array.shape, ctypes.cast(ctypes.c_char_p(content), ctypes.c_void_p).value or 0, len(content)
 
     def _parameters(self, request: Request) -> int:
-        return self._passing(json.dumps(dict(request.parameters))) if request.parameters else self._text("{}")
+        return self._passing(json.dumps(dict(request.parameters)))
 
     def _passing(self, text: str) -> int:
         """The address of a text of this request alone."""
-        if not text:
-            return self._text("")
         buffer = ctypes.create_string_buffer(text.encode("utf-8", "replace"))
         self._kept.append(buffer)
         return ctypes.addressof(buffer)
