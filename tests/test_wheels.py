@@ -190,11 +190,13 @@ assert answers == [None], answers
 """
 
 BUILDS_AN_ENGINE = """
+import logging
 import pathlib
 import tensorrt_rtx_bindings as trt
 from naiad.errors import NaiadError
 from naiad.testing import serve
 
+logging.disable()  # the refusal is told twice
 folder = pathlib.Path("engines", "double", "1")
 folder.mkdir(parents=True)
 builder = trt.Builder(trt.Logger(trt.Logger.ERROR))
