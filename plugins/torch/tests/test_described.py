@@ -6,6 +6,7 @@ from naiad.config import DataType
 from naiad.errors import InvalidArgumentError
 from naiad_torch.described import UNLIMITED, Described, check_shapes, most_rows
 from naiad_torch.generated import read_arguments, weight_bytes
+from naiad_torch.runtime import told
 
 
 def test_what_varies_is_minus_one_for_everybody_else():
@@ -37,6 +38,12 @@ def test_shapes_that_the_model_was_made_for_pass(shapes):
 def test_other_shapes_are_refused_before_compiled_code_sees_them(shapes, told):
     with pytest.raises(InvalidArgumentError, match=told):
         check_shapes(["a", "b"], [("s0", 4), ("s0", "")], shapes, "m")
+
+
+def test_where_in_cpp_an_error_was_is_not_told():
+    error = RuntimeError("mat1 and mat2 (1x3 and 4x2)\nException raised from meta at x.cpp:1\nframe #0: ...")
+
+    assert told(error) == "mat1 and mat2 (1x3 and 4x2)"
 
 
 SOURCE = """

@@ -1,10 +1,12 @@
 """Models as a class in Python (`runtime: "model.py"`)."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
 
-from naiad.errors import InternalError, InvalidArgumentError, NotFoundError
+from naiad.errors import InternalError, InvalidArgumentError, ModelFailedError, NotFoundError
 
 from .written import tensor
 
@@ -51,23 +53,53 @@ def test_weights_that_would_run_code_are_refused(workbench):
     workbench.path("model.py").write_text(SCALE)
     torch.save({"factor": print}, workbench.path("model.pt"))
 
-    with pytest.raises(InternalError, match="failed to load model 'm'"):
+    with pytest.raises(InternalError, match=r"failed to load model 'm': 'model\.pt' must hold the weights of Scale"):
         workbench.load(CONFIG + TENSORS)
 
 
-def test_a_module_is_compiled_where_that_is_asked_for(workbench, monkeypatch):
-    asked = []
-    monkeypatch.setattr(torch, "compile", lambda module, **arguments: asked.append(arguments) or module)
+def test_weights_of_another_shape_are_refused_with_both(workbench):
     workbench.path("model.py").write_text(SCALE)
-    parameter = (
-        'parameters { key: "TORCH_COMPILE_OPTIONAL_PARAMETERS" value { string_value: "{\\"dynamic\\": true}" } }'
+    torch.save({"factor": torch.ones(3)}, workbench.path("model.pt"))
+
+    with pytest.raises(InternalError, match=r"'model\.pt' .*factor: .*torch\.Size\(\[3\]\) .*torch\.Size\(\[\]\)"):
+        workbench.load(CONFIG + TENSORS)
+
+
+def test_a_module_that_places_itself_gets_its_inputs_there(workbench):
+    written = SCALE.replace("torch.tensor(2.0)", 'torch.tensor(2.0, device="meta")')
+    workbench.path("model.py").write_text(
+        written.replace("return x * self.factor", "assert x.is_meta\n        return 1 / 0")
+    )
+    served = workbench.load(CONFIG + TENSORS + "instance_group [{ kind: KIND_MODEL }]")
+
+    with pytest.raises(ModelFailedError, match="division by zero"):
+        served.execute(given(1))
+
+
+def compiling(arguments):
+    written = json.dumps(json.dumps(arguments))
+    return f'parameters {{ key: "TORCH_COMPILE_OPTIONAL_PARAMETERS" value {{ string_value: {written} }} }}'
+
+
+def test_a_module_is_compiled_where_that_is_asked_for(workbench):
+    workbench.path("model.py").write_text(
+        SCALE.replace("assert not self.training", "assert torch.compiler.is_compiling()")
     )
 
-    workbench.load(CONFIG + TENSORS)
-    assert not asked
+    answer = workbench.load(CONFIG + TENSORS + compiling({"backend": "eager"})).execute(given(3))
 
-    workbench.load(CONFIG + TENSORS + parameter)
-    assert asked == [{"dynamic": True}]
+    assert answer["y"].tolist() == [[6.0, 6.0]]
+    with pytest.raises(ModelFailedError):
+        workbench.load(CONFIG + TENSORS).execute(given(3))
+
+
+def test_arguments_that_compiling_does_not_know_are_refused(workbench):
+    workbench.path("model.py").write_text(SCALE)
+
+    with pytest.raises(
+        InvalidArgumentError, match=r"torch\.compile refuses the TORCH_COMPILE_OPTIONAL_PARAMETERS of mod"
+    ):
+        workbench.load(CONFIG + TENSORS + compiling({"speed": 11}))
 
 
 def test_torchscript_stands_in_for_a_file_that_is_not_there(workbench, models):

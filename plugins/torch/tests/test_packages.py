@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from naiad.config import DataType
-from naiad.errors import ConfigError, InternalError, InvalidArgumentError
+from naiad.errors import ConfigError, InternalError, InvalidArgumentError, UnsupportedError
 
 from .written import ADD_SUB, tensor
 
@@ -201,6 +201,17 @@ def test_a_compiled_package_never_sees_other_shapes_than_its_own(workbench, comp
 
     with pytest.raises(InvalidArgumentError, match=r"'INPUT__0' of model 'm' has shape \[1,2\], and .* takes \[1,4\]"):
         served.execute({"INPUT__0": ones(1, columns=2), "INPUT__1": ones(1)})
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_a_package_for_a_gpu_is_told_of_at_load_where_there_is_none(workbench, compiled):
+    with zipfile.ZipFile(compiled) as given, zipfile.ZipFile(workbench.path("model.pt2"), "w") as file:
+        for entry in given.infolist():
+            content = given.read(entry)
+            file.writestr(entry, content.replace(b'"AOTI_DEVICE_KEY": "cpu"', b'"AOTI_DEVICE_KEY": "cuda"'))
+
+    with pytest.raises(UnsupportedError, match=r"'model\.pt2' was compiled for cuda, and this PyTorch .* finds no GPU"):
+        workbench.load()
 
 
 def test_a_compiled_package_without_its_source_is_served_with_a_configuration(workbench, compiled, caplog):

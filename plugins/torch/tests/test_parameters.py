@@ -23,9 +23,20 @@ def test_without_parameters_pytorch_decides():
     assert (settings_of().inference_mode, settings_of().intra_op_threads) == (True, None)
 
 
-def test_a_module_in_python_has_one_thread_unless_it_says_otherwise():
-    assert settings_of("model.py").intra_op_threads == 1
-    assert settings_of("model.py", NUM_THREADS=3, NUM_INTEROP_THREADS=2).intra_op_threads == 3
+def test_a_module_in_python_says_nothing_of_threads_unless_it_is_asked_to():
+    assert settings_of("model.py") == RunSettings()
+    settings = settings_of("model.py", NUM_THREADS=3, NUM_INTEROP_THREADS=2)
+    assert (settings.intra_op_threads, settings.inter_op_threads) == (3, 2)
+
+
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+def test_accelerators_are_refused(kind):
+    asked = f'execution_accelerators {{ {kind}_execution_accelerator [ {{ name: "tensorrt" }} ] }}'
+
+    with pytest.raises(ConfigError, match="PyTorch has no accelerator 'tensorrt'") as raised:
+        run_settings(parse_text(f'name: "m" optimization {{ {asked} }}'))
+
+    assert raised.value.problems[0].path == f"optimization.execution_accelerators.{kind}_execution_accelerator[0].name"
 
 
 def test_every_parameter_is_read():

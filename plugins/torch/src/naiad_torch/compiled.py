@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from naiad.backend import MemoryUsage
-from naiad.errors import InternalError, InvalidArgumentError
+from naiad.errors import InternalError, InvalidArgumentError, UnsupportedError
 from naiad_torch.callspec import CallSpec, spec_of
 from naiad_torch.described import UNLIMITED, Described, Size
 from naiad_torch.generated import read_arguments, weight_bytes
-from naiad_torch.program import Named, Program, Weight
+from naiad_torch.program import Packaged, Program, Weight
 from naiad_torch.runtime import runtime, told
 
 
-class CompiledArtefact(Named):
+class CompiledArtefact(Packaged):
     """What AOTInductor has compiled. `source` is the C++ beside it in the package, "" without any.
 
     What the model takes is told there, and what it gives it shows: it is run over zeros when that is asked for.
@@ -23,9 +23,9 @@ class CompiledArtefact(Named):
     def __init__(self, path: Path, model: str, source: str) -> None:
         self._path = path
         self._model = model
-        package = self._load(-1)
+        self._kind = self._checked_kind()
+        self._first = package = self._load(-1)
         spec = spec_of(package.loader.get_call_spec(), path.name, model)
-        self._kind: str = package.get_metadata().get("AOTI_DEVICE_KEY", "cpu")
         super().__init__(spec, spec.input_names(), spec.output_names())
         self._spec = spec
         self._weight_bytes = weight_bytes(source)
@@ -60,9 +60,26 @@ class CompiledArtefact(Named):
                 f"{kind}; compile it on a device of that kind, or change the kind of the instance_group"
             )
         place = ("CPU", 0) if self._kind == "cpu" else ("GPU", int(index or 0))
-        return _CompiledProgram(
-            self._load(int(index) if index else -1), self._spec, MemoryUsage(*place, self._weight_bytes)
-        )
+        first, self._first = self._first, None
+        package = first if first is not None and not index else self._load(int(index) if index else -1)
+        return _CompiledProgram(package, self._spec, MemoryUsage(*place, self._weight_bytes))
+
+    def _checked_kind(self) -> str:
+        """The kind of device that it was compiled for. Raises UnsupportedError when this machine has none."""
+        from torch._C import _aoti
+
+        loader: Any = _aoti.AOTIModelPackageLoader  # whose declaration lacks what is called
+        try:
+            kind: str = loader.load_metadata_from_package(str(self._path), "model")["AOTI_DEVICE_KEY"]
+        except (RuntimeError, KeyError):
+            return "cpu"  # an older package, or a broken one, which loading tells
+        if kind == "cuda" and not runtime().cuda.is_available():
+            raise UnsupportedError(
+                f"model '{self._model}': '{self._path.name}' was compiled for cuda, and this PyTorch "
+                f"({runtime().__version__}) finds no GPU; install a build of torch for CUDA and the driver of the GPU, "
+                "or compile the model for cpu"
+            )
+        return kind
 
     def _load(self, device: int) -> Any:
         from torch._inductor import aoti_load_package

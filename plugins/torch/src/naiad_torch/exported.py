@@ -7,11 +7,11 @@ from typing import Any
 from naiad.errors import InternalError, InvalidArgumentError
 from naiad_torch.callspec import CallSpec, spec_of
 from naiad_torch.described import UNLIMITED, Described, Size
-from naiad_torch.program import Named, Program, Weight, weights_in
+from naiad_torch.program import Packaged, Program, Weight, weights_in
 from naiad_torch.runtime import runtime, told
 
 
-class ExportedArtefact(Named):
+class ExportedArtefact(Packaged):
     """An exported program. Its arguments are called as in Python, its results `OUTPUT__<place>`.
 
     Raises InternalError when PyTorch refuses the file, InvalidArgumentError for an argument that is no tensor.

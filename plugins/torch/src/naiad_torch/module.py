@@ -46,13 +46,30 @@ class ModuleArtefact:
         torch = runtime()
         try:
             module = self._class()
-            weights = self._path.with_name(WEIGHTS)
+        except Exception as error:
+            raise InternalError(f"failed to load model '{self._model}': {self._place(error)}{told(error)}") from error
+        weights = self._path.with_name(WEIGHTS)
+        try:
             if weights.is_file():
                 module.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
         except Exception as error:
-            raise InternalError(f"failed to load model '{self._model}': {self._place(error)}{told(error)}") from error
+            raise InternalError(
+                f"failed to load model '{self._model}': '{WEIGHTS}' must hold the weights of {self._class.__name__}, "
+                f"as torch.save(model.state_dict()) writes them: {' '.join(told(error).split())}"
+            ) from error
         module = (module.to(device) if device else module).eval()
-        return _ModuleProgram(module, self._compile)
+        return _ModuleProgram(module, self._compiled(module), None if device else _home(module))
+
+    def _compiled(self, module: Any) -> Any:
+        """What to call in its place. Raises InvalidArgumentError for arguments that `torch.compile` does not know."""
+        if self._compile is None:
+            return module
+        try:
+            return runtime().compile(module, **self._compile)
+        except Exception as error:
+            raise InvalidArgumentError(
+                f"torch.compile refuses the TORCH_COMPILE_OPTIONAL_PARAMETERS of model '{self._model}': {told(error)}"
+            ) from error
 
     def _found(self) -> type[Any]:
         name = f"naiad_torch_model_{uuid4().hex}"
@@ -85,12 +102,23 @@ class ModuleArtefact:
 
 
 class _ModuleProgram:
-    def __init__(self, module: Any, compile_arguments: Mapping[str, Any] | None) -> None:
+    """A module, what to call for it, and the device to bring tensors to, None where they are on it already."""
+
+    def __init__(self, module: Any, call: Any, home: Any) -> None:
         self._module = module
-        self._call = module if compile_arguments is None else runtime().compile(module, **compile_arguments)
+        self._call = call
+        self._home = home
 
     def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
+        if self._home is not None:
+            feeds = [feed.to(self._home) if hasattr(feed, "to") else feed for feed in feeds]
         return results_of(self._call(*feeds))
 
     def weights(self) -> Iterator[Weight]:
         yield from weights_in(self._module)
+
+
+def _home(module: Any) -> Any:
+    """Where a module that places itself is: where its first parameter is, None without any."""
+    first = next(module.parameters(), None)
+    return None if first is None else first.device

@@ -1,11 +1,12 @@
 """Reading what a configuration says about running a model with PyTorch."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from naiad.config import ModelConfig
+from naiad.errors import Problem
 from naiad.options import boolean
 from naiad.parameters import ParameterReader, positive_count
 
@@ -58,8 +59,6 @@ def run_settings(config: ModelConfig) -> RunSettings:
     Keys in capitals are PyTorch's, and one that is not known is an error; all others belong to somebody else.
     """
     reader = ParameterReader(config)
-    in_python = bool(config.runtime)
-    threads = 1 if in_python else None
     settings = RunSettings(
         inference_mode=reader.read("INFERENCE_MODE", boolean, True),
         optimized_execution=not reader.read("DISABLE_OPTIMIZED_EXECUTION", boolean, False),
@@ -71,18 +70,32 @@ def run_settings(config: ModelConfig) -> RunSettings:
         jit_profiling=reader.read("ENABLE_JIT_PROFILING", boolean, None),
         jit_executor=reader.read("ENABLE_JIT_EXECUTOR", boolean, None),
         intra_op_threads=reader.read(
-            "NUM_THREADS", positive_count, reader.read("INTRA_OP_THREAD_COUNT", positive_count, threads)
+            "NUM_THREADS", positive_count, reader.read("INTRA_OP_THREAD_COUNT", positive_count, None)
         ),
         inter_op_threads=reader.read(
-            "NUM_INTEROP_THREADS", positive_count, reader.read("INTER_OP_THREAD_COUNT", positive_count, threads)
+            "NUM_INTEROP_THREADS", positive_count, reader.read("INTER_OP_THREAD_COUNT", positive_count, None)
         ),
         compile=reader.read("TORCH_COMPILE_OPTIONAL_PARAMETERS", _compile_arguments, None),
         init_library=reader.texts.get("MODEL_INIT_LIBRARY", ""),
     )
     reader.read("ENABLE_NVFUSER", boolean, None)
     reader.refuse_unknown("PyTorch", _KEYS)
+    reader.problems.extend(_accelerators(config))
     reader.finish()
     return settings
+
+
+def _accelerators(config: ModelConfig) -> Iterator[Problem]:
+    """PyTorch has none: what Triton would ignore is told."""
+    policy = config.optimization
+    asked = policy.execution_accelerators if policy is not None else None
+    for kind in ("gpu", "cpu"):
+        for index, accelerator in enumerate(getattr(asked, f"{kind}_execution_accelerator", ())):
+            yield Problem(
+                f"PyTorch has no accelerator '{accelerator.name}'",
+                f"optimization.execution_accelerators.{kind}_execution_accelerator[{index}].name",
+                hint="remove it; to make a model faster, compile it with AOTInductor (model.pt2)",
+            )
 
 
 def _compile_arguments(text: str) -> Mapping[str, Any]:

@@ -58,7 +58,7 @@ class Artefact(Protocol):
         ...
 
 
-class Named:
+class Packaged:
     """The part of an artefact that a package's call spec tells; one name may be given for each of several."""
 
     keys = False

@@ -27,7 +27,7 @@ class ScriptArtefact:
         self._path = path
         self._model = model
         self._optimized = optimized
-        module = self._load("cpu")
+        self._first = module = self._load("cpu")
         arguments = module.forward.schema.arguments[1:]
         types = [str(each.type) for each in arguments]
         self._check(types)
@@ -44,7 +44,9 @@ class ScriptArtefact:
 
     def open(self, device: str) -> Program:
         """Load it on that device."""
-        return _ScriptProgram(self._load(device), self._names if self.keys else None, self._optimized)
+        first, self._first = self._first, None
+        module = first if first is not None and device == "cpu" else self._load(device)
+        return _ScriptProgram(module, self._names if self.keys else None, self._optimized)
 
     def _load(self, device: str) -> Any:
         try:
