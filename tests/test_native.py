@@ -14,6 +14,7 @@ import tritonclient.http as client
 from tritonclient.utils import InferenceServerException
 
 from naiad_custom.include import include_dir
+from naiad_custom.shared_library import abi
 
 if TYPE_CHECKING:
     from conftest import ServerProcess
@@ -69,6 +70,17 @@ def test_a_real_server_serves_the_examples(serve: "Serve", built: Path) -> None:
     assert (failed.value.status(), failed.value.message()) == ("400", "VALUE is not a number")
 
 
+@pytest.mark.skipif(shutil.which("rustc") is None, reason="this machine has no Rust compiler")
+def test_the_example_in_rust_is_served(serve: "Serve", built: Path) -> None:
+    subprocess.run(["make", "-s", "-C", built.parent, "rust"], check=True)
+
+    url = serve(built.parent / "rust").url.removeprefix("http://")
+    with client.InferenceServerClient(url) as server:
+        answer = ask(server, "negate_rust", {"x": [1, 2, 3]})
+
+    assert answer.as_numpy("y").tolist() == [-1, -2, -3]
+
+
 def test_a_wrong_parameter_is_told_by_the_library_when_the_model_is_loaded(
     serve: "Serve", built: Path, tmp_path: Path
 ) -> None:
@@ -105,4 +117,5 @@ def test_every_function_code_and_constant_of_the_header_is_on_the_page() -> None
 
     names = set(re.findall(r"\b(naiad_\w+)\(", header)) | set(re.findall(r"\bNAIAD_(?!CUSTOM|EXPORT)\w+", header))
 
-    assert {name for name in names if name not in page} <= {"naiad_abi"}
+    assert {name for name in names if name not in page} == set()
+    assert f"1 << 32 | {abi.STAMP & 0xFFFFFFFF}" in page
