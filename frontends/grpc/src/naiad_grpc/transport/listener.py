@@ -18,6 +18,7 @@ from naiad_grpc.transport.addresses import find_place
 from naiad_grpc.transport.arguments import channel_arguments
 from naiad_grpc.transport.credentials import server_credentials
 from naiad_grpc.transport.handlers import Handlers
+from naiad_grpc.transport.waking import woken_by_a_pipe
 
 _ACCEPTORS = 8
 """How many servers share a port; sixteen gained nothing more. The kernel gives each new connection to one of them."""
@@ -34,7 +35,8 @@ class Listener:
         self._settings = settings
         self._credentials = server_credentials(settings)
         self._handlers = Handlers(operations, settings["grpc-restricted-protocol"])
-        self._servers = [grpc.aio.server(options=channel_arguments(settings)) for _ in range(_acceptors(settings))]
+        with woken_by_a_pipe():
+            self._servers = [grpc.aio.server(options=channel_arguments(settings)) for _ in range(_acceptors(settings))]
         for server in self._servers:
             server.add_generic_rpc_handlers((self._handlers,))
 
