@@ -1,6 +1,7 @@
 """Engines through the backend, on machines with pretended GPUs."""
 
 import logging
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -200,6 +201,19 @@ def test_what_ultralytics_writes_before_an_engine_is_left_out(workbench, machine
     workbench.load()
 
     assert machine.opened[0][0] == b"ftrt engine"
+
+
+def test_libraries_of_plugins_are_those_of_the_server_and_those_of_the_model(workbench, machine):
+    own = 'model_operations { op_library_filename: [ "ops/mine.so" ] }'
+
+    workbench.load(own, {"plugins": "/opt/theirs.so"})
+
+    expected = (Path("/opt/theirs.so"), (workbench.directory / "ops" / "mine.so").resolve())
+    assert {opening.libraries for _, _, opening in machine.opened} == {expected}
+    with pytest.raises(
+        InvalidArgumentError, match=r"op_library_filename '\.\./x\.so' of model 'm' leaves the model's folder"
+    ):
+        workbench.load('model_operations { op_library_filename: [ "../x.so" ] }')
 
 
 def test_cores_of_the_accelerator_get_an_engine_each(workbench, machine):

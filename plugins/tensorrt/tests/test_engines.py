@@ -93,7 +93,7 @@ def test_a_core_of_the_accelerator_is_set_before_the_engine_is_read(opened):
             "name the libraries of its plugins with --backend-config=tensorrt,plugins=PATH",
         ),
         (
-            "engine has host code, which is not allowed",
+            "Cannot deserialize engine with lean runtime since IRuntime::getEngineHostCodeAllowed() is false",
             "trust it with --backend-config=tensorrt,version-compatible=true",
         ),
     ],

@@ -120,7 +120,7 @@ def _refused(trt: ModuleType, model: str, told: Sequence[str], opening: Opening)
     step = f"build it again with version {trt.__version__} for this GPU"
     if "plugin" in reason.lower():
         step = "name the libraries of its plugins with --backend-config=tensorrt,plugins=PATH;PATH"
-    elif "host code" in reason.lower() and not opening.version_compatible:
+    elif "HostCodeAllowed" in reason and not opening.version_compatible:
         step = "it brings its own runtime: trust it with --backend-config=tensorrt,version-compatible=true"
     return InvalidArgumentError(f"unable to load the engine of model '{model}': {reason.rstrip('.')}; {step}")
 

@@ -81,8 +81,16 @@ class TensorRtModel:
 def open_for(
     context: ModelContext, settings: RunSettings, machine: Machine, device: int, path: Path, core: int = -1
 ) -> OpenEngine:
-    """The engine of a file on a device. Raises NaiadError when it cannot be opened there."""
-    opening = Opening(settings.libraries, settings.version_compatible, settings.weight_budget, core)
+    """The engine of a file on a device, with the plugins that the backend's settings and the configuration name.
+
+    Raises NaiadError when it cannot be opened there.
+    """
+    operations = context.config.model_operations
+    own = tuple(
+        context.path_inside(name, f"op_library_filename '{name}' of model '{context.config.name}'")
+        for name in (operations.op_library_filename if operations is not None else ())
+    )
+    opening = Opening((*settings.libraries, *own), settings.version_compatible, settings.weight_budget, core)
     return machine.open_engine(read_plan(path), context.config.name, device, opening)
 
 

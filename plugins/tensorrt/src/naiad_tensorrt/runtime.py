@@ -29,7 +29,7 @@ class Library:
 
 TENSORRT = Library("TensorRT", ("tensorrt", "tensorrt_bindings"), "tensorrt")
 LEAN = Library("TensorRT's lean runtime", ("tensorrt_lean", "tensorrt_lean_bindings"), "lean")
-DISPATCH = Library("TensorRT's dispatch runtime", ("tensorrt_dispatch", "tensorrt_dispatch_bindings"), "tensorrt")
+DISPATCH = Library("TensorRT's dispatch runtime", ("tensorrt_dispatch", "tensorrt_dispatch_bindings"), "dispatch")
 RTX = Library("TensorRT for RTX", ("tensorrt_rtx", "tensorrt_rtx_bindings"), "rtx")
 _LIBRARIES = (TENSORRT, LEAN, DISPATCH, RTX)
 
