@@ -73,7 +73,7 @@ class Tensor:
         """
         if isinstance(self.payload, np.ndarray):
             return self.payload
-        return host_array(self.payload).reshape(self.shape)
+        return _over_dlpack(self.payload).reshape(self.shape)
 
     def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
         return self.payload.__dlpack__(stream=stream, **options)
@@ -90,9 +90,13 @@ def host_array(value: Any) -> np.ndarray:
     if isinstance(value, np.ndarray):
         return value
     if hasattr(value, "__dlpack__"):
-        return DeviceTensor.of(value).array if is_on_device(value) else np.from_dlpack(value)
+        return _over_dlpack(value)
     array = np.asarray(value)
     return np.asarray(value, dtype=object) if array.dtype.kind in "SU" else array
+
+
+def _over_dlpack(value: Any) -> np.ndarray:
+    return DeviceTensor.of(value).array if is_on_device(value) else np.from_dlpack(value)
 
 
 def bytes_array(value: np.ndarray) -> np.ndarray:
