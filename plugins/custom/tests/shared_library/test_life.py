@@ -36,6 +36,15 @@ def test_an_instance_is_told_all_about_its_model(workbench, compiler):
     assert (flavour, none) == ("süß", "NULL")
 
 
+def test_an_instance_on_a_gpu_is_told_which(workbench, compiler):
+    workbench.gpus = 2
+    library = compiler.library("telling.c")
+
+    model = workbench.serve(library, f"{SAYS} instance_group {{ kind: KIND_GPU gpus: 1 }}", {"flavour": ""})
+
+    assert told(model).split("|")[3:5] == ["GPU", "1"]
+
+
 def test_a_library_is_told_that_a_sequence_is_over(workbench, compiler):
     model = workbench.serve(compiler.library("telling.c"), SAYS, {"flavour": ""})
 
