@@ -34,6 +34,7 @@ class TorchInstance:
         self._sizes = sizes if len(sizes) == len(plan.feeds) else None
         self._model = model
         self._device = device
+        self.input_devices = device.input_devices
         self._mode = torch.inference_mode if settings.inference_mode else torch.no_grad
         self._cudnn = settings.cudnn
         self._cleans = settings.cleans_cache and device.name.startswith("cuda")
@@ -68,7 +69,7 @@ class TorchInstance:
             batch.mark_input_done()
             values = self._program.run(feeds)
             batch.mark_infer_done()
-            return self._read(values, [result for result in self._results if batch.wants(result.name)])
+            return self._read(batch, values)
 
     def _flags(self) -> AbstractContextManager[None]:
         flags: AbstractContextManager[None]
@@ -87,10 +88,12 @@ class TorchInstance:
                 "so send other bytes as UINT8"
             ) from error
 
-    def _read(self, values: Sequence[Any], wanted: Sequence[Result]) -> dict[str, Any]:
+    def _read(self, batch: Batch, values: Sequence[Any]) -> dict[str, Any]:
         outputs: dict[str, Any] = {}
         tensors: dict[str, Any] = {}
-        for result in wanted:
+        for result in self._results:
+            if not batch.wants(result.name):
+                continue
             if result.place >= len(values):
                 raise missing_result(result.name, len(values))
             value = values[result.place]
@@ -99,7 +102,7 @@ class TorchInstance:
             else:
                 tensors[result.name] = value
             self._check(result, value)
-        outputs.update(zip(tensors, self._device.fetch(list(tensors.values())), strict=True))
+        outputs.update(self._device.fetch(batch, tensors))
         return outputs
 
     def _check(self, result: Result, value: Any) -> None:

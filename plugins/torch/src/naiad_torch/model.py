@@ -47,7 +47,7 @@ class TorchModel:
 
     def instantiate(self, placement: Placement) -> TorchInstance:
         """An instance there. Raises NaiadError when PyTorch does not have the device or cannot load the model there."""
-        device = device_of(placement)
+        device = device_of(placement, copies_outputs=self._settings.compile is not None)
         with self._lock:
             program = self._shared.get(device.name)
             if program is None:

@@ -1,0 +1,139 @@
+"""A GPU: a stream for each instance, pinned memory for what crosses the bus, and tensors that stay on it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import numpy as np
+
+from naiad.backend import Batch
+from naiad.devices import HOST, device_of, gpu
+from naiad_torch.datatypes import array_of
+from naiad_torch.runtime import runtime
+
+
+class Gpu:
+    """A GPU, through a stream of its own; copies wait for nobody else's work.
+
+    `copies_outputs` says that the program writes its next results to where these are.
+    """
+
+    def __init__(self, index: int, copies_outputs: bool = False) -> None:
+        torch = runtime()
+        self.name = f"cuda:{index}"
+        self.input_devices = (gpu(index),)
+        self._device = torch.device(self.name)
+        self._stream = torch.cuda.Stream(self._device)
+        self._staging = Staging(self._device)
+        self._copies_outputs = copies_outputs
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """The instance's stream is the current one; what fails leaves nothing behind that still reads inputs."""
+        with runtime().cuda.stream(self._stream):
+            try:
+                yield
+            except BaseException:
+                with suppress(RuntimeError):  # what the GPU says then is told already
+                    self._stream.synchronize()
+                raise
+
+    def bring(self, batch: Batch, name: str, is_bf16: bool) -> Any:
+        """The input itself where all of it is on this GPU already, else a copy through pinned memory."""
+        torch = runtime()
+        resident = batch.resident(name, self.input_devices)
+        if resident is None:
+            return self._staging.to_device(arrays_of(batch, name), is_bf16)
+        tensors = [torch.from_dlpack(each) for each in resident]
+        return tensors[0] if len(tensors) == 1 else torch.cat(tensors)
+
+    def fetch(self, batch: Batch, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The tensors that may stay as they are, arrays of the others; all of them are whole when this returns."""
+        (here,) = self.input_devices
+        outputs: dict[str, Any] = {}
+        staged: dict[str, Any] = {}
+        for name, value in values.items():
+            if value.device == self._device and batch.may_stay(name, here):
+                plain = laid_out(value)
+                outputs[name] = Resident(plain.clone() if self._copies_outputs else plain, self._staging)
+            else:
+                outputs[name] = staged[name] = self._staging.begin_to_host(value)
+        self._stream.synchronize()
+        outputs.update((name, array_of(tensor)) for name, tensor in staged.items())
+        return outputs
+
+
+class Staging:
+    """Copies between host memory and a device, by way of pinned memory, which PyTorch keeps for the next copy.
+
+    They run on the current stream. Without `pinned` the memory is ordinary, for machines without a GPU.
+    """
+
+    def __init__(self, device: Any, pinned: bool = True) -> None:
+        self._device = device
+        self._pinned = pinned
+
+    def to_device(self, arrays: Sequence[np.ndarray], is_bf16: bool) -> Any:
+        """One tensor of these arrays, joined along dimension 0; they may be changed when this returns."""
+        torch = runtime()
+        first = arrays[0]
+        shape = first.shape if len(arrays) == 1 else (sum(len(array) for array in arrays), *first.shape[1:])
+        staged = torch.empty(shape, dtype=torch.from_numpy(np.empty(0, first.dtype)).dtype, pin_memory=self._pinned)
+        if len(arrays) == 1:
+            np.copyto(staged.numpy(), first)
+        else:
+            np.concatenate(arrays, out=staged.numpy())
+        tensor = staged.to(self._device, non_blocking=True)
+        return tensor.view(torch.bfloat16) if is_bf16 else tensor
+
+    def begin_to_host(self, value: Any) -> Any:
+        """A copy of a tensor in host memory, whole when the current stream is synchronised; itself if it is there."""
+        if value.device.type == "cpu":
+            return value
+        staged = self._empty_as(value)
+        staged.copy_(value, non_blocking=True)
+        return staged
+
+    def to_host(self, value: Any) -> Any:
+        """A copy of a whole tensor in host memory."""
+        with runtime().cuda.device_of(value):
+            return self._empty_as(value).copy_(value)
+
+    def _empty_as(self, value: Any) -> Any:
+        return runtime().empty(value.shape, dtype=value.dtype, pin_memory=self._pinned)
+
+
+class Resident:
+    """A whole tensor that stays on its GPU, for any thread: PyTorch gives it away where that GPU is current only."""
+
+    __slots__ = ("_staging", "_tensor")
+
+    def __init__(self, tensor: Any, staging: Staging) -> None:
+        self._tensor = tensor
+        self._staging = staging
+
+    def __dlpack__(
+        self, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+        if dl_device is not None and tuple(dl_device) == HOST:
+            return self._staging.to_host(self._tensor).__dlpack__(max_version=max_version)
+        with runtime().cuda.device_of(self._tensor):
+            return self._tensor.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return device_of(self._tensor)
+
+
+def arrays_of(batch: Batch, name: str) -> Sequence[np.ndarray]:
+    """The input in host memory, not joined yet where it is rows of several requests."""
+    if len(batch.requests) == 1 or (batch.layout is not None and batch.layout.covers(name)):
+        return [batch.input(name)]
+    return [request.inputs[name].array for request in batch.requests]
+
+
+def laid_out(tensor: Any) -> Any:
+    """The tensor as others can read it: its elements in C order, and nothing left to be computed or differentiated."""
+    tensor = tensor.detach()
+    if tensor.is_conj() or tensor.is_neg():
+        tensor = tensor.resolve_conj().resolve_neg()
+    return tensor.contiguous()
