@@ -33,6 +33,32 @@ class FakeTensorRt:
     IOutputAllocator = IOutputAllocator
 
 
+class FakeRtx(FakeTensorRt):
+    """The module of TensorRT for RTX, which captures CUDA graphs by itself."""
+
+    CudaGraphStrategy = Enum("CudaGraphStrategy", ["DISABLED", "WHOLE_GRAPH_CAPTURE"])
+    DynamicShapesKernelSpecializationStrategy = Enum("Kernels", ["LAZY", "EAGER", "NONE"])
+
+
+class FakeRuntimeConfig:
+    """How TensorRT for RTX makes a context."""
+
+    strategy = Strategy.STATIC
+    cuda_graph_strategy: Any = None
+    dynamic_shapes_kernel_specialization_strategy: Any = None
+    cache: Any = None
+
+    def set_execution_context_allocation_strategy(self, strategy: Strategy) -> None:
+        self.strategy = strategy
+
+    def create_runtime_cache(self) -> object:
+        return object()
+
+    def set_runtime_cache(self, cache: object) -> bool:
+        self.cache = cache
+        return True
+
+
 class FakeEngine:
     """An engine that computes its outputs from its inputs.
 
@@ -56,6 +82,9 @@ class FakeEngine:
     def get_device_memory_size_for_profile_v2(self, profile: int) -> int:
         return 100 * (profile + 1)
 
+    def create_runtime_config(self) -> FakeRuntimeConfig:
+        return FakeRuntimeConfig()
+
     def create_execution_context(self, strategy: Any) -> "FakeContext | None":
         if not self.makes_contexts:
             return None
@@ -68,7 +97,8 @@ class FakeContext:
 
     def __init__(self, engine: FakeEngine, strategy: Any) -> None:
         self.engine = engine
-        self.strategy = strategy
+        self.config = strategy
+        self.strategy = getattr(strategy, "strategy", strategy)
         self.profile = 0
         self.workspace: tuple[int, int] | None = None
         self.shapes: dict[str, Shape] = {}

@@ -8,7 +8,7 @@ import pytest
 from naiad.errors import UnavailableError
 
 from .engines import Bench, add_sub, graph, output, profile, rows, tensor
-from .fake_tensorrt import Strategy
+from .fake_tensorrt import FakeRtx, Strategy
 from .test_shapes import finder
 
 
@@ -113,6 +113,23 @@ def test_growing_batches_leave_graphs_as_they_are():
 
     assert answer["SUM"].tolist() == (rows(1, 40) + rows(1, 3)).tolist()
     assert bench.cuda.calls["launch_graph"] == 2
+
+
+def test_tensorrt_for_rtx_captures_by_itself_what_it_has_compiled_for_the_shapes():
+    bench = add_sub()
+    bench.trt = FakeRtx()
+    executor = bench.executor(graphs=(of(1), of(4, 2)))
+
+    answer = run(executor, 3)
+
+    main, *others = [context.config for context in bench.engine.contexts]
+    assert answer["SUM"].tolist() == (rows(3) + rows(3, 3)).tolist()
+    assert (bench.cuda.calls["begin_capture"], bench.cuda.calls["launch_graph"]) == (0, 0)
+    assert [context.executions for context in bench.engine.contexts] == [0, 2, 3]
+    assert main.cuda_graph_strategy is FakeRtx.CudaGraphStrategy.DISABLED
+    assert {each.cuda_graph_strategy for each in others} == {FakeRtx.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE}
+    assert {each.dynamic_shapes_kernel_specialization_strategy.name for each in others} == {"EAGER"}
+    assert len({main.cache, *(each.cache for each in others)}) == 1
 
 
 @pytest.mark.parametrize("failing", ["begin_capture", "end_capture"])

@@ -122,13 +122,14 @@ def test_bf16_is_carried_as_its_bits():
     assert bf16_to_fp32(answer["Y"]).tolist() == [3.0, -4.0]
 
 
-def test_bools_scalars_and_empty_tensors_are_carried():
+@pytest.mark.parametrize("pinned", [True, False])
+def test_bools_scalars_and_empty_tensors_are_carried(pinned):
     bench = Bench(
         [tensor("X", (-1,), "BOOL"), tensor("S", ()), output("Y", (-1,), "BOOL"), output("T", ())],
         [profile(0, X=((0,), (4,)), S=((), ()))],
         lambda x: {"Y": ~x["X"], "T": np.asarray(x["S"] + 1)},
     )
-    executor = bench.executor()
+    executor = bench.executor(pinned_input=pinned, pinned_output=pinned)
 
     some = executor.run({"X": np.array([True, False]), "S": np.array(3, np.float32)}, 0)
     none = executor.run({"X": np.zeros(0, bool), "S": np.array(4, np.float32)}, 0)

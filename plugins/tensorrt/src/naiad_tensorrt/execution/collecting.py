@@ -65,4 +65,4 @@ class Collector:
         laid = copied.view(dtype_of(output.tensor)).reshape(memory_shape(output.tensor, output.laid))
         array = unpack(output.tensor, laid, output.laid)
         wanted = array[tuple(slice(dim) for dim in output.shape)]
-        return np.array(wanted, order="C") if self._pinned else np.ascontiguousarray(wanted)
+        return np.array(wanted, order="C") if self._pinned or not wanted.flags.c_contiguous else wanted

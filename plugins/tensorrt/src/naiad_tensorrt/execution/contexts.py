@@ -1,5 +1,6 @@
 """Making execution contexts of an engine, each with the memory for what lies between its layers."""
 
+import threading
 from types import ModuleType
 from typing import Any
 
@@ -8,6 +9,9 @@ from naiad_tensorrt.execution.buffers import DeviceBuffer
 from naiad_tensorrt.execution.seam import Cuda
 
 USER_MANAGED = "USER_MANAGED"
+
+_making = threading.Lock()
+"""Held while an engine, which several threads may share, makes a context: TensorRT promises nothing for that."""
 
 
 class Contexts:
@@ -42,8 +46,9 @@ class Contexts:
         """
         strategy = USER_MANAGED if for_graph else strategy
         kind = getattr(self._trt.ExecutionContextAllocationStrategy, strategy)
-        configured = self._config(kind, for_graph) if self.captures_itself else kind
-        context = self._engine.create_execution_context(configured)
+        with _making:
+            configured = self._config(kind, for_graph) if self.captures_itself else kind
+            context = self._engine.create_execution_context(configured)
         if context is None:
             raise ModelFailedError(f"TensorRT made no execution context for profile {profile}")
         if not context.set_optimization_profile_async(profile, self._stream):

@@ -165,19 +165,10 @@ class Executor:
         self, inputs: Mapping[str, Any], lane: Lane, wanted: Collection[str] | None, marks: Marks | None
     ) -> dict[str, np.ndarray]:
         given = self._given(inputs)
-        shapes = {name: each.shape for name, each in given.items()}
-        read = {name: self._feeder.whole(each) for name, each in given.items() if each.tensor.is_shape_tensor}
-        lane.shape(shapes, {name: array for name, array in read.items() if given[name].tensor.on_host})
-        wished = lane.output_shapes
-        values = {name: tuple(int(value) for value in array.ravel()) for name, array in read.items()}
-        found = self._graphs.find(lane.profile, shapes, values)
-        if found is None:
-            lane.bind()
-        else:
-            shapes, lane = dict(found[0].shapes), found[1]
+        lane, wished = self._prepared(lane, given)
         for name, each in given.items():
             if not each.tensor.on_host:
-                self._feeder.feed(each, shapes[name], lane.address(name))
+                self._feeder.feed(each, lane.input_shapes[name], lane.address(name))
         if marks is not None:
             marks.mark_input_done()
         lane.execute()
@@ -192,6 +183,19 @@ class Executor:
             tensor.name: given_input(tensor, inputs[tensor.name], self._device, self._streams.main)
             for tensor in self._description.inputs
         }
+
+    def _prepared(self, lane: Lane, given: Mapping[str, Given]) -> tuple[Lane, Mapping[str, Shape]]:
+        """The lane to run these inputs on, that of the profile or of a graph, and the shapes of their outputs."""
+        shapes = {name: each.shape for name, each in given.items()}
+        read = {name: self._feeder.whole(each) for name, each in given.items() if each.tensor.is_shape_tensor}
+        values = {name: tuple(int(value) for value in array.ravel()) for name, array in read.items()}
+        graph = self._graphs.find(lane.profile, shapes, values)
+        if graph is not None and graph.input_shapes == shapes:
+            return graph, graph.output_shapes
+        lane.shape(shapes, {name: array for name, array in read.items() if given[name].tensor.on_host})
+        if graph is None:
+            lane.bind()
+        return graph or lane, lane.output_shapes
 
     def _fetch(
         self, lane: Lane, tensors: list[EngineTensor], wished: Mapping[str, Shape], marks: Marks | None

@@ -38,19 +38,12 @@ class Graphs:
             self._specs.append(spec)
             self._lanes.append(lane)
 
-    def find(
-        self, profile: int, shapes: Mapping[str, Shape], values: Mapping[str, Shape]
-    ) -> tuple[GraphSpec, Lane] | None:
-        """The graph for these whole shapes of all inputs and values of shape tensors, with its lane; None for none."""
+    def find(self, profile: int, shapes: Mapping[str, Shape], values: Mapping[str, Shape]) -> Lane | None:
+        """The lane of the graph for these whole shapes of all inputs and values of shape tensors; None for none."""
         if not self._specs:
             return None
         place = graph_for(profile, shapes, values, self._specs)
-        return None if place is None else (self._specs[place], self._lanes[place])
-
-    @property
-    def lanes(self) -> Sequence[Lane]:
-        """The lanes of all graphs."""
-        return self._lanes
+        return None if place is None else self._lanes[place]
 
 
 def capture(

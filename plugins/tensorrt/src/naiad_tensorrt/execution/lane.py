@@ -59,6 +59,11 @@ class Lane:
         self._shapes, self._values, self._is_shaped = dict(shapes), written, True
 
     @property
+    def input_shapes(self) -> Mapping[str, Shape]:
+        """The whole shapes of the inputs that are set."""
+        return self._shapes
+
+    @property
     def output_shapes(self) -> Mapping[str, Shape]:
         """The whole shapes of the outputs for the shapes that are set; -1 where they are known after a run only."""
         return self._computed
