@@ -9,6 +9,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 NAIAD = """#!{python}
 import sys
 from naiad._kernel.cli.main import main

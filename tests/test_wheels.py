@@ -6,7 +6,6 @@ the tests, and `pip check` says whether anything is missing.
 """
 
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Callable, Iterable
 from importlib import metadata
@@ -17,7 +16,7 @@ import onnx
 import pytest
 import tritonclient.grpc as triton
 
-from .environments import empty, link, needed
+from .environments import PIP, empty, link, needed
 
 if TYPE_CHECKING:
     from conftest import ServerProcess
@@ -38,7 +37,6 @@ PLUGINS = (
     "plugins/torch",
 )
 MEMBERS = ("core", *PLUGINS, "frontends/http", "frontends/grpc", "frontends/metrics")
-PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 
 SERVES_A_FUNCTION = """
 import naiad_custom

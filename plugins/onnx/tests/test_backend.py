@@ -230,11 +230,14 @@ def test_an_unknown_accelerator_is_refused(workbench, models):
         workbench.load(models.add_sub(), asked)
 
 
-def test_a_misspelt_parameter_is_warned_about(workbench, models, caplog):
-    with caplog.at_level(logging.WARNING):
-        workbench.load(models.add_sub(), parameter("intra_op_threads_count", "1"))
+def test_mistakes_are_found_where_a_configuration_is_checked_and_nothing_is_loaded(workbench, models):
+    warp = 'optimization { execution_accelerators { cpu_execution_accelerator [ { name: "warp" } ] } }'
+    tensors = 'input { name: "A" data_type: TYPE_FP32 dims: 16 } output { name: "SUM" data_type: TYPE_FP32 dims: 16 }'
 
-    assert "the parameter 'intra_op_threads_count'; did you mean 'intra_op_thread_count'?" in caplog.text
+    with pytest.raises(ConfigError, match="unknown Execution Accelerator 'warp'"):
+        workbench.complete(models.add_sub(), tensors + warp)
+    with pytest.raises(ConfigError, match="did you mean 'intra_op_thread_count'"):
+        workbench.complete(models.add_sub(), tensors + parameter("intra_op_threads_count", "1"))
 
 
 def test_gpu_accelerators_on_the_cpu_are_warned_about(workbench, models, caplog):

@@ -6,7 +6,7 @@ from naiad.config import ModelConfig, ModelParameter
 from naiad.config.text import parse_text
 from naiad.errors import ConfigError
 from naiad.parameters import default_batch_size
-from naiad_onnx.parameters import GlobalThreads, RunSettings, misspelt, run_settings
+from naiad_onnx.parameters import GlobalThreads, RunSettings, run_settings
 
 
 def config_with(**parameters: str) -> ModelConfig:
@@ -134,7 +134,13 @@ def test_a_bad_default_batch_size_is_refused():
         default_batch_size({"default-max-batch-size": "big"})
 
 
-def test_a_misspelt_parameter_is_told_with_the_nearest():
+def test_a_misspelt_parameter_is_refused_with_the_nearest_and_others_are_the_users_own():
     config = config_with(intra_op_threads_count="1", my_own_note="x", execution_mode="0")
 
-    assert misspelt(config) == [("intra_op_threads_count", "intra_op_thread_count")]
+    with pytest.raises(ConfigError) as caught:
+        run_settings(config, {})
+
+    (problem,) = caught.value.problems
+    assert problem.message == "ONNX Runtime has no parameter 'intra_op_threads_count'"
+    assert problem.path == "parameters[intra_op_threads_count]"
+    assert problem.hint == "did you mean 'intra_op_thread_count'?"

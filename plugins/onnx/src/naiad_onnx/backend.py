@@ -4,9 +4,9 @@ from naiad.backend import BackendTraits, ModelContext
 from naiad.config import InstanceKind, ModelConfig
 from naiad.interface import completed, is_complete
 from naiad.parameters import default_batch_size
+from naiad_onnx.accelerators import accelerators_of
 from naiad_onnx.model import OnnxModel
-from naiad_onnx.parameters import misspelt, run_settings
-from naiad_onnx.providers import accelerators_of
+from naiad_onnx.parameters import run_settings
 from naiad_onnx.runtime import runtime
 from naiad_onnx.sessions import model_file, read_interface
 
@@ -29,10 +29,11 @@ class OnnxBackend:
         Raises NaiadError when the file is missing or broken, or cannot be batched as the configuration asks.
         """
         runtime()
+        settings = run_settings(context.config, context.settings)
+        accelerators_of(context.config)
         if is_complete(context.config):
             return context.config
-        path = model_file(context)
-        interface = read_interface(path, context.config.name, run_settings(context.config, context.settings))
+        interface = read_interface(model_file(context), context.config.name, settings)
         if not context.config.output:
             for output in interface.outputs:
                 if output.data_type is None:
@@ -49,10 +50,11 @@ class OnnxBackend:
         config = context.config
         settings = run_settings(config, context.settings)
         asked = accelerators_of(config)
-        for key, near in misspelt(config):
-            context.logger.warning("nobody reads the parameter '%s'; did you mean '%s'?", key, near)
-        if asked.gpu_execution_accelerator and all(
-            group.kind is InstanceKind.KIND_CPU for group in config.instance_group
-        ):
-            context.logger.warning("all instances are on the CPU, where gpu_execution_accelerator has no effect")
+        kinds = {group.kind for group in config.instance_group}
+        for side, unused in (("gpu", InstanceKind.KIND_CPU), ("cpu", InstanceKind.KIND_GPU)):
+            if getattr(asked, f"on_{side}") and kinds <= {unused}:
+                place = unused.name.removeprefix("KIND_")
+                context.logger.warning(
+                    "all instances are on the %s, where %s_execution_accelerator has no effect", place, side
+                )
         return OnnxModel(context, model_file(context), settings)

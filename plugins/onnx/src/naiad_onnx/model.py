@@ -13,7 +13,7 @@ from naiad_onnx.instance import OnnxInstance
 from naiad_onnx.interface import interface_of
 from naiad_onnx.parameters import RunSettings
 from naiad_onnx.providers import providers_for
-from naiad_onnx.runtime import runtime
+from naiad_onnx.runtime import OPENVINO_PROVIDER, runtime
 from naiad_onnx.sessions import open_session
 
 _Place = tuple[str, int]
@@ -38,6 +38,7 @@ class OnnxModel:
             session.get_inputs(), session.get_outputs(), session.get_overridable_initializers()
         )
         _check(context, path, self.interface)
+        _check_defaults(context.config, session)
         self._sessions[kind, device] = session
 
     def instantiate(self, placement: Placement) -> OnnxInstance:
@@ -95,4 +96,16 @@ def _check(context: ModelContext, path: Path, interface: Interface) -> None:
         raise UnsupportedError(
             f"model '{config.name}' has both BF16 and string tensors, which the Python interface of ONNX Runtime "
             "cannot take in one run; export it with FP16 or FP32 in place of BF16"
+        )
+
+
+def _check_defaults(config: ModelConfig, session: Any) -> None:
+    """OpenVINO takes the defaults of inputs for constants, and gave the same answer whatever was sent."""
+    defaults = {default.name for default in session.get_overridable_initializers()}
+    sent = next((tensor.name for tensor in config.input if tensor.name in defaults), "")
+    if sent and session.get_providers()[0] == OPENVINO_PROVIDER:
+        raise UnsupportedError(
+            f"input '{sent}' of model '{config.name}' has a default in the model, which OpenVINO takes for a constant; "
+            "leave the input out of the configuration, or export the model without its default, or run it without the "
+            "execution accelerator 'openvino'"
         )

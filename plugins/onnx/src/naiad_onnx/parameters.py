@@ -81,15 +81,9 @@ def run_settings(config: ModelConfig, backend: Mapping[str, str]) -> RunSettings
         cuda=reader.cuda_options(),
         global_threads=_global_threads(reader),
     )
+    reader.refuse_misspelt()
     reader.finish()
     return settings
-
-
-def misspelt(config: ModelConfig) -> list[tuple[str, str]]:
-    """Parameters that nobody reads and that look like one that we read, each with that one."""
-    unread = (key for key in config.parameters if key not in _KNOWN and not key.startswith(ENTRY_PREFIXES))
-    pairs = ((key, nearest(key, _KNOWN, 0.8)) for key in unread)
-    return [(key, near) for key, near in pairs if near]
 
 
 class _Reader(ParameterReader):
@@ -107,6 +101,14 @@ class _Reader(ParameterReader):
             hint = "use 0 (all), 1 (extended), -1 (basic) or 2 (none)"
             self.problems.append(Problem(told, "optimization.graph.level", hint=hint))
         return _GRAPH_LEVELS.get(level, "")
+
+    def refuse_misspelt(self) -> None:
+        """Other keys are the user's own, but for those that look like one of ours."""
+        for key in self.texts:
+            near = "" if key in _KNOWN or key.startswith(ENTRY_PREFIXES) else nearest(key, _KNOWN, 0.8)
+            if near:
+                told = f"ONNX Runtime has no parameter '{key}'"
+                self.problems.append(Problem(told, f"parameters[{key}]", hint=f"did you mean '{near}'?"))
 
     def cuda_options(self) -> Mapping[str, str]:
         """Options of the CUDA provider that stand among the parameters, where older configurations have them."""

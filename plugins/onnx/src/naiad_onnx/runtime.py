@@ -10,7 +10,9 @@ _STEP = "run pip install 'naiad-onnx[cpu]', or 'naiad-onnx[gpu]' on a machine wi
 
 CPU_PROVIDER = "CPUExecutionProvider"
 CUDA_PROVIDER = "CUDAExecutionProvider"
+OPENVINO_PROVIDER = "OpenVINOExecutionProvider"
 _MESSAGE = re.compile(r"\[ONNXRuntimeError\] : (\d+) : \w+ : (.*)", re.DOTALL)
+_PLACE = re.compile(r"Exception from \S+:\d+:")
 
 
 @functools.cache
@@ -23,4 +25,10 @@ def told(error: BaseException) -> str:
     """What ONNX Runtime says went wrong, as `onnx runtime error <code>: <message>` where it gives a code."""
     text = str(error).strip()
     found = _MESSAGE.search(text)
-    return f"onnx runtime error {found[1]}: {found[2].strip()}" if found else f"{type(error).__name__}: {text}"
+    return f"onnx runtime error {found[1]}: {_plain(found[2])}" if found else f"{type(error).__name__}: {text}"
+
+
+def _plain(message: str) -> str:
+    """The message; what OpenVINO says in it comes without the places in the sources of both."""
+    own = message.rpartition("[OpenVINO-EP]")[2]
+    return message.strip() if own == message else " ".join(_PLACE.sub("", own).split())

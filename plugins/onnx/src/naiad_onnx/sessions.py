@@ -11,12 +11,13 @@ from naiad.interface import Interface
 from naiad_onnx.interface import interface_of
 from naiad_onnx.parameters import GlobalThreads, RunSettings
 from naiad_onnx.providers import Provider
-from naiad_onnx.runtime import CPU_PROVIDER, CUDA_PROVIDER, runtime, told
+from naiad_onnx.runtime import CPU_PROVIDER, CUDA_PROVIDER, OPENVINO_PROVIDER, runtime, told
 
 DEFAULT_FILE = "model.onnx"
 _FATAL = 4
 _NOT_IMPLEMENTED = "onnx runtime error 9:"
 _CHECK_DRIVER = "check that the driver and the libraries of the device are installed and fit this build of ONNX Runtime"
+_CHECK_PARAMETERS = "check the parameters of the execution accelerator, and that its device is there"
 
 # ONNX Runtime keeps one global thread pool a process, and once it is there every later session must use it.
 _global_pool: list[GlobalThreads] = []
@@ -67,7 +68,7 @@ def open_session(path: Path, model: str, settings: RunSettings, providers: Seque
         raise _refused(path, model, error, first) from error
     if first not in session.get_providers():
         raise UnsupportedError(
-            f"ONNX Runtime could not start {first} for model '{model}' (its log above says why); {_CHECK_DRIVER}"
+            f"ONNX Runtime could not start {first} for model '{model}' (its log above says why); {_step(first)}"
         )
     return session
 
@@ -78,10 +79,14 @@ def _refused(path: Path, model: str, error: Exception, provider: str) -> Invalid
     if reason.startswith(_NOT_IMPLEMENTED):
         step = "export the model with other operators or types, or run it where this build of ONNX Runtime has them"
     elif provider != CPU_PROVIDER and provider.removesuffix("ExecutionProvider").lower() in reason.lower():
-        step = _CHECK_DRIVER
+        step = _step(provider)
     else:
         step = "check the file with onnx.checker, or write it again"
     return InvalidArgumentError(f"ONNX Runtime cannot load '{path}' of model '{model}': {reason}; {step}")
+
+
+def _step(provider: str) -> str:
+    return _CHECK_PARAMETERS if provider == OPENVINO_PROVIDER else _CHECK_DRIVER
 
 
 def _options(settings: RunSettings) -> Any:
