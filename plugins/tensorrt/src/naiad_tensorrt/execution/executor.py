@@ -1,39 +1,25 @@
-"""Executing an engine on one GPU: inputs there, one execution, outputs back."""
+"""Executing an engine on one GPU: what an instance holds there, and what its failures mean."""
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, suppress
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from naiad.errors import InvalidArgumentError, UnavailableError
-from naiad_tensorrt.description import EngineDescription, EngineTensor, Shape
+from naiad_tensorrt.description import EngineDescription
 from naiad_tensorrt.execution import cuda as gpu
-from naiad_tensorrt.execution.collecting import Collector, Computed
 from naiad_tensorrt.execution.contexts import Contexts
 from naiad_tensorrt.execution.cuda import CudaError
 from naiad_tensorrt.execution.failures import device_lost, failure_of
-from naiad_tensorrt.execution.feeding import Feeder
-from naiad_tensorrt.execution.given import Given, given_input
 from naiad_tensorrt.execution.graphs import Graphs, capture
 from naiad_tensorrt.execution.lane import Lane
+from naiad_tensorrt.execution.runner import Marks, Runner
 from naiad_tensorrt.execution.seam import Cuda
 from naiad_tensorrt.execution.streams import Streams
 from naiad_tensorrt.options import ExecutionOptions, GraphSpec
 from naiad_tensorrt.runtime import complaints
-
-
-class Marks(Protocol):
-    """Who wants to know when the parts of a run are over; a `naiad.backend.Batch` does."""
-
-    def mark_input_done(self) -> None:
-        """The inputs are on their way to the GPU."""
-        ...
-
-    def mark_infer_done(self) -> None:
-        """The GPU has executed."""
-        ...
 
 
 class Executor:
@@ -94,7 +80,7 @@ class Executor:
         with complaints() as told:
             try:
                 self._cuda.use_device(self._device)
-                return self._run(inputs, self._lane(profile), wanted, marks)
+                return self._runner.run(inputs, self._lane(profile), self._graphs, wanted, marks)
             except Exception as error:
                 self._settle(error)
                 raise failure_of(error, told, self._device) from error
@@ -119,13 +105,8 @@ class Executor:
         cuda, options = self._cuda, self._options
         self._streams = Streams(cuda, options.priority, options.output_copy_stream, options.busy_wait_events)
         self._release_later(self._streams.close)
-        self._feeder = Feeder(cuda, self._streams.main, options.pinned_input)
-        self._release_later(self._feeder.close)
-        self._collector = Collector(cuda, self._streams.copies, options.pinned_output)
-        self._release_later(self._collector.close)
-        budget = options.weight_streaming_budget
-        if budget is not None and self._engine.weight_streaming_budget_v2 != budget:
-            self._engine.weight_streaming_budget_v2 = budget
+        self._runner = Runner(cuda, self._streams, self._description, options, self._device)
+        self._release_later(self._runner.close)
         self._contexts = Contexts(self._trt, self._engine, cuda, self._streams.main)
         self._release_later(self._contexts.close)
         for profile in options.profiles:
@@ -161,72 +142,12 @@ class Executor:
             raise InvalidArgumentError(f"profile {profile} is not among those of this instance: {known}")
         return self._lanes[profile]
 
-    def _run(
-        self, inputs: Mapping[str, Any], lane: Lane, wanted: Collection[str] | None, marks: Marks | None
-    ) -> dict[str, np.ndarray]:
-        given = self._given(inputs)
-        lane, wished = self._prepared(lane, given)
-        for name, each in given.items():
-            if not each.tensor.on_host:
-                self._feeder.feed(each, lane.input_shapes[name], lane.address(name))
-        if marks is not None:
-            marks.mark_input_done()
-        lane.execute()
-        tensors = [tensor for tensor in self._description.outputs if wanted is None or tensor.name in wanted]
-        return self._fetch(lane, tensors, wished, marks)
-
-    def _given(self, inputs: Mapping[str, Any]) -> dict[str, Given]:
-        missing = [tensor.name for tensor in self._description.inputs if tensor.name not in inputs]
-        if missing:
-            raise InvalidArgumentError(f"the engine needs the input '{missing[0]}' as well; send it")
-        return {
-            tensor.name: given_input(tensor, inputs[tensor.name], self._device, self._streams.main)
-            for tensor in self._description.inputs
-        }
-
-    def _prepared(self, lane: Lane, given: Mapping[str, Given]) -> tuple[Lane, Mapping[str, Shape]]:
-        """The lane to run these inputs on, that of the profile or of a graph, and the shapes of their outputs."""
-        shapes = {name: each.shape for name, each in given.items()}
-        read = {name: self._feeder.whole(each) for name, each in given.items() if each.tensor.is_shape_tensor}
-        values = {name: tuple(int(value) for value in array.ravel()) for name, array in read.items()}
-        graph = self._graphs.find(lane.profile, shapes, values)
-        if graph is not None and graph.input_shapes == shapes:
-            return graph, graph.output_shapes
-        lane.shape(shapes, {name: array for name, array in read.items() if given[name].tensor.on_host})
-        if graph is None:
-            lane.bind()
-        return graph or lane, lane.output_shapes
-
-    def _fetch(
-        self, lane: Lane, tensors: list[EngineTensor], wished: Mapping[str, Shape], marks: Marks | None
-    ) -> dict[str, np.ndarray]:
-        self._streams.mark_computed()
-        computed = [_computed(lane, tensor, wished) for tensor in tensors if not tensor.on_host]
-        # a copy to memory that is not page-locked waits for the execution itself, and the mark would come too late
-        copied = self._collector.start(computed) if self._options.pinned_output else None
-        self._streams.wait_computed()
-        if marks is not None:
-            marks.mark_infer_done()
-        if copied is None:
-            copied = self._collector.start(computed)
-        self._streams.wait_copied()
-        self._feeder.forget()
-        arrays = self._collector.finish(computed, copied)
-        return {t.name: lane.host_output(t) if t.on_host else arrays[t.name] for t in tensors}
-
     def _settle(self, error: Exception) -> None:
         """Wait for what is on the streams, so that nobody writes to memory that is let go; raises for a lost device."""
         lost = self._streams.settle()
-        self._feeder.forget()
+        self._runner.forget()
         if isinstance(error, CudaError) and error.is_fatal:
             lost = error
         if lost is not None:
             self._broken = device_lost(self._device, lost)
             raise UnavailableError(self._broken) from lost
-
-
-def _computed(lane: Lane, tensor: EngineTensor, wished: Mapping[str, Shape]) -> Computed:
-    if not lane.is_late_output(tensor.name):
-        return Computed(tensor, lane.address(tensor.name), lane.output_shapes[tensor.name], wished[tensor.name])
-    shape = lane.late_shape(tensor.name)
-    return Computed(tensor, lane.address(tensor.name), shape, shape)

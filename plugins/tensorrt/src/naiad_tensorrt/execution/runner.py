@@ -1,0 +1,118 @@
+"""Taking one batch through an engine: inputs to the GPU, one execution, outputs back."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from naiad.errors import InvalidArgumentError
+from naiad_tensorrt.description import EngineDescription, EngineTensor, Shape
+from naiad_tensorrt.execution.collecting import Collector, Computed
+from naiad_tensorrt.execution.feeding import Feeder
+from naiad_tensorrt.execution.given import Given, given_input
+from naiad_tensorrt.execution.graphs import Graphs
+from naiad_tensorrt.execution.lane import Lane
+from naiad_tensorrt.execution.seam import Cuda
+from naiad_tensorrt.execution.streams import Streams
+from naiad_tensorrt.options import ExecutionOptions
+
+
+class Marks(Protocol):
+    """Who wants to know when the parts of a run are over; a `naiad.backend.Batch` does."""
+
+    def mark_input_done(self) -> None:
+        """The inputs are on their way to the GPU."""
+        ...
+
+    def mark_infer_done(self) -> None:
+        """The GPU has executed."""
+        ...
+
+
+class Runner:
+    """Takes batches through lanes, one after the other; the copies to and from the GPU are its own."""
+
+    def __init__(
+        self, cuda: Cuda, streams: Streams, description: EngineDescription, options: ExecutionOptions, device: int
+    ) -> None:
+        self._streams = streams
+        self._description = description
+        self._device = device
+        self._pinned_output = options.pinned_output
+        self._feeder = Feeder(cuda, streams.main, options.pinned_input)
+        self._collector = Collector(cuda, streams.copies, options.pinned_output)
+
+    def run(
+        self,
+        inputs: Mapping[str, Any],
+        lane: Lane,
+        graphs: Graphs,
+        wanted: Collection[str] | None,
+        marks: Marks | None,
+    ) -> dict[str, np.ndarray]:
+        """The outputs of these inputs on the lane of a profile, or on that of one of the graphs for it."""
+        given = self._given(inputs)
+        lane, wished = self._prepared(lane, graphs, given)
+        for name, each in given.items():
+            if not each.tensor.on_host:
+                self._feeder.feed(each, lane.input_shapes[name], lane.address(name))
+        if marks is not None:
+            marks.mark_input_done()
+        lane.execute()
+        tensors = [tensor for tensor in self._description.outputs if wanted is None or tensor.name in wanted]
+        return self._fetch(lane, tensors, wished, marks)
+
+    def forget(self) -> None:
+        """Let go of what a failed run was given, when the streams are done."""
+        self._feeder.forget()
+
+    def close(self) -> None:
+        """Give the page-locked memory back."""
+        self._feeder.close()
+        self._collector.close()
+
+    def _given(self, inputs: Mapping[str, Any]) -> dict[str, Given]:
+        missing = [tensor.name for tensor in self._description.inputs if tensor.name not in inputs]
+        if missing:
+            raise InvalidArgumentError(f"the engine needs the input '{missing[0]}' as well; send it")
+        return {
+            tensor.name: given_input(tensor, inputs[tensor.name], self._device, self._streams.main)
+            for tensor in self._description.inputs
+        }
+
+    def _prepared(self, lane: Lane, graphs: Graphs, given: Mapping[str, Given]) -> tuple[Lane, Mapping[str, Shape]]:
+        """The lane to run these inputs on, that of the profile or of a graph, and the shapes of their outputs."""
+        shapes = {name: each.shape for name, each in given.items()}
+        read = {name: self._feeder.whole(each) for name, each in given.items() if each.tensor.is_shape_tensor}
+        values = {name: tuple(int(value) for value in array.ravel()) for name, array in read.items()}
+        graph = graphs.find(lane.profile, shapes, values)
+        if graph is not None and graph.input_shapes == shapes:
+            return graph, graph.output_shapes
+        lane.shape(shapes, {name: array for name, array in read.items() if given[name].tensor.on_host})
+        if graph is None:
+            lane.bind()
+        return graph or lane, lane.output_shapes
+
+    def _fetch(
+        self, lane: Lane, tensors: list[EngineTensor], wished: Mapping[str, Shape], marks: Marks | None
+    ) -> dict[str, np.ndarray]:
+        self._streams.mark_computed()
+        computed = [_computed(lane, tensor, wished) for tensor in tensors if not tensor.on_host]
+        # a copy to memory that is not page-locked waits for the execution itself, and the mark would come too late
+        copied = self._collector.start(computed) if self._pinned_output else None
+        self._streams.wait_computed()
+        if marks is not None:
+            marks.mark_infer_done()
+        if copied is None:
+            copied = self._collector.start(computed)
+        self._streams.wait_copied()
+        self._feeder.forget()
+        arrays = self._collector.finish(computed, copied)
+        return {t.name: lane.host_output(t) if t.on_host else arrays[t.name] for t in tensors}
+
+
+def _computed(lane: Lane, tensor: EngineTensor, wished: Mapping[str, Shape]) -> Computed:
+    if not lane.is_late_output(tensor.name):
+        return Computed(tensor, lane.address(tensor.name), lane.output_shapes[tensor.name], wished[tensor.name])
+    shape = lane.late_shape(tensor.name)
+    return Computed(tensor, lane.address(tensor.name), shape, shape)
