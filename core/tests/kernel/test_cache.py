@@ -1,38 +1,20 @@
 """A response cache before a model: what is answered from it, what is kept, and what is counted."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from naiad import Server
 from naiad._kernel.caching import keeping
 from naiad.backend import Answer, Batch, Reply
-from naiad.errors import InternalError, InvalidArgumentError
 from naiad.reports import Duration
 from naiad.testing.backends import FakeBackend
 from naiad.testing.caches import FakeCache
-from naiad.types import Request, Response, Tensor
+from naiad.types import Request, Tensor
 
+from .caching import CACHED, caching, values
 from .loops import until
 from .serving import request, running
-
-CACHED = "response_cache { enable: true }"
-
-
-@asynccontextmanager
-async def caching(root: Path, backend: FakeBackend, cache: FakeCache, **options: Any) -> AsyncIterator[Server]:
-    """A server of the model m, which asks for the cache."""
-    backend.write(root, "m", CACHED + options.pop("config", ""))
-    async with running(root, backend, cache, cache_config=("fake",), **options) as server:
-        yield server
-
-
-def values(response: Response) -> list[float]:
-    return response.outputs["OUTPUT"].array.tolist()
 
 
 async def test_an_equal_request_is_answered_without_the_model(backend: FakeBackend, tmp_path: Path) -> None:
@@ -138,28 +120,6 @@ async def test_parameters_of_an_answer_are_kept_with_it(backend: FakeBackend, tm
     assert len(backend.batches) == 1
 
 
-async def test_errors_are_not_kept(backend: FakeBackend, tmp_path: Path) -> None:
-    answers: list[Answer] = [[InternalError("not now")], [Reply({"OUTPUT": np.ones(1, np.float32)})]]
-    backend.answer = lambda batch: answers.pop(0)
-
-    async with caching(tmp_path, backend, FakeCache()) as server:
-        with pytest.raises(InternalError, match="not now"):
-            await server.infer(request("m", 1))
-        good = [values(await server.infer(request("m", 1))) for _ in range(2)]
-
-    assert good == [[1], [1]]
-
-
-async def test_a_wrong_request_is_refused_before_the_cache_is_asked(backend: FakeBackend, tmp_path: Path) -> None:
-    cache = FakeCache()
-
-    async with caching(tmp_path, backend, cache) as server:
-        with pytest.raises(InvalidArgumentError, match="unexpected inference output"):
-            await server.infer(request("m", 1, requested=("NONE",)))
-
-    assert "lookup" not in cache.events
-
-
 async def test_a_model_that_is_loaded_anew_gives_no_earlier_answer(backend: FakeBackend, tmp_path: Path) -> None:
     async with caching(tmp_path, backend, FakeCache(), model_control_mode="explicit", load_model=("m",)) as server:
         before = await server.infer(request("m", 1))
@@ -228,20 +188,6 @@ async def test_large_tensors_are_looked_up_and_kept_off_the_event_loop(
     assert second.id == "2"
 
 
-async def test_a_response_that_the_cache_does_not_take_is_not_kept_and_the_log_says_so(
-    backend: FakeBackend, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    cache = FakeCache()
-    cache.largest = 1000
-
-    async with caching(tmp_path, backend, cache) as server:
-        for size in (300, 100, 300):
-            await server.infer(Request("m", {"INPUT": Tensor.of("INPUT", np.zeros(size, np.float32))}))
-
-    assert "insert" not in cache.events
-    assert caplog.text.count("is not kept: cache 'fake' takes up to 1000") == 1
-
-
 async def test_of_answers_that_nobody_asks_for_again_fewer_are_kept_until_one_is_found(
     backend: FakeBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,43 +205,3 @@ async def test_of_answers_that_nobody_asks_for_again_fewer_are_kept_until_one_is
 
     assert kept_of_a_hundred == 20 + 80 // 8
     assert kept_in_the_end == kept_of_a_hundred + 10
-
-
-async def test_what_a_cache_raises_is_a_miss_and_logged_once(
-    backend: FakeBackend, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    cache = FakeCache()
-
-    async with caching(tmp_path, backend, cache) as server:
-        cache.failure = RuntimeError("no room at the inn")
-        answers = [values(await server.infer(request("m", 1))) for _ in range(3)]
-        (counted,) = server.statistics("m")
-        told = {family.name for family in server.metrics.collect()}
-
-    assert answers == [[1]] * 3
-    assert (counted.cache_hit.count, counted.cache_miss.count, counted.success.count) == (0, 3, 3)
-    assert caplog.text.count("no room at the inn") == 1
-    assert "naiad_cache_lookups_total" in told
-
-
-@pytest.mark.parametrize(
-    ("config", "told"),
-    [
-        (
-            "max_batch_size: 1 sequence_batching {}",
-            "Response Cache does not currently support model m with sequence batching scheduler",
-        ),
-        (
-            "model_transaction_policy { decoupled: true }",
-            "Response Cache does not currently support model m with 'decoupled' transaction policy",
-        ),
-    ],
-)
-async def test_models_whose_answers_cannot_be_kept_are_refused(
-    backend: FakeBackend, tmp_path: Path, config: str, told: str
-) -> None:
-    async with caching(tmp_path, backend, FakeCache(), config=config) as server:
-        (reason,) = server.ready().reasons
-
-    assert told in reason
-    assert "lease disable the response cache" in reason

@@ -34,6 +34,18 @@ def parts(tmp_path: Path) -> "Parts":
     return Parts(tmp_path)
 
 
+@pytest.fixture
+def chain(parts: "Parts") -> "Parts":
+    """The ensemble e: plus one, then plus ten; and f, which is e and plus one again."""
+    from .parts import plus
+
+    parts.add("one", "x", "y", plus(1))
+    parts.add("ten", "x", "y", plus(10))
+    parts.join("e", "A", "C", "one x=A -> y=B", "ten x=B -> y=C")
+    parts.join("f", "A", "D", "e A=A -> C=C", "one x=C -> y=D")
+    return parts
+
+
 def side(kind: str, names: str) -> str:
     """Inputs or outputs: `a b?` are two of FP32[4], the second of them optional."""
     return " ".join(

@@ -1,6 +1,5 @@
 """The life of an ensemble beside that of its models: it loads after them, and comes and goes with them."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -10,29 +9,8 @@ from naiad import Server
 from naiad.config import ModelTransactionPolicy
 from naiad.errors import InvalidArgumentError, ModelNotReadyError, NotFoundError
 
-from .parts import Parts, ask, infer, plus, until
-
-
-@pytest.fixture
-def chain(parts: Parts) -> Parts:
-    """The ensemble e: plus one, then plus ten; and f, which is e and plus one again."""
-    parts.add("one", "x", "y", plus(1))
-    parts.add("ten", "x", "y", plus(10))
-    parts.join("e", "A", "C", "one x=A -> y=B", "ten x=B -> y=C")
-    parts.join("f", "A", "D", "e A=A -> C=C", "one x=C -> y=D")
-    return parts
-
-
-def explicit(parts: Parts, *names: str):  # type: ignore[no-untyped-def]
-    return parts.serving(model_control_mode="explicit", load_model=names)
-
-
-def states(server: Server) -> dict[str, str]:
-    return {entry.name: entry.state for entry in server.index() if entry.state}
-
-
-def reason(server: Server, name: str) -> str:
-    return next(entry.reason for entry in server.index() if entry.name == name)
+from .parts import Parts, ask, infer, plus
+from .seen import explicit, reason, states
 
 
 async def test_ensembles_load_after_their_models_whatever_their_names(chain: Parts) -> None:
@@ -173,147 +151,6 @@ async def test_warmup_of_an_ensemble_is_refused(chain: Parts) -> None:
     async with explicit(chain) as server:
         with pytest.raises(InvalidArgumentError, match="model_warmup can not be specified for ensemble 'e'"):
             await server.load("e")
-
-
-async def test_unloading_a_model_puts_its_ensembles_out_of_service_until_it_is_back(chain: Parts) -> None:
-    async with explicit(chain, "*") as server:
-        await server.unload("ten")
-        await until(lambda: "UNLOADING" not in states(server).values())
-        gone = states(server)
-        why = reason(server, "e")
-        with pytest.raises(ModelNotReadyError):
-            await server.infer(ask("f"))
-        unready = server.ready()
-        await server.load("ten")
-
-        assert gone == {"one": "READY", "ten": "UNAVAILABLE", "e": "UNAVAILABLE", "f": "UNAVAILABLE"}
-        assert "ensemble 'e' depends on 'ten' which has no loaded version. Model 'ten' was unloaded." in why
-        assert not unready.ready
-        assert set(states(server).values()) == {"READY"}
-        assert server.ready().ready
-        assert await infer(server, ask("f", 1)) == {"D": 13}
-
-
-async def test_a_model_that_comes_back_otherwise_leaves_its_ensembles_out_and_says_why(chain: Parts) -> None:
-    async with explicit(chain, "*") as server:
-        before = (chain.root / "ten" / "config.pbtxt").read_text()
-        chain.write("ten", before.replace("TYPE_FP32", "TYPE_FP64"))
-        await server.load("ten")
-
-        assert "inconsistent data type: TYPE_FP32 is inferred from model one while TYPE_FP64" in reason(server, "e")
-        assert states(server)["f"] != "READY"
-
-        chain.write("ten", before)
-        await server.load("ten")
-        assert await infer(server, ask("f", 1)) == {"D": 13}
-
-
-async def test_a_reload_of_an_ensemble_that_fails_keeps_the_old_one(chain: Parts) -> None:
-    async with explicit(chain, "*") as server:
-        chain.join("e", "A", "C", "missing x=A -> y=C")
-        with pytest.raises(InvalidArgumentError, match="not available or ambiguous: missing"):
-            await server.load("e")
-
-        assert "the last reload failed" in reason(server, "e")
-        assert await infer(server, ask("e", 1)) == {"C": 12}
-        chain.functions["ten"] = plus(20)
-        (chain.root / "ten" / "1" / "weights").write_text("new")
-        await server.load("ten")
-        assert await infer(server, ask("e", 1)) == {"C": 22}
-
-
-async def test_counters_of_an_ensemble_outlive_the_reload_of_a_model(chain: Parts) -> None:
-    async with explicit(chain, "*") as server:
-        await server.infer(ask("e"))
-        (chain.root / "ten" / "1" / "weights").write_text("new")
-        await server.load("ten")
-        await server.infer(ask("e"))
-
-        assert server.statistics("e")[0].inference_count == 2
-        assert server.statistics("ten")[0].inference_count == 1
-
-
-async def test_reloading_a_model_under_traffic_loses_no_request_of_its_ensembles(chain: Parts) -> None:
-    served = 0
-    stop = False
-
-    async def client(server: Server) -> None:
-        nonlocal served
-        while not stop:
-            assert await infer(server, ask("f", 1)) == {"D": 13}
-            served += 1
-
-    async with explicit(chain, "*") as server:
-        clients = [asyncio.ensure_future(client(server)) for _ in range(8)]
-        for generation in range(6):
-            goal = served + 20
-            await until(lambda: served > goal or any(each.done() for each in clients))  # noqa: B023 - awaited at once
-            name = ("one", "ten", "e")[generation % 3]
-            (chain.root / name / "1" / "weights").write_text(str(generation))
-            await server.load(name)
-        stop = True
-        await asyncio.gather(*clients)
-
-
-async def test_unloading_a_model_answers_what_its_ensembles_have_begun(chain: Parts) -> None:
-    chain.hold("one")
-
-    async with explicit(chain, "*") as server:
-        task = asyncio.create_task(server.infer(ask("e", 1)))
-        await chain.held()
-        await server.unload("ten")
-        state = states(server)["ten"]
-        chain.release("one")
-        response = await task
-        await until(lambda: states(server)["ten"] == "UNAVAILABLE")
-
-    assert state == "UNLOADING"
-    assert float(response.outputs["C"].array[0]) == 12
-
-
-async def test_unload_dependents_unloads_models_that_nobody_asked_for(chain: Parts) -> None:
-    async with explicit(chain, "one") as server:
-        await server.load("f")
-        await server.unload("f", unload_dependents=True)
-
-        await until(lambda: "UNLOADING" not in states(server).values())
-        assert states(server) == {"one": "READY", "f": "UNAVAILABLE", "e": "UNAVAILABLE", "ten": "UNAVAILABLE"}
-        assert [reason(server, name) for name in ("e", "f", "ten")] == ["unloaded"] * 3
-        assert server.ready().ready
-
-
-async def test_without_unload_dependents_the_models_of_an_ensemble_stay(chain: Parts) -> None:
-    async with explicit(chain) as server:
-        await server.load("e")
-        await server.unload("e")
-
-        assert states(server)["one"] == states(server)["ten"] == "READY"
-
-
-async def test_unload_dependents_keeps_models_that_another_ensemble_needs(chain: Parts) -> None:
-    chain.join("g", "A", "B", "one x=A -> y=B")
-
-    async with explicit(chain) as server:
-        await server.load("g")
-        await server.load("e")
-        await server.unload("e", unload_dependents=True)
-
-        assert (states(server)["one"], states(server)["ten"]) == ("READY", "UNLOADING")
-
-
-async def test_polling_follows_the_models_of_ensembles(chain: Parts) -> None:
-    async with chain.serving(model_control_mode="poll", repository_poll_secs=3600) as server:
-        config = (chain.root / "ten" / "config.pbtxt").read_text()
-        (chain.root / "ten" / "config.pbtxt").unlink()
-        (chain.root / "ten" / "1").rmdir()
-        (chain.root / "ten").rmdir()
-        await server._models.follow_disk()
-        with pytest.raises(ModelNotReadyError):
-            await server.infer(ask("e"))
-
-        chain.write("ten", config)
-        await server._models.follow_disk()
-        assert await infer(server, ask("e", 1)) == {"C": 12}
 
 
 async def test_an_ensemble_is_as_ready_as_its_models(chain: Parts) -> None:

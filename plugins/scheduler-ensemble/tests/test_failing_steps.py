@@ -1,0 +1,88 @@
+"""Steps that fail, requests that do not fit, and callers who leave."""
+
+import asyncio
+import time
+
+import numpy as np
+import pytest
+
+from naiad import Request, Tensor
+from naiad.errors import (
+    DeadlineExceededError,
+    InvalidArgumentError,
+    ModelFailedError,
+    UnknownError,
+)
+
+from .parts import Parts, add, ask, until
+
+
+async def test_an_error_keeps_its_kind_and_names_the_ensemble(chain: Parts) -> None:
+    def refuse(batch):  # type: ignore[no-untyped-def]
+        raise UnknownError("no such word")
+
+    chain.functions["ten"] = refuse
+
+    async with chain.serving() as server:
+        with pytest.raises(UnknownError) as caught:
+            await server.infer(ask("e"))
+
+    assert str(caught.value) == "in ensemble 'e', no such word"
+
+
+async def test_an_error_on_the_way_through_two_ensembles_names_both(chain: Parts) -> None:
+    chain.join("outer", "A", "D", "e A=A -> C=D")
+    chain.functions["ten"] = lambda batch: {"z": 1}
+
+    async with chain.serving() as server:
+        with pytest.raises(ModelFailedError, match=r"^in ensemble 'outer', in ensemble 'e', model 'ten' produced"):
+            await server.infer(ask("outer"))
+
+
+async def test_an_error_of_a_branch_takes_back_what_still_runs(chain: Parts) -> None:
+    chain.add("add", "a b", "y", add)
+    chain.join("d", "A", "D", "add a=B b=C -> y=D", "one x=A -> y=B", "ten x=A -> y=C")
+    chain.functions["ten"] = lambda batch: {"z": 1}
+    chain.hold("one")
+
+    async with chain.serving() as server:
+        with pytest.raises(ModelFailedError):
+            await server.infer(ask("d"))
+        chain.release("one")
+        await until(lambda: chain.requests.get("one"))
+
+    assert chain.requests["one"][0].cancelled
+
+
+async def test_what_a_first_step_refuses_at_once_is_raised_at_once(chain: Parts) -> None:
+    async with chain.serving() as server:
+        with pytest.raises(DeadlineExceededError, match=r"^in ensemble 'e', Deadline Exceeded"):
+            server.submit(ask("e", deadline=time.monotonic() - 1), lambda outcome: None)
+        assert server.statistics("e")[0].fail.count == 1
+
+
+async def test_a_request_that_does_not_fit_the_ensemble_is_refused_by_it(chain: Parts) -> None:
+    async with chain.serving() as server:
+        with pytest.raises(InvalidArgumentError, match="for model 'e'"):
+            await server.infer(Request("e", {"A": Tensor.of("A", np.zeros(3, np.float32))}))
+
+
+async def test_a_caller_who_leaves_takes_the_running_step_back(chain: Parts) -> None:
+    chain.hold("ten")
+
+    async with chain.serving() as server:
+        task = asyncio.create_task(server.infer(ask("e")))
+        await chain.held()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        chain.release("ten")
+        await until(lambda: chain.requests.get("ten"))
+        metrics = {each.name: each for each in server.metrics.collect()}
+
+    assert chain.requests["ten"][0].cancelled
+    assert [
+        sample.value
+        for sample in metrics["nv_inference_request_failure"].samples
+        if {("model", "e"), ("reason", "CANCELED")} <= set(sample.labels)
+    ] == [1]

@@ -1,0 +1,77 @@
+"""Requests that wait until a step has room for them, and a server that stops."""
+
+import asyncio
+import time
+
+import pytest
+
+from naiad.errors import (
+    DeadlineExceededError,
+    UnavailableError,
+)
+
+from .parts import Parts, ask, plus, until
+
+
+async def test_max_inflight_requests_holds_back_over_all_requests(chain: Parts) -> None:
+    chain.add("slow", "x", "y", plus(1), "instance_group { count: 4 }")
+    chain.join("b", "A", "B", "slow x=A -> y=B", scheduling="max_inflight_requests: 2")
+    chain.hold("slow")
+
+    async with chain.serving() as server:
+        tasks = [asyncio.create_task(server.infer(ask("b"))) for _ in range(4)]
+        await chain.held(2)
+        outstanding = next(
+            each for each in server.metrics.collect() if each.name == "nv_inference_pending_request_count"
+        )
+        waiting = {dict(each.labels)["model"]: each.value for each in outstanding.samples}
+        chain.release("slow")
+        await asyncio.gather(*tasks)
+
+    assert waiting["b"] == 2
+    assert len(chain.requests["slow"]) == 4
+
+
+async def test_who_leaves_while_waiting_for_room_is_forgotten(chain: Parts) -> None:
+    chain.join("b", "A", "B", "one x=A -> y=B", scheduling="max_inflight_requests: 1")
+    chain.hold("one")
+
+    async with chain.serving() as server:
+        first, second, third = (asyncio.create_task(server.infer(ask("b", n))) for n in (1, 2, 3))
+        await chain.held()
+        second.cancel()
+        await asyncio.gather(second, return_exceptions=True)
+        chain.release("one")
+        await asyncio.gather(first, third)
+
+    assert [float(each.inputs["x"].array[0]) for each in chain.requests["one"]] == [1, 3]
+
+
+async def test_a_deadline_counts_while_a_request_waits_for_room(chain: Parts) -> None:
+    chain.join("b", "A", "B", "one x=A -> y=B", scheduling="max_inflight_requests: 1")
+    chain.hold("one")
+
+    async with chain.serving() as server:
+        first = asyncio.create_task(server.infer(ask("b")))
+        await chain.held()
+        with pytest.raises(DeadlineExceededError, match="still waited for room at a step"):
+            await server.infer(ask("b", deadline=time.monotonic() + 0.01))
+        chain.release("one")
+        await first
+
+
+async def test_a_server_that_stops_answers_what_its_ensembles_took_in(chain: Parts) -> None:
+    chain.hold("one")
+
+    async with chain.serving() as server:
+        task = asyncio.create_task(server.infer(ask("e", 1)))
+        await chain.held()
+        stopping = asyncio.create_task(server.stop())
+        await until(lambda: not server.ready().ready)
+        with pytest.raises(UnavailableError):
+            await server.infer(ask("e", 1))
+        chain.release("one")
+        response = await task
+        assert await stopping
+
+    assert float(response.outputs["C"].array[0]) == 12
