@@ -44,7 +44,7 @@ class BackendTraits:
     platform ("" for a backend without platforms); the first is the default model file. `framework` is the
     distribution of the framework it runs on ("" for none), or several of which one is needed, the best first, so that
     its version can be shown without an import.
-    `cpu_instances` is the instance count of a CPU group without one. `loads_in_parallel` allows instances of one model
+    `cpu_instances` is the instance count of a CPU group without one. `uses_gpus` says whether KIND_AUTO may mean a GPU. `loads_in_parallel` allows instances of one model
     to be made at the same time.
     """
 
@@ -55,6 +55,7 @@ class BackendTraits:
     framework: str | tuple[str, ...] = ""
     cpu_instances: int = 1
     loads_in_parallel: bool = True
+    uses_gpus: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,3 +184,13 @@ def test_gpus_that_are_not_here_are_all_named():
         ("instance_group[0].gpus[1]", "instance group 'g' specifies invalid or unsupported gpu id 42"),
         ("instance_group[1].gpus[0]", "instance group 'h' specifies invalid or unsupported gpu id -1"),
     ]
+
+
+def test_a_backend_that_uses_no_gpu_gets_none_for_an_automatic_kind():
+    groups = (ModelInstanceGroup(gpus=(0,)), ModelInstanceGroup(kind=InstanceKind.KIND_GPU))
+    traits = BackendTraits("plain", uses_gpus=False)
+
+    automatic, asked = normalise(ModelConfig(name="m", instance_group=groups), traits=traits, gpus=1).instance_group
+
+    assert (automatic.kind, automatic.gpus) == (InstanceKind.KIND_CPU, ())
+    assert asked.kind is InstanceKind.KIND_GPU

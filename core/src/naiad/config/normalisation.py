@@ -71,7 +71,7 @@ def _groups(config: ModelConfig, traits: BackendTraits | None, gpus: int) -> tup
 
 
 def _group(group: ModelInstanceGroup, traits: BackendTraits | None, gpus: int) -> ModelInstanceGroup:
-    kind = _kind(group, gpus)
+    kind = _kind(group, gpus if traits is None or traits.uses_gpus else 0)
     count = group.count
     if count < 1:
         count = traits.cpu_instances if traits is not None and kind is InstanceKind.KIND_CPU else 1
@@ -84,7 +84,10 @@ def _group(group: ModelInstanceGroup, traits: BackendTraits | None, gpus: int) -
 
 
 def _kind(group: ModelInstanceGroup, gpus: int) -> InstanceKind:
-    """The group's kind; AUTO is the GPU when there is one and every GPU that the group lists is here, else the CPU."""
+    """The group's kind; AUTO is the GPU when there is one and every GPU that the group lists is here, else the CPU.
+
+    `gpus` is how many the backend can use.
+    """
     if group.kind is not InstanceKind.KIND_AUTO:
         return group.kind
     here = gpus > 0 and all(0 <= gpu < gpus for gpu in group.gpus)

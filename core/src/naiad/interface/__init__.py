@@ -5,12 +5,14 @@ For backends whose frameworks know the inputs and outputs of a model.
 
 from naiad.interface.comparison import mismatches
 from naiad.interface.completion import completed, is_complete
+from naiad.interface.narrowing import NarrowInputs
 from naiad.interface.tensors import Interface, ModelTensor, shape_text
 from naiad.interface.written import reserved_inputs, scattered_outputs, wanted_outputs
 
 __all__ = [
     "Interface",
     "ModelTensor",
+    "NarrowInputs",
     "completed",
     "is_complete",
     "mismatches",

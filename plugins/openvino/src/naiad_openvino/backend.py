@@ -14,7 +14,7 @@ from naiad_openvino.runtime import runtime
 class OpenVinoBackend:
     """Serves models with OpenVINO."""
 
-    traits = BackendTraits(name="openvino", files={"model.xml": ""}, framework="openvino")
+    traits = BackendTraits(name="openvino", files={"model.xml": ""}, framework="openvino", uses_gpus=False)
 
     def complete(self, context: ModelContext) -> ModelConfig:
         """Fill batching, inputs, outputs and dynamic batching from the model's file, where they are not written.
