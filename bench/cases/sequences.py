@@ -1,7 +1,8 @@
 """Many sequences at once on an accumulator: what a request of a sequence costs the server."""
 
 import functools
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,9 @@ _CONCURRENCY = 64
 _LENGTH = 20
 _OPTIONS = ("--sequence-length", str(_LENGTH), "--sequence-length-variation", "0")
 _STRATEGIES = {"direct": "direct {}", "oldest": f"oldest {{ max_candidate_sequences: {_CONCURRENCY} }}"}
+_PLACES = {"": "", "_on_loop": ", on the event loop"}
+"""Models of the same files twice, and how their rows are told apart."""
+_ON_LOOP = 'parameters { key: "execute_on" value { string_value: "event_loop" } }\n'
 _CONFIG = """backend: "onnxruntime"
 max_batch_size: 64
 instance_group [ { kind: KIND_CPU count: 1 } ]
@@ -37,30 +41,47 @@ sequence_batching {
 def measure(run: Run) -> Sequence[Row]:
     def once(running: Running) -> dict[str, float]:
         numbers = {}
-        for strategy in _STRATEGIES:
-            model = f"accumulator_{strategy}"
+        for strategy, place, told in _rows():
+            model = f"accumulator_{strategy}{place}"
             load_it = functools.partial(run.generator, running.port, model, _CONCURRENCY, _OPTIONS)
             load, cost = with_cost(running, model, load_it)
             counted = running.get(f"/v2/models/{model}/stats")["model_stats"][0]
-            numbers[f"{strategy}: inferences/s"] = load.per_second
-            numbers[f"{strategy}: p99, ms"] = load.p99_milliseconds
-            numbers[f"{strategy}: server's processor time, µs each"] = cost
-            numbers[f"{strategy}: requests in a batch"] = counted["inference_count"] / counted["execution_count"]
+            numbers[f"{strategy}{told}: inferences/s"] = load.per_second
+            numbers[f"{strategy}{told}: p99, ms"] = load.p99_milliseconds
+            numbers[f"{strategy}{told}: server's processor time, µs each"] = cost
+            numbers[f"{strategy}{told}: requests in a batch"] = counted["inference_count"] / counted["execution_count"]
         return numbers
 
-    seen = side_by_side(run, once, models=SEQUENCE_MODELS, own=built(WORK / "sequence"))
-    return seen.rows({f"{name}: inferences/s": Goal(least=1.5, of_ratio=True) for name in _STRATEGIES})
+    seen = side_by_side(run, once, models=_copied(WORK / "sequence-python"), own=built(WORK / "sequence"))
+    goal = Goal(least=1.5, of_ratio=True)
+    return seen.rows({f"{strategy}{told}: inferences/s": goal for strategy, _, told in _rows()})
+
+
+def _rows() -> Iterator[tuple[str, str, str]]:
+    """Each strategy on a thread, then each on the event loop."""
+    for place, told in _PLACES.items():
+        for strategy in _STRATEGIES:
+            yield strategy, place, told
+
+
+def _copied(repository: Path) -> Path:
+    """The repository with the Python models under every name."""
+    for strategy, place, _ in _rows():
+        source = SEQUENCE_MODELS / f"accumulator_{strategy}"
+        shutil.copytree(source, repository / f"{source.name}{place}", dirs_exist_ok=True)
+    return repository
 
 
 def built(repository: Path) -> Path:
     """The repository with the same accumulators as ONNX models, whose states the server keeps."""
     import onnx
 
-    for name, strategy in _STRATEGIES.items():
-        folder = repository / f"accumulator_{name}"
+    for strategy, place, _ in _rows():
+        folder = repository / f"accumulator_{strategy}{place}"
         (folder / "1").mkdir(parents=True, exist_ok=True)
         onnx.save(_accumulator(), folder / "1" / "model.onnx")
-        (folder / "config.pbtxt").write_text(_CONFIG.replace("STRATEGY", strategy))
+        config = _CONFIG.replace("STRATEGY", _STRATEGIES[strategy])
+        (folder / "config.pbtxt").write_text(config + (_ON_LOOP if place else ""))
     return repository
 
 
@@ -84,6 +105,8 @@ CASE = Case(
     "Sequences with implicit state",
     f"An accumulator, `max_batch_size: 64`, one instance, {_CONCURRENCY} sequences of {_LENGTH} requests at once; "
     "perf_analyzer over HTTP on the same machine. Here it is an ONNX model whose sums the server keeps as implicit "
-    "state; there, without a backend that has states, a `TritonPythonModel` that keeps them by correlation id.",
+    "state; there, without a backend that has states, a `TritonPythonModel` that keeps them by correlation id. "
+    "The rows 'on the event loop' are the same model, configured with `execute_on: event_loop`, which Naiad alone "
+    "understands.",
     measure,
 )
