@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from naiad.errors import InvalidArgumentError, UnavailableError
+from naiad.errors import InvalidArgumentError, ModelFailedError, UnavailableError
 from naiad_tensorrt.description import Profile
 
 from .engines import Bench, add_sub, output, profile, rows, tensor
@@ -78,6 +78,15 @@ def test_the_engine_tells_the_shape_of_an_output_when_it_runs():
         [place for place in range(count) if place % 3] for count in (1, 4, 200, 2)
     ]
     assert answers[0].shape == (0, 1)
+
+
+def test_an_engine_that_does_not_know_the_shape_after_the_run_either_has_failed():
+    bench = finder()
+    executor = bench.executor()
+    bench.engine.tells = lambda shape: (-1, 1)
+
+    with pytest.raises(ModelFailedError, match=r"TensorRT told the shape \[-1, 1\] of the output 'OUT'"):
+        executor.run({"IN": np.ones(3, np.float32)}, 0)
 
 
 def test_too_little_memory_for_such_an_output_says_so_and_leaves_the_executor_usable():

@@ -109,8 +109,9 @@ class Lane:
     def late_shape(self, name: str) -> Shape:
         """The whole shape that the engine told of an output in this run. Raises ModelFailedError when it told none."""
         shape = self._late[name].shape
-        if shape is None:
-            raise ModelFailedError(f"TensorRT did not tell the shape of the output '{name}'")
+        if shape is None or -1 in shape:  # some versions of TensorRT tell -1 here, too: NVIDIA/TensorRT#4744
+            told = "no shape" if shape is None else f"the shape {list(shape)}"
+            raise ModelFailedError(f"TensorRT told {told} of the output '{name}' after the execution")
         return shape
 
     def is_late_output(self, name: str) -> bool:
