@@ -60,6 +60,7 @@ class FakeExecutor:
 
     def __init__(self, compute: Callable[..., dict[str, np.ndarray]], options: ExecutionOptions, device: int) -> None:
         self.compute, self.options, self.device = compute, options, device
+        self.description: EngineDescription | None = None
         self.runs: list[tuple[dict[str, Any], int]] = []
         self.broken = ""
         self.is_open = True
@@ -105,6 +106,7 @@ class FakeMachine:
 
     def executor(self, opened: OpenEngine, options: ExecutionOptions, device: int) -> FakeExecutor:
         self.executors.append(FakeExecutor(self.compute, options, device))
+        self.executors[-1].description = opened.description
         return self.executors[-1]
 
 

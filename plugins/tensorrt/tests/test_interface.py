@@ -148,57 +148,72 @@ def test_the_values_of_a_shape_tensor_must_fit_a_profile(workbench, machine):
         served.execute({"x": np.zeros((1, 2), np.float32), "size": np.array([5, 17], np.int32)})
 
 
-def test_formats_that_are_not_linear_are_flagged(workbench, machine):
+RAW = """
+    max_batch_size: 8
+    input [{ name: "x" data_type: TYPE_FP32 dims: [ 8, 4, 4 ] is_non_linear_format_io: true }]
+    output [{ name: "y" data_type: TYPE_FP32 dims: [ 8, 4, 4 ] }]
+"""
+
+
+def test_the_server_lays_out_tensors_unless_clients_do(workbench, machine):
     machine.description = PACKED
 
-    config = workbench.load().config
+    served = workbench.load()
+    workbench.load(RAW)
 
-    assert (config.input[0].is_non_linear_format_io, config.output[0].is_non_linear_format_io) == (True, True)
+    assert not served.config.input[0].is_non_linear_format_io
+    laid_out, raw = (executor.description for executor in machine.executors)
+    assert laid_out == PACKED
+    assert [tensor.is_linear for tensor in raw.tensors] == [True, False]
 
 
 def test_a_format_must_be_told_as_it_is(workbench, machine):
-    machine.description = described(PACKED.tensors[0], tensor("z", -1, 1), tensor("y", -1, 1, output=True))
-    written = """
-        max_batch_size: 8
-        input [{ name: "x" data_type: TYPE_FP32 dims: [ 8, 4, 4 ] },
-               { name: "z" data_type: TYPE_FP32 dims: 1 is_non_linear_format_io: true }]
-        output [{ name: "y" data_type: TYPE_FP32 dims: 1 }]
-    """
+    machine.description = described(tensor("x", -1, 8, 4, 4), tensor("y", -1, 8, 4, 4, output=True))
 
     with pytest.raises(ConfigError) as caught:
-        workbench.load(written)
+        workbench.load(RAW)
 
     assert messages(caught) == [
-        "model 'm', input 'x' has the format CHW4 in the engine, which keeps its elements in an order of its own",
-        "model 'm', input 'z' has a linear format in the engine, and the configuration says that it has none",
+        "model 'm', input 'x' has a linear format in the engine, and the configuration says that it has none",
     ]
 
 
 @pytest.mark.parametrize(
     ("dims", "told"),
     [
-        ((-1, 8, 4), "has a non-linear format, which takes 3 dims, not [8,4]"),
-        ((-1, 6, 4, 4), "keeps 4 elements of dim 1 together, and 6 of them: they would have to be filled up"),
+        ("8, 4", "has a non-linear format, which takes 3 dims, not [8,4]"),
+        ("6, 4, 4", "keeps 4 elements of dim 1 together, and 6 of them: clients would have to fill it up"),
     ],
 )
-def test_a_format_that_cannot_be_served_is_refused(workbench, machine, dims, told):
+def test_a_format_that_clients_cannot_send_is_refused(workbench, machine, dims, told):
+    whole = (-1, *map(int, dims.split(", ")))
     machine.description = described(
-        tensor("x", *dims, format="CHW4", vectorized_dim=1, components=4), tensor("y", -1, 1, output=True)
+        tensor("x", *whole, format="CHW4", vectorized_dim=1, components=4), tensor("y", -1, 8, 4, 4, output=True)
     )
 
     with pytest.raises(ConfigError) as caught:
-        workbench.load()
+        workbench.load(RAW.replace("8, 4, 4 ] is", f"{dims} ] is"))
 
     assert told in messages(caught)[0]
+
+
+@pytest.mark.parametrize("given", ["", 'batch_input { target_name: "x" data_type: TYPE_FP32 source_input: "z" }'])
+def test_a_format_that_the_server_cannot_lay_out_is_refused(workbench, machine, given):
+    machine.description = described(
+        tensor("x", -1, format="DLA_HWC4"), tensor("z", -1, 1), tensor("y", -1, output=True)
+    )
+
+    with pytest.raises(ConfigError, match="model 'm': tensor 'x' of the engine has the format DLA_HWC4 and 1 dims"):
+        workbench.load(given)
 
 
 def test_elements_that_go_together_come_in_multiples(workbench, machine):
     machine.description = described(
         tensor("x", -1, -1, 4, 4, format="CHW4", vectorized_dim=1, components=4),
-        tensor("y", -1, 1, output=True),
+        tensor("y", -1, 8, 4, 4, output=True),
         batches=[(1, 4, 16)],
     )
-    served = workbench.load()
+    served = workbench.load(RAW.replace("8, 4, 4 ] is", "-1, 4, 4 ] is"))
 
     with pytest.raises(
         InvalidArgumentError, match=r"has shape \[1,6,4,4\]; its format keeps 4 elements of dim 1 together"

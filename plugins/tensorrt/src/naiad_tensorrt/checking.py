@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from naiad.config import ModelConfig, ModelInput, ModelOutput
-from naiad.errors import Problem
+from naiad.errors import Problem, UnsupportedError
 from naiad.interface import mismatches, shape_text
 from naiad_tensorrt.description import EngineDescription, EngineTensor
+from naiad_tensorrt.execution.layout import memory_shape
 from naiad_tensorrt.interface import greatest_batch, interface_of, profiles_of, too_large
 
 
@@ -33,12 +34,7 @@ def _problems(config: ModelConfig, description: EngineDescription) -> Iterator[P
             yield from _shape_tensor_problem(config, entry, tensor, f"{path}.is_shape_tensor", told)
             yield from _format_problem(entry, tensor, f"{path}.is_non_linear_format_io", told)
     for tensor in tensors.values():
-        if not tensor.is_linear and tensor.is_input:
-            yield Problem(
-                f"model '{config.name}', input '{tensor.name}' has the format {tensor.format}, and the server fills it",
-                "input",
-                hint="build the engine with the format LINEAR for it",
-            )
+        yield from _layout_problem(tensor, "input" if tensor.is_input else "output", f"model '{config.name}'")
 
 
 def _unknown_profiles(config: ModelConfig, description: EngineDescription) -> Iterator[Problem]:
@@ -73,33 +69,36 @@ def _shape_tensor_problem(
 
 
 def _format_problem(entry: ModelInput | ModelOutput, tensor: EngineTensor, path: str, told: str) -> Iterator[Problem]:
-    if tensor.is_linear:
-        if entry.is_non_linear_format_io:
-            yield Problem(
-                f"{told} has a linear format in the engine, and the configuration says that it has none",
-                path,
-                hint="leave 'is_non_linear_format_io' out",
-            )
-        return
     if not entry.is_non_linear_format_io:
+        yield from _layout_problem(tensor, path.partition(".")[0], told.partition(",")[0])
+        return
+    if tensor.is_linear:
         yield Problem(
-            f"{told} has the format {tensor.format} in the engine, which keeps its elements in an order of its own",
+            f"{told} has a linear format in the engine, and the configuration says that it has none",
             path,
-            hint="build the engine with the format LINEAR for it, or add is_non_linear_format_io: true and send the "
-            "elements in the order of that format",
+            hint="leave 'is_non_linear_format_io' out",
         )
         return
     if len(entry.dims) != 3:
         yield Problem(
             f"{told} has a non-linear format, which takes 3 dims, not {shape_text(entry.dims)}",
             path,
-            hint="a batch dimension is not among them",
+            hint="a batch dimension is not among them; or leave 'is_non_linear_format_io' out, and send elements in "
+            "the order of the dims",
         )
     size = tensor.dims[tensor.vectorized_dim] if tensor.vectorized_dim >= 0 else -1
     if size > 0 and size % tensor.components:
         yield Problem(
             f"{told} has the format {tensor.format}, which keeps {tensor.components} elements of dim "
-            f"{tensor.vectorized_dim} together, and {size} of them: they would have to be filled up",
+            f"{tensor.vectorized_dim} together, and {size} of them: clients would have to fill it up",
             path,
-            hint=f"build the engine with a multiple of {tensor.components}, or with the format LINEAR for it",
+            hint="leave 'is_non_linear_format_io' out, and the server does",
         )
+
+
+def _layout_problem(tensor: EngineTensor, path: str, told: str) -> Iterator[Problem]:
+    """What speaks against a tensor whose elements the server is to bring into the format of the engine."""
+    try:
+        memory_shape(tensor, tuple(abs(dim) for dim in tensor.dims))
+    except UnsupportedError as error:
+        yield Problem(f"{told}: {error}", path)

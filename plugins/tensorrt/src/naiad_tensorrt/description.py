@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from naiad.config import DataType
 
 Shape = tuple[int, ...]
+LINEAR = "LINEAR"
+"""TensorRT's word for elements that lie one after the other in the order of the dims."""
+
 Range = tuple[Shape, Shape, Shape]
 """The least, the best and the greatest of something."""
 
@@ -27,14 +30,14 @@ class EngineTensor:
     dims: Shape
     is_shape_tensor: bool = False
     on_host: bool = False
-    format: str = "LINEAR"
+    format: str = LINEAR
     vectorized_dim: int = -1
     components: int = 1
 
     @property
     def is_linear(self) -> bool:
         """Whether its elements lie one after the other in the order of its dims."""
-        return self.format in ("LINEAR", "DLA_LINEAR")
+        return self.format in (LINEAR, "DLA_LINEAR")
 
 
 @dataclass(frozen=True, slots=True)

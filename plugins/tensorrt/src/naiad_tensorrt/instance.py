@@ -41,7 +41,7 @@ class TensorRtInstance:
         self._groups = {
             tensor.name: (tensor.vectorized_dim, tensor.components)
             for tensor in description.inputs
-            if tensor.components > 1 and tensor.vectorized_dim >= 0
+            if tensor.is_linear and tensor.components > 1 and tensor.vectorized_dim >= 0
         }
 
     def execute(self, batch: Batch) -> Answer:

@@ -7,7 +7,7 @@ from typing import TypeVar
 from naiad.config import ModelConfig, ModelInput, ModelOutput
 from naiad.errors import ConfigError, Problem
 from naiad.interface import Interface, ModelTensor, completed
-from naiad_tensorrt.description import EngineDescription, EngineTensor, Shape
+from naiad_tensorrt.description import LINEAR, EngineDescription, EngineTensor, Shape
 
 _Entry = TypeVar("_Entry", ModelInput, ModelOutput)
 
@@ -54,6 +54,17 @@ def completed_config(config: ModelConfig, description: EngineDescription) -> Mod
     )
 
 
+def as_served(config: ModelConfig, description: EngineDescription) -> EngineDescription:
+    """The engine, in which tensors that clients lay out themselves (`is_non_linear_format_io`) count as linear.
+
+    They keep their components, which shapes must have multiples of.
+    """
+    entries: Sequence[ModelInput | ModelOutput] = (*config.input, *config.output)
+    raw = {entry.name for entry in entries if entry.is_non_linear_format_io}
+    tensors = (replace(each, format=LINEAR) if each.name in raw else each for each in description.tensors)
+    return replace(description, tensors=tuple(tensors))
+
+
 def profiles_of(config: ModelConfig) -> tuple[int, ...]:
     """All profiles that instances of the configuration may run on; those of a group without any are profile 0."""
     named = [int(text) for group in config.instance_group for text in group.profile or ("0",) if text.isdigit()]
@@ -89,4 +100,4 @@ def _flagged(entry: _Entry, tensor: EngineTensor | None, batching: bool) -> _Ent
         entry = replace(entry, is_shape_tensor=True)
         if not batching and tuple(entry.dims) == _as_rows(tensor.dims):
             entry = replace(entry, dims=tensor.dims)
-    return entry if tensor.is_linear else replace(entry, is_non_linear_format_io=True)
+    return entry

@@ -14,6 +14,7 @@ from naiad_tensorrt.checking import problems_of
 from naiad_tensorrt.engines import OpenEngine, Opening
 from naiad_tensorrt.graphs import graph_specs
 from naiad_tensorrt.instance import TensorRtInstance
+from naiad_tensorrt.interface import as_served
 from naiad_tensorrt.machine import Machine
 from naiad_tensorrt.parameters import RunSettings
 from naiad_tensorrt.plans import plan_path, read_plan
@@ -74,6 +75,7 @@ class TensorRtModel:
                 path = plan_path(self._context, self._machine.compute_capability(device))
                 opened = open_for(self._context, self._settings, self._machine, device, path, core)
                 _check(self._context, opened, path)
+                opened = replace(opened, description=as_served(self._context.config, opened.description))
                 self._engines[device, core] = opened
             return opened
 

@@ -5,7 +5,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 from naiad.config import DataType
-from naiad_tensorrt.description import EngineDescription, EngineTensor, Profile, Range, Shape
+from naiad_tensorrt.description import LINEAR, EngineDescription, EngineTensor, Profile, Range, Shape
 
 DATA_TYPES: Mapping[str, DataType] = MappingProxyType(
     {
@@ -53,7 +53,7 @@ def _format(trt: ModuleType, engine: Any, name: str) -> str:
     if hasattr(trt, "TensorFormat"):
         return str(engine.get_tensor_format(name).name)
     described = str(engine.get_tensor_format_desc(name))
-    return "LINEAR" if described.lower().startswith("row major linear") else described
+    return LINEAR if described.lower().startswith("row major linear") else described
 
 
 def _profile(engine: Any, inputs: list[EngineTensor], index: int) -> Profile:
