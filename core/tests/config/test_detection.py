@@ -3,7 +3,8 @@
 import pytest
 
 from naiad._kernel.detection import resolve_backend
-from naiad._kernel.known_formats import KNOWN_FORMATS, where_backend_comes_from
+from naiad._kernel.known_formats import KNOWN_FORMATS
+from naiad._kernel.known_plugins import where_to_get
 from naiad.backend import BackendTraits
 from naiad.config import ModelConfig, ModelEnsembling
 from naiad.errors import ConfigError
@@ -263,7 +264,7 @@ def test_a_model_that_nothing_tells_about_is_refused_with_what_was_looked_for(ve
 
 
 def test_every_known_format_has_a_distribution():
-    assert all(where_backend_comes_from(known.backend) for known in KNOWN_FORMATS)
+    assert all(where_to_get("backend", known.backend, {}) for known in KNOWN_FORMATS)
 
 
 def test_a_platform_of_an_installed_backend_that_lacks_it_is_refused(version):

@@ -5,7 +5,8 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
-from naiad._kernel.known_formats import KNOWN_FORMATS, KnownFormat, backend_of_platform, where_backend_comes_from
+from naiad._kernel.known_formats import KNOWN_FORMATS, KnownFormat, backend_of_platform
+from naiad._kernel.known_plugins import where_to_get
 from naiad.backend import BackendTraits
 from naiad.config import ModelConfig
 from naiad.config.mistakes import nearest
@@ -215,7 +216,7 @@ class _Search:
         return ConfigError([Problem(message, path, hint=" ".join(filter(None, steps)))])
 
     def _source_of(self, backend: str) -> str:
-        return where_backend_comes_from(backend, self._distributions)
+        return where_to_get("backend", backend, self._distributions)
 
     def _installed(self) -> str:
         names = ", ".join(sorted(each.name for each in self._traits))

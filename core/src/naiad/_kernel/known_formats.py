@@ -1,10 +1,6 @@
 """Which backend reads which model file and platform, whether its plugin is installed or not."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-
-from naiad._kernel.known_plugins import where_to_get
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,25 +25,6 @@ KNOWN_FORMATS = (
     KnownFormat("model.py", "python"),
 )
 """In the order of looking for them: the first that is there decides."""
-
-_PLANNED: Mapping[str, str] = MappingProxyType(
-    {
-        "tensorrt": "naiad-tensorrt",
-    }
-)
-"""The distributions of backends that this workspace does not hold yet, under the names that are kept for them."""
-
-
-def where_backend_comes_from(backend: str, installed: Mapping[str, str] = MappingProxyType({})) -> str:
-    """A sentence with what to install for a backend, "" when we know no distribution of it.
-
-    `installed` maps the distributions that are installed to why each was skipped ("" when it was not).
-    """
-    known = where_to_get("backend", backend, installed)
-    if known or backend not in _PLANNED:
-        return known
-    install = _PLANNED[backend]
-    return f"It comes with {install.partition('[')[0]}: pip install '{install}'."
 
 
 def backend_of_platform(platform: str) -> str:
