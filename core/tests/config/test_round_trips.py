@@ -103,6 +103,14 @@ def test_json_that_we_write_reads_back_equal(config):
     assert parse_json(json.dumps(to_json(config))) == config
 
 
+def test_negative_zero_keeps_its_sign():
+    config = parse_text("sequence_batching { direct { minimum_slot_utilization: -0.0 } }")
+
+    read = parse_json(json.dumps(to_json(config)))
+
+    assert str(read.sequence_batching.direct.minimum_slot_utilization) == "-0.0"
+
+
 @unhurried
 @given(configs())
 def test_protobuf_reads_the_json_that_we_write(config):

@@ -65,7 +65,8 @@ def _float(value: float) -> float | int | str:
     """As protobuf's JSON has it: `1` for 1.0, and texts for what JSON has no numbers for."""
     if not math.isfinite(value):
         return _not_finite(value)
-    return int(value) if value.is_integer() and abs(value) < _WHOLE else value
+    is_exact = value.is_integer() and abs(value) < _WHOLE and str(value) != "-0.0"  # which no integer is
+    return int(value) if is_exact else value
 
 
 def _not_finite(value: float) -> str:
