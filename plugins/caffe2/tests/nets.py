@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 from onnx import helper
 
 from naiad_caffe2.messages import message_class
+from naiad_caffe2.parameters import RunSettings
+from naiad_caffe2.sessions import open_session
 from naiad_caffe2.translation.net import GivenInput, Translated, translate
 
 FILLS = {
@@ -83,12 +84,8 @@ def add_operator(
 
 def run(translated: Translated, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """What ONNX Runtime makes of a translated net."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(
-        translated.model(translated.outputs).SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
+    model, weights = translated.model(translated.outputs)
+    session = open_session(model, weights, "m", RunSettings(intra_op_threads=1), ("CPU", 0))
     values = session.run([made.value for made in translated.outputs.values()], dict(feeds))
     return dict(zip(translated.outputs, values, strict=True))
 

@@ -1,5 +1,7 @@
 """Nets of Caffe2 through the backend: files, configurations, instances, errors."""
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -154,6 +156,19 @@ def test_instances_share_a_session_and_its_memory(workbench):
 
     assert len(served.instances) == 3
     assert [(each.type, each.id, each.byte_size) for each in served.model.memory_usage()] == [("CPU", 0, 32)]
+
+
+def test_weights_live_as_long_as_the_model(workbench):
+    net = Net("x")
+    net.weights("w", np.ones((2000, 3), np.float32))
+    net.op("MatMul", "x w", "y", trans_b=1)
+    net.gives("y").write(workbench.path("model.netdef"))
+    served = workbench.load(BATCHED + "optimization { graph { level: 2 } }")
+
+    gc.collect()
+    np.full((100, 2000, 3), 7, np.float32)  # takes memory that was let go
+
+    assert set(served.execute({"x": rows(1)})["y"].ravel().tolist()) == {3.0}
 
 
 def test_the_states_and_controls_of_sequences_are_inputs_and_outputs(workbench):

@@ -1,8 +1,11 @@
 """Operators that make values out of their arguments."""
 
+import struct
+
 import numpy as np
 import pytest
 
+from naiad_caffe2.messages import floats_of, message_class
 from naiad_caffe2.translation.errors import TranslationError
 from naiad_caffe2.translation.operators.fills import RANDOM
 
@@ -30,6 +33,19 @@ def test_values_are_given(kind, values, dtype):
     answer = filled(kind, shape=[2, 1], values=values)
 
     assert (answer.dtype, answer.shape, answer.ravel().tolist()) == (dtype, (2, 1), values)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("behind", ["", "3001", "520162"], ids=["nothing", "ints", "a field nobody knows"])
+def test_floats_of_a_file_are_read_as_they_are_written(packed, behind):
+    numbers = [1.5, -2.25, 3.0]
+    one_by_one = b"".join(b"\x2d" + struct.pack("<f", number) for number in numbers)
+    together = b"\x2a\x0c" + struct.pack("<3f", *numbers)
+    content = b"\x0a\x06values" + (together if packed else one_by_one) + bytes.fromhex(behind)
+
+    found = floats_of(message_class("Argument").FromString(content))
+
+    assert (found.dtype, found.tolist()) == (np.float32, numbers)
 
 
 def test_bytes_are_given_as_a_string():

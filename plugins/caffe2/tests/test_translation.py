@@ -40,10 +40,23 @@ def test_an_operator_without_a_use_is_left_out():
     net.op("FlattenToVec", "w", "unused")
     net.op("Relu", "x", "y")
 
-    translated = net.gives("y").translated(x=X)
+    model, weights = net.gives("y").translated(x=X).model(["y"])
 
-    assert [node.op_type for node in translated.model(["y"]).graph.node] == ["Relu"]
-    assert len(translated.model(["y"]).graph.initializer) == 0
+    assert [node.op_type for node in model.graph.node] == ["Relu"]
+    assert (len(model.graph.initializer), weights) == (0, {})
+
+
+def test_large_weights_stand_beside_the_model(random):
+    net = Net("x")
+    matrix = random.standard_normal((300, 2)).astype(np.float32)
+    net.weights("w", matrix)
+    net.op("MatMul", "x w", "y", trans_b=1)
+
+    model, weights = net.gives("y").translated(x=X).model(["y"])
+
+    assert [(name, array.shape) for name, array in weights.items()] == [("w", (300, 2))]
+    assert model.ByteSize() < 1000
+    np.testing.assert_allclose(net.run(x=X)["y"], X @ matrix.T, rtol=1e-5)
 
 
 def test_inputs_are_what_the_init_net_does_not_fill():

@@ -18,7 +18,7 @@ from naiad_caffe2.translation.net import Translated, translate
 
 
 class Caffe2Model:
-    """Opens a session for each device, which the instances there share, and keeps nothing else of the net."""
+    """Opens a session for each device, which the instances there share."""
 
     def __init__(self, context: ModelContext, nets: Nets, settings: RunSettings) -> None:
         self._config = context.config
@@ -27,12 +27,13 @@ class Caffe2Model:
         if problems:
             raise ConfigError([replace(each, message=f"{each.message}, in {nets.path.name}") for each in problems])
         wanted = wanted_outputs(context.config)
-        model = translated.model(wanted)
+        model, weights = translated.model(wanted)
         self._outputs = {name: translated.outputs[name].value for name in wanted}
-        self._weights = sum(len(each.raw_data) for each in model.graph.initializer)
-        content = _content(model, self._weights, context.config.name)
+        self._bytes = sum(array.nbytes for array in weights.values())
+        self._bytes += sum(len(each.raw_data) for each in model.graph.initializer)
         self._sessions: dict[tuple[str, int], Any] = {
-            place: open_session(content, context.config.name, settings, place) for place in places_of(context.config)
+            place: open_session(model, weights, context.config.name, settings, place)
+            for place in places_of(context.config)
         }
 
     def instantiate(self, placement: Placement) -> Caffe2Instance:
@@ -42,7 +43,7 @@ class Caffe2Model:
 
     def memory_usage(self) -> Sequence[MemoryUsage]:
         """The weights, on every device that they are on; what a run needs besides is ONNX Runtime's own."""
-        return [MemoryUsage(kind, device, self._weights) for kind, device in self._sessions]
+        return [MemoryUsage(kind, device, self._bytes) for kind, device in self._sessions]
 
     def close(self) -> None:
         """Let go of the sessions."""
@@ -61,12 +62,3 @@ def describe(config: ModelConfig, nets: Nets) -> tuple[Translated, Interface]:
     except TranslationError as error:
         raise InvalidArgumentError(f"failed to load model '{config.name}' from '{nets.path.name}': {error}") from error
     return translated, interface_of(config, translated, inputs)
-
-
-def _content(model: Any, weights: int, name: str) -> bytes:
-    try:
-        return bytes(model.SerializeToString())
-    except Exception as error:
-        raise InvalidArgumentError(
-            f"model '{name}' has {weights} bytes of weights, and a translated net can hold 2 GB"
-        ) from error

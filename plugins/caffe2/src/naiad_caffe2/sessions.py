@@ -1,6 +1,9 @@
 """Opening a session of ONNX Runtime over a translated net."""
 
+from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from naiad.config import InstanceKind, ModelConfig
 from naiad.errors import InvalidArgumentError, UnsupportedError
@@ -32,8 +35,10 @@ def place_of(kind: str, device: int) -> Place:
     return ("GPU" if kind == "MODEL" and CUDA_PROVIDER in runtime().get_available_providers() else "CPU"), 0
 
 
-def open_session(content: bytes, model: str, settings: RunSettings, place: Place) -> Any:
+def open_session(graph: Any, weights: Mapping[str, np.ndarray], model: str, settings: RunSettings, place: Place) -> Any:
     """An `onnxruntime.InferenceSession` there, which many instances may run at once.
+
+    `graph` is an `onnx.ModelProto` and `weights` its external data, which the session copies.
 
     Raises InvalidArgumentError when ONNX Runtime refuses the graph, UnsupportedError when there is no such device.
     """
@@ -51,7 +56,10 @@ def open_session(content: bytes, model: str, settings: RunSettings, place: Place
         providers.insert(0, (CUDA_PROVIDER, {"device_id": str(device)}))
     try:
         session = onnxruntime.InferenceSession(
-            content, sess_options=_options(settings), providers=providers, enable_fallback=False
+            graph.SerializeToString(),
+            sess_options=_options(settings, weights),
+            providers=providers,
+            enable_fallback=False,
         )
     except Exception as error:
         step = _CHECK_DRIVER if kind == "GPU" else "report the net, for its translation ought to have been refused"
@@ -63,9 +71,12 @@ def open_session(content: bytes, model: str, settings: RunSettings, place: Place
     return session
 
 
-def _options(settings: RunSettings) -> Any:
+def _options(settings: RunSettings, weights: Mapping[str, np.ndarray]) -> Any:
     onnxruntime = runtime()
     options = onnxruntime.SessionOptions()
+    if weights:
+        values = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in weights.values()]
+        options.add_external_initializers(list(weights), values)
     options.log_severity_level = _FATAL
     options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, settings.graph_level)
     mode = onnxruntime.ExecutionMode

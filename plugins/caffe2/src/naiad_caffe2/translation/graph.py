@@ -12,6 +12,9 @@ IR_VERSION = 9
 Shape = tuple[int | str | None, ...]
 """Sizes, the names of variable ones, and None for what is not known at all."""
 
+_WRITTEN_OUT = 1024
+"""Constants of so many bytes stand in the model themselves."""
+
 _TOLD_TO_INFERENCE = 64
 """Constants of so many elements are shown to shape inference: they are shapes, axes and sizes."""
 
@@ -87,17 +90,27 @@ class Graph:
         """Whether a node makes the value, and not the caller or nobody."""
         return name not in self._constants and name not in self._inputs
 
-    def model(self, outputs: Sequence[str]) -> onnx.ModelProto:
-        """The graph as a model that gives these values, without what they do not need."""
+    def model(self, outputs: Sequence[str]) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+        """The graph as a model that gives these values, without what they do not need, and its large constants.
+
+        Those are in the model by name only, as external data: written into it they were copied five times on their way
+        to ONNX Runtime, and 2 GB would be all there can be.
+        """
         nodes, needed = self._needed(outputs)
+        constants = {name: array for name, array in self._constants.items() if name in needed}
+        large = {name: array for name, array in constants.items() if array.nbytes > _WRITTEN_OUT}
         graph = helper.make_graph(
             nodes,
             "net",
             [helper.make_value_info(name, self._types[name]) for name in self._inputs],
             [helper.make_value_info(name, self._types[name]) for name in outputs],
-            [numpy_helper.from_array(self._constants[name], name) for name in self._constants if name in needed],
+            [
+                _external(name, array) if name in large else numpy_helper.from_array(array, name)
+                for name, array in constants.items()
+            ],
         )
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
+        return model, large
 
     def _needed(self, outputs: Sequence[str]) -> tuple[list[onnx.NodeProto], set[str]]:
         needed, nodes = set(outputs), []
@@ -117,6 +130,14 @@ class Graph:
             number += 1
             made = f"{name}.{number}"
         return made
+
+
+def _external(name: str, array: np.ndarray) -> onnx.TensorProto:
+    """A constant without its values, which the session is given beside the model."""
+    kind = helper.np_dtype_to_tensor_dtype(array.dtype)
+    made = onnx.TensorProto(name=name, dims=array.shape, data_type=kind, data_location=onnx.TensorProto.EXTERNAL)
+    made.external_data.add(key="location", value="weights")
+    return made
 
 
 def _told(error: Exception) -> str:

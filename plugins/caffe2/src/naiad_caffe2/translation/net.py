@@ -4,6 +4,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from naiad_caffe2.translation import operators
 from naiad_caffe2.translation.arguments import Arguments
 from naiad_caffe2.translation.errors import TranslationError
@@ -40,8 +42,8 @@ class Translated:
     graph: Graph
     outputs: Mapping[str, MadeOutput]
 
-    def model(self, outputs: Collection[str]) -> Any:
-        """An `onnx.ModelProto` that gives these of the outputs, without what only others need."""
+    def model(self, outputs: Collection[str]) -> tuple[Any, dict[str, np.ndarray]]:
+        """An `onnx.ModelProto` that gives these of the outputs, and the large weights that it needs beside it."""
         return self.graph.model([self.outputs[name].value for name in outputs])
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
+from naiad_caffe2.messages import floats_of
 from naiad_caffe2.translation.datatypes import NUMPY_TYPES
 from naiad_caffe2.translation.operator import MANY, Operator, operator
 
@@ -31,9 +32,10 @@ RANDOM = (
 def _given_tensor(op: Operator) -> str:
     field, dtype = _GIVEN[op.type]
     values = op.arguments.raw("values")
-    numbers = getattr(values, field) if values is not None else ()
-    wide = np.float64 if field == "floats" and dtype is np.float64 else (np.float32 if field == "floats" else np.int64)
-    return _filled(op, np.fromiter(numbers, wide, len(numbers)).astype(dtype, copy=False))
+    if values is None:
+        return _filled(op, np.empty(0, dtype))
+    found = floats_of(values) if field == "floats" else np.fromiter(values.ints, np.int64, len(values.ints))
+    return _filled(op, found.astype(dtype, copy=False))
 
 
 @operator("GivenTensorByteStringToUInt8Fill", inputs=(0, 1))
