@@ -49,7 +49,8 @@ def without_plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def without_frameworks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The command `naiad` with the plugins of frameworks, as `pip install naiad-torch` without `[cpu]` leaves them."""
-    return with_members(tmp_path_factory.mktemp("plugins") / "venv", ["naiad", *PLUGINS])
+    members = ["naiad", "naiad-caffe2", "naiad-tensorrt", *PLUGINS]
+    return with_members(tmp_path_factory.mktemp("plugins") / "venv", members)
 
 
 @pytest.fixture
@@ -190,6 +191,18 @@ def test_a_plugin_without_its_framework_says_what_to_install_for_complete_config
     for (backend, _, named, plugin), module in zip(FRAMEWORKS, MODULES, strict=True):
         assert f"{plugin} needs {named}, which is not installed; run pip install '{plugin}[cpu]'" in told[backend]
         assert rows[plugin] == f"{backend} ({module} is not installed: pip install '{plugin}[cpu]')"
+
+
+def test_plugins_that_run_on_several_frameworks_say_which_to_install(without_frameworks: Path, tmp_path: Path) -> None:
+    put(tmp_path, "net", "model.netdef")
+
+    _, checked, _ = run(without_frameworks, "check", tmp_path)
+    _, listed, _ = run(without_frameworks, "plugins")
+
+    told = told_of(checked)
+    assert "naiad-caffe2 needs ONNX Runtime, which is not installed; run pip install 'naiad-caffe2[cpu]'" in told["net"]
+    assert "tensorrt (tensorrt is not installed: pip install 'naiad-tensorrt[tensorrt]')" in listed
+    assert "caffe2 (onnxruntime is not installed: pip install 'naiad-caffe2[cpu]')" in listed
 
 
 def test_a_framework_that_is_installed_and_broken_is_told_with_its_version(
