@@ -260,6 +260,14 @@ def test_the_configuration_is_held_against_the_engine(workbench, machine):
     assert all(message.endswith(", in model.plan") for message in told)
 
 
+def test_every_group_must_take_the_largest_batch(workbench, machine):
+    machine.description = described(*ADD_SUB.tensors, batches=[(1, 4, 8), (1, 16, 32), (1, 2, 4)])
+
+    config = workbench.complete('instance_group [{ profile: [ "0", "1" ] }, { profile: "2" }, { }]')
+
+    assert config.max_batch_size == 4
+
+
 def test_batch_inputs_and_ragged_inputs_do_not_bound_the_batch(workbench, machine):
     machine.description = described(
         tensor("x", -1), tensor("counts", -1), tensor("y", -1, 4), tensor("z", -1, output=True), batches=[(1, 8, 64)]

@@ -7,7 +7,7 @@ from naiad.errors import Problem, UnsupportedError
 from naiad.interface import mismatches, shape_text
 from naiad_tensorrt.description import EngineDescription, EngineTensor
 from naiad_tensorrt.execution.layout import memory_shape
-from naiad_tensorrt.interface import greatest_batch, interface_of, profiles_of, too_large
+from naiad_tensorrt.interface import greatest_batch, interface_of, too_large
 
 
 def problems_of(config: ModelConfig, description: EngineDescription) -> tuple[Problem, ...]:
@@ -19,7 +19,7 @@ def _problems(config: ModelConfig, description: EngineDescription) -> Iterator[P
     found = mismatches(config, interface_of(description, config.max_batch_size > 0))
     yield from found
     yield from _unknown_profiles(config, description)
-    large = too_large(config, greatest_batch(config, description, profiles_of(config)))
+    large = too_large(config, greatest_batch(config, description))
     if large is not None and not found:
         yield large
     tensors = {tensor.name: tensor for tensor in description.tensors}

@@ -24,14 +24,18 @@ def interface_of(description: EngineDescription, batching: bool) -> Interface:
     )
 
 
-def greatest_batch(config: ModelConfig, description: EngineDescription, profiles: Sequence[int]) -> int:
-    """The largest batch that the best of these profiles takes, of all inputs that hold one row for each item."""
+def greatest_batch(config: ModelConfig, description: EngineDescription) -> int:
+    """The largest batch that an instance of every group takes on one of its profiles.
+
+    Only inputs count that hold one row for each item of a batch.
+    """
     whole = {given.name for given in config.input if given.allow_ragged_batch}
     whole |= {name for made in config.batch_input for name in made.target_name}
     rows = [tensor.name for tensor in description.inputs if tensor.name not in whole]
-    chosen = [description.profiles[index] for index in profiles if index < len(description.profiles)]
-    ranges = [[(each.values if name in each.values else each.shapes)[name] for name in rows] for each in chosen]
-    return max((min((most[0] for _, _, most in each if most), default=0) for each in ranges), default=0)
+    groups = [[int(text) for text in group.profile if text.isdigit()] or [0] for group in config.instance_group]
+    return min(
+        max((_greatest(description, index, rows) for index in profiles), default=0) for profiles in groups or [[0]]
+    )
 
 
 def completed_config(config: ModelConfig, description: EngineDescription) -> ModelConfig:
@@ -40,7 +44,7 @@ def completed_config(config: ModelConfig, description: EngineDescription) -> Mod
     Raises ConfigError when it asks for batching that the engine does not have, or for larger batches.
     """
     interface = interface_of(description, batching=True)
-    most = greatest_batch(config, description, profiles_of(config))
+    most = greatest_batch(config, description)
     done = completed(config, interface, most)
     problem = too_large(done, most)
     if problem is not None:
@@ -65,12 +69,6 @@ def as_served(config: ModelConfig, description: EngineDescription) -> EngineDesc
     return replace(description, tensors=tuple(tensors))
 
 
-def profiles_of(config: ModelConfig) -> tuple[int, ...]:
-    """All profiles that instances of the configuration may run on; those of a group without any are profile 0."""
-    named = [int(text) for group in config.instance_group for text in group.profile or ("0",) if text.isdigit()]
-    return tuple(dict.fromkeys(named)) or (0,)
-
-
 def too_large(config: ModelConfig, most: int) -> Problem | None:
     """What is wrong with `max_batch_size` for an engine that takes batches up to `most`."""
     if config.max_batch_size <= most:
@@ -86,6 +84,15 @@ def _model_tensor(tensor: EngineTensor, batching: bool) -> ModelTensor:
     hint = f"TensorRT's {tensor.type} is of the inside of engines; build it with a cast to FP16 or FP32 at its border"
     shape = _as_rows(tensor.dims) if batching and tensor.is_shape_tensor else tensor.dims
     return ModelTensor(tensor.name, tensor.type, tensor.datatype, shape, hint="" if tensor.datatype else hint)
+
+
+def _greatest(description: EngineDescription, index: int, rows: Sequence[str]) -> int:
+    """The largest batch of a profile; 0 where there is no such profile, or nothing has rows."""
+    if index >= len(description.profiles):
+        return 0
+    profile = description.profiles[index]
+    ranges = [(profile.values if name in profile.values else profile.shapes)[name] for name in rows]
+    return min((most[0] for _, _, most in ranges if most), default=0)
 
 
 def _as_rows(dims: Shape) -> Shape:

@@ -28,8 +28,7 @@ class ExecutionOptions:
     `profiles` are those that it may be asked to run on, the first being that of most batches. `graphs` are captured
     when it is made. `busy_wait_events` waits for the device in a loop; `pinned_input` and `pinned_output` copy through
     page-locked memory; `output_copy_stream` copies outputs on a stream of their own; `priority` is that of the streams.
-    `allocation_strategy` is TensorRT's name of it: `STATIC` or `ON_PROFILE_CHANGE`. `weight_streaming_budget` is the
-    bytes of weights to keep on the device, None to leave it to TensorRT.
+    `allocation_strategy` is TensorRT's name of it: `STATIC` or `ON_PROFILE_CHANGE`.
     """
 
     profiles: tuple[int, ...] = (0,)
@@ -40,4 +39,3 @@ class ExecutionOptions:
     output_copy_stream: bool = False
     priority: ModelPriority = ModelPriority.PRIORITY_DEFAULT
     allocation_strategy: str = "STATIC"
-    weight_streaming_budget: int | None = None
