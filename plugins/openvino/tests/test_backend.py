@@ -8,20 +8,13 @@ from onnx import TensorProto, helper
 from naiad.config import DataType
 from naiad.errors import ConfigError, InvalidArgumentError, ModelFailedError, NotFoundError, UnsupportedError
 from naiad.testing.backends import BackendCase, check_backend, check_imports_no_framework
+from naiad.testing.workbench import parameter_entry, tensor_entry
 from naiad.types import Tensor
 from naiad_openvino.backend import OpenVinoBackend
 
 
 def rows(count, value=1.0, columns=16):
     return np.full((count, columns), value, np.float32)
-
-
-def tensor(kind, name, datatype, dims):
-    return f'{kind} [{{ name: "{name}" data_type: TYPE_{datatype} dims: [ {dims} ] }}]\n'
-
-
-def parameter(key, value):
-    return f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}\n'
 
 
 def test_the_backend_keeps_its_contract(workbench, zoo):
@@ -97,7 +90,7 @@ def test_every_datatype_passes_unchanged(workbench, zoo, kind, datatype):
 def test_a_request_that_fails_does_not_fail_the_others(workbench, zoo):
     workbench.write(zoo.to_rows())
     served = workbench.load(
-        "max_batch_size: 8 " + tensor("input", "IN", "FP32", "-1") + tensor("output", "OUT", "FP32", "4")
+        "max_batch_size: 8 " + tensor_entry("input", "IN", "FP32", "-1") + tensor_entry("output", "OUT", "FP32", "4")
     )
 
     with pytest.raises(ModelFailedError, match="model 'm': "):
@@ -120,13 +113,13 @@ def test_a_fixed_batch_dimension_is_made_to_vary(workbench, zoo):
 def test_a_batch_is_padded_where_its_dimension_stays_fixed(workbench, zoo):
     workbench.write(zoo.add_sub((4, 16)))
     names = [("input", "A"), ("input", "B"), ("output", "SUM")]
-    config = "max_batch_size: 4\n" + "".join(tensor(kind, name, "FP32", "16") for kind, name in names)
-    fixed = config + parameter("SKIP_OV_DYNAMIC_BATCHSIZE", "YES")
+    config = "max_batch_size: 4\n" + "".join(tensor_entry(kind, name, "FP32", "16") for kind, name in names)
+    fixed = config + parameter_entry("SKIP_OV_DYNAMIC_BATCHSIZE", "YES")
     given = {"A": rows(1, 3), "B": rows(1)}
 
     with pytest.raises(ModelFailedError):
         workbench.load(fixed).execute(given)
-    padded = workbench.load(fixed + parameter("ENABLE_BATCH_PADDING", "YES"))
+    padded = workbench.load(fixed + parameter_entry("ENABLE_BATCH_PADDING", "YES"))
 
     assert padded.execute(given, {"A": rows(2, 5), "B": rows(2)})["SUM"][:, 0].tolist() == [4.0, 6.0, 6.0]
     with pytest.raises(InvalidArgumentError, match="has the fixed batch dimension 4, and max_batch_size is 8"):
@@ -136,9 +129,9 @@ def test_a_batch_is_padded_where_its_dimension_stays_fixed(workbench, zoo):
 def test_the_model_gets_the_dims_of_the_configuration_where_that_is_asked_for(workbench, zoo):
     workbench.write(zoo.add_sub((1, 16)))
     names = [("input", "A"), ("input", "B"), ("output", "SUM")]
-    config = "".join(tensor(kind, name, "FP32", "2, 5") for kind, name in names)
+    config = "".join(tensor_entry(kind, name, "FP32", "2, 5") for kind, name in names)
 
-    served = workbench.load(config + parameter("RESHAPE_IO_LAYERS", "YES"))
+    served = workbench.load(config + parameter_entry("RESHAPE_IO_LAYERS", "YES"))
 
     assert served.execute({"A": rows(2, 3, 5), "B": rows(2, 1, 5)})["SUM"].shape == (2, 5)
 
@@ -176,7 +169,11 @@ sequence_batching {
 
 def test_a_configuration_that_does_not_fit_the_model_is_refused(workbench, zoo):
     workbench.write(zoo.add_sub())
-    config = "max_batch_size: 4\n" + tensor("input", "A", "INT32", "16") + tensor("output", "PRODUCT", "FP32", "16")
+    config = (
+        "max_batch_size: 4\n"
+        + tensor_entry("input", "A", "INT32", "16")
+        + tensor_entry("output", "PRODUCT", "FP32", "16")
+    )
 
     with pytest.raises(ConfigError) as raised:
         workbench.load(config)
@@ -203,9 +200,9 @@ def test_files_that_are_missing_or_broken_are_told(workbench):
     ("written", "told"),
     [
         ("instance_group [{ kind: KIND_GPU gpus: [ 0 ] }]", "has instances of KIND_GPU, which are NVIDIA's"),
-        (parameter("TARGET_DEVICE", "NPU.7"), "wants TARGET_DEVICE 'NPU.7'; OpenVINO finds CPU"),
-        (parameter("CPU_EXTENSION_PATH", "../x.so"), "leaves the model's folder"),
-        (parameter("CPU_EXTENSION_PATH", "x.so"), "CPU_EXTENSION_PATH 'x.so' of model 'm' cannot be loaded"),
+        (parameter_entry("TARGET_DEVICE", "NPU.7"), "wants TARGET_DEVICE 'NPU.7'; OpenVINO finds CPU"),
+        (parameter_entry("CPU_EXTENSION_PATH", "../x.so"), "leaves the model's folder"),
+        (parameter_entry("CPU_EXTENSION_PATH", "x.so"), "CPU_EXTENSION_PATH 'x.so' of model 'm' cannot be loaded"),
     ],
 )
 def test_what_is_not_there_is_refused(workbench, zoo, written, told):

@@ -9,6 +9,7 @@ import tensorflow as tf
 from naiad.config import DataType
 from naiad.errors import ConfigError, InvalidArgumentError, ModelFailedError, NotFoundError, UnsupportedError
 from naiad.testing.backends import BackendCase, check_backend, check_imports_no_framework
+from naiad.testing.workbench import parameter_entry, tensor_entry
 from naiad.types import Tensor
 from naiad_tensorflow.backend import TensorFlowBackend
 
@@ -20,14 +21,6 @@ TENSORRT = 'optimization { execution_accelerators { gpu_execution_accelerator [{
 
 def rows(count, value=1.0, columns=16):
     return np.full((count, columns), value, np.float32)
-
-
-def tensor(kind, name, datatype, dims):
-    return f'{kind} [{{ name: "{name}" data_type: TYPE_{datatype} dims: [ {dims} ] }}]\n'
-
-
-def parameter(key, value):
-    return f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}\n'
 
 
 def test_the_backend_keeps_its_contract(workbench, zoo):
@@ -63,7 +56,7 @@ def test_a_saved_model_needs_no_configuration(workbench, zoo, make):
 
 def test_only_what_is_asked_for_is_computed(workbench, zoo):
     zoo(add_sub, workbench.path(SAVED))
-    served = workbench.load(tensor("output", "sum", "FP32", "16"))
+    served = workbench.load(tensor_entry("output", "sum", "FP32", "16"))
 
     assert list(served.execute({"a": rows(1), "b": rows(1)})) == ["sum"]
     assert served.execute({"a": rows(1), "b": rows(1)}, requested=("nothing",)) == {}
@@ -72,17 +65,17 @@ def test_only_what_is_asked_for_is_computed(workbench, zoo):
 def test_another_signature_can_be_asked_for(workbench, zoo):
     zoo(add_sub, workbench.path(SAVED))
 
-    served = workbench.load(parameter("TF_SIGNATURE_DEF", "doubled"))
+    served = workbench.load(parameter_entry("TF_SIGNATURE_DEF", "doubled"))
 
     assert served.execute({"a": rows(1, 4)})["twice"][0, 0] == 8.0
     with pytest.raises(InvalidArgumentError, match="has no signature 'tripled', only doubled, serving_default"):
-        workbench.load(parameter("TF_SIGNATURE_DEF", "tripled"))
+        workbench.load(parameter_entry("TF_SIGNATURE_DEF", "tripled"))
 
 
 def test_another_tag_can_be_asked_for(workbench, zoo):
     zoo(old_add_sub, workbench.path(SAVED), "mine")
 
-    served = workbench.load(parameter("TF_GRAPH_TAG", "mine"))
+    served = workbench.load(parameter_entry("TF_GRAPH_TAG", "mine"))
 
     assert served.execute({"a": rows(1), "b": rows(1)})["sum"][0, 0] == 2.0
     with pytest.raises(InvalidArgumentError, match="has no graph with the tag 'serve', only with mine"):
@@ -94,7 +87,7 @@ def test_operations_run_when_a_session_opens(workbench, zoo, folder):
     zoo(old_add_sub, workbench.path(SAVED))
     (workbench.directory / folder / "init.json").write_text(json.dumps({"init_ops": ["make_it_ten"]}))
 
-    served = workbench.load(parameter("TF_INIT_OPS_FILE", "init.json"))
+    served = workbench.load(parameter_entry("TF_INIT_OPS_FILE", "init.json"))
 
     assert served.execute({"a": rows(1), "b": rows(1)})["sum"][0, 0] == 20.0
 
@@ -114,13 +107,13 @@ def test_operations_that_cannot_run_fail_the_load(workbench, zoo, content, told)
         workbench.path("init.json").write_text(content)
 
     with pytest.raises(InvalidArgumentError, match=told):
-        workbench.load(parameter("TF_INIT_OPS_FILE", "init.json"))
+        workbench.load(parameter_entry("TF_INIT_OPS_FILE", "init.json"))
 
 
 def test_a_graph_is_served_by_the_names_of_its_nodes(workbench, zoo):
     zoo(frozen, workbench.path(GRAPH))
 
-    served = workbench.load(f'platform: "tensorflow_graphdef" {tensor("output", "SUM", "FP32", "16")}')
+    served = workbench.load(f'platform: "tensorflow_graphdef" {tensor_entry("output", "SUM", "FP32", "16")}')
 
     assert [each.name for each in served.config.input] == ["A", "B"]
     assert served.execute({"A": rows(2, 3), "B": rows(2)})["SUM"][:, 0].tolist() == [4.0, 4.0]
@@ -178,7 +171,7 @@ def test_a_request_that_fails_does_not_fail_the_others(workbench, zoo):
 def test_so_many_instances_share_a_session(workbench, zoo, shared_by, sessions):
     zoo(add_sub, workbench.path(SAVED))
     served = workbench.load(
-        parameter("MAX_SESSION_SHARE_COUNT", shared_by) + "instance_group [{ count: 3 kind: KIND_CPU }]"
+        parameter_entry("MAX_SESSION_SHARE_COUNT", shared_by) + "instance_group [{ count: 3 kind: KIND_CPU }]"
     )
 
     assert len({id(instance._session) for instance in served.instances}) == sessions
@@ -206,7 +199,11 @@ sequence_batching {
 
 def test_a_configuration_that_does_not_fit_the_model_is_refused(workbench, zoo):
     zoo(add_sub, workbench.path(SAVED))
-    config = "max_batch_size: 4\n" + tensor("input", "a", "INT32", "16") + tensor("output", "product", "FP32", "16")
+    config = (
+        "max_batch_size: 4\n"
+        + tensor_entry("input", "a", "INT32", "16")
+        + tensor_entry("output", "product", "FP32", "16")
+    )
 
     with pytest.raises(ConfigError) as raised:
         workbench.load(config)

@@ -8,14 +8,11 @@ import naiad_scheduler_dynamic
 import naiad_tensorflow
 from naiad.backend import MemoryUsage
 from naiad.testing.serving import serve
+from naiad.testing.workbench import parameter_entry
 
 from .conftest import AddSub, add_sub, frozen, identity, v1
 
 SAVED = "model.savedmodel"
-
-
-def parameter(key, value):
-    return f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}\n'
 
 
 def aligned(rows, columns):
@@ -63,7 +60,7 @@ def test_a_wide_and_deep_graph_runs_on_the_thread_of_the_instance_too(workbench,
         workbench.path("model.graphdef").write_bytes(made.as_graph_def().SerializeToString())
     config = 'platform: "tensorflow_graphdef" output { name: "OUT" data_type: TYPE_FP32 dims: [ 2 ] }'
 
-    served = workbench.load(config + parameter("TF_NUM_INTER_THREADS", threads))
+    served = workbench.load(config + parameter_entry("TF_NUM_INTER_THREADS", threads))
 
     np.testing.assert_allclose(served.execute({"IN": np.float32([[1, 2]])})["OUT"], [[1, 2]], rtol=1e-5)
 

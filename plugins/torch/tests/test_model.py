@@ -6,9 +6,10 @@ import torch
 
 from naiad.errors import InvalidArgumentError, UnsupportedError
 from naiad.testing.backends import BackendCase, check_backend, check_imports_no_framework
+from naiad.testing.workbench import tensor_entry
 from naiad_torch.backend import TorchBackend
 
-from .written import ADD_SUB, tensor
+from .written import ADD_SUB
 
 
 def test_the_backend_keeps_its_contract(workbench, models):
@@ -30,7 +31,7 @@ def test_the_plugin_imports_no_framework():
 @pytest.mark.parametrize(("written", "programs"), [("", 2), ("true", 1)])
 def test_instances_share_weights_where_that_is_asked_for(workbench, models, written, programs):
     parameter = f'parameters {{ key: "ENABLE_WEIGHT_SHARING" value {{ string_value: "{written}" }} }}'
-    config = "max_batch_size: 4\n" + tensor("input", "x", "INT64", "1") + tensor("output", "y", "FP32", "1")
+    config = "max_batch_size: 4\n" + tensor_entry("input", "x", "INT64", "1") + tensor_entry("output", "y", "FP32", "1")
     served = workbench.script(models.Gather(), f"{config} {parameter} instance_group [{{ count: 2 kind: KIND_CPU }}]")
 
     (usage,) = served.model.memory_usage()

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from naiad.errors import InternalError, InvalidArgumentError, ModelFailedError, NotFoundError
-
-from .written import tensor
+from naiad.testing.workbench import tensor_entry
 
 SCALE = """
 import torch
@@ -27,7 +26,7 @@ class Scale(nn.Module):
         return x * self.factor
 """
 CONFIG = 'backend: "pytorch" runtime: "model.py" max_batch_size: 4\n'
-TENSORS = tensor("input", "x", "FP32", "2") + tensor("output", "y", "FP32", "2")
+TENSORS = tensor_entry("input", "x", "FP32", "2") + tensor_entry("output", "y", "FP32", "2")
 
 
 def given(value):

@@ -9,8 +9,9 @@ import torch
 
 from naiad.config import DataType
 from naiad.errors import ConfigError, InternalError, InvalidArgumentError, UnsupportedError
+from naiad.testing.workbench import tensor_entry
 
-from .written import ADD_SUB, tensor
+from .written import ADD_SUB
 
 
 def ones(rows, value=1.0, columns=4):
@@ -58,8 +59,8 @@ def test_the_program_limits_the_batch_size(exported):
             ADD_SUB.replace('"a"', '"INPUT__0"').replace('"b"', '"INPUT__1"').replace("[ 4 ]", "[ 2, 2 ]", 1),
             "'INPUT__0'",
         ),
-        (tensor("output", "RESULT[0]", "FP32", "5"), r"'RESULT\[0\]': the model expects dims \[4\] but"),
-        (tensor("input", "x", "FP32", "4") + tensor("input", "a", "FP64", "4"), "TYPE_FP64 for input 'a'"),
+        (tensor_entry("output", "RESULT[0]", "FP32", "5"), r"'RESULT\[0\]': the model expects dims \[4\] but"),
+        (tensor_entry("input", "x", "FP32", "4") + tensor_entry("input", "a", "FP64", "4"), "TYPE_FP64 for input 'a'"),
     ],
 )
 def test_a_configuration_that_contradicts_the_program_is_refused(exported, config, told):
@@ -103,7 +104,7 @@ def test_results_that_are_no_tensors_are_left_out(workbench, models):
 
     assert [each.name for each in workbench.complete().output] == ["OUTPUT__1"]
     with pytest.raises(ConfigError, match="'OUTPUT__0' of the model is NoneType, for which there is no datatype"):
-        workbench.load(tensor("output", "OUTPUT__0", "FP32", "2, 3"))
+        workbench.load(tensor_entry("output", "OUTPUT__0", "FP32", "2, 3"))
 
 
 def test_instances_of_a_program_on_one_device_have_the_same_weights(workbench, models):
@@ -128,8 +129,8 @@ def test_nested_arguments_and_results_have_paths_for_names(workbench, models):
     workbench.export(models.Nested(), given, {"mask": torch.ones(2)})
     config = "".join(
         [
-            *(tensor("input", name, "FP32", "2") for name in ("KWARGS[mask]", "ARGS[0][0]", "ARGS[0][1][k]")),
-            *(tensor("output", name, "FP32", "2") for name in ("RESULT[both][0]", "RESULT[sum]")),
+            *(tensor_entry("input", name, "FP32", "2") for name in ("KWARGS[mask]", "ARGS[0][0]", "ARGS[0][1][k]")),
+            *(tensor_entry("output", name, "FP32", "2") for name in ("RESULT[both][0]", "RESULT[sum]")),
         ]
     )
 
@@ -147,8 +148,8 @@ def test_nested_arguments_and_results_have_paths_for_names(workbench, models):
 
 @pytest.mark.parametrize("inputs", [("a", "b"), ("ARGS[0]", "ARGS[1]"), ("INPUT__0", "INPUT__1")])
 def test_a_program_takes_its_arguments_by_any_of_their_names(exported, inputs):
-    config = "max_batch_size: 4\n" + "".join(tensor("input", name, "FP32", "4") for name in inputs)
-    served = exported.load(f'platform: "torch_aoti" {config}' + tensor("output", "RESULT[1]", "FP32", "4"))
+    config = "max_batch_size: 4\n" + "".join(tensor_entry("input", name, "FP32", "4") for name in inputs)
+    served = exported.load(f'platform: "torch_aoti" {config}' + tensor_entry("output", "RESULT[1]", "FP32", "4"))
 
     answer = served.execute({inputs[0]: ones(1, 5), inputs[1]: ones(1)})
 
@@ -243,11 +244,11 @@ def test_two_instances_of_a_compiled_package_do_not_share_memory(workbench, comp
 
 def test_wrong_numbers_of_tensors_are_refused(workbench, compiled):
     shutil.copy(compiled, workbench.path("model.pt2"))
-    one = tensor("input", "INPUT__0", "FP32", "4")
+    one = tensor_entry("input", "INPUT__0", "FP32", "4")
 
     with pytest.raises(InvalidArgumentError, match="expects 1 inputs, model provides 2"):
-        workbench.load(f'platform: "torch_aoti" {one}' + tensor("output", "OUTPUT__0", "FP32", "4"))
-    two = one + tensor("input", "INPUT__1", "FP32", "4") + tensor("output", "OUTPUT__2", "FP32", "4")
+        workbench.load(f'platform: "torch_aoti" {one}' + tensor_entry("output", "OUTPUT__0", "FP32", "4"))
+    two = one + tensor_entry("input", "INPUT__1", "FP32", "4") + tensor_entry("output", "OUTPUT__2", "FP32", "4")
     with pytest.raises(InvalidArgumentError, match=r"The output OUTPUT__2 .* This model has 2 outputs"):
         workbench.load(f'platform: "torch_aoti" {two}')
 

@@ -5,9 +5,10 @@ import pytest
 
 from naiad.backend import Reply
 from naiad.errors import ConfigError, InternalError, InvalidArgumentError, ModelFailedError, NotFoundError
+from naiad.testing.workbench import tensor_entry
 from naiad.types import Tensor
 
-from .written import ADD_SUB, tensor
+from .written import ADD_SUB
 
 
 def ones(rows, value=1.0, columns=4):
@@ -15,8 +16,8 @@ def ones(rows, value=1.0, columns=4):
 
 
 def numbered(*datatypes, dims="4", outputs=("FP32",)):
-    entries = [tensor("input", f"IN__{place}", datatype, dims) for place, datatype in enumerate(datatypes)]
-    entries += [tensor("output", f"OUT__{place}", datatype, dims) for place, datatype in enumerate(outputs)]
+    entries = [tensor_entry("input", f"IN__{place}", datatype, dims) for place, datatype in enumerate(datatypes)]
+    entries += [tensor_entry("output", f"OUT__{place}", datatype, dims) for place, datatype in enumerate(outputs)]
     return "max_batch_size: 8\n" + "".join(entries)
 
 
@@ -30,8 +31,8 @@ def test_requests_of_a_batch_are_computed_together(workbench, models):
 
 
 def test_arguments_are_found_by_their_names_in_any_order(workbench, models):
-    config = "max_batch_size: 8\n" + tensor("input", "b", "FP32", "4") + tensor("input", "a", "FP32", "4")
-    served = workbench.script(models.AddSub(), config + tensor("output", "OUTPUT__1", "FP32", "4"))
+    config = "max_batch_size: 8\n" + tensor_entry("input", "b", "FP32", "4") + tensor_entry("input", "a", "FP32", "4")
+    served = workbench.script(models.AddSub(), config + tensor_entry("output", "OUTPUT__1", "FP32", "4"))
 
     answer = served.execute({"b": ones(1, 1), "a": ones(1, 7)})
 
@@ -41,7 +42,8 @@ def test_arguments_are_found_by_their_names_in_any_order(workbench, models):
 def test_numbers_in_names_are_places(workbench, models):
     entries = [("input", "X__1"), ("input", "Y__0"), ("output", "D__1"), ("output", "S__0")]
     served = workbench.script(
-        models.AddSub(), "max_batch_size: 8\n" + "".join(tensor(kind, name, "FP32", "4") for kind, name in entries)
+        models.AddSub(),
+        "max_batch_size: 8\n" + "".join(tensor_entry(kind, name, "FP32", "4") for kind, name in entries),
     )
 
     answer = served.execute({"X__1": ones(1, 1), "Y__0": ones(1, 7)})
@@ -52,7 +54,8 @@ def test_numbers_in_names_are_places(workbench, models):
 def test_other_names_are_taken_in_order_with_a_warning(workbench, models, caplog):
     entries = [("input", "left"), ("input", "right"), ("output", "sum"), ("output", "difference")]
     served = workbench.script(
-        models.AddSub(), "max_batch_size: 8\n" + "".join(tensor(kind, name, "FP32", "4") for kind, name in entries)
+        models.AddSub(),
+        "max_batch_size: 8\n" + "".join(tensor_entry(kind, name, "FP32", "4") for kind, name in entries),
     )
 
     answer = served.execute({"left": ones(1, 7), "right": ones(1)})
@@ -70,8 +73,10 @@ def test_only_requested_outputs_are_read(workbench, models):
 
 
 def test_the_keys_of_a_dict_are_the_names_of_inputs(workbench, models):
-    config = tensor("input", "right", "FP32", "4") + tensor("input", "left", "FP32", "4")
-    served = workbench.script(models.FromDict(), "max_batch_size: 8\n" + config + tensor("output", "O__0", "FP32", "4"))
+    config = tensor_entry("input", "right", "FP32", "4") + tensor_entry("input", "left", "FP32", "4")
+    served = workbench.script(
+        models.FromDict(), "max_batch_size: 8\n" + config + tensor_entry("output", "O__0", "FP32", "4")
+    )
 
     answer = served.execute({"right": ones(1, 1), "left": ones(1, 5)})
 
@@ -120,7 +125,11 @@ output [{ name: "OUT__0" data_type: TYPE_INT64 dims: [ 1 ] reshape: { shape: [ ]
 
 
 def test_strings_of_more_dimensions_are_refused(workbench, models):
-    config = "max_batch_size: 8\n" + tensor("input", "texts", "STRING", "1") + tensor("output", "O__0", "INT64", "1")
+    config = (
+        "max_batch_size: 8\n"
+        + tensor_entry("input", "texts", "STRING", "1")
+        + tensor_entry("output", "O__0", "INT64", "1")
+    )
 
     with pytest.raises(ConfigError, match="1 dimensional List of String"):
         workbench.script(models.Lengths(), config)
@@ -206,7 +215,9 @@ def test_a_configuration_that_does_not_fit_the_model_is_refused(workbench, model
 
 
 def test_an_argument_with_a_default_may_be_left_out(workbench, models):
-    config = "max_batch_size: 8\n" + tensor("input", "x", "FP32", "4") + tensor("output", "OUT__0", "FP32", "4")
+    config = (
+        "max_batch_size: 8\n" + tensor_entry("input", "x", "FP32", "4") + tensor_entry("output", "OUT__0", "FP32", "4")
+    )
     optional = 'input [{ name: "scale" data_type: TYPE_FP32 dims: [ 4 ] optional: true }]\n'
 
     for written in (config, config + optional):

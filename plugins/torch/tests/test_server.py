@@ -7,10 +7,11 @@ import naiad_scheduler_dynamic
 import naiad_scheduler_sequence
 import naiad_torch
 from naiad.testing import serve
+from naiad.testing.workbench import tensor_entry
 
 from .test_model import SEQUENCES
 from .test_modules import CONFIG, SCALE, TENSORS, given
-from .written import ADD_SUB, tensor
+from .written import ADD_SUB
 
 PLUGINS = [naiad_torch, naiad_scheduler_dynamic, naiad_scheduler_sequence]
 
@@ -52,7 +53,7 @@ def test_a_module_in_python_is_served_with_its_weights(workbench):
 
 
 def test_statistics_tell_the_memory_of_the_weights(workbench, models):
-    config = "max_batch_size: 4\n" + tensor("input", "x", "INT64", "1") + tensor("output", "y", "FP32", "1")
+    config = "max_batch_size: 4\n" + tensor_entry("input", "x", "INT64", "1") + tensor_entry("output", "y", "FP32", "1")
     workbench.script(models.Gather(), config)
 
     with serve(configure(workbench, config), plugins=PLUGINS) as client:

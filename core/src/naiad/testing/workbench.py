@@ -51,6 +51,16 @@ def batch_of(
     return Batch(requests, sizes, layout=layout)
 
 
+def tensor_entry(kind: str, name: str, datatype: str, dims: str) -> str:
+    """An input or output as a configuration writes it: of `kind` `input` or `output`, with `dims` as `1, -1`."""
+    return f'{kind} [ {{ name: "{name}" data_type: TYPE_{datatype} dims: [ {dims} ] }} ]\n'
+
+
+def parameter_entry(key: str, value: str) -> str:
+    """A parameter as a configuration writes it."""
+    return f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}\n'
+
+
 @dataclass
 class Workbench:
     """Completes and loads version 1 of the model `m` in `directory` with `backend`, on a machine with `gpus` GPUs."""
