@@ -161,10 +161,22 @@ def test_a_machine_without_a_gpu_says_so(tmp_path):
         bench.load(WHOLE)
 
 
-def test_a_configuration_that_is_whole_needs_neither_gpu_nor_engine(tmp_path):
+def test_a_configuration_that_is_whole_is_left_alone_where_no_gpu_is(tmp_path):
     bench = Workbench(tmp_path / "m", TensorRtBackend(FakeMachine(())))
 
     assert bench.complete(WHOLE).max_batch_size == 4
+
+
+def test_where_a_gpu_is_the_engine_and_its_library_must_be_there_before_anything_is_loaded(workbench, machine):
+    assert workbench.complete(WHOLE).max_batch_size == 4
+
+    workbench.path("model.plan").write_bytes(b"ONNX")
+    with pytest.raises(InvalidArgumentError, match="the engine of model 'm' begins with b'ONNX', which no engine does"):
+        workbench.complete(WHOLE)
+    workbench.path("model.plan").unlink()
+    with pytest.raises(NotFoundError, match="the version folder is empty"):
+        workbench.complete(WHOLE)
+    assert machine.opened == []
 
 
 @pytest.mark.parametrize("kind", ["KIND_CPU", "KIND_MODEL"])

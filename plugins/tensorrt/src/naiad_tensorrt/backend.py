@@ -8,8 +8,8 @@ from naiad_tensorrt.interface import completed_config
 from naiad_tensorrt.machine import Gpus, Machine
 from naiad_tensorrt.model import TensorRtModel, open_for
 from naiad_tensorrt.parameters import run_settings, without_effect
-from naiad_tensorrt.plans import plan_path
-from naiad_tensorrt.runtime import DISTRIBUTIONS
+from naiad_tensorrt.plans import head_of, plan_path
+from naiad_tensorrt.runtime import DISTRIBUTIONS, runtime_for
 
 
 class TensorRtBackend:
@@ -29,15 +29,18 @@ class TensorRtBackend:
         """Fill batching, inputs, outputs and dynamic batching from the engine, where they are not written.
 
         Raises NaiadError when the file is missing or no engine, when there is no GPU to open it on, or when it cannot
-        be batched as the configuration asks. A configuration that is whole needs neither file nor GPU.
+        be batched as the configuration asks. Where there is no GPU, a configuration that is whole is left as it is.
         """
         config = context.config
         settings = run_settings(config, context.settings)
-        if is_complete(config):
+        if is_complete(config) and not self._machine.device_count():
             return config
         self._require_gpu(config)
         device = next((group.gpus[0] for group in config.instance_group if group.gpus), 0)
         path = plan_path(context, self._machine.compute_capability(device))
+        runtime_for(head_of(path), config.name)
+        if is_complete(config):
+            return config
         return completed_config(config, open_for(context, settings, self._machine, device, path).description)
 
     def load(self, context: ModelContext) -> TensorRtModel:

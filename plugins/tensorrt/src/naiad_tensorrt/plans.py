@@ -7,6 +7,7 @@ from naiad.errors import InvalidArgumentError
 from naiad_tensorrt.runtime import MAGIC, RTX_MAGIC
 
 DEFAULT_FILE = "model.plan"
+_LONGEST_DESCRIPTION = 1 << 20
 
 
 def plan_path(context: ModelContext, compute_capability: str) -> Path:
@@ -27,6 +28,15 @@ def read_plan(path: Path) -> bytes:
 
     That description follows its length in 4 bytes, the lowest first.
     """
-    plan = path.read_bytes()
+    return _bare(path.read_bytes())
+
+
+def head_of(path: Path) -> bytes:
+    """The first bytes of that engine, by which `runtime_for` knows it."""
+    with path.open("rb") as file:
+        return _bare(file.read(_LONGEST_DESCRIPTION))[:64]
+
+
+def _bare(plan: bytes) -> bytes:
     start = 4 + int.from_bytes(plan[:4], "little")
     return plan[start:] if plan[4:5] == b"{" and plan[start : start + 4] in (MAGIC, RTX_MAGIC) else plan
