@@ -3,47 +3,37 @@
 import numpy as np
 import pytest
 
+from naiad.devices import gpu
 from naiad.errors import InvalidArgumentError
-from naiad_tensorrt.execution.dlpack import CUDA, is_on_gpu, resident
+from naiad.testing.devices import FakeDeviceArray
 
 from .engines import Bench, add_sub, graph, output, profile, rows, tensor
 
 
-class OnGpu:
+def on_gpu(cuda, array, **more):
     """An array in the memory of a device that is no device, as another framework would hand it on."""
-
-    def __init__(self, cuda, array):
-        self.address = cuda.allocate(max(array.nbytes, 1))
-        held = cuda.view(self.address, array.nbytes).view(array.dtype).reshape(array.shape)
-        held[...] = array
-        self.array = held
-        self.streams = []
-
-    def __dlpack__(self, *, stream=None):
-        self.streams.append(stream)
-        return self.array.__dlpack__()
-
-    def __dlpack_device__(self):
-        return (CUDA, 0)
+    held = cuda.view(cuda.allocate(max(array.nbytes, 1)), array.nbytes).view(array.dtype).reshape(array.shape)
+    held[...] = array
+    return FakeDeviceArray(held, **more)
 
 
 def test_a_tensor_on_the_gpu_does_not_pass_through_the_host():
     bench = add_sub()
     executor = bench.executor()
-    given = OnGpu(bench.cuda, rows(3))
+    given = on_gpu(bench.cuda, rows(3))
 
     answer = executor.run({"A": given, "B": rows(3, 7)}, 0)
 
     assert answer["SUM"].tolist() == (rows(3) + rows(3, 7)).tolist()
     assert (bench.cuda.calls["copy_on_device"], bench.cuda.calls["copy_to_device"]) == (1, 1)
-    assert given.streams == [next(iter(bench.cuda.queues))]
+    assert given.copies == 0
 
 
 @pytest.mark.parametrize("pinned", [True, False])
 def test_parts_on_the_gpu_and_in_host_memory_are_joined(pinned):
     bench = add_sub()
     executor = bench.executor(pinned_input=pinned)
-    parts = [rows(1), OnGpu(bench.cuda, rows(2, 10)), rows(1, 20), rows(1, 30), OnGpu(bench.cuda, rows(1, 40))]
+    parts = [rows(1), on_gpu(bench.cuda, rows(2, 10)), rows(1, 20), rows(1, 30), on_gpu(bench.cuda, rows(1, 40))]
 
     answer = executor.run({"A": parts, "B": np.zeros((6, 4), np.float32)}, 0)
 
@@ -54,7 +44,7 @@ def test_parts_on_the_gpu_and_in_host_memory_are_joined(pinned):
 def test_many_parts_that_outgrow_the_staging_memory_are_joined():
     dims = (-1, 100)
     bench = Bench([tensor("X", dims), output("Y", dims)], [profile(0, X=((1, 100), (9, 100)))], lambda x: {"Y": x["X"]})
-    parts = [np.full((1, 100), 1, np.float32), OnGpu(bench.cuda, np.full((1, 100), 2, np.float32))]
+    parts = [np.full((1, 100), 1, np.float32), on_gpu(bench.cuda, np.full((1, 100), 2, np.float32))]
     parts.append(np.full((3, 100), 3, np.float32))
 
     answer = bench.executor().run({"X": parts}, 0)
@@ -71,7 +61,7 @@ def test_a_tensor_on_the_gpu_is_laid_out_through_the_host():
     )
     given = np.arange(12, dtype=np.int8).reshape(dims)
 
-    answer = bench.executor().run({"X": OnGpu(bench.cuda, given)}, 0)
+    answer = bench.executor().run({"X": on_gpu(bench.cuda, given)}, 0)
 
     assert answer["Y"].tolist() == given.tolist()
 
@@ -80,33 +70,114 @@ def test_a_tensor_on_the_gpu_fills_a_graph():
     bench = add_sub()
     executor = bench.executor(graphs=(graph({"A": (4, 4), "B": (4, 4)}, {"A": (1, 4), "B": (1, 4)}),))
 
-    answer = executor.run({"A": OnGpu(bench.cuda, rows(3)), "B": OnGpu(bench.cuda, rows(3))}, 0)
+    answer = executor.run({"A": on_gpu(bench.cuda, rows(3)), "B": on_gpu(bench.cuda, rows(3))}, 0)
 
     assert answer["SUM"].tolist() == (2 * rows(3)).tolist()
     assert bench.cuda.calls["launch_graph"] == 1
 
 
-def test_what_lies_with_gaps_on_the_gpu_is_refused():
+def test_what_lies_with_gaps_on_the_gpu_comes_by_way_of_the_host():
     bench = add_sub()
-    given = OnGpu(bench.cuda, rows(6))
-    given.array = given.array[::2]
+    given = on_gpu(bench.cuda, rows(6))
+    given.memory = given.memory[::2]
 
-    with pytest.raises(InvalidArgumentError, match=r"input 'A' lies on the GPU with strides \[8, 1\].* make it contig"):
-        bench.executor().run({"A": given, "B": rows(3)}, 0)
+    answer = bench.executor().run({"A": given, "B": rows(3)}, 0)
+
+    assert answer["SUM"].tolist() == (rows(6)[::2] + rows(3)).tolist()
+    assert given.copies == 1
+
+
+def test_the_memory_of_another_gpu_comes_by_way_of_the_host():
+    bench = add_sub()
+    elsewhere = FakeDeviceArray(rows(2), gpu(1))
+
+    answer = bench.executor().run({"A": elsewhere, "B": rows(2)}, 0)
+
+    assert answer["SUM"].tolist() == (2 * rows(2)).tolist()
+    assert elsewhere.copies == 1
+
+
+@pytest.mark.parametrize("is_bf16", [True, False])
+def test_bf16_on_the_gpu_is_taken_as_what_it_is_and_as_bits(is_bf16):
+    bench = add_sub("BF16")
+    bits = rows(2, dtype=np.uint16)
+
+    answer = bench.executor().run({"A": on_gpu(bench.cuda, bits, is_bf16=is_bf16), "B": bits}, 0)
+
+    assert answer["SUM"].tolist() == (2 * bits).tolist()
+    assert bench.cuda.calls["copy_on_device"] == 1
 
 
 def test_another_type_on_the_gpu_is_refused():
     bench = add_sub()
 
-    with pytest.raises(InvalidArgumentError, match=r"input 'A' has elements of DLPack type 0 of 32 bits.*takes FLOAT"):
-        bench.executor().run({"A": OnGpu(bench.cuda, rows(2, dtype=np.int32)), "B": rows(2)}, 0)
+    with pytest.raises(InvalidArgumentError, match=r"input 'A' has elements of INT32, and the engine takes FLOAT"):
+        bench.executor().run({"A": on_gpu(bench.cuda, rows(2, dtype=np.int32)), "B": rows(2)}, 0)
 
 
-def test_the_address_of_a_tensor_is_that_of_its_first_element():
-    array = np.arange(24, dtype=np.int16).reshape(2, 3, 4)[1:]
+def test_an_output_stays_on_the_gpu_for_as_long_as_it_is_held():
+    bench = add_sub()
+    executor = bench.executor()
+    first = executor.run({"A": rows(2), "B": rows(2)}, 0, stay=("SUM",))
+    second = executor.run({"A": rows(3, 9), "B": rows(3)}, 0, stay=("SUM",))
 
-    held = resident(array, "x", None)
+    kept = [answer["SUM"] for answer in (first, second)]
 
-    assert (held.address, held.shape, held.code, held.bits) == (array.ctypes.data, (1, 3, 4), 0, 16)
-    assert held.size == array.nbytes
-    assert not is_on_gpu(array, 0)
+    assert [(each.device, each.datatype, each.shape) for each in kept] == [
+        (gpu(0), "FP32", (2, 4)),
+        (gpu(0), "FP32", (3, 4)),
+    ]
+    assert held_at(bench.cuda, kept[0]).tolist() == (2 * rows(2)).tolist()
+    assert held_at(bench.cuda, kept[1]).tolist() == (rows(3, 9) + rows(3)).tolist()
+    assert isinstance(first["DIFFERENCE"], np.ndarray)
+
+
+def test_memory_of_outputs_that_nobody_holds_is_used_again():
+    bench = add_sub()
+    executor = bench.executor()
+    for _ in range(5):
+        answer = executor.run({"A": rows(2), "B": rows(2)}, 0, stay=("SUM",))
+        address = answer["SUM"].address
+        del answer
+
+    assert executor.run({"A": rows(2), "B": rows(2)}, 0, stay=("SUM",))["SUM"].address == address
+    assert bench.cuda.calls["allocate"] == 5
+    assert executor.memory_usage() == 5 * 256 + 1000
+
+
+def test_an_output_outlives_the_executor():
+    bench = add_sub()
+    executor = bench.executor()
+    kept = executor.run({"A": rows(2), "B": rows(2)}, 0, stay=("SUM",))["SUM"]
+
+    executor.close()
+    held = held_at(bench.cuda, kept).tolist()
+    del kept
+
+    assert held == (2 * rows(2)).tolist()
+    assert bench.cuda.open == 0
+
+
+def test_an_output_that_stayed_is_an_input_of_the_next_run():
+    bench = add_sub()
+    executor = bench.executor()
+    kept = executor.run({"A": rows(2), "B": rows(2)}, 0, stay=("SUM",))["SUM"]
+
+    answer = executor.run({"A": kept, "B": [rows(1), rows(1)]}, 0)
+
+    assert answer["SUM"].tolist() == (2 * rows(2) + np.concatenate([rows(1), rows(1)])).tolist()
+    assert bench.cuda.calls["copy_to_host"] == 3
+
+
+def test_the_rows_of_a_graph_that_were_filled_up_do_not_stay():
+    bench = add_sub()
+    executor = bench.executor(graphs=(graph({"A": (4, 4), "B": (4, 4)}, {"A": (1, 4), "B": (1, 4)}),))
+
+    kept = executor.run({"A": rows(3), "B": rows(3)}, 0, stay=("SUM",))["SUM"]
+
+    assert kept.shape == (3, 4)
+    assert held_at(bench.cuda, kept).tolist() == (2 * rows(3)).tolist()
+
+
+def held_at(cuda, kept):
+    return cuda.view(kept.address, kept.nbytes).view(np.float32).reshape(kept.shape)

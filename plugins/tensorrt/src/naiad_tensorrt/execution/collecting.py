@@ -1,12 +1,16 @@
-"""Bringing outputs back from the GPU, as arrays of the host that nobody else writes to."""
+"""Taking outputs out of the memory that the next run writes to: to the host, or to other memory of the GPU."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from naiad.config import DataType
+from naiad.datatypes import wire_name
+from naiad.devices import DeviceTensor, gpu
 from naiad_tensorrt.description import EngineTensor, Shape
 from naiad_tensorrt.execution.buffers import PinnedBuffer
 from naiad_tensorrt.execution.layout import dtype_of, memory_shape, memory_size, unpack
+from naiad_tensorrt.execution.pool import Pool
 from naiad_tensorrt.execution.seam import Cuda
 
 
@@ -18,6 +22,11 @@ class Computed:
     address: int
     computed: Shape
     shape: Shape
+
+    @property
+    def may_stay(self) -> bool:
+        """Whether it lies on the GPU as it is wanted, one element after the other."""
+        return self.tensor.is_linear and not self.tensor.on_host and self.laid == self.shape
 
     @property
     def laid(self) -> Shape:
@@ -66,3 +75,31 @@ class Collector:
         array = unpack(output.tensor, laid, output.laid)
         wanted = array[tuple(slice(dim) for dim in output.shape)]
         return np.array(wanted, order="C") if self._pinned or not wanted.flags.c_contiguous else wanted
+
+
+class Keeper:
+    """Copies outputs that are to stay on the GPU to memory that is theirs for as long as anybody holds them."""
+
+    def __init__(self, cuda: Cuda, stream: int, device: int) -> None:
+        self._cuda = cuda
+        self._stream = stream
+        self._device = device
+        self._pool = Pool(cuda)
+
+    def keep(self, output: Computed) -> DeviceTensor:
+        """A tensor on the GPU, whole when the stream is done. Raises CudaError when there is too little memory."""
+        size = memory_size(output.tensor, output.shape)
+        loan = self._pool.lend(size)
+        if size:
+            self._cuda.copy_on_device(loan.address, output.address, size, self._stream)
+        wire = wire_name(output.tensor.datatype or DataType.TYPE_INVALID)
+        return DeviceTensor.at(loan.address, gpu(self._device), wire, output.shape, loan)
+
+    @property
+    def memory(self) -> int:
+        """The bytes on the GPU that are lent, or wait to be lent again."""
+        return self._pool.size
+
+    def close(self) -> None:
+        """Give the memory back, that of tensors that somebody holds when they let go of it."""
+        self._pool.close()

@@ -5,8 +5,6 @@ from contextlib import ExitStack, suppress
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
 from naiad.errors import InvalidArgumentError, UnavailableError
 from naiad_tensorrt.description import EngineDescription
 from naiad_tensorrt.execution import cuda as gpu
@@ -15,7 +13,7 @@ from naiad_tensorrt.execution.cuda import CudaError
 from naiad_tensorrt.execution.failures import device_lost, failure_of
 from naiad_tensorrt.execution.graphs import Graphs, capture
 from naiad_tensorrt.execution.lane import Lane
-from naiad_tensorrt.execution.runner import Marks, Runner
+from naiad_tensorrt.execution.runner import NO_MARKS, Marks, Runner
 from naiad_tensorrt.execution.seam import Cuda
 from naiad_tensorrt.execution.streams import Streams
 from naiad_tensorrt.options import ExecutionOptions, GraphSpec
@@ -63,13 +61,17 @@ class Executor:
         profile: int,
         *,
         wanted: Collection[str] | None = None,
+        stay: Collection[str] = (),
         marks: Marks | None = None,
-    ) -> dict[str, np.ndarray]:
+    ) -> dict[str, Any]:
         """The outputs (those `wanted`, else all) for one batch of inputs, on a profile of the options.
 
-        An input is an array of the host; or anything with `__dlpack__` in the memory of this GPU, which does not pass
-        through the host; or a list of these, which are joined along dimension 0. Shapes are whole ones, BF16 is
-        `uint16`. Outputs are arrays of the host that belong to the caller.
+        An input is an array of the host; or anything with `__dlpack__` in the memory of this GPU, which is finished
+        and does not pass through the host; or a list of these, which are joined along dimension 0. Shapes are whole
+        ones, BF16 is `uint16`. Tensors of formats that round channels up have as many channels as they have.
+
+        Outputs are arrays of the host that belong to the caller. Those in `stay` are `DeviceTensor`s on the GPU, over
+        memory that nobody writes to while they are held, unless they lie there in another order than their elements.
 
         Raises InvalidArgumentError for inputs that the engine does not take, ModelFailedError when TensorRT fails, and
         UnavailableError for too little memory; the executor can be used again. After an error of the device itself it
@@ -80,7 +82,7 @@ class Executor:
         with complaints() as told:
             try:
                 self._cuda.use_device(self._device)
-                return self._runner.run(inputs, self._lane(profile), self._graphs, wanted, marks)
+                return self._runner.run(inputs, self._lane(profile), self._graphs, wanted, stay, marks or NO_MARKS)
             except Exception as error:
                 self._settle(error)
                 raise failure_of(error, told, self._device) from error
@@ -91,7 +93,7 @@ class Executor:
 
     def memory_usage(self) -> int:
         """The bytes on the GPU of its inputs, outputs and contexts; the weights are the engine's."""
-        return self._contexts.memory + sum(lane.memory for lane in self._open)
+        return self._contexts.memory + self._runner.memory + sum(lane.memory for lane in self._open)
 
     def close(self) -> None:
         """Give everything back. What a lost device says meanwhile is of no interest."""

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from naiad.devices import DeviceTensor
 from naiad_tensorrt.description import Shape
 from naiad_tensorrt.execution.buffers import PinnedBuffer
-from naiad_tensorrt.execution.dlpack import Resident
 from naiad_tensorrt.execution.given import Given
 from naiad_tensorrt.execution.layout import dtype_of, memory_size, pack
 from naiad_tensorrt.execution.seam import Cuda
@@ -42,7 +42,7 @@ class Feeder:
 
     def whole(self, given: Given) -> np.ndarray:
         """The input as one array of the host. Waits for the stream where a part is on the GPU."""
-        arrays = [self._fetched(part, given) if isinstance(part, Resident) else part for part in given.parts]
+        arrays = [self._fetched(part, given) if isinstance(part, DeviceTensor) else part for part in given.parts]
         return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
     def forget(self) -> None:
@@ -56,17 +56,17 @@ class Feeder:
         self._staging.clear()
 
     def _feed_parts(self, given: Given, address: int) -> int:
-        if self._pinned and not all(isinstance(part, Resident) for part in given.parts):
+        if self._pinned and not all(isinstance(part, DeviceTensor) for part in given.parts):
             # once for all parts: it may not grow while a copy from it is due
             self._staging.setdefault(given.tensor.name, PinnedBuffer(self._cuda)).bytes(given.size)
         offset = sent = 0
         waiting: list[np.ndarray] = []
         for part in given.parts:
-            if isinstance(part, Resident):
+            if isinstance(part, DeviceTensor):
                 self._send(given.tensor.name, waiting, address, sent)
-                if part.size:
-                    self._cuda.copy_on_device(address + offset, part.address, part.size, self._stream)
-                waiting, sent = [], offset + part.size
+                if part.nbytes:
+                    self._cuda.copy_on_device(address + offset, part.address, part.nbytes, self._stream)
+                waiting, sent = [], offset + part.nbytes
                 offset = sent
             else:
                 waiting.append(part)
@@ -98,10 +98,10 @@ class Feeder:
             array = filled
         return pack(given.tensor, array)
 
-    def _fetched(self, part: Resident, given: Given) -> np.ndarray:
+    def _fetched(self, part: DeviceTensor, given: Given) -> np.ndarray:
         array = np.empty(part.shape, dtype_of(given.tensor))
-        if part.size:
-            self._cuda.copy_to_host(array.ctypes.data, part.address, part.size, self._stream)
+        if part.nbytes:
+            self._cuda.copy_to_host(array.ctypes.data, part.address, part.nbytes, self._stream)
             self._cuda.synchronize_stream(self._stream)
         return array
 

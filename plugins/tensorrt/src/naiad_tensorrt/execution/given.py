@@ -7,24 +7,25 @@ from typing import Any
 
 import numpy as np
 
+from naiad.config import DataType
+from naiad.datatypes import wire_name
+from naiad.devices import DeviceTensor, gpu, is_on_device
 from naiad.errors import InvalidArgumentError
 from naiad.types import host_array
 from naiad_tensorrt.description import EngineTensor, Shape
-from naiad_tensorrt.execution.dlpack import Resident, is_on_gpu, resident
 from naiad_tensorrt.execution.layout import dtype_of
-
-_CODES = {"i": (0,), "u": (1,), "f": (2,), "b": (6, 1)}
-_BF16_CODES = (4, 1)
-"""DLPack's codes for each kind of numpy's dtypes; BF16 is taken as the bits that it is, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One input: parts that follow one another along dimension 0, and the whole `shape` that they have together."""
+    """One input: parts that follow one another along dimension 0, and the whole `shape` that they have together.
+
+    Parts on the GPU are those of this instance, and their elements lie in C order without gaps.
+    """
 
     tensor: EngineTensor
     shape: Shape
-    parts: tuple[np.ndarray | Resident, ...]
+    parts: tuple[np.ndarray | DeviceTensor, ...]
 
     @property
     def size(self) -> int:
@@ -32,36 +33,41 @@ class Given:
         return prod(self.shape) * dtype_of(self.tensor).itemsize
 
 
-def given_input(tensor: EngineTensor, value: Any, device: int, stream: int) -> Given:
+def given_input(tensor: EngineTensor, value: Any, device: int) -> Given:
     """An input from an array, from anything with `__dlpack__`, or from a list or tuple of these, joined on dimension 0.
 
-    What lies on this GPU stays there; what lies on another one comes by way of the host. Raises InvalidArgumentError
-    for a dtype that the engine does not take, and for parts that do not fit together.
+    What lies on this GPU stays there; what lies on another one, or with gaps, comes by way of the host. Raises
+    InvalidArgumentError for a datatype that the engine does not take, and for parts that do not fit together.
     """
     values = value if isinstance(value, list | tuple) else [value]
-    parts = tuple(_part(tensor, each, device, stream) for each in values)
+    parts = tuple(_part(tensor, each, device) for each in values)
     return Given(tensor, _joined(tensor, [tuple(part.shape) for part in parts]), parts)
 
 
-def _part(tensor: EngineTensor, value: Any, device: int, stream: int) -> np.ndarray | Resident:
-    dtype = dtype_of(tensor)
-    if not isinstance(value, np.ndarray) and is_on_gpu(value, device):
-        held = resident(value, tensor.name, stream)
-        codes = _BF16_CODES if tensor.type == "BF16" else _CODES[dtype.kind]
-        if held.code not in codes or held.bits != 8 * dtype.itemsize:
-            raise _wrong_type(tensor, f"DLPack type {held.code} of {held.bits} bits")
-        return held
+def _part(tensor: EngineTensor, value: Any, device: int) -> np.ndarray | DeviceTensor:
+    if not isinstance(value, np.ndarray) and is_on_device(value):
+        held = DeviceTensor.of(value)
+        if held.device == gpu(device) and held.is_contiguous:
+            _check(tensor, held.datatype in _datatypes(tensor), held.datatype)
+            return held
+        value = held.array
     array = host_array(value)
-    if array.dtype != dtype:
-        raise _wrong_type(tensor, str(array.dtype))
+    _check(tensor, array.dtype == dtype_of(tensor), str(array.dtype))
     return array
 
 
-def _wrong_type(tensor: EngineTensor, found: str) -> InvalidArgumentError:
-    return InvalidArgumentError(
-        f"input '{tensor.name}' has elements of {found}, and the engine takes {tensor.type}, which is "
-        f"{dtype_of(tensor)} in numpy; convert them"
-    )
+def _datatypes(tensor: EngineTensor) -> tuple[str, ...]:
+    """The datatypes of the protocol that the engine takes: BF16 also as the bits that it is."""
+    wire = wire_name(tensor.datatype or DataType.TYPE_INVALID)
+    return (wire, "UINT16") if wire == "BF16" else (wire,)
+
+
+def _check(tensor: EngineTensor, is_right: bool, found: str) -> None:
+    if not is_right:
+        raise InvalidArgumentError(
+            f"input '{tensor.name}' has elements of {found}, and the engine takes {tensor.type}, which is "
+            f"{dtype_of(tensor)} in numpy; convert them"
+        )
 
 
 def _joined(tensor: EngineTensor, shapes: Sequence[Shape]) -> Shape:

@@ -5,9 +5,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from naiad.devices import DeviceTensor
 from naiad.errors import InvalidArgumentError
 from naiad_tensorrt.description import EngineDescription, EngineTensor, Shape
-from naiad_tensorrt.execution.collecting import Collector, Computed
+from naiad_tensorrt.execution.collecting import Collector, Computed, Keeper
 from naiad_tensorrt.execution.feeding import Feeder
 from naiad_tensorrt.execution.given import Given, given_input
 from naiad_tensorrt.execution.graphs import Graphs
@@ -29,6 +30,18 @@ class Marks(Protocol):
         ...
 
 
+class _NoMarks:
+    def mark_input_done(self) -> None:
+        pass
+
+    def mark_infer_done(self) -> None:
+        pass
+
+
+NO_MARKS: Marks = _NoMarks()
+"""Nobody wants to know."""
+
+
 class Runner:
     """Takes batches through lanes, one after the other; the copies to and from the GPU are its own."""
 
@@ -41,6 +54,7 @@ class Runner:
         self._pinned_output = options.pinned_output
         self._feeder = Feeder(cuda, streams.main, options.pinned_input)
         self._collector = Collector(cuda, streams.copies, options.pinned_output)
+        self._keeper = Keeper(cuda, streams.copies, device)
 
     def run(
         self,
@@ -48,19 +62,24 @@ class Runner:
         lane: Lane,
         graphs: Graphs,
         wanted: Collection[str] | None,
-        marks: Marks | None,
-    ) -> dict[str, np.ndarray]:
+        stay: Collection[str],
+        marks: Marks,
+    ) -> dict[str, np.ndarray | DeviceTensor]:
         """The outputs of these inputs on the lane of a profile, or on that of one of the graphs for it."""
         given = self._given(inputs)
         lane, wished = self._prepared(lane, graphs, given)
         for name, each in given.items():
             if not each.tensor.on_host:
                 self._feeder.feed(each, lane.input_shapes[name], lane.address(name))
-        if marks is not None:
-            marks.mark_input_done()
+        marks.mark_input_done()
         lane.execute()
         tensors = [tensor for tensor in self._description.outputs if wanted is None or tensor.name in wanted]
-        return self._fetch(lane, tensors, wished, marks)
+        return self._fetch(lane, tensors, wished, stay, marks)
+
+    @property
+    def memory(self) -> int:
+        """The bytes on the GPU of outputs that stay there."""
+        return self._keeper.memory
 
     def forget(self) -> None:
         """Let go of what a failed run was given, when the streams are done."""
@@ -70,14 +89,14 @@ class Runner:
         """Give the page-locked memory back."""
         self._feeder.close()
         self._collector.close()
+        self._keeper.close()
 
     def _given(self, inputs: Mapping[str, Any]) -> dict[str, Given]:
         missing = [tensor.name for tensor in self._description.inputs if tensor.name not in inputs]
         if missing:
             raise InvalidArgumentError(f"the engine needs the input '{missing[0]}' as well; send it")
         return {
-            tensor.name: given_input(tensor, inputs[tensor.name], self._device, self._streams.main)
-            for tensor in self._description.inputs
+            tensor.name: given_input(tensor, inputs[tensor.name], self._device) for tensor in self._description.inputs
         }
 
     def _prepared(self, lane: Lane, graphs: Graphs, given: Mapping[str, Given]) -> tuple[Lane, Mapping[str, Shape]]:
@@ -94,21 +113,24 @@ class Runner:
         return graph or lane, lane.output_shapes
 
     def _fetch(
-        self, lane: Lane, tensors: list[EngineTensor], wished: Mapping[str, Shape], marks: Marks | None
-    ) -> dict[str, np.ndarray]:
+        self, lane: Lane, tensors: list[EngineTensor], wished: Mapping[str, Shape], stay: Collection[str], marks: Marks
+    ) -> dict[str, np.ndarray | DeviceTensor]:
         self._streams.mark_computed()
         computed = [_computed(lane, tensor, wished) for tensor in tensors if not tensor.on_host]
+        kept = {
+            each.tensor.name: self._keeper.keep(each) for each in computed if each.tensor.name in stay and each.may_stay
+        }
+        fetched = [each for each in computed if each.tensor.name not in kept]
         # a copy to memory that is not page-locked waits for the execution itself, and the mark would come too late
-        copied = self._collector.start(computed) if self._pinned_output else None
+        copied = self._collector.start(fetched) if self._pinned_output else None
         self._streams.wait_computed()
-        if marks is not None:
-            marks.mark_infer_done()
+        marks.mark_infer_done()
         if copied is None:
-            copied = self._collector.start(computed)
+            copied = self._collector.start(fetched)
         self._streams.wait_copied()
         self._feeder.forget()
-        arrays = self._collector.finish(computed, copied)
-        return {t.name: lane.host_output(t) if t.on_host else arrays[t.name] for t in tensors}
+        found: dict[str, np.ndarray | DeviceTensor] = {**kept, **self._collector.finish(fetched, copied)}
+        return {each.name: lane.host_output(each) if each.on_host else found[each.name] for each in tensors}
 
 
 def _computed(lane: Lane, tensor: EngineTensor, wished: Mapping[str, Shape]) -> Computed:

@@ -1,0 +1,58 @@
+"""Memory on a GPU that is lent, and lent again when its last reader has let go of it."""
+
+import weakref
+from collections import defaultdict
+from contextlib import suppress
+
+from naiad_tensorrt.execution.cuda import CudaError
+from naiad_tensorrt.execution.seam import Cuda
+
+_LEAST = 256
+
+
+class Loan:
+    """Memory at an `address`; it goes back when nobody holds this object any more, on whichever thread that is."""
+
+    __slots__ = ("__weakref__", "address")
+
+    def __init__(self, address: int) -> None:
+        self.address = address
+
+
+class Pool:
+    """Lends memory in sizes of powers of two. What is lent when it closes is given back to CUDA by its last reader.
+
+    Who lets go of memory must have read it: nothing waits for the GPU here.
+    """
+
+    def __init__(self, cuda: Cuda) -> None:
+        self._cuda = cuda
+        self._is_open = True
+        self._idle: defaultdict[int, list[int]] = defaultdict(list)
+        self.size = 0
+
+    def lend(self, size: int) -> Loan:
+        """At least `size` bytes. Raises CudaError when there is too little memory."""
+        rounded = max(_LEAST, 1 << (size - 1).bit_length()) if size else _LEAST
+        idle = self._idle[rounded]
+        if idle:
+            loan = Loan(idle.pop())
+        else:
+            loan = Loan(self._cuda.allocate(rounded))
+            self.size += rounded
+        weakref.finalize(loan, self._take_back, rounded, loan.address).atexit = False
+        return loan
+
+    def close(self) -> None:
+        """Give all memory that is not lent back to CUDA, and from now on also what comes back."""
+        self._is_open = False
+        for rounded, idle in list(self._idle.items()):
+            while idle:
+                self.size -= rounded
+                with suppress(CudaError):
+                    self._cuda.free(idle.pop())
+
+    def _take_back(self, rounded: int, address: int) -> None:
+        self._idle[rounded].append(address)
+        if not self._is_open:
+            self.close()
