@@ -23,7 +23,7 @@ def main() -> None:
         for ask in (shapes, word_ids, celsius, nearest_city, journey, weather_card, add_sub, till, accumulator):
             announce(ask)
             ask(server)
-        for ask in (life, slug, daylight):
+        for ask in (life, slug, daylight, outline):
             announce(ask)
             if server.is_model_ready(ask.__name__):
                 ask(server)
@@ -160,6 +160,15 @@ def daylight(server: client.InferenceServerClient) -> None:
         hours[date] = answer.as_numpy("hours")[:, 0]
     for index, place in enumerate(places):
         print(f"  {place}: " + ", ".join(f"{each[index]:.1f} h {date}" for date, each in hours.items()))
+
+
+def outline(server: client.InferenceServerClient) -> None:
+    """A net of Caffe2: what has a slope on a picture of a square is its outline."""
+    picture = np.zeros((1, 7, 12, 1), dtype=np.float32)
+    picture[0, 2:5, 2:10] = 1
+    answer = server.infer("outline", [tensor("picture", picture, "FP32")])
+    for row in answer.as_numpy("outline")[0]:
+        print("  " + "".join(".#"[int(slope > 0)] for slope in row))
 
 
 async def text_embedding(url: str) -> None:

@@ -104,8 +104,36 @@ def daylight(folder: Path) -> None:
     openvino.save_model(openvino.Model([hours], [day, latitude], "daylight"), folder / "model.xml")
 
 
+def outline(folder: Path) -> None:
+    """How steeply grey pictures change at each pixel, by Sobel's two filters, as a net of Caffe2 in protobuf's text.
+
+    `picture` FP32 [n, height, width, 1] gives `outline` FP32 [n, height, width].
+    """
+    (folder / "model.netdef").write_text(
+        """name: "outline"
+op { type: "Conv" input: "picture" input: "filters" output: "slopes"
+     arg { name: "kernel" i: 3 } arg { name: "pad" i: 1 } arg { name: "order" s: "NHWC" } }
+op { type: "Sqr" input: "slopes" output: "slopes" }
+op { type: "ReduceBackSum" input: "slopes" output: "outline" }
+op { type: "Sqrt" input: "outline" output: "outline" }
+external_input: "picture" external_input: "filters" external_output: "outline"
+"""
+    )
+    (folder / "init_model.netdef").write_text(
+        """op { type: "GivenTensorFill" output: "filters" arg { name: "shape" ints: [ 2, 3, 3, 1 ] }
+     arg { name: "values" floats: [ -1, 0, 1, -2, 0, 2, -1, 0, 1,   -1, -2, -1, 0, 0, 0, 1, 2, 1 ] } }
+"""
+    )
+
+
+OUTLINE = """platform: "caffe2_netdef"
+max_batch_size: 16
+input { name: "picture" data_type: TYPE_FP32 dims: [ -1, -1, 1 ] }
+"""
+
 EXAMPLES = (
     Example("life", "torch", "naiad-torch[cpu]", life),
     Example("slug", "tensorflow", "naiad-tensorflow[cpu]", slug),
     Example("daylight", "openvino", "naiad-openvino[cpu]", daylight),
+    Example("outline", "naiad_caffe2", "naiad-caffe2[cpu]", outline, OUTLINE),
 )

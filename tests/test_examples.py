@@ -129,6 +129,7 @@ def test_the_client_gets_a_sensible_answer_from_every_model(serve: "Serve", buil
     assert "'  What is   DLPack?  ' -> what-is-dlpack (3 words)" in told
     assert "Quito: 12.0 h in March, 12.0 h in June, 12.0 h in December" in told
     assert "Tromsø: 12.0 h in March, 24.0 h in June, 0.0 h in December" in told
+    assert re.search(r"  \.#{10}\.\n  \.#{10}\.\n  \.##\.{6}##\.\n  \.#{10}\.\n", told)
     assert "8 responses: every word is a response of its own" in told
     assert re.search(r"64 requests ran: .*\d+ in batches of ([2-9]|\d\d)", told)
 
