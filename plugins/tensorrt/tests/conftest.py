@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from naiad.config import DataType
+from naiad.devices import gpu
 from naiad.errors import InvalidArgumentError
+from naiad.testing.devices import FakeDeviceArray
 from naiad.testing.workbench import Workbench
 from naiad_tensorrt.backend import TensorRtBackend
 from naiad_tensorrt.description import EngineDescription, EngineTensor, Profile
@@ -65,12 +67,14 @@ class FakeExecutor:
         self.broken = ""
         self.is_open = True
 
-    def run(self, inputs: Mapping[str, Any], profile: int, *, wanted: Any, marks: Any) -> dict[str, np.ndarray]:
+    def run(self, inputs: Mapping[str, Any], profile: int, *, wanted: Any, stay: Any, marks: Any) -> dict[str, Any]:
         self.runs.append((dict(inputs), profile))
         marks.mark_input_done()
         outputs = self.compute(inputs)
         marks.mark_infer_done()
-        return {name: outputs[name] for name in wanted}
+        return {
+            name: FakeDeviceArray(outputs[name], gpu(self.device)) if name in stay else outputs[name] for name in wanted
+        }
 
     def ready(self) -> str:
         return self.broken

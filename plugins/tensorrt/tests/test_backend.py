@@ -8,11 +8,11 @@ import pytest
 
 from naiad.backend import MemoryUsage
 from naiad.config import DataType
-from naiad.devices import gpu
+from naiad.devices import gpu, is_on_device
 from naiad.errors import ConfigError, InvalidArgumentError, ModelFailedError, NotFoundError, UnsupportedError
 from naiad.testing.backends import check_imports_no_framework
 from naiad.testing.devices import FakeDeviceArray
-from naiad.testing.workbench import Workbench
+from naiad.testing.workbench import Workbench, batch_of
 from naiad.types import Tensor
 from naiad_tensorrt.backend import TensorRtBackend
 from naiad_tensorrt.machine import Gpus
@@ -116,6 +116,16 @@ def test_inputs_on_the_gpu_of_the_instance_stay_there(workbench, machine):
     assert [part.shape for part in inputs["A"]] == [(1, 16), (2, 16)]
     assert (inputs["B"].shape, profile) == ((3, 16), 0)
     assert served.instance.input_devices == (gpu(0),)
+
+
+def test_outputs_stay_on_the_gpu_where_somebody_takes_them_there(workbench):
+    served = workbench.load()
+    batch = batch_of({"A": rows(1), "B": rows(1)})
+    batch.requests[0].on_device = {"SUM": [gpu(0)], "DIFF": [gpu(1)]}
+
+    answer = served.instance.execute(batch)
+
+    assert (is_on_device(answer["SUM"]), is_on_device(answer["DIFF"])) == (True, False)
 
 
 def test_each_gpu_opens_the_engine_once_and_its_instances_share_it(tmp_path):

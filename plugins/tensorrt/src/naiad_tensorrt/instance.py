@@ -65,7 +65,7 @@ class TensorRtInstance:
         """Why the device cannot be used any more, "" while it can."""
         return self._executor.ready()
 
-    def _run(self, batch: Batch) -> Mapping[str, np.ndarray]:
+    def _run(self, batch: Batch) -> Mapping[str, Any]:
         inputs: dict[str, Any] = {}
         shapes: dict[str, Shape] = {}
         for name in batch.input_names:
@@ -79,7 +79,9 @@ class TensorRtInstance:
         values = {name: tuple(inputs[name].reshape(-1).tolist()) for name in self._shape_tensors & inputs.keys()}
         profile = self._profile(shapes, values)
         wanted = [name for name in self._outputs if batch.wants(name)]
-        return self._executor.run(inputs, profile, wanted=wanted, marks=batch)
+        (here,) = self.input_devices
+        stay = [name for name in wanted if batch.may_stay(name, here)]
+        return self._executor.run(inputs, profile, wanted=wanted, stay=stay, marks=batch)
 
     def _profile(self, shapes: Mapping[str, Shape], values: Mapping[str, Shape]) -> int:
         found = profile_for(shapes, values, self._profiles)

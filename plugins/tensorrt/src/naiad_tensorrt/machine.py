@@ -4,8 +4,6 @@ import ctypes
 from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
-import numpy as np
-
 from naiad.batch import Batch
 from naiad_tensorrt.engines import OpenEngine, Opening, open_engine
 from naiad_tensorrt.options import ExecutionOptions
@@ -15,11 +13,18 @@ class Executor(Protocol):
     """Runs an engine on one device, one batch at a time, on the thread that made it."""
 
     def run(
-        self, inputs: Mapping[str, Any], profile: int, *, wanted: Collection[str] | None, marks: Batch | None
-    ) -> Mapping[str, np.ndarray]:
+        self,
+        inputs: Mapping[str, Any],
+        profile: int,
+        *,
+        wanted: Collection[str] | None,
+        stay: Collection[str],
+        marks: Batch | None,
+    ) -> Mapping[str, Any]:
         """The outputs that are `wanted` for these inputs, whole arrays of the shapes that the engine gives them.
 
-        An input is an array of the host, or a list of tensors on the device, to be joined along dimension 0.
+        An input is an array of the host, or a list of tensors on the device, to be joined along dimension 0. Outputs
+        are arrays of the host, and those in `stay` may be tensors on the device.
         Tells `marks` when the inputs are there, and when the engine has executed. Raises NaiadError.
         """
         ...
