@@ -36,6 +36,27 @@ class DeviceBuffer:
             self._cuda.free(address)
 
 
+class Staging:
+    """Page-locked memory of the host, one buffer for each of several names."""
+
+    def __init__(self, cuda: Cuda) -> None:
+        self._cuda = cuda
+        self._buffers: dict[str, PinnedBuffer] = {}
+
+    def of(self, name: str) -> "PinnedBuffer":
+        """The buffer of that name, empty when it is first asked for."""
+        found = self._buffers.get(name)
+        if found is None:
+            found = self._buffers[name] = PinnedBuffer(self._cuda)
+        return found
+
+    def close(self) -> None:
+        """Give the memory back."""
+        for buffer in self._buffers.values():
+            buffer.close()
+        self._buffers.clear()
+
+
 class PinnedBuffer:
     """Page-locked memory of the host, seen as an array of bytes. Nothing may be copied from or to it when it grows."""
 

@@ -8,7 +8,7 @@ from naiad.config import DataType
 from naiad.datatypes import wire_name
 from naiad.devices import DeviceTensor, gpu
 from naiad_tensorrt.description import EngineTensor, Shape
-from naiad_tensorrt.execution.buffers import PinnedBuffer
+from naiad_tensorrt.execution.buffers import Staging
 from naiad_tensorrt.execution.layout import dtype_of, memory_shape, memory_size, unpack
 from naiad_tensorrt.execution.pool import Pool
 from naiad_tensorrt.execution.seam import Cuda
@@ -41,7 +41,7 @@ class Collector:
         self._cuda = cuda
         self._stream = stream
         self._pinned = pinned
-        self._staging: dict[str, PinnedBuffer] = {}
+        self._staging = Staging(cuda)
 
     def start(self, outputs: list[Computed]) -> dict[str, np.ndarray]:
         """Put the copies on the stream; the bytes (uint8) that hold each output by name when the stream is done."""
@@ -53,9 +53,7 @@ class Collector:
 
     def close(self) -> None:
         """Give the page-locked memory back."""
-        for buffer in self._staging.values():
-            buffer.close()
-        self._staging.clear()
+        self._staging.close()
 
     def _copied(self, output: Computed) -> np.ndarray:
         size = memory_size(output.tensor, output.laid)
@@ -63,7 +61,7 @@ class Collector:
             target = np.empty(size, np.uint8)
             address = int(target.ctypes.data)
         else:
-            staging = self._staging.setdefault(output.tensor.name, PinnedBuffer(self._cuda))
+            staging = self._staging.of(output.tensor.name)
             target = staging.bytes(size)
             address = staging.address
         if size:

@@ -4,7 +4,7 @@ import numpy as np
 
 from naiad.devices import DeviceTensor
 from naiad_tensorrt.description import Shape
-from naiad_tensorrt.execution.buffers import PinnedBuffer
+from naiad_tensorrt.execution.buffers import Staging
 from naiad_tensorrt.execution.given import Given
 from naiad_tensorrt.execution.layout import dtype_of, memory_size, pack
 from naiad_tensorrt.execution.seam import Cuda
@@ -20,7 +20,7 @@ class Feeder:
         self._cuda = cuda
         self._stream = stream
         self._pinned = pinned
-        self._staging: dict[str, PinnedBuffer] = {}
+        self._staging = Staging(cuda)
         self._held: list[np.ndarray] = []
 
     def feed(self, given: Given, shape: Shape, address: int) -> None:
@@ -51,14 +51,12 @@ class Feeder:
 
     def close(self) -> None:
         """Give the page-locked memory back."""
-        for buffer in self._staging.values():
-            buffer.close()
-        self._staging.clear()
+        self._staging.close()
 
     def _feed_parts(self, given: Given, address: int) -> int:
         if self._pinned and not all(isinstance(part, DeviceTensor) for part in given.parts):
             # once for all parts: it may not grow while a copy from it is due
-            self._staging.setdefault(given.tensor.name, PinnedBuffer(self._cuda)).bytes(given.size)
+            self._staging.of(given.tensor.name).bytes(given.size)
         offset = sent = 0
         waiting: list[np.ndarray] = []
         for part in given.parts:
@@ -80,7 +78,7 @@ class Feeder:
         if not size:
             return
         if self._pinned:
-            staging = self._staging.setdefault(name, PinnedBuffer(self._cuda))
+            staging = self._staging.of(name)
             _write(staging.bytes(offset + size)[offset:], arrays)
             self._cuda.copy_to_device(address + offset, staging.address + offset, size, self._stream)
             return

@@ -48,11 +48,13 @@ def _part(tensor: EngineTensor, value: Any, device: int) -> np.ndarray | DeviceT
     if not isinstance(value, np.ndarray) and is_on_device(value):
         held = DeviceTensor.of(value)
         if held.device == gpu(device) and held.is_contiguous:
-            _check(tensor, held.datatype in _datatypes(tensor), held.datatype)
+            if held.datatype not in _datatypes(tensor):
+                raise _wrong_type(tensor, held.datatype)
             return held
         value = held.array
     array = host_array(value)
-    _check(tensor, array.dtype == dtype_of(tensor), str(array.dtype))
+    if array.dtype != dtype_of(tensor):
+        raise _wrong_type(tensor, str(array.dtype))
     return array
 
 
@@ -62,12 +64,11 @@ def _datatypes(tensor: EngineTensor) -> tuple[str, ...]:
     return (wire, "UINT16") if wire == "BF16" else (wire,)
 
 
-def _check(tensor: EngineTensor, is_right: bool, found: str) -> None:
-    if not is_right:
-        raise InvalidArgumentError(
-            f"input '{tensor.name}' has elements of {found}, and the engine takes {tensor.type}, which is "
-            f"{dtype_of(tensor)} in numpy; convert them"
-        )
+def _wrong_type(tensor: EngineTensor, found: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"input '{tensor.name}' has elements of {found}, and the engine takes {tensor.type}, which is "
+        f"{dtype_of(tensor)} in numpy; convert them"
+    )
 
 
 def _joined(tensor: EngineTensor, shapes: Sequence[Shape]) -> Shape:

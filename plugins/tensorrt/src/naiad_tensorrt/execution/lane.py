@@ -39,6 +39,7 @@ class Lane:
         self._computed: dict[str, Shape] = {}
         self._bound: dict[str, int] = {}
         self._is_shaped = False
+        self._is_bound = False
         self._graph = 0
 
     def shape(self, shapes: Mapping[str, Shape], host_values: Mapping[str, np.ndarray]) -> None:
@@ -49,7 +50,7 @@ class Lane:
         written = {name: array.tobytes() for name, array in host_values.items()}
         if self._is_shaped and self._shapes == shapes and self._values == written:
             return
-        before, self._shapes, self._is_shaped = self._shapes, {}, False
+        before, self._shapes, self._is_shaped, self._is_bound = self._shapes, {}, False, False
         for tensor in self._description.inputs:
             if before.get(tensor.name) != shapes[tensor.name]:
                 self._set_shape(tensor, shapes[tensor.name])
@@ -70,14 +71,19 @@ class Lane:
 
     def bind(self) -> None:
         """Make room for all inputs and outputs, and tell the context where it is. Raises CudaError for too little."""
+        for output in self._late.values():
+            output.forget()
+        if self._is_bound:
+            return
         for tensor in self._description.tensors:
             shape = self._shapes[tensor.name] if tensor.is_input else self.output_shapes[tensor.name]
             if tensor.name in self._late:
-                self._late[tensor.name].forget()
-            elif tensor.on_host:
+                continue
+            if tensor.on_host:
                 self._address(tensor.name, self._host[tensor.name].reserve(self._host_size(tensor, shape)))
             else:
                 self._address(tensor.name, self._buffers[tensor.name].reserve(memory_size(tensor, shape)))
+        self._is_bound = True
 
     def address(self, name: str) -> int:
         """Where an input or output on the GPU lies."""

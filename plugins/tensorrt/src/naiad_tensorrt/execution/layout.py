@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from naiad.config import DataType
 from naiad.datatypes import tensor_type, wire_name
 from naiad.errors import UnsupportedError
 from naiad_tensorrt.description import EngineTensor, Shape
@@ -16,14 +17,22 @@ _SIDE_BY_SIDE = {"CHW2": (3, 2), "CHW4": (3, 4), "CHW16": (3, 16), "CHW32": (3, 
 """Formats: how many dims from the end the channels are, and what their number is rounded up to a multiple of."""
 
 
+_DTYPES: dict[DataType | None, np.dtype] = {
+    kind: tensor_type(wire_name(kind)).dtype
+    for kind in DataType
+    if kind not in (DataType.TYPE_INVALID, DataType.TYPE_STRING)
+}
+
+
 def dtype_of(tensor: EngineTensor) -> np.dtype:
     """The dtype of its arrays; BF16 is `uint16`. Raises UnsupportedError for types that no request can carry."""
-    if tensor.datatype is None:
+    found = _DTYPES.get(tensor.datatype)
+    if found is None:
         raise UnsupportedError(
             f"tensor '{tensor.name}' of the engine has the type {tensor.type}, which no request can carry; "
             "build the engine with FP32, FP16, BF16, INT8, INT32, INT64, UINT8 or BOOL at its borders"
         )
-    return tensor_type(wire_name(tensor.datatype)).dtype
+    return found
 
 
 def memory_shape(tensor: EngineTensor, shape: Shape) -> Shape:
