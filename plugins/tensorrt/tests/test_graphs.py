@@ -184,6 +184,15 @@ def test_a_graph_must_fit_a_profile():
     ]
 
 
+def test_a_graph_that_fits_the_profile_of_another_group_is_left_to_that_group():
+    text = 'graphs: true graph_spec { batch_size: 2 input { key: "x" value { dim: [ 3, 60 ] } } }'
+    groups = 'instance_group [{ profile: "0" }, { profile: "1" }]'
+    engine = described(tensor("x", -1, 3, -1), tensor("y", -1, output=True), batches=[(1, 4, 8), (1, 32, 64)])
+
+    assert specs(text, engine, (0,), more=groups) == ()
+    assert specs(text, engine, (1,), more=groups) == (exact({"x": (2, 3, 60)}, profile=1),)
+
+
 def test_a_lower_bound_must_not_be_above_its_graph():
     text = "graphs: true graph_spec { batch_size: 2 graph_lower_bound { batch_size: 4 } }"
 

@@ -17,12 +17,13 @@ def graph_specs(config: ModelConfig, description: EngineDescription, profiles: S
     """The graphs to capture for instances that run on these profiles; () where `optimization.cuda.graphs` is not set.
 
     Without `graph_spec`, there is one for each batch size that is likely: 1, the preferred ones and the largest, and
-    dims that vary are those at the optimum of the first profile. Raises ConfigError with all that fits no engine.
+    dims that vary are those at the optimum of the first profile. A graph that fits the profiles of other groups alone
+    is theirs. Raises ConfigError with all that fits none.
     """
     cuda = config.optimization.cuda if config.optimization is not None else None
     if cuda is None or not cuda.graphs:
         return ()
-    maker = _Maker(config, description, [description.profiles[index] for index in profiles])
+    maker = _Maker(config, description, profiles)
     made = list(maker.written(cuda) if cuda.graph_spec else maker.likely())
     if maker.problems:
         raise ConfigError(maker.problems)
@@ -40,10 +41,12 @@ class _Sizes:
 class _Maker:
     """Makes the graphs of one configuration; `problems` is what is wrong with it."""
 
-    def __init__(self, config: ModelConfig, description: EngineDescription, profiles: Sequence[Profile]) -> None:
+    def __init__(self, config: ModelConfig, description: EngineDescription, profiles: Sequence[int]) -> None:
         self._config = config
         self._inputs = description.inputs
-        self._profiles = profiles
+        self._profiles = [description.profiles[index] for index in profiles]
+        others = {int(text) for group in config.instance_group for text in group.profile or ("0",)}
+        self._all = [each for each in description.profiles if each.index in {*profiles, *others}]
         self._whole = _whole_inputs(config)
         self.problems: list[Problem] = []
 
@@ -69,19 +72,18 @@ class _Maker:
         top = self._sizes(spec.batch_size, spec.input)
         least = top if bound is None else self._sizes(bound.batch_size, {**spec.input, **bound.input})
         problem = self._contradiction(top, least)
-        chosen = profile_for(top.shapes, top.values, self._profiles)
-        if not problem and chosen is None:
-            problem = f"fits none of the profiles {', '.join(str(each.index) for each in self._profiles)}"
+        if not problem and profile_for(top.shapes, top.values, self._all) is None:
+            problem = f"fits none of the profiles {', '.join(str(each.index) for each in self._all)}"
         if problem:
             self.problems.append(
                 Problem(f"this graph {problem}", path, hint="compare it with the profiles of the engine")
             )
             return
-        if least == top:
-            yield _spec(chosen or 0, top, top)
-            return
-        for profile in self._profiles:  # a smaller batch may be run on another profile than the largest
-            if profile_for(top.shapes, top.values, [profile]) is not None:
+        chosen = profile_for(top.shapes, top.values, self._profiles)
+        for profile in self._profiles:
+            takes = profile_for(top.shapes, top.values, [profile]) is not None
+            # batches of one shape run on one profile; smaller ones, down to the bound, may run on another
+            if takes and (profile.index == chosen or least != top):
                 yield _spec(profile.index, top, least)
 
     def _is_sound(self, spec: CudaGraphSpec, path: str) -> bool:
