@@ -5,7 +5,7 @@ import pytest
 
 from naiad.batch import Batch
 from naiad.errors import InvalidArgumentError, ModelFailedError
-from naiad.execution import run_or_each_alone
+from naiad.execution import run_each_alone, run_or_each_alone
 from naiad.testing.workbench import batch_of
 
 
@@ -49,3 +49,12 @@ def test_only_the_requests_fail_that_make_a_batch_fail() -> None:
     assert str(odd) == "model 'm': the framework says odd"
     assert isinstance(odd.__cause__, ValueError)
     assert isinstance(negative, InvalidArgumentError)
+
+
+def test_requests_can_be_run_alone_from_the_start() -> None:
+    batch = batch_of({"x": np.array([[2]])}, {"x": np.array([[3]])})
+
+    half, odd = run_each_alone(batch, halves, "m", lambda error: f"the framework says {error}")
+
+    assert half.outputs["y"].tolist() == [[1]]
+    assert str(odd) == "model 'm': the framework says odd"

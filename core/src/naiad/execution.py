@@ -19,10 +19,17 @@ def run_or_each_alone(
         return run(batch)
     except Exception as error:
         if len(batch.requests) > 1:
-            return [_alone(batch.alone(index), run, model, told) for index in range(len(batch.requests))]
+            return run_each_alone(batch, run, model, told)
         if isinstance(error, NaiadError):
             raise
         raise _failure(error, model, told) from error
+
+
+def run_each_alone(
+    batch: Batch, run: Callable[[Batch], Mapping[str, Any]], model: str, told: Callable[[Exception], str]
+) -> list[Reply | NaiadError]:
+    """A reply or error for each request of the batch, run alone, in order; `told` is that of `run_or_each_alone`."""
+    return [_alone(batch.alone(index), run, model, told) for index in range(len(batch.requests))]
 
 
 def _alone(

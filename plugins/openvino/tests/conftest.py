@@ -26,6 +26,11 @@ class Zoo:
         given = self._input("IN", shape, getattr(openvino.Type, kind))
         return self._model([given], OUT=ops.result(given))
 
+    def double(self, shape: Sequence[int] = (-1, 3)) -> Any:
+        """OUT = IN + IN."""
+        given = self._input("IN", shape)
+        return self._model([given], OUT=ops.add(given, given))
+
     def to_rows(self) -> Any:
         """OUT = IN in rows of 4: fails at run time for a number of elements that 4 does not divide."""
         given = self._input("IN", (-1, -1))

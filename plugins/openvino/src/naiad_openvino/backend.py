@@ -26,7 +26,7 @@ class OpenVinoBackend:
             return context.config
         settings = run_settings(context.config)
         model = read_model(make_core(context, settings), model_file(context), context.config, settings)
-        return completed(context.config, interface_of(model), default_batch_size(context.settings))
+        return completed(context.config, interface_of(model, context.config), default_batch_size(context.settings))
 
     def load(self, context: ModelContext) -> OpenVinoModel:
         """Load one version.

@@ -1,97 +1,91 @@
 """One instance of a model: a batch in, a request of OpenVINO, its outputs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from naiad.backend import Answer, Batch
-from naiad.errors import InvalidArgumentError
-from naiad.execution import run_or_each_alone
-from naiad.interface import Interface
-from naiad_openvino.runtime import runtime, told
+from naiad.execution import run_each_alone, run_or_each_alone
+from naiad.interface import NarrowInputs
+from naiad.scheduler import SequenceEndReason
+from naiad_openvino.runtime import told
+from naiad_openvino.tensors import OutputMemory, given, taken
+from naiad_openvino.variables import Variables
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Where the tensors of a configuration are: the place and element type of each by its name."""
+
+    inputs: Mapping[str, tuple[int, str]]
+    outputs: Mapping[str, tuple[int, str]]
 
 
 class OpenVinoInstance:
     """Executes batches; those smaller than `padded_to` are filled up to it with zeros, whose results are dropped.
 
-    When a batch of several requests fails, each is run alone, so that only those fail that make it fail.
+    When a batch of several requests fails, each is run alone, so that only those fail that make it fail. The requests
+    of sequences are always run alone on a model with variables, each with those of its sequence.
     """
 
-    def __init__(
-        self,
-        request: Any,
-        model: str,
-        interface: Interface,
-        inputs: Mapping[str, int],
-        outputs: Mapping[str, int],
-        padded_to: int,
-    ) -> None:
-        self._request = request
+    def __init__(self, compiled: Any, model: str, ports: Ports, narrow: NarrowInputs, padded_to: int) -> None:
+        self._request = compiled.create_infer_request()
         self._model = model
-        self._inputs = inputs
-        self._outputs = outputs
+        self._ports = ports
+        self._narrow = narrow
         self._padded_to = padded_to
-        self._input_types = [tensor.type for tensor in interface.inputs]
-        self._output_types = [tensor.type for tensor in interface.outputs]
+        self._variables = Variables.of(self._request)
+        memories = {place: OutputMemory.of(compiled.outputs[place]) for place, _ in ports.outputs.values()}
+        self._memories = {place: memory for place, memory in memories.items() if memory is not None}
+        self._shares = all(kind != "string" for _, kind in ports.outputs.values())
 
     def execute(self, batch: Batch) -> Answer:
-        """The outputs for the whole batch, or a reply or error for each request when the whole batch failed.
+        """The outputs for the whole batch, or a reply or error for each request where they were run alone.
 
-        Raises ModelFailedError, with what OpenVINO says, for a batch of one request.
+        Raises ModelFailedError, with what OpenVINO says, and InvalidArgumentError for a batch of one request.
         """
+        if self._variables is not None and any(request.correlation_id for request in batch.requests):
+            return run_each_alone(batch, self._run, self._model, told)
         return run_or_each_alone(batch, self._run, self._model, told)
+
+    def sequence_ended(self, correlation_id: int | str, _reason: SequenceEndReason) -> None:
+        """Let go of the variables of that sequence."""
+        if self._variables is not None:
+            self._variables.forget(correlation_id)
 
     def close(self) -> None:
         """Let go of the request."""
+        self._variables = None
         del self._request
 
     def _run(self, batch: Batch) -> dict[str, np.ndarray]:
-        feeds = {place: self._feed(batch, name, place) for name, place in self._places(batch)}
+        if self._variables is None:
+            return self._infer(batch)
+        self._variables.recall(batch.requests[0])
+        outputs = self._infer(batch)
+        self._variables.keep(batch.requests[0])
+        return outputs
+
+    def _infer(self, batch: Batch) -> dict[str, np.ndarray]:
+        self._narrow.check(batch)
+        feeds = {self._ports.inputs[name][0]: self._feed(batch, name) for name in batch.input_names}
+        own = {place: memory.provide(self._request, place) for place, memory in self._memories.items()}
         batch.mark_input_done()
-        # outputs are copied: the request writes into the same memory again with the next batch
-        values = self._request.infer(feeds, share_inputs=True, share_outputs=False)
+        values = self._request.infer(feeds, share_inputs=True, share_outputs=self._shares)
         batch.mark_infer_done()
-        return {
-            name: self._read(values[place], self._output_types[place], batch)
-            for name, place in self._outputs.items()
-            if batch.wants(name)
-        }
+        outputs = {}
+        for name, (place, kind) in self._ports.outputs.items():
+            if batch.wants(name):
+                # what is not in memory of its own is copied: the next execution writes into the same memory
+                value = own[place] if place in own else given(values[place], kind).copy()
+                outputs[name] = value[: batch.size] if self._padded_to > batch.size else value
+        return outputs
 
-    def _places(self, batch: Batch) -> Sequence[tuple[str, int]]:
-        return [(name, self._inputs[name]) for name in batch.input_names]
-
-    def _feed(self, batch: Batch, name: str, place: int) -> Any:
+    def _feed(self, batch: Batch, name: str) -> Any:
         array = batch.input(name)
         if self._padded_to > batch.size:
             padding = [(0, self._padded_to - batch.size)] + [(0, 0)] * (array.ndim - 1)
             array = np.pad(array, padding)
-        if not (array.flags.aligned and array.flags.c_contiguous):
-            array = np.array(array, order="C")
-        kind = self._input_types[place]
-        if kind == "bf16":
-            openvino = runtime()
-            return openvino.Tensor(array, list(array.shape), openvino.Type.bf16)
-        return _as_text(array, name, self._model) if kind == "string" else array
-
-    def _read(self, value: np.ndarray, kind: str, batch: Batch) -> np.ndarray:
-        if self._padded_to > batch.size:
-            value = value[: batch.size]
-        if kind == "bf16":
-            return value.view(np.uint16)
-        if kind == "string":
-            array = np.empty(value.size, dtype=object)
-            array[:] = [str(each).encode() for each in value.ravel()]
-            return array.reshape(value.shape)
-        return value
-
-
-def _as_text(array: np.ndarray, name: str, model: str) -> np.ndarray:
-    try:
-        texts = [element.decode() for element in array.ravel().tolist()]
-    except UnicodeDecodeError as error:
-        raise InvalidArgumentError(
-            f"input '{name}' of model '{model}' has an element that is not UTF-8 text; OpenVINO takes text, so send "
-            "other bytes as UINT8"
-        ) from error
-    return np.array(texts, dtype=str).reshape(array.shape)
+        return taken(array, self._ports.inputs[name][1], name, self._model)

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from naiad.config import DataType
-from naiad.interface import Interface, ModelTensor
+from naiad.config import DataType, ModelConfig
+from naiad.interface import Interface, ModelTensor, reserved_inputs, wanted_outputs
 
 DATA_TYPES: Mapping[str, DataType] = MappingProxyType(
     {
@@ -28,28 +28,37 @@ DATA_TYPES: Mapping[str, DataType] = MappingProxyType(
 """The datatype of a configuration for each element type that has one; those of 4 bits and less have none."""
 
 
-def interface_of(model: Any) -> Interface:
-    """The interface of an `openvino.Model` or `CompiledModel`."""
-    return Interface(tuple(map(_tensor, model.inputs)), tuple(map(_tensor, model.outputs)))
-
-
-def name_of(port: Any) -> str:
-    """What clients call it: the first of its names in alphabetical order, or that of its node."""
-    names = sorted(port.get_names())
-    return str(names[0]) if names else str(port.node.friendly_name)
+def interface_of(model: Any, config: ModelConfig) -> Interface:
+    """The interface of an `openvino.Model`, its tensors called as the configuration calls them where it does."""
+    written = frozenset([*(each.name for each in config.input), *reserved_inputs(config), *wanted_outputs(config)])
+    return Interface(
+        tuple(_tensor(port, written) for port in model.inputs), tuple(_tensor(port, written) for port in model.outputs)
+    )
 
 
 def places(ports: Iterable[Any]) -> dict[str, int]:
     """The place of each input or output by each of its names."""
     found: dict[str, int] = {}
     for place, port in enumerate(ports):
-        for name in (*port.get_names(), port.node.friendly_name):
-            found.setdefault(str(name), place)
+        for name in _names(port):
+            found.setdefault(name, place)
     return found
 
 
-def _tensor(port: Any) -> ModelTensor:
-    kind = port.element_type.get_type_name()
+def weight_bytes(model: Any) -> int:
+    """The bytes of a model's constants, in the types that its file has."""
+    constants = (node for node in model.get_ordered_ops() if node.get_type_name() == "Constant")
+    return sum(int(node.output(0).get_tensor().size) for node in constants)
+
+
+def _names(port: Any) -> list[str]:
+    """All names of a tensor: its own in alphabetical order, then that of its node."""
+    return [*sorted(map(str, port.get_names())), str(port.node.friendly_name)]
+
+
+def _tensor(port: Any, written: frozenset[str]) -> ModelTensor:
+    names, kind = _names(port), port.element_type.get_type_name()
+    name = next((each for each in names if each in written), names[0])
     rank = port.partial_shape.rank
     shape = () if rank.is_dynamic else tuple(dim.get_length() if dim.is_static else -1 for dim in port.partial_shape)
-    return ModelTensor(name_of(port), kind, DATA_TYPES.get(kind), shape, unranked=rank.is_dynamic)
+    return ModelTensor(name, kind, DATA_TYPES.get(kind), shape, unranked=rank.is_dynamic)

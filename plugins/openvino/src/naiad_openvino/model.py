@@ -1,16 +1,17 @@
 """One loaded version of a model: compiled once, with a request of its own for each instance."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from naiad.backend import ModelContext, Placement
+from naiad.backend import MemoryUsage, ModelContext, Placement
 from naiad.config import InstanceKind
 from naiad.errors import ConfigError, InvalidArgumentError, UnsupportedError
-from naiad.interface import mismatches, wanted_outputs
+from naiad.interface import Interface, NarrowInputs, mismatches, wanted_outputs
 from naiad_openvino.files import make_core, read_model
-from naiad_openvino.instance import OpenVinoInstance
-from naiad_openvino.interface import interface_of, places
+from naiad_openvino.instance import OpenVinoInstance, Ports
+from naiad_openvino.interface import interface_of, places, weight_bytes
 from naiad_openvino.parameters import RunSettings
 from naiad_openvino.runtime import told
 
@@ -25,7 +26,9 @@ class OpenVinoModel:
         _check_devices(context, core.available_devices, settings)
         model = read_model(core, path, config, settings)
         self._fixed_batch = _fixed_batch(model) if config.max_batch_size > 0 else 0
-        _check(context, path, model, self._fixed_batch, settings)
+        interface = _checked(context, path, model, self._fixed_batch, settings)
+        self._narrow = NarrowInputs(config, interface, path.name)
+        self._weight_bytes = weight_bytes(model)
         try:
             self._compiled = core.compile_model(model, settings.device, dict(settings.properties))
         except Exception as error:
@@ -33,6 +36,13 @@ class OpenVinoModel:
                 f"failed to load model '{config.name}' from '{path.name}' on {settings.device}: {told(error)}"
             ) from error
         self._pads = settings.pads
+        self._on_cpu = settings.device == "CPU"
+        inputs, outputs = places(self._compiled.inputs), places(self._compiled.outputs)
+        types = [tensor.type for tensor in interface.inputs], [tensor.type for tensor in interface.outputs]
+        self._ports = Ports(
+            {name: (place, types[0][place]) for name, place in inputs.items()},
+            {name: (outputs[name], types[1][outputs[name]]) for name in wanted_outputs(config)},
+        )
 
     def instantiate(self, placement: Placement) -> OpenVinoInstance:
         """An instance with a request of its own. Raises UnsupportedError for a GPU of another maker."""
@@ -41,14 +51,12 @@ class OpenVinoModel:
                 f"instance '{placement.name}' wants an NVIDIA GPU, which OpenVINO does not use; use KIND_CPU, and the "
                 "parameter TARGET_DEVICE for Intel's devices"
             )
-        return OpenVinoInstance(
-            self._compiled.create_infer_request(),
-            self._config.name,
-            interface_of(self._compiled),
-            places(self._compiled.inputs),
-            {name: places(self._compiled.outputs)[name] for name in wanted_outputs(self._config)},
-            self._fixed_batch if self._pads else 0,
-        )
+        padded_to = self._fixed_batch if self._pads else 0
+        return OpenVinoInstance(self._compiled, self._config.name, self._ports, self._narrow, padded_to)
+
+    def memory_usage(self) -> Sequence[MemoryUsage]:
+        """The bytes of the weights, which all instances share; those on a device other than the CPU are not known."""
+        return [MemoryUsage("CPU", 0, self._weight_bytes)] if self._on_cpu else []
 
     def close(self) -> None:
         """Let go of the compiled model."""
@@ -76,8 +84,9 @@ def _fixed_batch(model: Any) -> int:
     return sizes.pop() if len(sizes) == 1 else 0
 
 
-def _check(context: ModelContext, path: Path, model: Any, fixed: int, settings: RunSettings) -> None:
-    config, interface = context.config, interface_of(model)
+def _checked(context: ModelContext, path: Path, model: Any, fixed: int, settings: RunSettings) -> Interface:
+    """The interface of the model. Raises NaiadError where the configuration does not fit it."""
+    config, interface = context.config, interface_of(model, context.config)
     if fixed:  # held against the configuration as if it varied: padding makes it so, or there are whole batches only
         interface = replace(
             interface,
@@ -98,3 +107,4 @@ def _check(context: ModelContext, path: Path, model: Any, fixed: int, settings: 
             config.name,
             fixed,
         )
+    return interface
