@@ -7,6 +7,7 @@ import tensorflow as tf
 import naiad_scheduler_dynamic
 import naiad_tensorflow
 from naiad.backend import MemoryUsage
+from naiad.errors import InvalidArgumentError
 from naiad.testing.serving import serve
 from naiad.testing.workbench import parameter_entry
 
@@ -48,6 +49,15 @@ def test_an_input_at_any_address_is_taken(workbench, zoo):
 
     assert served.execute({"x": odd})["y"].tolist() == [[1, 2, 3]]
     assert served.execute({"x": turned})["y"].tolist() == turned.tolist()
+
+
+def test_a_request_that_fits_the_configuration_alone_is_refused_with_both_shapes(workbench, zoo):
+    zoo(identity, workbench.path(SAVED), tf.float32)
+    dims = 'input { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } output { name: "y" data_type: TYPE_FP32 dims: [ 3 ] }'
+    served = workbench.load(f"max_batch_size: 4 {dims}")
+
+    with pytest.raises(InvalidArgumentError, match=r"'x' .* has shape \[1,4\], and model.savedmodel takes \[-1,3\]"):
+        served.execute({"x": np.zeros((1, 4), np.float32)})
 
 
 @pytest.mark.parametrize("threads", ["1", "2"])

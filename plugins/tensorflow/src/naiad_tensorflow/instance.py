@@ -1,13 +1,13 @@
 """One instance of a model: a batch in, a call of the session, its outputs."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from naiad.backend import Answer, Batch
-from naiad.config import DataType
+from naiad.config import DataType, ModelConfig
 from naiad.execution import run_or_each_alone
+from naiad.interface import NarrowInputs, wanted_outputs
 from naiad_tensorflow.artefact import Artefact
 from naiad_tensorflow.runtime import runtime, told
 
@@ -21,12 +21,13 @@ class TensorFlowInstance:
     """
 
     def __init__(
-        self, session: Any, artefact: Artefact, model: str, outputs: Sequence[str], in_caller: bool = False
+        self, session: Any, artefact: Artefact, config: ModelConfig, narrow: NarrowInputs, in_caller: bool = False
     ) -> None:
         self._session = session
         self._tensors = artefact.tensors
-        self._model = model
-        self._outputs = tuple(outputs)
+        self._model = config.name
+        self._outputs = wanted_outputs(config)
+        self._narrow = narrow
         self._in_caller = in_caller
         self._calls: dict[tuple[tuple[str, ...], tuple[str, ...]], Any] = {}
         described = (*artefact.interface.inputs, *artefact.interface.outputs)
@@ -35,7 +36,7 @@ class TensorFlowInstance:
     def execute(self, batch: Batch) -> Answer:
         """The outputs for the whole batch, or a reply or error for each request when the whole batch failed.
 
-        Raises ModelFailedError, with what TensorFlow says, for a batch of one request.
+        Raises ModelFailedError, with what TensorFlow says, and InvalidArgumentError for a batch of one request.
         """
         return run_or_each_alone(batch, self._run, self._model, told)
 
@@ -48,6 +49,7 @@ class TensorFlowInstance:
         wanted = tuple(name for name in self._outputs if batch.wants(name))
         if not wanted:
             return {}
+        self._narrow.check(batch)
         names = batch.input_names
         call = self._calls.get((names, wanted)) or self._prepared(names, wanted)
         feeds = [self._feed(batch, name) for name in names]

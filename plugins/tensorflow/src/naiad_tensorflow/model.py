@@ -9,7 +9,7 @@ from typing import Any
 
 from naiad.backend import MemoryUsage, ModelContext, Placement
 from naiad.errors import ConfigError
-from naiad.interface import mismatches, wanted_outputs
+from naiad.interface import NarrowInputs, mismatches
 from naiad_tensorflow.files import read_artefact
 from naiad_tensorflow.instance import TensorFlowInstance
 from naiad_tensorflow.parameters import RunSettings
@@ -29,6 +29,7 @@ class TensorFlowModel:
         problems = mismatches(context.config, self._artefact.interface)
         if problems:
             raise ConfigError([replace(each, message=f"{each.message}, in {path.name}") for each in problems])
+        self._narrow = NarrowInputs(context.config, self._artefact.interface, path.name)
         self._lock = threading.Lock()
         self._open: dict[tuple[str, int], tuple[Any, int]] = {}  # by place, with how many instances it may take yet
         self._sessions: list[Any] = []
@@ -39,7 +40,7 @@ class TensorFlowModel:
         config = self._context.config
         session = self._session(placement)
         in_caller = self._settings.runs_in_caller
-        return TensorFlowInstance(session, self._artefact, config.name, wanted_outputs(config), in_caller)
+        return TensorFlowInstance(session, self._artefact, config, self._narrow, in_caller)
 
     def memory_usage(self) -> Sequence[MemoryUsage]:
         """The bytes of the weights, once for each session; tables and what execution takes are not counted."""
