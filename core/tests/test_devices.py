@@ -1,6 +1,5 @@
 """Tensors on devices: looked at where they are, and brought to the host once."""
 
-import ctypes
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 from naiad._kernel import dlpack
 from naiad.devices import HOST, DeviceTensor, device_of, gpu, is_on_device
 from naiad.errors import InvalidArgumentError, UnavailableError
-from naiad.testing.devices import FakeDeviceArray
+from naiad.testing.devices import FakeDeviceArray, fake_driver
 from naiad.types import Tensor
 
 FLOATS = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -109,13 +108,12 @@ def test_many_threads_may_take_views_in() -> None:
     assert dlpack._held == {}
 
 
-def test_memory_that_no_framework_knows_is_a_tensor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dlpack, "_driver", _Driver)
-
+def test_memory_that_no_framework_knows_is_a_tensor() -> None:
     tensor = DeviceTensor.at(FLOATS.ctypes.data, gpu(0), "FP32", (2, 3), FLOATS)
 
     assert FakeDeviceArray.over(tensor).memory.tolist() == FLOATS.tolist()
-    assert tensor.array.tolist() == FLOATS.tolist()
+    with fake_driver():
+        assert tensor.array.tolist() == FLOATS.tolist()
     assert not np.shares_memory(tensor.array, FLOATS)
 
 
@@ -172,20 +170,22 @@ class OnHost:
         return HOST
 
 
-class _Driver:
-    """The CUDA of a machine whose GPU memory is host memory."""
+def test_the_driver_copies_what_its_framework_does_not() -> None:
+    tensor = DeviceTensor.of(FakeDeviceArray(FLOATS, copies_itself=False))
 
-    def to_host(self, address: int, device: int, array: np.ndarray) -> None:
-        ctypes.memmove(array.ctypes.data, address, array.nbytes)
+    with fake_driver():
+        assert tensor[1:2].array.tolist() == [[3, 4, 5]]
 
 
-def test_the_driver_copies_what_its_framework_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dlpack, "_driver", _Driver)
-    held = FakeDeviceArray(FLOATS, copies_itself=False)
+def test_tensors_are_joined_by_the_driver() -> None:
+    joined = np.zeros((3, 3), np.float32)
+    tensor = DeviceTensor.of(FakeDeviceArray(FLOATS))
 
-    tensor = DeviceTensor.of(held)
+    with fake_driver():
+        tensor.copy_to(joined.ctypes.data)
+        tensor[1:2].copy_to(joined.ctypes.data + tensor.nbytes)
 
-    assert tensor[1:2].array.tolist() == [[3, 4, 5]]
+    assert joined.tolist() == [[0, 1, 2], [3, 4, 5], [3, 4, 5]]
 
 
 def test_what_nobody_can_copy_is_an_error_with_a_next_step() -> None:

@@ -11,7 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from naiad._kernel.dlpack import HOST_TYPES, Content, capsule_over, content_of, copied_by_driver, host_copy
+from naiad._kernel.dlpack import (
+    HOST_TYPES,
+    Content,
+    capsule_over,
+    content_of,
+    copied_by_driver,
+    copied_on_device,
+    host_copy,
+)
 from naiad.errors import InvalidArgumentError
 
 Device = tuple[int, int]
@@ -134,6 +142,13 @@ class DeviceTensor:
         if not self.is_contiguous:
             return self.array[rows]
         return DeviceTensor(self, self._content.rows(rows), lambda: self.array[rows])
+
+    def copy_to(self, address: int) -> None:
+        """Copy it, which has no gaps, to an address on its own GPU, with CUDA's driver; returns when that is done.
+
+        For backends whose framework does not join tensors. Raises UnavailableError.
+        """
+        copied_on_device(self._content, address)
 
     def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
         if self._bring is not None and options.get("dl_device", self.device) == self.device:

@@ -73,6 +73,8 @@ class Library:
         "cuMemGetAddressRange_v2": _range,
         "cuMemcpyDtoH_v2": _copy,
         "cuMemcpyHtoD_v2": _copy,
+        "cuMemcpyDtoD_v2": _copy,
+        "cuStreamSynchronize": lambda self, stream: 0,
         "cuGetErrorName": _name,
     }
 
@@ -103,6 +105,14 @@ def test_bytes_come_from_the_gpu_and_go_there(driver, library):
 
     assert array.tolist() == [16, 17, 18, 19]
     assert library.memory[15:20].tobytes() == b"\x0fabc\x13"
+    assert library.contexts == []
+
+
+def test_bytes_are_copied_on_the_gpu_and_waited_for(driver, library):
+    driver.within(library.address + 4, library.address + 8, 0, 3)
+
+    assert library.memory[7:12].tolist() == [7, 4, 5, 6, 11]
+    assert library.calls.index("cuStreamSynchronize") > library.calls.index("cuMemcpyDtoD_v2")
     assert library.contexts == []
 
 

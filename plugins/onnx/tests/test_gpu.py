@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from naiad.backend import Batch
 from naiad.datatypes import bf16_to_fp32, fp32_to_bf16
-from naiad.types import Tensor
+from naiad.devices import DeviceTensor, gpu
+from naiad.types import Request, Tensor
 
 pytestmark = pytest.mark.gpu
 
@@ -83,3 +85,65 @@ def test_strings_pass_through_a_gpu_instance(gpu_workbench, models):
     answer = served.execute({"IN": np.array([["text"]], dtype=object)})
 
     assert answer["OUT"].tolist() == [[b"text"]]
+
+
+def on_gpu(served, *pairs, wish):
+    """The answer to a batch of requests with these A and B, which take these outputs on the GPU."""
+    requests = [
+        Request("m", {name: Tensor.of(name, given) for name, given in zip("AB", pair, strict=True)}, on_device=wish)
+        for pair in pairs
+    ]
+    return served.instance.execute(Batch(requests, [request.inputs["A"].shape[0] for request in requests]))
+
+
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT, TensorProto.INT32])
+def test_outputs_stay_on_the_gpu_and_the_next_run_reads_them_there(gpu_workbench, models, kind):
+    served = gpu_workbench.load(models.add_sub(("n", 2), kind), ON_GPU)
+    dtype = np.float32 if kind == TensorProto.FLOAT else np.int32
+    both = {"SUM": [gpu(0)], "DIFFERENCE": [gpu(0)]}
+    pairs = [(np.full((rows, 2), 3, dtype), np.full((rows, 2), 2, dtype)) for rows in (1, 2)]
+
+    first = on_gpu(served, *pairs, wish=both)
+    parts = [(first["SUM"][rows], first["DIFFERENCE"][rows]) for rows in (slice(0, 1), slice(1, 3))]
+    second = on_gpu(served, *parts, wish=None)
+
+    assert {type(value) for value in first.values()} == {DeviceTensor}
+    assert second["SUM"].tolist() == [[6, 6]] * 3
+    assert second["DIFFERENCE"].tolist() == [[4, 4]] * 3
+    assert first["SUM"].array.tolist() == [[5, 5]] * 3
+
+
+def test_inputs_on_both_sides_meet_on_the_gpu(gpu_workbench, models):
+    served = gpu_workbench.load(models.add_sub(("n", 2)), ON_GPU)
+    two = np.full((1, 2), 2, np.float32)
+    first = on_gpu(served, (two, two), wish={"SUM": [gpu(0)]})
+
+    second = on_gpu(served, (first["SUM"], two), wish={"SUM": [gpu(0)]})
+
+    assert second["SUM"].array.tolist() == [[6.0, 6.0]]
+    assert second["DIFFERENCE"].tolist() == [[2.0, 2.0]]
+
+
+def test_an_output_that_stays_outlives_the_instance(gpu_workbench, models):
+    served = gpu_workbench.load(models.add_sub(("n", 2)), ON_GPU)
+    two = np.full((1, 2), 2, np.float32)
+
+    kept = on_gpu(served, (two, two), wish={"SUM": [gpu(0)]})["SUM"]
+    on_gpu(served, (two * 9, two), wish={"SUM": [gpu(0)]})
+    served.instance.close()
+    served.model.close()
+
+    assert kept.array.tolist() == [[4.0, 4.0]]
+
+
+def test_bf16_stays_on_the_gpu(gpu_workbench, models):
+    served = gpu_workbench.load(models.add_sub(("n", 2), TensorProto.BFLOAT16), ON_GPU)
+    three, two = (
+        Tensor.of(name, fp32_to_bf16(np.full((1, 2), number)), "BF16") for name, number in (("A", 3), ("B", 2))
+    )
+    of = Batch([Request("m", {"A": three, "B": two}, on_device={"SUM": [gpu(0)]})], [1])
+
+    kept = served.instance.execute(of)["SUM"]
+
+    assert kept.datatype == "BF16"
+    assert bf16_to_fp32(kept.array).tolist() == [[5.0, 5.0]]

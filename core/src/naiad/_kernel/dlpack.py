@@ -194,6 +194,12 @@ def copied_by_driver(content: Content, reason: Exception | None = None) -> np.nd
     return array
 
 
+def copied_on_device(source: Content, address: int) -> None:
+    """Copy what lies in C order on a GPU to another address on it. Raises UnavailableError, or InvalidArgumentError."""
+    if source.nbytes:
+        _driver().within(source.address, address, source.device[1], source.nbytes)
+
+
 @functools.cache
 def _driver() -> "CudaDriver":
     from naiad._kernel.shared_memory.cuda import load_cuda

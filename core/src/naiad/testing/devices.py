@@ -4,10 +4,13 @@ It keeps to DLPack as frameworks do: numpy refuses it, and it comes to the host 
 """
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from naiad._kernel import dlpack
 from naiad._kernel.dlpack import content_of, patched
 from naiad.datatypes import TENSOR_TYPES
 from naiad.devices import HOST, Device, gpu
@@ -51,3 +54,24 @@ class FakeDeviceArray:
 
     def __dlpack_device__(self) -> Device:
         return self.device
+
+
+@contextmanager
+def fake_driver() -> Iterator[None]:
+    """Copies by the driver of CUDA are copies in host memory for as long as the block runs."""
+    real = dlpack._driver
+    dlpack._driver = _HostDriver  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        dlpack._driver = real
+
+
+class _HostDriver:
+    """As much of the driver as `naiad.devices` uses."""
+
+    def to_host(self, address: int, _device: int, array: np.ndarray) -> None:
+        ctypes.memmove(array.ctypes.data, address, array.nbytes)
+
+    def within(self, source: int, target: int, _device: int, byte_size: int) -> None:
+        ctypes.memmove(target, source, byte_size)

@@ -1,13 +1,15 @@
 """One instance of an ONNX model: a batch in, a run of the session, its outputs as views."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 
 from naiad.backend import Answer, Batch
+from naiad.devices import Device
 from naiad.execution import run_or_each_alone
 from naiad.interface import Interface
+from naiad_onnx.residents import ResidentRuns
 from naiad_onnx.runners import runner_for
 from naiad_onnx.runtime import told
 from naiad_onnx.text import as_bytes, as_text
@@ -19,16 +21,25 @@ class OnnxInstance:
     """Executes batches on a session, which other instances may share: a session may run in many threads at once.
 
     `outputs` are those of the configuration and the states of sequences; what a batch does not ask for is not
-    computed. When a batch of several requests fails, each is run alone, so that only those fail that make it fail.
+    computed. `residents` are the runs of a session on a GPU whose tensors stay there. When a batch of several requests
+    fails, each is run alone, so that only those fail that make it fail.
     """
 
     def __init__(
-        self, session: Any, interface: Interface, model: str, outputs: Sequence[str], run_options: Any
+        self,
+        session: Any,
+        interface: Interface,
+        model: str,
+        outputs: Sequence[str],
+        run_options: Any,
+        residents: ResidentRuns | None = None,
     ) -> None:
         self._run_session = runner_for(session, interface)
         self._model = model
         self._outputs = tuple(outputs)
         self._run_options = run_options
+        self._on_gpu = residents
+        self.input_devices: Collection[Device] = () if residents is None else residents.input_devices
         self._texts = frozenset(tensor.name for tensor in interface.inputs if tensor.type == _STRING)
         self._text_outputs = frozenset(tensor.name for tensor in interface.outputs if tensor.type == _STRING)
 
@@ -41,10 +52,14 @@ class OnnxInstance:
 
     def close(self) -> None:
         """Let go of the session."""
-        del self._run_session
+        del self._run_session, self._on_gpu
 
-    def _run(self, batch: Batch) -> dict[str, np.ndarray]:
+    def _run(self, batch: Batch) -> dict[str, Any]:
         wanted = [name for name in self._outputs if batch.wants(name)]
+        if self._on_gpu is not None:
+            found = self._on_gpu.residents(batch)
+            if found or self._on_gpu.staying(batch, wanted):
+                return self._on_gpu.run(batch, wanted, found, self._feed, self._run_options)
         feeds = {name: self._feed(name, batch) for name in batch.input_names}
         batch.mark_input_done()
         values = self._run_session(wanted, feeds, self._run_options)

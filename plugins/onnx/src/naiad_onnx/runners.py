@@ -11,7 +11,7 @@ import numpy as np
 
 from naiad.interface import Interface
 
-_BFLOAT16 = 16
+BFLOAT16 = 16
 """`TensorProto.BFLOAT16`."""
 
 
@@ -40,19 +40,27 @@ class _BoundRunner:
 
     def __call__(self, wanted: Sequence[str], feeds: Mapping[str, np.ndarray], options: Any) -> Sequence[np.ndarray]:
         binding = self._session.io_binding()
-        held = {name: np.ascontiguousarray(array) for name, array in feeds.items()}
-        for name, array in held.items():
-            element = _BFLOAT16 if name in self._bfloat16 else array.dtype
-            address = array.__array_interface__["data"][0]
-            binding.bind_input(name, "cpu", 0, element, array.shape, address)
+        held = [bind_array(binding, name, array, name in self._bfloat16) for name, array in feeds.items()]
         for name in wanted:
             binding.bind_output(name, "cpu")
         self._session.run_with_iobinding(binding, options)
+        del held
         values = binding.get_outputs()
-        return [
-            np.asarray(_Bits(value)) if name in self._bfloat16 else value.numpy()
-            for name, value in zip(wanted, values, strict=True)
-        ]
+        return [host_value(value, name in self._bfloat16) for name, value in zip(wanted, values, strict=True)]
+
+
+def bind_array(binding: Any, name: str, array: np.ndarray, is_bf16: bool) -> np.ndarray:
+    """Bind an input's memory; the array that must be kept until the run is over."""
+    kept = np.ascontiguousarray(array)
+    element = BFLOAT16 if is_bf16 else kept.dtype
+    binding.bind_input(name, "cpu", 0, element, kept.shape, kept.__array_interface__["data"][0])
+    return kept
+
+
+def host_value(value: Any, is_bf16: bool) -> np.ndarray:
+    """The array over the memory of an `OrtValue` on the host; BF16 as its bits."""
+    array: np.ndarray = np.asarray(_Bits(value)) if is_bf16 else value.numpy()
+    return array
 
 
 class _Bits:

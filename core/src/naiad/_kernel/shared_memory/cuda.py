@@ -73,6 +73,16 @@ class CudaDriver:
             )
             self._check(copied, "copy to the GPU", UnavailableError)
 
+    def within(self, source: int, target: int, device: int, byte_size: int) -> None:
+        """Copy so many bytes from one place on the GPU to another."""
+        with self._on(device):
+            copied = self._cuda.cuMemcpyDtoD_v2(
+                ctypes.c_uint64(target), ctypes.c_uint64(source), ctypes.c_size_t(byte_size)
+            )
+            self._check(copied, "copy on the GPU", UnavailableError)
+            # Unlike the others, this copy has only begun; NULL is the stream that it is on.
+            self._check(self._cuda.cuStreamSynchronize(None), "copy on the GPU", UnavailableError)
+
     @contextmanager
     def _on(self, device: int) -> Iterator[None]:
         """Work on that GPU, and leave the thread on whichever it was before."""
