@@ -115,10 +115,10 @@ def finder(trt: Any) -> bytes:
 
 @cache
 def image_adder(trt: Any, form: str, kind: str) -> bytes:
-    """OUT = IN + IN (INT8: OUT = IN), 1 to 4 images of 3 channels, 2 rows and 2 columns, in a format of TensorRT."""
+    """OUT = IN + IN, 1 to 4 images of 3 channels, 2 rows and 2 columns, in a format of TensorRT."""
     network, dims = Network(trt), (3, 2, 2)
     given = network.input("IN", (-1, *dims), kind)
-    made = network.made.add_identity(given).get_output(0) if kind == "INT8" else network.join("SUM", given, given)
+    made = network.join("SUM", given, given)
     network.output("OUT", made)
     given.allowed_formats = made.allowed_formats = 1 << int(getattr(trt.TensorFormat, form))
     network.profile(IN=((1, *dims), (2, *dims), (4, *dims)))
@@ -150,7 +150,7 @@ BUILDERS: dict[str, Callable[[Any], bytes]] = {
     "stretcher": stretcher,
     "channels_last": lambda trt: image_adder(trt, "HWC8", "HALF"),
     "channels_in_pairs": lambda trt: image_adder(trt, "CHW2", "HALF"),
-    "channels_in_thirties": lambda trt: image_adder(trt, "CHW32", "INT8"),
+    "channels_in_thirties": lambda trt: image_adder(trt, "CHW32", "FLOAT"),
     "accumulator": accumulator,
 }
 """Those that TensorRT for RTX builds as well; it has nothing whose shape is known after a run only."""
