@@ -123,6 +123,8 @@ def test_random_weights_are_refused(kind):
     ("kind", "arguments", "told"),
     [
         ("GivenTensorFill", {"shape": [3], "values": [1.0, 2.0]}, "has 2 values for the shape [3]"),
+        ("ConstantFill", {"shape": [-3]}, "operator 0 ConstantFill of the net cannot be translated: ValueError: "),
+        ("ConstantFill", {"shape": [2**40]}, "cannot be translated: "),
         ("ConstantFill", {"shape": [3], "dtype": 4}, "has the dtype 4, which is none of 1, 2, 3"),
     ],
 )

@@ -71,7 +71,7 @@ def test_the_place_of_the_extreme_is_given(kind, random):
 def test_places_become_rows_with_a_single_one():
     answer = one("OneHot", np.array([2, 0], np.int64), np.array([3], np.int64))
 
-    assert (answer.dtype, answer.tolist()) == (np.uint8, [[0, 0, 1], [1, 0, 0]])
+    assert (answer.dtype, answer.tolist()) == (np.float32, [[0, 0, 1], [1, 0, 0]])
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,12 @@ def _translate_one(definition: Any, where: str, blobs: _Blobs, graph: Graph) -> 
     values = tuple(blobs.read(name, where) for name in definition.input)
     arguments = Arguments(definition.arg, where)
     one = Operator(definition.type, where, values, tuple(definition.output), arguments, graph)
-    made = known.translate(one)
+    try:
+        made = known.translate(one)
+    except TranslationError:
+        raise
+    except Exception as error:
+        raise TranslationError(f"{where} cannot be translated: {type(error).__name__}: {error}") from error
     arguments.refuse_unread()
     given = [made] if isinstance(made, str) else list(made)
     for place, name in enumerate(definition.output):

@@ -52,16 +52,12 @@ def _extreme_place(op: Operator) -> str:
 
 @operator("OneHot", inputs=2)
 def _one_hot(op: Operator) -> str:
-    """UINT8[n, size] with a 1 in each row, at the index."""
+    """FP32[n, size] with a 1 in each row, at the index."""
     places, size = op.inputs
-    columns = op.emit(
-        "Range",
-        *(op.scalar_like(value, places) for value in (0,)),
-        _scalar(op, size, places),
-        op.scalar_like(1, places),
-    )
+    first, step = op.scalar_like(0, places), op.scalar_like(1, places)
+    columns = op.emit("Range", first, _scalar(op, size, places), step)
     column = op.emit("Reshape", places, op.integers(-1, 1))
-    return op.emit("Cast", op.emit("Equal", column, columns), to=TensorProto.UINT8)
+    return op.emit("Cast", op.emit("Equal", column, columns), to=TensorProto.FLOAT)
 
 
 def _scalar(op: Operator, name: str, like: str) -> str:
