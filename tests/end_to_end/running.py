@@ -26,6 +26,7 @@ PATIENCE = 30.0
 
 T = TypeVar("T")
 _LISTENS = re.compile(r"http frontend listens at http://\S+:(\d+)")
+_GRPC = re.compile(r"grpc frontend listens at \S+:(\d+)")
 _OUR_FAULT = re.compile(
     r"unexpected error|never retrieved|never awaited|Exception ignored|Fatal Python|Warning: |Unhandled"
 )
@@ -94,6 +95,11 @@ class Running:
             return _LISTENS.search(self.log)
 
         return int(until(found).group(1))
+
+    @property
+    def grpc_port(self) -> int:
+        """Where it listens for gRPC, as soon as it does."""
+        return int(until(lambda: _GRPC.search(self.log)).group(1))
 
     @property
     def resident_bytes(self) -> int:

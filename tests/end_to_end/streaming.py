@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from . import models
+from .conftest import ending_well
 from .running import PATIENCE, Running, Wire, post, until
 
 TELLS = """
@@ -38,6 +39,26 @@ def write_tells_by_threads(repository: Path, name: str, instances: int) -> None:
     """The same, but that each stream takes an instance and its thread."""
     source = TELLS.format(iterator="Iterator", kind="", options="")
     models.write(repository, name, source, f"instance_group {{ count: {instances} }}")
+
+
+BY_THREADS = 8
+"""So many streams at once the model `tells_by_threads` gives."""
+
+
+@contextmanager
+def serving_streams(folder: Path) -> Iterator[Running]:
+    """A server of models that stream, and of one that does not."""
+    write_streams(folder / "models")
+    words = ("--model-control-mode=explicit", "--load-model=*")
+    with ending_well(Running(folder / "models", folder / "log", *words)) as running:
+        yield running
+
+
+def write_streams(repository: Path) -> None:
+    """The models `tells`, `tells_by_threads` and `echo`."""
+    models.write(repository, "echo", models.ECHO)
+    write_tells(repository)
+    write_tells_by_threads(repository, "tells_by_threads", BY_THREADS)
 
 
 def ask_for(count: int, size: int = 1, model: str = "tells") -> bytes:

@@ -14,22 +14,21 @@ import tritonclient.http
 
 from . import explained, models
 from .asking import ROW
-from .clients.conftest import Serving
 from .conftest import Start, ending_well
-from .running import NAIAD
+from .running import NAIAD, Running
 
 
 @pytest.fixture(scope="module")
-def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server of models that have something to tell."""
     folder = tmp_path_factory.mktemp("explaining")
     repository = folder / "models"
     explained.write_all(repository)
-    with ending_well(Serving(repository, folder / "log", "--cache-config=local,size=1048576")) as running:
+    with ending_well(Running(repository, folder / "log", "--cache-config=local,size=1048576")) as running:
         yield running
 
 
-def _asked(running: Serving, model: str, **how: Any) -> dict[str, Any]:
+def _asked(running: Running, model: str, **how: Any) -> dict[str, Any]:
     """The answer to a request that asks for an explanation in its JSON."""
     parameters = {"parameters": {"explain": True}}
     answer = running.ask("POST", f"/v2/models/{model}/infer", ROW | parameters | how)
@@ -43,7 +42,7 @@ def _told(document: Any) -> dict[str, Any]:
     return told
 
 
-def _grpc(running: Serving) -> tritonclient.grpc.InferenceServerClient:
+def _grpc(running: Running) -> tritonclient.grpc.InferenceServerClient:
     return tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{running.grpc_port}")
 
 
@@ -63,7 +62,7 @@ def _in_order(told: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("by_header", [False, True])
-def test_a_request_over_http_gets_its_timeline(serving: Serving, by_header: bool) -> None:
+def test_a_request_over_http_gets_its_timeline(serving: Running, by_header: bool) -> None:
     headers = {"naiad-explain": "1"} if by_header else {}
     body = ROW if by_header else ROW | {"parameters": {"explain": True}}
 
@@ -75,7 +74,7 @@ def test_a_request_over_http_gets_its_timeline(serving: Serving, by_header: bool
     assert _in_order(told)
 
 
-def test_the_client_library_gets_it_over_both_protocols(serving: Serving) -> None:
+def test_the_client_library_gets_it_over_both_protocols(serving: Running) -> None:
     with serving.client() as client:
         given = tritonclient.http.InferInput("x", [1, 1], "FP32")
         given.set_data_from_numpy(np.array([[1]], dtype=np.float32))
@@ -91,7 +90,7 @@ def test_the_client_library_gets_it_over_both_protocols(serving: Serving) -> Non
     assert "explain" not in silent.parameters
 
 
-def test_it_names_the_batch_that_the_request_joined(serving: Serving) -> None:
+def test_it_names_the_batch_that_the_request_joined(serving: Running) -> None:
     results: SimpleQueue[Any] = SimpleQueue()
     with _grpc(serving) as client:
         client.async_infer("pairs", [_input(1)], lambda result, error: results.put(result or error))
@@ -102,7 +101,7 @@ def test_it_names_the_batch_that_the_request_joined(serving: Serving) -> None:
     assert (execution["batch_size"], execution["requests"], execution["closed"]) == (2, 2, "preferred size")
 
 
-def test_the_steps_of_an_ensemble_are_told_and_hits_of_the_cache(serving: Serving) -> None:
+def test_the_steps_of_an_ensemble_are_told_and_hits_of_the_cache(serving: Running) -> None:
     first, second = (_told(_asked(serving, "composed")) for _ in range(2))
 
     assert [(step["model"], step.get("cache")) for step in first["steps"]] == [("add", None), ("cached", "miss")]
@@ -112,7 +111,7 @@ def test_the_steps_of_an_ensemble_are_told_and_hits_of_the_cache(serving: Servin
     assert "executions" not in second
 
 
-def test_a_hit_of_the_cache_is_told(serving: Serving) -> None:
+def test_a_hit_of_the_cache_is_told(serving: Running) -> None:
     given = {"inputs": [ROW["inputs"][0] | {"data": [77]}]}
 
     kept, found = (_told(_asked(serving, "cached", **given)) for _ in range(2))
@@ -123,7 +122,7 @@ def test_a_hit_of_the_cache_is_told(serving: Serving) -> None:
     assert "parameters" not in silent
 
 
-def test_requests_that_a_model_makes_are_steps(serving: Serving) -> None:
+def test_requests_that_a_model_makes_are_steps(serving: Running) -> None:
     told = _told(_asked(serving, "calls"))
 
     (step,) = told["steps"]
@@ -132,7 +131,7 @@ def test_requests_that_a_model_makes_are_steps(serving: Serving) -> None:
     assert execution["started"] <= step["queued"] <= step["answered"] <= execution["output_done"]
 
 
-def test_a_request_of_a_sequence_is_explained(serving: Serving) -> None:
+def test_a_request_of_a_sequence_is_explained(serving: Running) -> None:
     sequence = {"sequence_id": 7, "sequence_start": True, "sequence_end": True, "explain": True}
 
     told = _told(_asked(serving, "sums", parameters=sequence))
@@ -140,13 +139,13 @@ def test_a_request_of_a_sequence_is_explained(serving: Serving) -> None:
     assert told["executions"][0]["instance"] == "sums_0"
 
 
-def test_every_execution_of_a_request_that_the_model_asked_for_once_more_is_told(serving: Serving) -> None:
+def test_every_execution_of_a_request_that_the_model_asked_for_once_more_is_told(serving: Running) -> None:
     first, second = _told(_asked(serving, "again"))["executions"]
 
     assert first["output_done"] <= second["started"] <= second["output_done"]
 
 
-def test_models_do_not_see_that_they_are_watched(serving: Serving) -> None:
+def test_models_do_not_see_that_they_are_watched(serving: Running) -> None:
     document = serving.ask(
         "POST",
         "/v2/models/sees/infer",
@@ -157,7 +156,7 @@ def test_models_do_not_see_that_they_are_watched(serving: Serving) -> None:
     assert _told(document)["model"] == "sees"
 
 
-def test_the_last_message_of_a_stream_has_it(serving: Serving) -> None:
+def test_the_last_message_of_a_stream_has_it(serving: Running) -> None:
     results: SimpleQueue[Any] = SimpleQueue()
     given = tritonclient.grpc.InferInput("x", [1], "FP32")
     given.set_data_from_numpy(np.array([3], dtype=np.float32))
@@ -173,7 +172,7 @@ def test_the_last_message_of_a_stream_has_it(serving: Serving) -> None:
     assert (told["responses"]["count"], told["model"]) == (3, "count")
 
 
-def test_the_last_event_of_generate_has_it(serving: Serving) -> None:
+def test_the_last_event_of_generate_has_it(serving: Running) -> None:
     events = serving.ask("POST", "/v2/models/count/generate_stream", {"x": 2, "explain": True})
     one = serving.ask("POST", "/v2/models/count/generate", {"x": 1, "explain": True})
 
@@ -183,13 +182,13 @@ def test_the_last_event_of_generate_has_it(serving: Serving) -> None:
     assert (one.document["output"], json.loads(one.document["explain"])["model"]) == (1, "count")
 
 
-def test_a_refused_request_is_refused_as_ever(serving: Serving) -> None:
+def test_a_refused_request_is_refused_as_ever(serving: Running) -> None:
     answer = serving.ask("POST", "/v2/models/add/infer", {"inputs": [], "parameters": {"explain": True}})
 
     assert (answer.status, list(answer.document)) == (400, ["error"])
 
 
-def test_the_command_draws_it(serving: Serving) -> None:
+def test_the_command_draws_it(serving: Running) -> None:
     words = [NAIAD, "infer", "add", "--url", serving.url, "--input", "x=1", "--explain"]
 
     ran = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)

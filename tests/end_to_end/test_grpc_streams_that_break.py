@@ -1,7 +1,6 @@
 """Streams over gRPC whose readers stand still, vanish or come in crowds, and servers that stop in the middle."""
 
 import random
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,12 +15,10 @@ import numpy as np
 import pytest
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
-from . import models
 from .conftest import Start, assert_sound
 from .running import PATIENCE, Running, until
-from .streaming import ENDLESS, Belongings, sent, stand_still, write_tells, write_tells_by_threads
+from .streaming import BY_THREADS, ENDLESS, Belongings, sent, serving_streams, stand_still, write_streams
 
-BY_THREADS = 8
 VANISHING = """
 import sys
 from tests.end_to_end.test_grpc_streams_that_break import ENDLESS, Stream, channel_to
@@ -34,10 +31,6 @@ with channel_to(int(sys.argv[1])) as channel:
     for _ in streams[0].numbers:
         pass
 """
-
-
-def grpc_port(running: Running) -> int:
-    return int(until(lambda: re.search(r"grpc frontend listens at \S+:(\d+)", running.log)).group(1))
 
 
 @contextmanager
@@ -93,23 +86,11 @@ def _number(answer: Any) -> int:
 @pytest.fixture(scope="module")
 def streaming(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server of models that stream, and of one that does not."""
-    folder = tmp_path_factory.mktemp("streams")
-    write_all(folder / "models")
-    running = Running(folder / "models", folder / "log", "--model-control-mode=explicit", "--load-model=*")
-    try:
-        with channel_to(grpc_port(running)) as channel:
+    with serving_streams(tmp_path_factory.mktemp("streams")) as running:
+        with channel_to(running.grpc_port) as channel:
             for model in ("tells", "tells_by_threads"):
                 assert list(Stream(channel, (3, 1), model=model).numbers) == [0, 1, 2]
         yield running
-        running.stop()
-    finally:
-        running.kill()
-
-
-def write_all(repository: Path) -> None:
-    models.write(repository, "echo", models.ECHO)
-    write_tells(repository)
-    write_tells_by_threads(repository, "tells_by_threads", BY_THREADS)
 
 
 @pytest.fixture
@@ -124,7 +105,7 @@ def server(streaming: Running) -> Iterator[Running]:
 
 @pytest.fixture
 def channel(server: Running) -> Iterator[grpc.Channel]:
-    with channel_to(grpc_port(server)) as channel:
+    with channel_to(server.grpc_port) as channel:
         yield channel
 
 
@@ -148,7 +129,7 @@ def test_readers_that_stand_still_cost_little_memory_and_hold_nobody_else_up(
     first = [next(stream.numbers) for stream in streams]
     stand_still(server, model)
     grown = server.resident_bytes - before
-    with channel_to(grpc_port(server)) as other:
+    with channel_to(server.grpc_port) as other:
         others = [list(Stream(other, (100, 1)).numbers) for _ in range(5)]
     for stream in streams:
         stream.call.cancel()
@@ -182,7 +163,7 @@ def test_readers_whose_deadline_passes_take_their_requests_back(
 
 @pytest.mark.parametrize(("model", "count"), [("tells", 40), ("tells_by_threads", BY_THREADS)])
 def test_clients_that_are_killed_take_their_requests_back(server: Running, model: str, count: int) -> None:
-    command = [sys.executable, "-c", VANISHING, str(grpc_port(server)), model, str(count)]
+    command = [sys.executable, "-c", VANISHING, str(server.grpc_port), model, str(count)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as client:
         assert client.stdout is not None
         assert client.stdout.readline() == b"reading\n"
@@ -205,7 +186,7 @@ def test_storms_of_clients_that_leave_leave_nothing_behind(server: Running) -> N
 
     for _ in range(3):
         with ExitStack() as stack:
-            channels = [stack.enter_context(channel_to(grpc_port(server))) for _ in range(4)]
+            channels = [stack.enter_context(channel_to(server.grpc_port)) for _ in range(4)]
             streams = []
             for _ in range(100):
                 asked = [(chance.choice([1, 100, ENDLESS]), chance.choice([100, 5000])) for _ in range(3)]
@@ -237,10 +218,10 @@ def test_a_model_that_is_unloaded_ends_its_streams_first(server: Running, channe
 
 
 def test_a_server_that_stops_lets_streams_come_to_their_end(start: Start, tmp_path: Path) -> None:
-    write_all(tmp_path / "models")
+    write_streams(tmp_path / "models")
     running = start()
 
-    with channel_to(grpc_port(running)) as channel:
+    with channel_to(running.grpc_port) as channel:
         streams = [Stream(channel, (1000, 5000), model=model) for model in ("tells", "tells_by_threads") * 2]
         first = [next(stream.numbers) for stream in streams]
         stand_still(running)
@@ -257,10 +238,10 @@ def test_a_server_that_stops_lets_streams_come_to_their_end(start: Start, tmp_pa
 def test_a_server_that_stops_cuts_streams_off_that_do_not_end(
     start: Start, tmp_path: Path, model: str, reads: bool
 ) -> None:
-    write_all(tmp_path / "models")
+    write_streams(tmp_path / "models")
     running = start("--exit-timeout-secs=1")
 
-    with channel_to(grpc_port(running)) as channel, ThreadPoolExecutor(4) as pool:
+    with channel_to(running.grpc_port) as channel, ThreadPoolExecutor(4) as pool:
         streams = [Stream(channel, (ENDLESS, 5000), model=model) for _ in range(4)]
         reading = [pool.submit(list, stream.numbers) for stream in streams] if reads else []
         until(lambda: sent(running, model) > 4)

@@ -13,8 +13,8 @@ import tritonclient.http
 from onnx import TensorProto, helper
 
 from . import models
-from .clients.conftest import Serving
 from .conftest import ending_well
+from .running import Running
 
 PAGE = (Path(__file__).parents[2] / "docs" / "ragged.md").read_text(encoding="utf-8")
 
@@ -57,7 +57,7 @@ def _onnx() -> Any:
 
 
 @pytest.fixture(scope="module")
-def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server of one ragged model of each kind, and of that of the page."""
     folder = tmp_path_factory.mktemp("ragged")
     repository = folder / "models"
@@ -70,18 +70,18 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
         config.replace("onnxruntime", "python").replace("dynamic_batching { }", "").replace("max_batch_size: 32", "")
     )
     models.write(repository, "lookup", source, f"{_BATCHING} {written}")
-    with ending_well(Serving(repository, folder / "log")) as running:
+    with ending_well(Running(repository, folder / "log")) as running:
         yield running
 
 
-def _http(running: Serving, model: str, name: str, array: np.ndarray, datatype: str) -> Callable[[str], Any]:
+def _http(running: Running, model: str, name: str, array: np.ndarray, datatype: str) -> Callable[[str], Any]:
     client = tritonclient.http.InferenceServerClient(running.url, connection_timeout=60, network_timeout=60)
     given = tritonclient.http.InferInput(name, list(array.shape), datatype)
     given.set_data_from_numpy(array)
     return _closing(client, client.infer(model, [given]))
 
 
-def _grpc(running: Serving, model: str, name: str, array: np.ndarray, datatype: str) -> Callable[[str], Any]:
+def _grpc(running: Running, model: str, name: str, array: np.ndarray, datatype: str) -> Callable[[str], Any]:
     client = tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{running.grpc_port}")
     given = tritonclient.grpc.InferInput(name, list(array.shape), datatype)
     given.set_data_from_numpy(array)
@@ -94,14 +94,14 @@ def _closing(client: Any, result: Any) -> Callable[[str], Any]:
     return outputs
 
 
-def _together(running: Serving, ask: Callable[..., Callable[[str], Any]], model: str, *arrays: np.ndarray) -> list[Any]:
+def _together(running: Running, ask: Callable[..., Callable[[str], Any]], model: str, *arrays: np.ndarray) -> list[Any]:
     """The answers to requests of clients of their own, which all wait at the same time."""
     name, datatype = ("IDS", "INT32") if arrays[0].dtype == np.int32 else ("x", "FP32")
     with ThreadPoolExecutor(len(arrays)) as pool:
         return list(pool.map(lambda array: ask(running, model, name, array, datatype), arrays))
 
 
-def _batches(running: Serving, model: str) -> list[tuple[int, int]]:
+def _batches(running: Running, model: str) -> list[tuple[int, int]]:
     """The sizes of the batches that a model has executed, each with their number."""
     counted = running.statistics(model)["batch_stats"]
     return [(each["batch_size"], each["compute_infer"]["count"]) for each in counted]
@@ -112,7 +112,7 @@ def _floats(*values: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize("model", ["native", "triton", "onnx"])
-def test_requests_of_different_lengths_share_a_batch(serving: Serving, model: str) -> None:
+def test_requests_of_different_lengths_share_a_batch(serving: Running, model: str) -> None:
     arrays = _floats(1), _floats(2, 3, 4), _floats(5, 6)
 
     answers = _together(serving, _http, model, *arrays)
@@ -124,7 +124,7 @@ def test_requests_of_different_lengths_share_a_batch(serving: Serving, model: st
         assert [answer("count").tolist() for answer in given] == [[[1]], [[3]], [[2]]]
 
 
-def test_a_request_of_several_items_counts_with_all_of_them(serving: Serving) -> None:
+def test_a_request_of_several_items_counts_with_all_of_them(serving: Running) -> None:
     before = dict(_batches(serving, "native"))
     pair = np.arange(4, dtype=np.float32).reshape(2, 2)
 
@@ -136,7 +136,7 @@ def test_a_request_of_several_items_counts_with_all_of_them(serving: Serving) ->
     assert dict(_batches(serving, "native"))[3] == before.get(3, 0) + 1
 
 
-def test_clients_see_neither_batch_inputs_nor_flat_shapes(serving: Serving) -> None:
+def test_clients_see_neither_batch_inputs_nor_flat_shapes(serving: Running) -> None:
     metadata = serving.ask("GET", "/v2/models/onnx").document
     refused = serving.ask(
         "POST",
@@ -148,7 +148,7 @@ def test_clients_see_neither_batch_inputs_nor_flat_shapes(serving: Serving) -> N
     assert (refused.status, "unexpected inference input 'shapes'" in refused.error) == (400, True)
 
 
-def test_the_example_of_the_page_is_a_model(serving: Serving) -> None:
+def test_the_example_of_the_page_is_a_model(serving: Running) -> None:
     ids = (np.array([values], dtype=np.int32) for values in ([1, 2], [3], [4, 5, 6]))
 
     answers = _together(serving, _http, "lookup", *ids)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from . import models
 from .asking import ONE
 from .conftest import Start, assert_sound
 from .running import Running, Wire, post, until
 from .streaming import (
+    BY_THREADS,
     ENDLESS,
     Belongings,
     ask_for,
@@ -20,34 +20,20 @@ from .streaming import (
     narrow,
     numbers,
     sent,
+    serving_streams,
     stand_still,
     vanish,
-    write_tells,
-    write_tells_by_threads,
+    write_streams,
 )
-
-BY_THREADS = 8
 
 
 @pytest.fixture(scope="module")
 def streaming(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server of models that stream, and of one that does not."""
-    folder = tmp_path_factory.mktemp("streams")
-    write_all(folder / "models")
-    running = Running(folder / "models", folder / "log", "--model-control-mode=explicit", "--load-model=*")
-    try:
+    with serving_streams(tmp_path_factory.mktemp("streams")) as running:
         for model in ("tells", "tells_by_threads"):
             assert stream(running, ask_for(3, model=model)) == [0, 1, 2]
         yield running
-        running.stop()
-    finally:
-        running.kill()
-
-
-def write_all(repository: Path) -> None:
-    models.write(repository, "echo", models.ECHO)
-    write_tells(repository)
-    write_tells_by_threads(repository, "tells_by_threads", BY_THREADS)
 
 
 @pytest.fixture
@@ -191,7 +177,7 @@ def test_a_model_that_is_unloaded_waits_for_readers_only_until_they_leave(server
 
 
 def test_a_server_that_stops_lets_streams_come_to_their_end(start: Start, tmp_path: Path) -> None:
-    write_all(tmp_path / "models")
+    write_streams(tmp_path / "models")
     running = start()
 
     with narrow(running, 4) as wires:
@@ -212,7 +198,7 @@ def test_a_server_that_stops_lets_streams_come_to_their_end(start: Start, tmp_pa
 def test_a_server_that_stops_cuts_streams_off_that_do_not_end(
     start: Start, tmp_path: Path, model: str, reads: bool
 ) -> None:
-    write_all(tmp_path / "models")
+    write_streams(tmp_path / "models")
     running = start("--exit-timeout-secs=1")
 
     with narrow(running, 4) as wires, ThreadPoolExecutor(4) as pool:

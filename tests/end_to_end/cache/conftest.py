@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from .. import models
-from ..clients.conftest import Serving
-from ..running import until
+from ..running import Running, until
 
 TRITON_COUNTING = """
 import numpy as np
@@ -60,13 +59,13 @@ def counting(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Callable[..., Serving]]:
+def serve(tmp_path: Path) -> Iterator[Callable[..., Running]]:
     """Start servers of that repository with these words; each must end well."""
-    started: list[Serving] = []
+    started: list[Running] = []
 
-    def run(*words: str, **environment: str) -> Serving:
+    def run(*words: str, **environment: str) -> Running:
         log = tmp_path / f"log-{len(started)}"
-        started.append(Serving(tmp_path / "models", log, *words, environment=environment))
+        started.append(Running(tmp_path / "models", log, *words, environment=environment))
         return started[-1]
 
     yield run
@@ -75,7 +74,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Serving]]:
 
 
 @pytest.fixture
-def cached(counting: Path, serve: Callable[..., Serving]) -> Iterator[Serving]:
+def cached(counting: Path, serve: Callable[..., Running]) -> Iterator[Running]:
     """A server with a local cache."""
     running = serve("--cache-config", "local,size=1000000", "--allow-client-shm=true")
     assert running.port
@@ -106,7 +105,7 @@ def _listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def metric(running: Serving, name: str) -> float:
+def metric(running: Running, name: str) -> float:
     """The sum of a metric's samples."""
     from urllib.request import urlopen
 

@@ -10,7 +10,7 @@ import tritonclient.grpc as rpc
 import tritonclient.http as web
 from tritonclient.utils import shared_memory as shm
 
-from ..clients.conftest import Serving
+from ..running import Running
 from .conftest import CACHED, metric, write_counting
 
 FLOATS = np.arange(4, dtype=np.float32)
@@ -22,7 +22,7 @@ def given(library: Any, array: np.ndarray, datatype: str = "FP32", **how: Any) -
     return tensor
 
 
-def times(running: Serving, model: str = "numbers", array: np.ndarray = FLOATS, **how: Any) -> int:
+def times(running: Running, model: str = "numbers", array: np.ndarray = FLOATS, **how: Any) -> int:
     """How often the model had been executed when it made the answer."""
     datatype = "BYTES" if array.dtype.hasobject else "FP32"
     with running.client() as client:
@@ -30,7 +30,7 @@ def times(running: Serving, model: str = "numbers", array: np.ndarray = FLOATS, 
     return int(answer.as_numpy("times")[0])
 
 
-def test_an_equal_request_is_answered_from_the_cache_whatever_it_is_sent_as(cached: Serving) -> None:
+def test_an_equal_request_is_answered_from_the_cache_whatever_it_is_sent_as(cached: Running) -> None:
     with cached.client() as client, rpc.InferenceServerClient(f"127.0.0.1:{cached.grpc_port}") as rpc_client:
         binary = client.infer("numbers", [given(web, FLOATS)], request_id="binary")
         text = client.infer("numbers", [given(web, FLOATS, binary_data=False)], request_id="text")
@@ -43,7 +43,7 @@ def test_an_equal_request_is_answered_from_the_cache_whatever_it_is_sent_as(cach
         np.testing.assert_array_equal(answer.as_numpy("y"), FLOATS)
 
 
-def test_requests_that_differ_in_anything_are_executed(cached: Serving) -> None:
+def test_requests_that_differ_in_anything_are_executed(cached: Running) -> None:
     pictures = [np.zeros(shape, np.float32) for shape in ((2, 3), (3, 2), (1, 6), (6, 1))]
     texts = [np.array(each, dtype=object) for each in ([b"ab", b""], [b"a", b"b"], [b"", b"ab"], [b"ab"])]
 
@@ -56,12 +56,12 @@ def test_requests_that_differ_in_anything_are_executed(cached: Serving) -> None:
     assert times(cached, outputs=[web.InferRequestedOutput("times"), web.InferRequestedOutput("y")]) == 4
 
 
-def test_a_model_that_does_not_ask_for_the_cache_is_executed_every_time(cached: Serving) -> None:
+def test_a_model_that_does_not_ask_for_the_cache_is_executed_every_time(cached: Running) -> None:
     assert [times(cached, "plain") for _ in range(3)] == [1, 2, 3]
     assert cached.counted("plain", "cache_miss") == 0
 
 
-def test_hits_and_misses_are_counted_in_statistics_and_metrics(cached: Serving) -> None:
+def test_hits_and_misses_are_counted_in_statistics_and_metrics(cached: Running) -> None:
     for _ in range(5):
         times(cached)
     statistics = cached.statistics("numbers")
@@ -79,7 +79,7 @@ def test_hits_and_misses_are_counted_in_statistics_and_metrics(cached: Serving) 
     assert metric(cached, "nv_cache_hit_duration_per_model") == hits_ns // 1000
 
 
-def test_a_full_cache_drops_what_was_asked_for_longest_ago(cached: Serving) -> None:
+def test_a_full_cache_drops_what_was_asked_for_longest_ago(cached: Running) -> None:
     large = [np.full(10_000, number, np.float32) for number in range(40)]
     first = [times(cached, array=each) for each in large]
 
@@ -91,7 +91,7 @@ def test_a_full_cache_drops_what_was_asked_for_longest_ago(cached: Serving) -> N
     assert metric(cached, "naiad_cache_bytes") <= 1_000_000
 
 
-def test_large_answers_are_kept_and_those_that_are_too_large_are_not(cached: Serving) -> None:
+def test_large_answers_are_kept_and_those_that_are_too_large_are_not(cached: Running) -> None:
     fits, does_not = np.zeros(100_000, np.float32), np.zeros(300_000, np.float32)
 
     counted = [times(cached, array=each) for each in (fits, fits, fits, does_not, does_not)]
@@ -103,7 +103,7 @@ def test_large_answers_are_kept_and_those_that_are_too_large_are_not(cached: Ser
 
 
 def test_answers_from_the_cache_are_written_to_shared_memory(
-    cached: Serving, make_region: Callable[[int], Any]
+    cached: Running, make_region: Callable[[int], Any]
 ) -> None:
     source, target = make_region(FLOATS.nbytes), make_region(FLOATS.nbytes)
     shm.set_shared_memory_region(source, [FLOATS])
@@ -130,7 +130,7 @@ def shm_name(region: Any) -> str:
     return str(region._shm_key).lstrip("/")
 
 
-def test_many_clients_at_once_get_right_answers(cached: Serving) -> None:
+def test_many_clients_at_once_get_right_answers(cached: Running) -> None:
     def ask(number: int) -> bool:
         array = np.full(3, number % 10, np.float32)
         with cached.client() as client:
@@ -144,7 +144,7 @@ def test_many_clients_at_once_get_right_answers(cached: Serving) -> None:
     assert cached.counted("numbers", "cache_hit") >= 300
 
 
-def test_a_model_that_is_loaded_anew_answers_anew(counting: Path, serve: Callable[..., Serving]) -> None:
+def test_a_model_that_is_loaded_anew_answers_anew(counting: Path, serve: Callable[..., Running]) -> None:
     running = serve("--cache-config=local,size=100000", "--model-control-mode=explicit", "--load-model=numbers")
     assert running.port
     before = [times(running), times(running)]
@@ -159,7 +159,7 @@ def test_a_model_that_is_loaded_anew_answers_anew(counting: Path, serve: Callabl
 
 
 def test_servers_that_share_a_redis_find_each_others_answers(
-    counting: Path, serve: Callable[..., Serving], redis_port: int
+    counting: Path, serve: Callable[..., Running], redis_port: int
 ) -> None:
     words = ("--cache-config", f"redis,host=127.0.0.1,port={redis_port}", "--cache-config", "redis,timeout=5")
     one, other = (serve(*words, TRITONCACHE_REDIS_PASSWORD="sesame") for _ in range(2))
@@ -177,7 +177,7 @@ def test_servers_that_share_a_redis_find_each_others_answers(
     other.stop()
 
 
-def test_a_server_whose_redis_is_away_serves_all_the_same(counting: Path, serve: Callable[..., Serving]) -> None:
+def test_a_server_whose_redis_is_away_serves_all_the_same(counting: Path, serve: Callable[..., Running]) -> None:
     running = serve("--cache-config", "redis,host=127.0.0.1,port=1")
     assert running.port
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ..clients.conftest import Serving
+from ..running import Running
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from ..clients.conftest import Serving
     ],
 )
 def test_a_cache_that_makes_no_sense_ends_the_start(
-    counting: Path, serve: Callable[..., Serving], words: tuple[str, ...], told: str
+    counting: Path, serve: Callable[..., Running], words: tuple[str, ...], told: str
 ) -> None:
     running = serve(*words)
 
@@ -41,7 +41,7 @@ def test_a_cache_that_makes_no_sense_ends_the_start(
     assert "Traceback" not in running.log
 
 
-def test_the_older_option_opens_the_local_cache(counting: Path, serve: Callable[..., Serving]) -> None:
+def test_the_older_option_opens_the_local_cache(counting: Path, serve: Callable[..., Running]) -> None:
     running = serve("--response-cache-byte-size=100000", "--cache-directory=/opt/tritonserver/caches")
 
     answers = [running.infer("numbers", 1, 2).document["outputs"][1]["data"] for _ in range(2)]
@@ -52,7 +52,7 @@ def test_the_older_option_opens_the_local_cache(counting: Path, serve: Callable[
 
 
 def test_a_model_that_asks_for_a_cache_that_is_not_there_is_served(
-    counting: Path, serve: Callable[..., Serving]
+    counting: Path, serve: Callable[..., Running]
 ) -> None:
     running = serve()
 
@@ -71,7 +71,7 @@ def test_a_model_that_asks_for_a_cache_that_is_not_there_is_served(
     ],
 )
 def test_models_whose_answers_cannot_be_kept_are_refused(
-    counting: Path, serve: Callable[..., Serving], more: str, told: str
+    counting: Path, serve: Callable[..., Running], more: str, told: str
 ) -> None:
     from .conftest import CACHED, write_counting
 

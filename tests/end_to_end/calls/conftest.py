@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from ..clients.conftest import Serving
 from ..conftest import ending_well
+from ..running import Running
 from . import sources
 
 
 @pytest.fixture(scope="package")
-def calling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+def calling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """The models of `sources`; others are loaded by request."""
     folder = tmp_path_factory.mktemp("calling")
     sources.write_all(folder / "models")
     words = ("--model-control-mode=explicit", "--load-model=*")
-    with ending_well(Serving(folder / "models", folder / "log", *words)) as running:
+    with ending_well(Running(folder / "models", folder / "log", *words)) as running:
         yield running
 
 
@@ -28,12 +28,12 @@ def models(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def start_calling(models: Path, tmp_path: Path) -> Iterator[Callable[[], Serving]]:
+def start_calling(models: Path, tmp_path: Path) -> Iterator[Callable[[], Running]]:
     """Start a server on the repository `models`."""
-    started: list[Serving] = []
+    started: list[Running] = []
 
-    def start() -> Serving:
-        started.append(Serving(models, tmp_path / "log"))
+    def start() -> Running:
+        started.append(Running(models, tmp_path / "log"))
         assert started[-1].port
         return started[-1]
 

@@ -12,15 +12,14 @@ import tritonclient.grpc as grpc
 import tritonclient.http as http
 from tritonclient.utils import InferenceServerException
 
-from ..clients.conftest import Serving
-from ..running import until
+from ..running import Running, until
 from . import sources
 
-Start = Callable[[], Serving]
+Start = Callable[[], Running]
 
 
 @pytest.fixture(params=[http, grpc], ids=["http", "grpc"])
-def client(request: pytest.FixtureRequest, calling: Serving) -> Iterator[Any]:
+def client(request: pytest.FixtureRequest, calling: Running) -> Iterator[Any]:
     """The module of a protocol and its client."""
     port = calling.port if request.param is http else calling.grpc_port
     opened = request.param.InferenceServerClient(f"127.0.0.1:{port}")
@@ -95,7 +94,7 @@ def test_what_is_wrong_with_a_call_is_said_in_the_words_that_models_look_for(cli
     assert WORDS[number] in str(told.value.message())
 
 
-def test_calls_are_counted_as_requests_of_the_called_model(calling: Serving) -> None:
+def test_calls_are_counted_as_requests_of_the_called_model(calling: Running) -> None:
     with calling.client() as client:
         client.naiad_module = http
         before = count(client, "square")
@@ -109,7 +108,7 @@ def count(client: Any, model: str) -> int:
     return int(statistics["inference_stats"]["success"]["count"])
 
 
-def test_many_callers_at_once_all_get_their_answers(calling: Serving) -> None:
+def test_many_callers_at_once_all_get_their_answers(calling: Running) -> None:
     def ask(number: int) -> int:
         with calling.client() as client:
             client.naiad_module = http

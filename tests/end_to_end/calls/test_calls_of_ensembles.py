@@ -9,7 +9,7 @@ import pytest
 import tritonclient.http as http
 from tritonclient.utils import InferenceServerException
 
-from ..clients.conftest import Serving
+from ..running import Running
 from . import sources
 
 PIPE = """
@@ -75,7 +75,7 @@ def forward(models: Path, name: str, target: str, count: int = 1) -> None:
 
 
 @pytest.fixture
-def asked(models: Path, start_calling: Callable[[], Serving]) -> Iterator[Callable[[str, int], int]]:
+def asked(models: Path, start_calling: Callable[[], Running]) -> Iterator[Callable[[str, int], int]]:
     """Ask a model of a server that is started with all that the test has written by then."""
     opened: list[Any] = []
 

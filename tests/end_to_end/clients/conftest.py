@@ -1,23 +1,19 @@
 """One server for all tests of the client library, which each of them leaves as it was, and clients of every kind."""
 
-import asyncio
 import gc
-import re
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from ..conftest import assert_sound, ending_well
-from ..running import Running, until
+from ..conftest import assert_sound
+from ..running import Running
+from ..serving import making_clients, serving_sources, what_is_told
 from . import sources
-from .driving import KINDS, Driven, connect
+from .driving import KINDS, Driven
 
 _HERE = Path(__file__).parent
-_GRPC = re.compile(r"grpc frontend listens at \S+:(\d+)")
 _OPTIONS = (
     "--grpc-address=127.0.0.1",
     "--grpc-port=0",
@@ -30,53 +26,33 @@ _OPTIONS = (
 )
 
 
-class Serving(Running):
-    """A server of both protocols."""
-
-    @property
-    def grpc_port(self) -> int:
-        """Where it listens for gRPC, as soon as it does."""
-        return int(until(lambda: _GRPC.search(self.log)).group(1))
-
-
 @pytest.fixture(scope="session")
-def session_serving(written: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+def session_serving(written: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server of all sound models and of those of `sources`; what waits tells so in the folder `told` beside them."""
     folder = tmp_path_factory.mktemp("clients")
     shutil.copytree(written, folder / "models")
-    (folder / "told").mkdir()
-    sources.write_all(folder / "models", folder / "told")
-    with ending_well(Serving(folder / "models", folder / "log", *_OPTIONS)) as running:
+    with serving_sources(folder, sources.write_all, *_OPTIONS) as running:
         yield running
 
 
 @pytest.fixture
-def serving(session_serving: Serving) -> Iterator[Serving]:
+def serving(session_serving: Running) -> Iterator[Running]:
     """That server, which every test must leave sound."""
     yield session_serving
     assert_sound(session_serving)
 
 
 @pytest.fixture
-def told(session_serving: Serving) -> Iterator[Path]:
+def told(session_serving: Running) -> Iterator[Path]:
     """The folder where models tell what happens to them; it is empty before and after."""
-    folder = session_serving.repository.parent / "told"
-    yield folder
-    for path in folder.iterdir():
-        path.unlink()
+    with what_is_told(session_serving) as folder:
+        yield folder
 
 
 @pytest.fixture
-def make_client(serving: Serving) -> Iterator[Callable[..., Driven]]:
+def make_client(serving: Running) -> Iterator[Callable[..., Driven]]:
     """Make clients of a kind with these options; they are closed with the test."""
-    with ExitStack() as stack:
-        runner = stack.enter_context(asyncio.Runner())
-
-        def make(kind: str, **options: Any) -> Driven:
-            client = connect(kind, serving.port, serving.grpc_port, runner, **options)
-            stack.callback(client.close)
-            return client
-
+    with making_clients(serving) as make:
         yield make
 
 

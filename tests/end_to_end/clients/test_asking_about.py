@@ -9,7 +9,7 @@ import pytest
 from tritonclient.utils import InferenceServerException
 
 from .. import models
-from .conftest import Serving
+from ..running import Running
 from .driving import Driven
 
 ADDS = """
@@ -121,7 +121,7 @@ def test_what_cannot_be_loaded_is_an_error(client: Driven) -> None:
         client.load_model("nothing")
 
 
-def test_statistics_count_what_was_inferred(client: Driven, serving: Serving) -> None:
+def test_statistics_count_what_was_inferred(client: Driven, serving: Running) -> None:
     models.write(serving.repository, "counted", models.ECHO)
     client.load_model("counted")
     client.infer("counted", [client.tensor("x", np.ones(2, np.float32))])

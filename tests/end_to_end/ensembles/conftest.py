@@ -1,49 +1,34 @@
 """One server for all tests of ensembles, which each of them leaves as it was, and clients of every kind."""
 
-import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from typing import Any
 
 import pytest
 
-from ..clients.conftest import Serving
-from ..clients.driving import KINDS, Driven, connect
-from ..conftest import assert_sound, ending_well
+from ..clients.driving import KINDS, Driven
+from ..conftest import assert_sound
+from ..running import Running
+from ..serving import making_clients, serving_sources
 from . import sources
-
-_OPTIONS = ("--model-control-mode=explicit", "--load-model=*")
 
 
 @pytest.fixture(scope="session")
-def session_joining(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+def session_joining(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server of the models and ensembles of `sources`."""
-    folder = tmp_path_factory.mktemp("ensembles")
-    (folder / "models").mkdir()
-    (folder / "told").mkdir()
-    sources.write_all(folder / "models", folder / "told")
-    with ending_well(Serving(folder / "models", folder / "log", *_OPTIONS)) as running:
+    with serving_sources(tmp_path_factory.mktemp("ensembles"), sources.write_all) as running:
         yield running
 
 
 @pytest.fixture
-def joining(session_joining: Serving) -> Iterator[Serving]:
+def joining(session_joining: Running) -> Iterator[Running]:
     """That server, which every test must leave sound."""
     yield session_joining
     assert_sound(session_joining)
 
 
 @pytest.fixture
-def make_client(joining: Serving) -> Iterator[Callable[..., Driven]]:
+def make_client(joining: Running) -> Iterator[Callable[..., Driven]]:
     """Make clients of a kind with these options; they are closed with the test."""
-    with ExitStack() as stack:
-        runner = stack.enter_context(asyncio.Runner())
-
-        def make(kind: str, **options: Any) -> Driven:
-            client = connect(kind, joining.port, joining.grpc_port, runner, **options)
-            stack.callback(client.close)
-            return client
-
+    with making_clients(joining) as make:
         yield make
 
 

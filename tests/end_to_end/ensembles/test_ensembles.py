@@ -11,9 +11,8 @@ import pytest
 from tritonclient.utils import InferenceServerException
 
 from .. import models
-from ..clients.conftest import Serving
 from ..clients.driving import Driven
-from ..running import PATIENCE
+from ..running import PATIENCE, Running
 from . import sources
 
 X = np.arange(8, dtype=np.float32).reshape(2, 4)
@@ -24,14 +23,14 @@ def inputs(client: Driven, x: np.ndarray = X) -> list[Any]:
     return [client.tensor("X", x)]
 
 
-def test_a_request_goes_through_models_of_every_kind(client: Driven, joining: Serving) -> None:
+def test_a_request_goes_through_models_of_every_kind(client: Driven, joining: Running) -> None:
     result = client.infer("scoring", inputs(client))
 
     assert result.as_numpy("SCORES").tolist() == SCORES.tolist()
     assert result.as_numpy("TWICE").tolist() == ((X + 1) * 2).tolist()
 
 
-def test_only_the_steps_of_the_requested_output_run(client: Driven, joining: Serving) -> None:
+def test_only_the_steps_of_the_requested_output_run(client: Driven, joining: Running) -> None:
     def executed() -> int:
         document = joining.ask("GET", "/v2/models/slowly/stats").document
         return int(document["model_stats"][0]["inference_count"])
@@ -76,7 +75,7 @@ def test_requests_of_many_clients_share_the_batches_of_the_models(make_client: C
     assert answers == [[(number + 1) * 2.0] * 10 for number in range(16)]
 
 
-def test_statistics_count_one_inference_a_row_and_the_times_of_the_steps(joining: Serving) -> None:
+def test_statistics_count_one_inference_a_row_and_the_times_of_the_steps(joining: Running) -> None:
     def counted() -> dict[str, Any]:
         (statistics,) = joining.ask("GET", "/v2/models/scoring/stats").document["model_stats"]
         return dict(statistics)
@@ -92,7 +91,7 @@ def test_statistics_count_one_inference_a_row_and_the_times_of_the_steps(joining
     assert passed > 1_000_000  # one of its steps sleeps for a millisecond
 
 
-def test_the_configuration_shows_no_instances_and_that_it_is_decoupled(joining: Serving) -> None:
+def test_the_configuration_shows_no_instances_and_that_it_is_decoupled(joining: Running) -> None:
     document = joining.ask("GET", "/v2/models/counting/config").document
 
     assert document["platform"] == "ensemble"
@@ -136,7 +135,7 @@ def test_an_asynchronous_stream_through_an_ensemble(make_client: Callable[..., D
     assert client.run(values()) == [2, 4, 6, 8, 10]
 
 
-def test_a_stream_of_an_ensemble_as_events(joining: Serving) -> None:
+def test_a_stream_of_an_ensemble_as_events(joining: Running) -> None:
     body = {"TIMES": 3, "X": [1, 1, 1, 1]}
     answer = joining.ask("POST", "/v2/models/counting/generate_stream", body)
 
@@ -159,7 +158,7 @@ def test_sequences_go_through_an_ensemble(client: Driven, kind: str) -> None:
     assert run(72) == [72, 145, 219, 294]
 
 
-def test_a_model_that_is_unloaded_takes_its_ensemble_along_until_it_is_back(joining: Serving) -> None:
+def test_a_model_that_is_unloaded_takes_its_ensemble_along_until_it_is_back(joining: Running) -> None:
     joining.unload("times_two")
     gone = joining.infer("scoring", 1, 2, 3, 4)
     ready = joining.ask("GET", "/v2/models/scoring/ready").status
@@ -175,7 +174,7 @@ def test_a_model_that_is_unloaded_takes_its_ensemble_along_until_it_is_back(join
 
 
 def test_clients_unload_an_ensemble_with_the_models_that_only_it_needs(
-    make_client: Callable[..., Driven], joining: Serving
+    make_client: Callable[..., Driven], joining: Running
 ) -> None:
     steps = [
         sources.step("only_here", {"x": "X"}, {"output": "Y"}),
@@ -195,7 +194,7 @@ def test_clients_unload_an_ensemble_with_the_models_that_only_it_needs(
     assert index["plus_one"]["state"] == "READY"
 
 
-def test_reloading_a_model_under_traffic_fails_no_request_of_its_ensemble(joining: Serving) -> None:
+def test_reloading_a_model_under_traffic_fails_no_request_of_its_ensemble(joining: Running) -> None:
     stop = threading.Event()
 
     def ask() -> int:
