@@ -1,6 +1,7 @@
 """Opening engines: what is asked of TensorRT, and what it refuses."""
 
 import ctypes.util
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 import tensorrt_lean_bindings as lean
+import tensorrt_rtx_bindings as rtx
 
 from naiad.errors import InvalidArgumentError, UnsupportedError
 from naiad_tensorrt import engines
@@ -135,6 +137,20 @@ def test_libraries_of_plugins_are_loaded(opened):
     library = Path(ctypes.util.find_library("m") or "libm.so.6")
 
     register_plugins(pretended(), [library], "m")
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no compiler")
+def test_what_the_registry_of_tensorrt_says_of_a_library_is_told(tmp_path):
+    source, library = tmp_path / "empty.c", tmp_path / "empty.so"
+    source.write_text("void *const *getCreators(int *n) { *n = 0; return 0; } void setLoggerFinder(void *f) { }")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    kept = rtx.Runtime(logger_of(rtx))
+
+    with pytest.raises(
+        InvalidArgumentError, match=r"of model 'm' cannot be loaded: .*No creator returned by getPluginCr"
+    ):
+        register_plugins(rtx, [library], "m")
+    assert kept is not None
 
 
 def test_a_library_of_plugins_that_is_not_there_is_named(tmp_path):

@@ -52,8 +52,8 @@ def open_engine(plan: bytes, model: str, opening: Opening) -> OpenEngine:
     what is asked of it, and PluginError when the library for it is not installed.
     """
     trt = runtime_for(plan, model)
+    runtime = _new_runtime(trt)  # before plugins, whose registry has no log of its own
     register_plugins(trt, opening.libraries, model)
-    runtime = _new_runtime(trt)
     if opening.version_compatible:
         runtime.engine_host_code_allowed = True
     if opening.dla_core != _NO_CORE:
@@ -95,10 +95,17 @@ def _register_own(trt: ModuleType) -> None:
 
 @functools.cache
 def _register(trt: ModuleType, path: Path) -> None:
-    """Load a library. One of the kind that lists its creators is told to the registry, others tell it themselves."""
+    """Load a library. One of the kind that lists its creators is told to the registry, others tell it themselves.
+
+    Raises OSError with what the loader, or the registry, says. Plugins that are there already are no error.
+    """
     library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
-    if hasattr(library, "getCreators") or hasattr(library, "getPluginCreators"):
-        trt.get_plugin_registry().load_library(str(path))
+    if not (hasattr(library, "getCreators") or hasattr(library, "getPluginCreators")):
+        return
+    with complaints() as told:
+        found = trt.get_plugin_registry().load_library(str(path))
+    if found is None and told and "already" not in told[0]:
+        raise OSError("; ".join(told))
 
 
 def _new_runtime(trt: ModuleType) -> Any:
