@@ -6,7 +6,7 @@ from naiad.config import ModelConfig, ModelParameter
 from naiad.config.text import parse_text
 from naiad.errors import ConfigError
 from naiad.parameters import default_batch_size
-from naiad_onnx.parameters import GlobalThreads, RunSettings, run_settings
+from naiad_onnx.parameters import SHRINKAGE, GlobalThreads, RunSettings, run_settings
 
 
 def config_with(**parameters: str) -> ModelConfig:
@@ -63,11 +63,20 @@ def test_keys_of_onnx_runtime_are_passed_on():
     assert settings.entries == entries
 
 
-def test_arena_shrinkage_is_an_entry_of_the_run():
-    settings = run_settings(config_with(**{"memory.enable_memory_arena_shrinkage": "cpu:0"}), {})
+def test_arenas_that_shrink_after_a_run_are_named_by_their_devices():
+    assert run_settings(config_with(**{SHRINKAGE: "cpu:0;gpu:1"}), {}).shrinks == ("cpu:0", "gpu:1")
+    assert run_settings(config_with(**{SHRINKAGE: "cpu;gpu"}), {}).shrinks == ("cpu:0", "gpu:0")
 
-    assert settings.run_entries == {"memory.enable_memory_arena_shrinkage": "cpu:0"}
-    assert settings.entries == {}
+
+@pytest.mark.parametrize("devices", ["moon:0", "cpu:x", "cpu:1", "CPU:0", "cpu:0,gpu:0"])
+def test_a_device_without_an_arena_is_refused_at_load_as_requests_would_be(devices):
+    with pytest.raises(ConfigError, match=f"'{SHRINKAGE}' cannot be '{devices}': it must name devices, as cpu:0;gpu:0"):
+        run_settings(config_with(**{SHRINKAGE: devices}), {})
+
+
+def test_an_arena_that_is_switched_off_cannot_shrink():
+    with pytest.raises(ConfigError, match="names cpu:0, which has no arena with 'enable_mem_arena' 0"):
+        run_settings(config_with(**{SHRINKAGE: "cpu:0"}, enable_mem_arena="0"), {})
 
 
 def test_older_cuda_parameters_become_options_of_the_provider():

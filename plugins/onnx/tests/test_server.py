@@ -148,3 +148,49 @@ def test_a_contradicting_configuration_is_refused_with_every_problem(tmp_path, m
 
     assert "the model expects dims [4] but the model configuration specifies dims [5]" in str(caught.value)
     assert "expects datatype TYPE_INT32 for output 'OUT', model provides TYPE_FP32" in str(caught.value)
+
+
+def test_statistics_tell_the_memory_of_the_weights(tmp_path, models):
+    model = write(tmp_path, "dense", models.dense(64, 32))
+
+    with serve(model, plugins=PLUGINS) as client:
+        (statistics,) = client.call(lambda server: server.statistics("dense"))
+
+    assert [(each.type, each.id, each.byte_size) for each in statistics.memory_usage] == [("CPU", 0, 64 * 32 * 4)]
+
+
+WARMED_UP = """
+max_batch_size: 4
+model_warmup [ {
+  name: "row" batch_size: 1
+  inputs { key: "INDEX" value { data_type: TYPE_INT64 dims: [ 1 ] input_data_file: "row" } }
+} ]
+"""
+
+
+@pytest.fixture
+def warmed_up(tmp_path, models):
+    """The folder of a table whose warmup asks for a row of it."""
+
+    def write_warmup(row: int) -> Path:
+        model = write(tmp_path, "table", models.gather(), WARMED_UP)
+        (model / "warmup").mkdir()
+        (model / "warmup" / "row").write_bytes(np.array([row], np.int64).tobytes())
+        return model
+
+    return write_warmup
+
+
+def test_a_model_is_warmed_up_before_it_serves(warmed_up):
+    with serve(warmed_up(3), plugins=PLUGINS) as client:
+        answer = client.infer(INDEX=[[1]])
+
+    assert answer["OUT"].tolist() == [[11.0]]
+
+
+def test_a_model_whose_warmup_fails_does_not_serve(warmed_up):
+    with pytest.raises(ModelNotReadyError) as caught, serve(warmed_up(9), plugins=PLUGINS):
+        pass
+
+    assert "sample 'row'" in str(caught.value)
+    assert "indices element out of data bounds" in str(caught.value)

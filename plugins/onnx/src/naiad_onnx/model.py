@@ -1,20 +1,25 @@
 """One loaded version of an ONNX model: its sessions, shared or one for each instance."""
 
 import threading
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from naiad.backend import ModelContext, Placement
+from naiad.backend import MemoryUsage, ModelContext, Placement
 from naiad.config import InstanceKind, ModelConfig
 from naiad.errors import ConfigError, UnsupportedError
 from naiad.interface import Interface, mismatches, wanted_outputs
 from naiad_onnx.instance import OnnxInstance
 from naiad_onnx.interface import interface_of
-from naiad_onnx.parameters import RunSettings
+from naiad_onnx.parameters import SHRINKAGE, RunSettings
 from naiad_onnx.providers import providers_for
-from naiad_onnx.runtime import OPENVINO_PROVIDER, runtime
+from naiad_onnx.residents import resident_runs
+from naiad_onnx.runtime import CUDA_PROVIDER, OPENVINO_PROVIDER, runtime
 from naiad_onnx.sessions import open_session
+from naiad_onnx.weights import weight_bytes
 
 _Place = tuple[str, int]
 
@@ -31,7 +36,9 @@ class OnnxModel:
         self._path = path
         self._settings = settings
         self._sessions: dict[_Place, Any] = {}
+        self._opened: WeakKeyDictionary[Any, _Place] = WeakKeyDictionary()  # the sessions, and where their weights lie
         self._opening = threading.Lock()
+        self._weights = weight_bytes(path)
         kind, device = _first_place(context.config)
         session = self._session(kind, device)
         self.interface = interface_of(
@@ -45,7 +52,19 @@ class OnnxModel:
         """An instance there. Raises NaiadError when ONNX Runtime cannot run the model on that device."""
         session = self._session(placement.kind, placement.device)
         outputs = wanted_outputs(self._config)
-        return OnnxInstance(session, self.interface, self._config.name, outputs, self._run_options())
+        return OnnxInstance(
+            session,
+            self.interface,
+            self._config.name,
+            outputs,
+            self._run_options(session, placement.device),
+            resident_runs(session, self.interface),
+        )
+
+    def memory_usage(self) -> Sequence[MemoryUsage]:
+        """The bytes of the weights, once for each session; what a run needs besides is ONNX Runtime's own."""
+        opened = Counter(list(self._opened.values()))
+        return [MemoryUsage(kind, device, count * self._weights) for (kind, device), count in sorted(opened.items())]
 
     def close(self) -> None:
         """Let go of the sessions."""
@@ -66,13 +85,21 @@ class OnnxModel:
     def _open(self, kind: str, device: int) -> Any:
         available = runtime().get_available_providers()
         providers = providers_for(self._config, self._settings, kind, device, available)
-        return open_session(self._path, self._config.name, self._settings, providers)
+        session = open_session(self._path, self._config.name, self._settings, providers)
+        self._opened[session] = ("GPU", device) if _is_on_gpu(session) else ("CPU", 0)
+        return session
 
-    def _run_options(self) -> Any:
+    def _run_options(self, session: Any, device: int) -> Any:
         options = runtime().RunOptions()
-        for key, text in self._settings.run_entries.items():
-            options.add_run_config_entry(key, text)
+        arenas = ("cpu:0", f"gpu:{device}") if _is_on_gpu(session) else ("cpu:0",)
+        shrinks = [arena for arena in self._settings.shrinks if arena in arenas]
+        if shrinks:
+            options.add_run_config_entry(SHRINKAGE, ";".join(shrinks))
         return options
+
+
+def _is_on_gpu(session: Any) -> bool:
+    return CUDA_PROVIDER in session.get_providers()
 
 
 def _first_place(config: ModelConfig) -> _Place:

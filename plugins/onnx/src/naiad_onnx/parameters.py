@@ -1,5 +1,6 @@
 """Reading what a configuration says about running a model: its parameters, graph optimisation, backend settings."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -27,6 +28,7 @@ _KNOWN = (
     "do_copy_in_default_stream",
     "session.use_device_allocator_for_initializers",
 )
+_ARENA = re.compile(r"cpu(:0)?|gpu(:\d+)?")
 _GRAPH_LEVELS = {0: "ORT_ENABLE_ALL", -1: "ORT_ENABLE_BASIC", 1: "ORT_ENABLE_EXTENDED", 2: "ORT_DISABLE_ALL"}
 _CUDA_WORDS: Mapping[str, Mapping[str, str]] = {
     "cudnn_conv_algo_search": {"0": "EXHAUSTIVE", "1": "HEURISTIC", "2": "DEFAULT"},
@@ -48,8 +50,9 @@ class RunSettings:
     """How to run a model.
 
     `graph_level` is a name of `onnxruntime.GraphOptimizationLevel`. `entries` are session configuration entries,
-    `run_entries` those of each run, `cuda` options of the CUDA provider. `shared` says whether instances on one device
-    share a session; None leaves it to the device. With `global_threads` the thread counts of the model do not count.
+    `shrinks` the devices (`cpu:0`) whose arena gives memory back after each run, `cuda` options of the CUDA provider.
+    `shared` says whether instances on one device share a session; None leaves it to the device. With `global_threads`
+    the thread counts of the model do not count.
     """
 
     intra_op_threads: int = 0
@@ -60,7 +63,7 @@ class RunSettings:
     graph_level: str = "ORT_ENABLE_ALL"
     shared: bool | None = None
     entries: Mapping[str, str] = field(default_factory=dict)
-    run_entries: Mapping[str, str] = field(default_factory=dict)
+    shrinks: tuple[str, ...] = ()
     cuda: Mapping[str, str] = field(default_factory=dict)
     global_threads: GlobalThreads | None = None
 
@@ -77,7 +80,7 @@ def run_settings(config: ModelConfig, backend: Mapping[str, str]) -> RunSettings
         graph_level=reader.graph_level(),
         shared=reader.read("share_session_between_instances", boolean, None),
         entries={key: text for key, text in reader.texts.items() if key.startswith(ENTRY_PREFIXES)},
-        run_entries={SHRINKAGE: reader.texts[SHRINKAGE]} if reader.texts.get(SHRINKAGE) else {},
+        shrinks=reader.shrinks(),
         cuda=reader.cuda_options(),
         global_threads=_global_threads(reader),
     )
@@ -101,6 +104,18 @@ class _Reader(ParameterReader):
             hint = "use 0 (all), 1 (extended), -1 (basic) or 2 (none)"
             self.problems.append(Problem(told, "optimization.graph.level", hint=hint))
         return _GRAPH_LEVELS.get(level, "")
+
+    def shrinks(self) -> tuple[str, ...]:
+        """Devices with an arena: ONNX Runtime would refuse every request for one that has none."""
+        devices = self.read(SHRINKAGE, _devices, ())
+        if (
+            "cpu:0" in devices
+            and self.texts.get("enable_mem_arena")
+            and not self.read("enable_mem_arena", boolean, True)
+        ):
+            told = f"'{SHRINKAGE}' names cpu:0, which has no arena with 'enable_mem_arena' 0"
+            self.problems.append(Problem(told, f"parameters[{SHRINKAGE}]", hint="leave one of them out"))
+        return devices
 
     def refuse_misspelt(self) -> None:
         """Other keys are the user's own, but for those that look like one of ours."""
@@ -134,3 +149,10 @@ def _global_threads(reader: _Reader) -> GlobalThreads | None:
     return GlobalThreads(
         reader.setting("intra_op_thread_count", count, 0), reader.setting("inter_op_thread_count", count, 0)
     )
+
+
+def _devices(text: str) -> tuple[str, ...]:
+    found = tuple(device.strip() for device in text.split(";") if device.strip())
+    if not all(_ARENA.fullmatch(device) for device in found):
+        raise ValueError("it must name devices, as cpu:0;gpu:0")
+    return tuple(device if ":" in device else f"{device}:0" for device in found)
