@@ -137,9 +137,6 @@ class FakeContext:
         found = self._outputs({each.name: self._zeros(each) for each in self.engine.description.inputs})[name].shape
         return tuple(-1 if name in self.engine.late else dim for dim in found)
 
-    def get_max_output_size(self, name: str) -> int:
-        return 64
-
     def set_tensor_address(self, name: str, address: int) -> bool:
         self.addresses[name] = address
         return address != 0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from naiad.errors import InvalidArgumentError, ModelFailedError, UnavailableError
+from naiad.errors import InvalidArgumentError, ModelFailedError, UnavailableError, UnsupportedError
 from naiad_tensorrt.description import Profile
 
 from .engines import Bench, add_sub, output, profile, rows, tensor
@@ -78,6 +78,14 @@ def test_the_engine_tells_the_shape_of_an_output_when_it_runs():
         [place for place in range(count) if place % 3] for count in (1, 4, 200, 2)
     ]
     assert answers[0].shape == (0, 1)
+
+
+def test_an_output_on_the_host_of_a_shape_that_nobody_knows_is_refused():
+    bench = reshaper()
+    bench.engine.late = ("SIZES",)
+
+    with pytest.raises(UnsupportedError, match=r"the output 'SIZES' lies on the host and has the shape \[-1\]"):
+        bench.executor().run({"IN": np.ones(6, np.float32), "SHAPE": np.array([2, 3])}, 0)
 
 
 def test_an_engine_that_does_not_know_the_shape_after_the_run_either_has_failed():

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from naiad.errors import InvalidArgumentError, ModelFailedError
+from naiad.errors import InvalidArgumentError, ModelFailedError, UnsupportedError
 from naiad_tensorrt.description import EngineDescription, EngineTensor, Shape
 from naiad_tensorrt.execution.buffers import DeviceBuffer, HostBuffer
 from naiad_tensorrt.execution.layout import dtype_of, memory_size
@@ -80,7 +80,7 @@ class Lane:
             if tensor.name in self._late:
                 continue
             if tensor.on_host:
-                self._address(tensor.name, self._host[tensor.name].reserve(self._host_size(tensor, shape)))
+                self._address(tensor.name, self._host[tensor.name].reserve(memory_size(tensor, shape)))
             else:
                 self._address(tensor.name, self._buffers[tensor.name].reserve(memory_size(tensor, shape)))
         self._is_bound = True
@@ -178,17 +178,17 @@ class Lane:
         outputs = self._description.outputs
         shapes = {tensor.name: tuple(self._context.get_tensor_shape(tensor.name)) for tensor in outputs}
         for tensor in outputs:
-            if -1 in shapes[tensor.name] and tensor.name not in self._late and not tensor.on_host:
+            if -1 in shapes[tensor.name] and tensor.on_host:
+                raise UnsupportedError(
+                    f"the output '{tensor.name}' lies on the host and has the shape {list(shapes[tensor.name])}, which "
+                    "TensorRT does not know before the run; give it a fixed number of values"
+                )
+            if -1 in shapes[tensor.name] and tensor.name not in self._late:
                 late = LateOutput(self._trt, self._buffers[tensor.name])
                 if not self._context.set_output_allocator(tensor.name, late.allocator):
                     raise ModelFailedError(f"TensorRT takes no allocator for the output '{tensor.name}'")
                 self._late[tensor.name] = late
         return shapes
-
-    def _host_size(self, tensor: EngineTensor, shape: Shape) -> int:
-        if -1 not in shape:
-            return memory_size(tensor, shape)
-        return max(int(self._context.get_max_output_size(tensor.name)), 8)
 
     def _address(self, name: str, address: int) -> None:
         if self._bound.get(name) == address:
