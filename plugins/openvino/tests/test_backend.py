@@ -5,9 +5,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+import naiad_openvino
+import naiad_scheduler_dynamic
 from naiad.config import DataType
 from naiad.errors import ConfigError, InvalidArgumentError, ModelFailedError, NotFoundError, UnsupportedError
 from naiad.testing.backends import BackendCase, check_backend, check_imports_no_framework
+from naiad.testing.serving import serve
 from naiad.testing.workbench import parameter_entry, tensor_entry
 from naiad.types import Tensor
 from naiad_openvino.backend import OpenVinoBackend
@@ -136,7 +139,9 @@ def test_the_model_gets_the_dims_of_the_configuration_where_that_is_asked_for(wo
     assert served.execute({"A": rows(2, 3, 5), "B": rows(2, 1, 5)})["SUM"].shape == (2, 5)
 
 
-def test_other_formats_are_read_by_their_file_name(workbench):
+@pytest.fixture
+def exported(workbench):
+    """OUT = IN, over FP32[n, 16], as an ONNX model."""
     node = helper.make_node("Identity", ["IN"], ["OUT"])
     made = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 16]) for name in ("IN", "OUT")]
     graph = helper.make_graph([node], "graph", made[:1], made[1:])
@@ -145,7 +150,19 @@ def test_other_formats_are_read_by_their_file_name(workbench):
         str(workbench.path("model.onnx")),
     )
 
-    served = workbench.load('backend: "openvino" default_model_filename: "model.onnx"')
+
+def test_other_formats_are_found_where_there_is_none_of_openvino(workbench, exported):
+    assert workbench.load().execute({"IN": rows(1, 7)})["OUT"][0, 0] == 7.0
+
+    (workbench.directory / "config.pbtxt").write_text('backend: "openvino"')
+    with serve(workbench.directory, plugins=[naiad_openvino, naiad_scheduler_dynamic]) as client:
+        assert client.infer(IN=rows(1, 7))["OUT"][0, 0] == 7.0
+
+
+def test_a_file_of_any_name_is_read_where_it_is_named(workbench, exported):
+    workbench.path("model.onnx").rename(workbench.path("exported.onnx"))
+
+    served = workbench.load('backend: "openvino" default_model_filename: "exported.onnx"')
 
     assert served.execute({"IN": rows(1, 7)})["OUT"][0, 0] == 7.0
 

@@ -80,3 +80,11 @@ def test_what_makes_no_sense_is_refused_with_its_key(parameters, told):
 
 def test_parameters_of_others_are_left_alone():
     assert settings_of(execute_on="thread") == RunSettings()
+
+
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+def test_accelerators_are_refused(kind):
+    asked = f'optimization {{ execution_accelerators {{ {kind}_execution_accelerator {{ name: "tensorrt" }} }} }}'
+
+    with pytest.raises(ConfigError, match="OpenVINO has no execution accelerator 'tensorrt'"):
+        run_settings(parse_text(f'name: "m" {asked}'))

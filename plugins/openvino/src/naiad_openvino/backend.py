@@ -4,7 +4,7 @@ from naiad.backend import BackendTraits, ModelContext
 from naiad.config import ModelConfig
 from naiad.interface import completed, is_complete
 from naiad.parameters import default_batch_size
-from naiad_openvino.files import make_core, model_file, read_model
+from naiad_openvino.files import FILES, make_core, model_file, read_model
 from naiad_openvino.interface import interface_of
 from naiad_openvino.model import OpenVinoModel
 from naiad_openvino.parameters import run_settings
@@ -14,7 +14,7 @@ from naiad_openvino.runtime import runtime
 class OpenVinoBackend:
     """Serves models with OpenVINO."""
 
-    traits = BackendTraits(name="openvino", files={"model.xml": ""}, framework="openvino", uses_gpus=False)
+    traits = BackendTraits(name="openvino", files=dict.fromkeys(FILES, ""), framework="openvino", uses_gpus=False)
 
     def complete(self, context: ModelContext) -> ModelConfig:
         """Fill batching, inputs, outputs and dynamic batching from the model's file, where they are not written.

@@ -11,12 +11,13 @@ from naiad_openvino.interface import places
 from naiad_openvino.parameters import RunSettings
 from naiad_openvino.runtime import runtime, told
 
-DEFAULT_FILE = "model.xml"
+FILES = ("model.xml", "model.onnx", "model.saved_model", "model.tflite", "model.pdmodel")
+"""What a version folder may hold, the format of OpenVINO itself first."""
 
 
 def model_file(context: ModelContext) -> Path:
     """The model's file, or folder where the format has one. Raises NotFoundError, with what is there instead."""
-    return context.existing_path(context.model_path(DEFAULT_FILE))
+    return context.existing_path(*map(context.model_path, FILES))
 
 
 def make_core(context: ModelContext, settings: RunSettings) -> Any:

@@ -1,9 +1,10 @@
 """Reading what a configuration says about running a model with OpenVINO."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from naiad.config import ModelConfig
+from naiad.errors import Problem
 from naiad.options import boolean
 from naiad.parameters import ParameterReader, positive_count
 
@@ -75,9 +76,21 @@ def run_settings(config: ModelConfig) -> RunSettings:
         pads=reader.read("ENABLE_BATCH_PADDING", boolean, False),
         reshapes=reader.read("RESHAPE_IO_LAYERS", boolean, False),
     )
+    reader.problems += _accelerators(config)
     reader.refuse_unknown("OpenVINO", _KNOWN, tuple(_OLD_NAMES))
     reader.finish()
     return settings
+
+
+def _accelerators(config: ModelConfig) -> Iterator[Problem]:
+    """OpenVINO is one itself, for others; it takes none."""
+    policy = config.optimization
+    asked = policy.execution_accelerators if policy is not None else None
+    for kind in ("gpu", "cpu"):
+        for index, accelerator in enumerate(getattr(asked, f"{kind}_execution_accelerator", ())):
+            path = f"optimization.execution_accelerators.{kind}_execution_accelerator[{index}]"
+            hint = "remove it; the parameter TARGET_DEVICE names another device"
+            yield Problem(f"OpenVINO has no execution accelerator '{accelerator.name}'", path, hint=hint)
 
 
 def _pinning(text: str) -> str | int:
