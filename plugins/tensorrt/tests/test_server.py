@@ -101,6 +101,46 @@ def add(client, value, start, end):
     return client.send(request).outputs["y"].array.item()
 
 
+def test_ragged_inputs_and_batch_inputs_are_inputs_of_the_engine(plugins, machine, write):
+    machine.description = described(
+        tensor("x", -1), tensor("ends", -1), tensor("total", -1, 1, output=True), batches=[(1, 4, 64)]
+    )
+    machine.compute = lambda inputs: {
+        "total": np.array([[part.sum()] for part in np.split(inputs["x"], inputs["ends"].astype(int)[:-1])], np.float32)
+    }
+    config = """
+        max_batch_size: 8
+        input [{ name: "x" data_type: TYPE_FP32 dims: -1 allow_ragged_batch: true }]
+        batch_input {
+          kind: BATCH_ACCUMULATED_ELEMENT_COUNT target_name: "ends" data_type: TYPE_FP32 source_input: "x"
+        }
+        dynamic_batching { preferred_batch_size: [ 2 ] max_queue_delay_microseconds: 20000000 }
+    """
+
+    with serve(write(config), plugins=plugins) as client:
+        answers = client.infer_all({"x": [[1, 2, 3]]}, {"x": [[4, 5]]})
+
+    ((inputs, profile),) = machine.executors[0].runs
+    assert (inputs["x"].tolist(), inputs["ends"].tolist(), profile) == ([1, 2, 3, 4, 5], [3, 5], 0)
+    assert [answer["total"].tolist() for answer in answers] == [[[6.0]], [[9.0]]]
+
+
+def test_a_warmup_runs_on_every_instance(plugins, machine, write):
+    config = """
+        instance_group { count: 2 }
+        model_warmup {
+          name: "full" batch_size: 8
+          inputs { key: "A" value { data_type: TYPE_FP32 dims: 16 random_data: true } }
+          inputs { key: "B" value { data_type: TYPE_FP32 dims: 16 zero_data: true } }
+        }
+    """
+
+    with serve(write(config), plugins=plugins):
+        shapes = [inputs["A"].shape for executor in machine.executors for inputs, _ in executor.runs]
+
+    assert shapes == [(8, 16), (8, 16)]
+
+
 def test_a_request_that_no_profile_takes_is_its_own_fault(plugins, machine, write):
     machine.description = described(tensor("x", -1, -1), tensor("y", -1, output=True), batches=[(1, 4, 8)])
 

@@ -27,11 +27,13 @@ def interface_of(description: EngineDescription, batching: bool) -> Interface:
 def greatest_batch(config: ModelConfig, description: EngineDescription) -> int:
     """The largest batch that an instance of every group takes on one of its profiles.
 
-    Only inputs count that hold one row for each item of a batch.
+    Only inputs count that hold one row for each item of a batch; without any, the configuration's size is taken.
     """
     whole = {given.name for given in config.input if given.allow_ragged_batch}
     whole |= {name for made in config.batch_input for name in made.target_name}
     rows = [tensor.name for tensor in description.inputs if tensor.name not in whole]
+    if description.inputs and not rows:
+        return config.max_batch_size
     groups = [[int(text) for text in group.profile if text.isdigit()] or [0] for group in config.instance_group]
     return min(
         max((_greatest(description, index, rows) for index in profiles), default=0) for profiles in groups or [[0]]
