@@ -24,20 +24,20 @@ def test_the_rows_of_all_tensors_are_those_of_the_smallest():
 
 @pytest.mark.parametrize("shapes", [[(2, 4), (2, 3)], [(5, 4), None], [None, (1, 9)]])
 def test_shapes_that_the_model_was_made_for_pass(shapes):
-    check_shapes(["a", "b"], [("s0", 4), ("s0", "")], shapes, "m")
+    check_shapes(["a", "b"], [("s0", 4), ("s0", "")], shapes, "m", "model.pt2")
 
 
 @pytest.mark.parametrize(
     ("shapes", "told"),
     [
-        ([(2, 5), (2, 3)], r"'a' of model 'm' has shape \[2,5\], and the model takes \[2,4\]"),
-        ([(2, 4), (3, 3)], r"'b' of model 'm' has shape \[3,3\], and the model takes \[2,-1\]"),
-        ([(2, 4), (2,)], r"'b' of model 'm' has shape \[2\], and the model takes \[2,-1\]"),
+        ([(2, 5), (2, 3)], r"'a' of model 'm' has shape \[2,5\], and model.pt2 takes \[2,4\]"),
+        ([(2, 4), (3, 3)], r"'b' of model 'm' has shape \[3,3\], and model.pt2 takes \[2,-1\]"),
+        ([(2, 4), (2,)], r"'b' of model 'm' has shape \[2\], and model.pt2 takes \[2,-1\]"),
     ],
 )
 def test_other_shapes_are_refused_before_compiled_code_sees_them(shapes, told):
     with pytest.raises(InvalidArgumentError, match=told):
-        check_shapes(["a", "b"], [("s0", 4), ("s0", "")], shapes, "m")
+        check_shapes(["a", "b"], [("s0", 4), ("s0", "")], shapes, "m", "model.pt2")
 
 
 def test_where_in_cpp_an_error_was_is_not_told():

@@ -72,7 +72,9 @@ def test_dims_of_a_configuration_may_vary_where_those_of_the_program_do_not(expo
     served = exported.load(ADD_SUB.replace("max_batch_size: 8", "max_batch_size: 6").replace("[ 4 ]", "[ -1 ]"))
 
     assert served.execute({"a": ones(1, 3), "b": ones(1)})["OUTPUT__1"].tolist() == [[2.0] * 4]
-    with pytest.raises(InvalidArgumentError, match=r"input 'b' of model 'm' has shape \[1,5\], and .* takes \[1,4\]"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"input 'b' of model 'm' has shape \[1,5\], and model.pt2 takes \[1,4\]"
+    ):
         served.execute({"a": ones(1), "b": ones(1, columns=5)})
 
 
@@ -200,7 +202,9 @@ def test_a_compiled_package_never_sees_other_shapes_than_its_own(workbench, comp
     shutil.copy(compiled, workbench.path("model.pt2"))
     served = workbench.load('input [{ name: "INPUT__0" data_type: TYPE_FP32 dims: [ -1 ] }]')
 
-    with pytest.raises(InvalidArgumentError, match=r"'INPUT__0' of model 'm' has shape \[1,2\], and .* takes \[1,4\]"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"'INPUT__0' of model 'm' has shape \[1,2\], and model.pt2 takes \[1,4\]"
+    ):
         served.execute({"INPUT__0": ones(1, columns=2), "INPUT__1": ones(1)})
 
 

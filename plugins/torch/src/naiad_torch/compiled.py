@@ -21,7 +21,7 @@ class CompiledArtefact(Packaged):
     """
 
     def __init__(self, path: Path, model: str, source: str) -> None:
-        self._path = path
+        self.path = path
         self._model = model
         self._kind = self._checked_kind()
         self._first = package = self._load(-1)
@@ -56,7 +56,7 @@ class CompiledArtefact(Packaged):
         kind, _, index = device.partition(":")
         if kind and kind != self._kind:
             raise InvalidArgumentError(
-                f"model '{self._model}': '{self._path.name}' was compiled for {self._kind}, and its instance is on "
+                f"model '{self._model}': '{self.path.name}' was compiled for {self._kind}, and its instance is on "
                 f"{kind}; compile it on a device of that kind, or change the kind of the instance_group"
             )
         place = ("CPU", 0) if self._kind == "cpu" else ("GPU", int(index or 0))
@@ -70,12 +70,12 @@ class CompiledArtefact(Packaged):
 
         loader: Any = _aoti.AOTIModelPackageLoader  # whose declaration lacks what is called
         try:
-            kind: str = loader.load_metadata_from_package(str(self._path), "model")["AOTI_DEVICE_KEY"]
+            kind: str = loader.load_metadata_from_package(str(self.path), "model")["AOTI_DEVICE_KEY"]
         except (RuntimeError, KeyError):
             return "cpu"  # an older package, or a broken one, which loading tells
         if kind == "cuda" and not runtime().cuda.is_available():
             raise UnsupportedError(
-                f"model '{self._model}': '{self._path.name}' was compiled for cuda, and this PyTorch "
+                f"model '{self._model}': '{self.path.name}' was compiled for cuda, and this PyTorch "
                 f"({runtime().__version__}) finds no GPU; install a build of torch for CUDA and the driver of the GPU, "
                 "or compile the model for cpu"
             )
@@ -85,10 +85,10 @@ class CompiledArtefact(Packaged):
         from torch._inductor import aoti_load_package
 
         try:
-            return aoti_load_package(str(self._path), device_index=device)
+            return aoti_load_package(str(self.path), device_index=device)
         except Exception as error:
             raise InternalError(
-                f"failed to load model '{self._model}' from '{self._path.name}': {told(error)}"
+                f"failed to load model '{self._model}' from '{self.path.name}': {told(error)}"
             ) from error
 
     def _run_over_zeros(self, program: Program, sizes: dict[str, int]) -> Sequence[Any]:
@@ -113,7 +113,7 @@ class _CompiledProgram:
         self._usage = usage
 
     def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
-        arguments, keywords = self._spec.call(feeds)
+        arguments, keywords = self._spec.call([feed.contiguous() for feed in feeds])  # as it was compiled for
         return self._spec.results(self._package(*arguments, **keywords))
 
     def weights(self) -> Iterator[Weight]:

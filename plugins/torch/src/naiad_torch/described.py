@@ -42,7 +42,11 @@ def most_rows(tensors: Sequence[Described]) -> int:
 
 
 def check_shapes(
-    names: Sequence[str], expected: Sequence[tuple[Size, ...]], shapes: Sequence[tuple[int, ...] | None], model: str
+    names: Sequence[str],
+    expected: Sequence[tuple[Size, ...]],
+    shapes: Sequence[tuple[int, ...] | None],
+    model: str,
+    file: str,
 ) -> None:
     """Hold the shapes of a call, None for an input that is left out, against those that the model was made for.
 
@@ -61,6 +65,6 @@ def check_shapes(
         if not fits:
             known = [bound.get(str(wanted), wanted) or -1 for wanted in sizes]
             raise InvalidArgumentError(
-                f"input '{name}' of model '{model}' has shape {shape_text(shape)}, and the model takes "
+                f"input '{name}' of model '{model}' has shape {shape_text(shape)}, and {file} takes "
                 f"[{','.join(map(str, known))}]"
             )

@@ -19,6 +19,7 @@ class ExportedArtefact(Packaged):
 
     def __init__(self, path: Path, model: str) -> None:
         torch = runtime()
+        self.path = path
         try:
             self._program = torch.export.load(str(path))
         except Exception as error:

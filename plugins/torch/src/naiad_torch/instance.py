@@ -33,6 +33,7 @@ class TorchInstance:
         sizes = [feed.sizes for feed in plan.feeds if feed.sizes is not None]
         self._sizes = sizes if len(sizes) == len(plan.feeds) else None
         self._model = model
+        self._file = plan.file
         self._device = device
         self.input_devices = device.input_devices
         self._mode = torch.inference_mode if settings.inference_mode else torch.no_grad
@@ -65,7 +66,7 @@ class TorchInstance:
             ]
             if self._sizes is not None:
                 shapes = [None if feed is None else tuple(feed.shape) for feed in feeds]
-                check_shapes(self._names, self._sizes, shapes, self._model)
+                check_shapes(self._names, self._sizes, shapes, self._model, self._file)
             batch.mark_input_done()
             values = self._program.run(feeds)
             batch.mark_infer_done()

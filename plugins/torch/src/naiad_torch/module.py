@@ -30,7 +30,7 @@ class ModuleArtefact:
     gives: Sequence[Described] = ()
 
     def __init__(self, path: Path, model: str, compile_arguments: Mapping[str, Any] | None) -> None:
-        self._path = path
+        self.path = path
         self._model = model
         self._compile = compile_arguments
         self._class = self._found()
@@ -48,7 +48,7 @@ class ModuleArtefact:
             module = self._class()
         except Exception as error:
             raise InternalError(f"failed to load model '{self._model}': {self._place(error)}{told(error)}") from error
-        weights = self._path.with_name(WEIGHTS)
+        weights = self.path.with_name(WEIGHTS)
         try:
             if weights.is_file():
                 module.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
@@ -73,9 +73,9 @@ class ModuleArtefact:
 
     def _found(self) -> type[Any]:
         name = f"naiad_torch_model_{uuid4().hex}"
-        spec = importlib.util.spec_from_file_location(name, self._path)
+        spec = importlib.util.spec_from_file_location(name, self.path)
         if spec is None or spec.loader is None:
-            raise InvalidArgumentError(f"model '{self._model}': '{self._path}' is no file of Python")
+            raise InvalidArgumentError(f"model '{self._model}': '{self.path}' is no file of Python")
         file = importlib.util.module_from_spec(spec)
         sys.modules[name] = file  # where dataclasses and pickled classes of the file look themselves up
         try:
@@ -90,15 +90,15 @@ class ModuleArtefact:
             if isinstance(found, type) and issubclass(found, kind) and found.__module__ == name:
                 return found
         raise InvalidArgumentError(
-            f"Cannot find a subclass of torch.nn.Module in '{self._path}' of model '{self._model}'; define it there"
+            f"Cannot find a subclass of torch.nn.Module in '{self.path}' of model '{self._model}'; define it there"
         )
 
     def _place(self, error: Exception) -> str:
         """Where in the file it happened, "" when it was elsewhere."""
         if isinstance(error, SyntaxError):
-            return f"{self._path.name}:{error.lineno}: "
-        lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == str(self._path)]
-        return f"{self._path.name}:{lines[-1]}: " if lines else ""
+            return f"{self.path.name}:{error.lineno}: "
+        lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == str(self.path)]
+        return f"{self.path.name}:{lines[-1]}: " if lines else ""
 
 
 class _ModuleProgram:

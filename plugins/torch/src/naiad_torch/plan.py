@@ -34,12 +34,14 @@ class Result:
 class Plan:
     """The arguments in the model's order, and the results that are wanted.
 
-    `guessed` are the kinds of tensor for which nothing but the order of the configuration says which is which.
+    `guessed` are the kinds of tensor for which nothing but the order of the configuration says which is which. `file`
+    is where the model lies.
     """
 
     feeds: tuple[Feed, ...]
     results: tuple[Result, ...]
     guessed: tuple[str, ...] = ()
+    file: str = ""
 
 
 def plan_of(config: ModelConfig, artefact: Artefact) -> Plan:
@@ -69,6 +71,7 @@ def plan_of(config: ModelConfig, artefact: Artefact) -> Plan:
         feeds=tuple(_feed(name, types[name], taken[name], artefact) for name in ordered),
         results=tuple(Result(name, types[name], place) for name, place in results.items()),
         guessed=tuple(kind for kind, named, known in guesses if in_order(named, known)),
+        file=artefact.path.name,
     )
 
 

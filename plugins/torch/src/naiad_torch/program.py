@@ -1,6 +1,7 @@
 """What a model of any form is to the rest of the plugin: a function from tensors in order to tensors in order."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from naiad.backend import MemoryUsage
@@ -33,7 +34,8 @@ class Artefact(Protocol):
 
     A model that does not know is empty there. `input_count` and `output_count` are how many there are, `required` how
     many of the inputs must be given; None where it does not say. `keys` says that the names of inputs are keys of the
-    one dict that the model takes. `takes` and `gives` describe all of its tensors, in order; () where it does not say.
+    one dict that the model takes. `path` is its file. `takes` and `gives` describe all of its tensors, in order; ()
+    where it does not say.
     """
 
     inputs: Mapping[str, int]
@@ -42,6 +44,7 @@ class Artefact(Protocol):
     output_count: int | None
     required: int
     keys: bool
+    path: Path
 
     @property
     def takes(self) -> Sequence[Described]:

@@ -24,7 +24,7 @@ class ScriptArtefact:
 
     def __init__(self, path: Path, model: str, names: Sequence[str], optimized: bool = True) -> None:
         """`names` are all inputs that it gets: the keys, in that order, where it takes a dict."""
-        self._path = path
+        self.path = path
         self._model = model
         self._optimized = optimized
         self._first = module = self._load("cpu")
@@ -51,15 +51,15 @@ class ScriptArtefact:
     def _load(self, device: str) -> Any:
         try:
             with warnings.catch_warnings(category=DeprecationWarning, action="ignore"):  # it is still read
-                return runtime().jit.load(str(self._path), map_location=device or None).eval()
+                return runtime().jit.load(str(self.path), map_location=device or None).eval()
         except Exception as error:
             raise InternalError(
-                f"failed to load model '{self._model}': {told(error)}; '{self._path.name}' must be TorchScript, as "
+                f"failed to load model '{self._model}': {told(error)}; '{self.path.name}' must be TorchScript, as "
                 "torch.jit.save writes it"
             ) from error
 
     def _check(self, types: Sequence[str]) -> None:
-        start = f"model '{self._model}', {self._path.name}: "
+        start = f"model '{self._model}', {self.path.name}: "
         if types.count(_DICT) > 1:
             raise InvalidArgumentError(
                 f"{start}Multiple inputs of kind DictType were detected. Only a single input of type Dict(str, Tensor) "
