@@ -192,6 +192,23 @@ sequence_batching {
     assert answer["new"].tolist() == [[1], [22]]
 
 
+def test_texts_of_several_lengths_share_a_batch(workbench):
+    net = Net("words", "lengths")
+    net.weights("table", np.arange(12, dtype=np.float32).reshape(6, 2))
+    net.op("SparseLengthsSum", "table words lengths", "bags")
+    net.gives("bags").write(workbench.path("model.netdef"))
+    served = workbench.load(
+        """max_batch_size: 8
+input { name: "words" data_type: TYPE_INT64 dims: [ -1 ] allow_ragged_batch: true }
+batch_input { kind: BATCH_ELEMENT_COUNT target_name: "lengths" data_type: TYPE_INT32 source_input: "words" }"""
+    )
+
+    answer = served.execute({"words": np.array([[1, 2, 3]])}, {"words": np.array([[5]])})
+
+    assert [(each.name, each.dims) for each in served.config.output] == [("bags", (2,))]
+    assert answer["bags"].tolist() == [[12, 15], [10, 11]]
+
+
 @pytest.mark.parametrize(
     ("config", "told"),
     [

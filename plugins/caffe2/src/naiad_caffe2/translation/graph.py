@@ -82,6 +82,11 @@ class Graph:
             dim.dim_value if dim.HasField("dim_value") else (dim.dim_param or None) for dim in tensor.shape.dim
         )
 
+    def set_shape(self, name: str, shape: Shape) -> str:
+        """Tell the shape of a value that is made of other shapes, which inference of one node cannot see; its name."""
+        self._types[name] = helper.make_tensor_type_proto(self.element_type(name), shape)
+        return name
+
     def element_type(self, name: str) -> int:
         """The element type of a value, a number of `onnx.TensorProto`; 0 where it is not known."""
         return int(self._types[name].tensor_type.elem_type)

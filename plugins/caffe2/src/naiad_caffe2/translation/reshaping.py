@@ -19,7 +19,9 @@ def reshaped(op: Operator, value: str, dims: Sequence[Dim]) -> str:
     if None not in kept:
         return op.emit("Reshape", value, op.integers(*(size for size in kept if size is not None)))
     parts = [op.integers(dim) if isinstance(dim, int) else size_of(op, *dim) for dim in dims]
-    return op.emit("Reshape", value, op.emit("Concat", *parts, axis=0))
+    made = op.emit("Reshape", value, op.emit("Concat", *parts, axis=0))
+    shape = [dim if isinstance(dim, int) else op.shape(dim[0])[dim[1]] for dim in dims]
+    return op.graph.set_shape(made, tuple(None if size == -1 else size for size in shape))
 
 
 def size_of(op: Operator, value: str, axis: int) -> str:

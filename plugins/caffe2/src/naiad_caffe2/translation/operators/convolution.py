@@ -55,7 +55,10 @@ def settled_pads(op: Operator, window: Window, picture: tuple[int | str | None, 
     for size, kernel, stride, head in zip(picture, window.kernel, window.strides, heads, strict=True):
         if not isinstance(size, int):
             raise op.error("has legacy_pad 3, which needs the size of the picture: write it in the dims of the input")
-        tails.append(_tail(size, kernel, stride, head))
+        tail = _tail(size, kernel, stride, head)
+        if tail >= kernel:
+            raise op.error("has legacy_pad 3, and a last window that would lie outside of the picture")
+        tails.append(tail)
     return {"pads": [*heads, *tails]}
 
 

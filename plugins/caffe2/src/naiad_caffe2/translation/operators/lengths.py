@@ -57,6 +57,7 @@ def _by_segment(op: Operator, rows: str, lengths: str, kind: str) -> str:
     empty = op.emit("ConstantOfShape", shape, value=helper.make_tensor("", TensorProto.FLOAT, [1], [start]))
     if op.graph.element_type(rows) != TensorProto.FLOAT:
         empty = op.emit("Cast", empty, to=op.graph.element_type(rows))
+    op.graph.set_shape(empty, (op.shape(lengths)[0], *op.shape(rows)[1:]))
     places = op.emit("Unsqueeze", segments, op.integers(1))
     made = op.emit("ScatterND", empty, places, rows, reduction=_REDUCTIONS[kind])
     if kind == "Sum":

@@ -4,6 +4,7 @@ import numpy as np
 from onnx import TensorProto
 
 from naiad_caffe2.translation.operator import Operator, operator
+from naiad_caffe2.translation.reshaping import like, reshaped
 
 
 @operator("Reshape", inputs=(1, 2), outputs=(1, 2))
@@ -84,16 +85,13 @@ def _merge_dim(op: Operator) -> str:
     rank = op.rank(op.inputs[0])
     if rank < 2:
         raise op.error("merges two dims, and its input has fewer")
-    rest = op.emit("Shape", op.inputs[0], start=2)
-    return op.emit("Reshape", op.inputs[0], op.emit("Concat", op.integers(-1), rest, axis=0))
+    return reshaped(op, op.inputs[0], [-1, *like(op, op.inputs[0])[2:]])
 
 
 @operator("PrependDim")
 def _prepend_dim(op: Operator) -> str:
     """The first dim as two, the first of them of that size."""
-    rest = op.emit("Shape", op.inputs[0], start=1)
-    front = op.integers(op.arguments.integer("dim_size", 1), -1)
-    return op.emit("Reshape", op.inputs[0], op.emit("Concat", front, rest, axis=0))
+    return reshaped(op, op.inputs[0], [op.arguments.integer("dim_size", 1), -1, *like(op, op.inputs[0])[1:]])
 
 
 @operator("Tile", inputs=(1, 3))
