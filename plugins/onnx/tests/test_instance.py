@@ -174,6 +174,19 @@ def test_a_failing_operator_says_what_onnx_runtime_says(workbench, models):
     assert "out of data bounds, idx=9" in str(caught.value)
 
 
+def test_a_request_that_fits_the_configuration_and_not_the_model_is_refused_with_both_shapes(
+    workbench, models, float_array
+):
+    tensors = 'input { name: "IN" data_type: TYPE_FP32 dims: -1 } output { name: "OUT" data_type: TYPE_FP32 dims: 3 }'
+    served = workbench.load(models.identity(["n", 3]), "max_batch_size: 4 " + tensors)
+
+    good, bad = served.execute({"IN": float_array([[1, 2, 3]])}, {"IN": float_array([[1, 2]])})
+
+    assert good.outputs["OUT"].tolist() == [[1, 2, 3]]
+    assert isinstance(bad, InvalidArgumentError)
+    assert str(bad) == "input 'IN' of model 'm' has shape [1,2], and model.onnx takes [-1,3]"
+
+
 def test_only_the_request_that_fails_a_batch_fails(workbench, models):
     served = workbench.load(models.gather())
 

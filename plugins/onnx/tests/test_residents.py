@@ -9,8 +9,9 @@ import pytest
 from onnx import TensorProto
 
 from naiad.backend import Batch
+from naiad.config import ModelConfig
 from naiad.devices import DeviceTensor, gpu
-from naiad.interface import Interface
+from naiad.interface import Interface, NarrowInputs
 from naiad.testing.devices import FakeDeviceArray, fake_driver
 from naiad.types import Request, Tensor
 from naiad_onnx.instance import OnnxInstance
@@ -38,7 +39,8 @@ def instance_of(proto: Any, *outputs: str) -> OnnxInstance:
     described = interface(session)
     names = outputs or [tensor.name for tensor in described.outputs]
     runs = ResidentRuns(session, described, GPU, ("cpu", 0))
-    return OnnxInstance(session, described, "m", names, onnxruntime.RunOptions(), runs)
+    narrow = NarrowInputs(ModelConfig(name="m"), described, "model.onnx")
+    return OnnxInstance(session, described, "m", names, onnxruntime.RunOptions(), narrow, runs)
 
 
 def on_gpu(*rows: float, dtype: str = "float32", is_bf16: bool = False) -> FakeDeviceArray:

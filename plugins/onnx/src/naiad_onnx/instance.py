@@ -8,7 +8,7 @@ import numpy as np
 from naiad.backend import Answer, Batch
 from naiad.devices import Device
 from naiad.execution import run_or_each_alone
-from naiad.interface import Interface
+from naiad.interface import Interface, NarrowInputs
 from naiad_onnx.residents import ResidentRuns
 from naiad_onnx.runners import runner_for
 from naiad_onnx.runtime import told
@@ -21,8 +21,9 @@ class OnnxInstance:
     """Executes batches on a session, which other instances may share: a session may run in many threads at once.
 
     `outputs` are those of the configuration and the states of sequences; what a batch does not ask for is not
-    computed. `residents` are the runs of a session on a GPU whose tensors stay there. When a batch of several requests
-    fails, each is run alone, so that only those fail that make it fail.
+    computed. `narrow` refuses what fits the configuration and not the model. `residents` are the runs of a session on a
+    GPU whose tensors stay there. When a batch of several requests fails, each is run alone, so that only those fail
+    that make it fail.
     """
 
     def __init__(
@@ -32,12 +33,14 @@ class OnnxInstance:
         model: str,
         outputs: Sequence[str],
         run_options: Any,
+        narrow: NarrowInputs,
         residents: ResidentRuns | None = None,
     ) -> None:
         self._run_session = runner_for(session, interface)
         self._model = model
         self._outputs = tuple(outputs)
         self._run_options = run_options
+        self._narrow = narrow
         self._on_gpu = residents
         self.input_devices: Collection[Device] = () if residents is None else residents.input_devices
         self._texts = frozenset(tensor.name for tensor in interface.inputs if tensor.type == _STRING)
@@ -55,6 +58,7 @@ class OnnxInstance:
         del self._run_session, self._on_gpu
 
     def _run(self, batch: Batch) -> dict[str, Any]:
+        self._narrow.check(batch)
         wanted = [name for name in self._outputs if batch.wants(name)]
         if self._on_gpu is not None:
             found = self._on_gpu.residents(batch)

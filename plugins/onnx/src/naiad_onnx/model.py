@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from naiad.backend import MemoryUsage, ModelContext, Placement
 from naiad.config import InstanceKind, ModelConfig
 from naiad.errors import ConfigError, UnsupportedError
-from naiad.interface import Interface, mismatches, wanted_outputs
+from naiad.interface import Interface, NarrowInputs, mismatches, wanted_outputs
 from naiad_onnx.instance import OnnxInstance
 from naiad_onnx.interface import interface_of
 from naiad_onnx.parameters import SHRINKAGE, RunSettings
@@ -46,6 +46,7 @@ class OnnxModel:
         )
         _check(context, path, self.interface)
         _check_defaults(context.config, session)
+        self._narrow = NarrowInputs(context.config, self.interface, path.name)
         self._sessions[kind, device] = session
 
     def instantiate(self, placement: Placement) -> OnnxInstance:
@@ -58,6 +59,7 @@ class OnnxModel:
             self._config.name,
             outputs,
             self._run_options(session, placement.device),
+            self._narrow,
             resident_runs(session, self.interface),
         )
 
