@@ -75,6 +75,47 @@ def test_a_wide_and_deep_graph_runs_on_the_thread_of_the_instance_too(workbench,
     np.testing.assert_allclose(served.execute({"IN": np.float32([[1, 2]])})["OUT"], [[1, 2]], rtol=1e-5)
 
 
+@pytest.fixture
+def pinned(workbench):
+    """OUT = IN + 1, on a GPU if the graph had its way."""
+    with tf.Graph().as_default() as made, tf.device("/GPU:0"):
+        tf.add(v1.placeholder(tf.float32, [None, 2], name="IN"), 1.0, name="OUT")
+        workbench.path("model.graphdef").write_bytes(made.as_graph_def().SerializeToString())
+    return 'platform: "tensorflow_graphdef" output { name: "OUT" data_type: TYPE_FP32 dims: [ 2 ] }'
+
+
+def test_nodes_go_to_another_device_where_theirs_is_not_unless_that_is_forbidden(workbench, pinned):
+    on_cpu = f"{pinned} instance_group {{ kind: KIND_CPU }}"
+
+    made = workbench.load(on_cpu).execute({"IN": np.float32([[1, 2]])})
+
+    assert made["OUT"].tolist() == [[2, 3]]
+    with pytest.raises(InvalidArgumentError, match="model 'm' cannot be run: Cannot assign a device for operation"):
+        workbench.load(on_cpu, {"allow-soft-placement": "false"})
+
+
+def test_any_order_of_inputs_and_any_choice_of_outputs_shares_few_calls(workbench):
+    names = [f"y{number}" for number in range(7)]
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 1], name="a"), tf.TensorSpec([None, 1], name="b")])
+    def outputs(a, b):
+        return {name: a - b * number for number, name in enumerate(names)}
+
+    module = tf.Module()
+    module.serve = outputs
+    tf.saved_model.save(module, str(workbench.path(SAVED)), signatures=outputs)
+    served = workbench.load()
+    one, two = np.float32([[10]]), np.float32([[1]])
+
+    for choice in range(1, 100):
+        wanted = tuple(name for number, name in enumerate(names) if choice >> number & 1)
+        given = {"a": one, "b": two} if choice % 2 else {"b": two, "a": one}
+        answer = served.execute(given, requested=wanted)
+        assert {name: answer[name].item() for name in wanted} == {name: 10.0 - int(name[1:]) for name in wanted}
+
+    assert len(served.instance._calls) == 32
+
+
 def test_requests_of_several_lengths_share_a_ragged_batch(workbench):
     tf.saved_model.save(Ragged(), str(workbench.path(SAVED)))
     served = workbench.load(

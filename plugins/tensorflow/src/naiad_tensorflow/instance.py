@@ -6,10 +6,14 @@ import numpy as np
 
 from naiad.backend import Answer, Batch
 from naiad.config import DataType, ModelConfig
+from naiad.errors import InvalidArgumentError
 from naiad.execution import run_or_each_alone
-from naiad.interface import NarrowInputs, wanted_outputs
+from naiad.interface import NarrowInputs, reserved_inputs, wanted_outputs
 from naiad_tensorflow.artefact import Artefact
 from naiad_tensorflow.runtime import runtime, told
+
+_MOST_CALLS = 32
+"""So many combinations of outputs get a call that computes them alone; others compute all outputs."""
 
 
 class TensorFlowInstance:
@@ -18,6 +22,7 @@ class TensorFlowInstance:
     `in_caller` has TensorFlow compute on the thread that calls. Arrays go in as they are (TensorFlow copies those that
     do not begin at a multiple of 64 bytes), and outputs are views on its own memory.
     When a batch of several requests fails, each is run alone, so that only those fail that make it fail.
+    Raises InvalidArgumentError when TensorFlow cannot run the graph there.
     """
 
     def __init__(
@@ -32,6 +37,11 @@ class TensorFlowInstance:
         self._calls: dict[tuple[tuple[str, ...], tuple[str, ...]], Any] = {}
         described = (*artefact.interface.inputs, *artefact.interface.outputs)
         self._bits = frozenset(each.name for each in described if each.data_type is DataType.TYPE_BF16)
+        required = [each.name for each in config.input if not each.optional]
+        try:
+            self._prepared(tuple(sorted([*required, *reserved_inputs(config)])), self._outputs)
+        except Exception as error:
+            raise InvalidArgumentError(f"model '{self._model}' cannot be run: {told(error)}") from error
 
     def execute(self, batch: Batch) -> Answer:
         """The outputs for the whole batch, or a reply or error for each request when the whole batch failed.
@@ -50,7 +60,9 @@ class TensorFlowInstance:
         if not wanted:
             return {}
         self._narrow.check(batch)
-        names = batch.input_names
+        names = tuple(sorted(batch.input_names))  # in whatever order the client sends them
+        if len(self._calls) >= _MOST_CALLS and (names, wanted) not in self._calls:
+            wanted = self._outputs
         call = self._calls.get((names, wanted)) or self._prepared(names, wanted)
         feeds = [self._feed(batch, name) for name in names]
         batch.mark_input_done()
@@ -59,7 +71,7 @@ class TensorFlowInstance:
         return {name: self._read(name, value) for name, value in zip(wanted, values, strict=True)}
 
     def _prepared(self, names: tuple[str, ...], wanted: tuple[str, ...]) -> Any:
-        """The call for these inputs and outputs, which TensorFlow prunes its graph for.
+        """The call for these inputs and outputs, which TensorFlow prunes and places its graph for.
 
         Prepared by its options a call of a small graph takes 22 µs; one of `Session.make_callable` takes 167.
         """
