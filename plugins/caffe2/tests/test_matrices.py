@@ -89,6 +89,9 @@ def test_one_matrix_meets_a_batch_of_them(random):
     np.testing.assert_allclose(one("BatchMatMul", a, b, broadcast=1), a @ b, rtol=1e-5, atol=1e-5)
 
 
-def test_matrices_that_do_not_fit_are_refused(random):
-    with pytest.raises(TranslationError, match=r"operator 0 FC of the net cannot take its inputs 'a' \[a\.0,3\]"):
-        one("FC", floats(random, 2, 3), floats(random, 5, 4), floats(random, 5), constants=[1, 2])
+@pytest.mark.parametrize(("kind", "shape"), [("FC", (5, 4)), ("FCTransposed", (4, 5))])
+def test_matrices_that_do_not_fit_are_refused(kind, shape, random):
+    with pytest.raises(
+        TranslationError, match=f"operator 0 {kind} of the net has rows of 3 numbers, and weights for 4"
+    ):
+        one(kind, floats(random, 2, 3), floats(random, *shape), floats(random, 5), constants=[1, 2])

@@ -62,7 +62,7 @@ def open_session(graph: Any, weights: Mapping[str, np.ndarray], model: str, sett
             enable_fallback=False,
         )
     except Exception as error:
-        step = _CHECK_DRIVER if kind == "GPU" else "report the net, for its translation ought to have been refused"
+        step = _CHECK_DRIVER if kind == "GPU" else "mend the net, or report it when Caffe2 took it"
         raise InvalidArgumentError(
             f"ONNX Runtime cannot load the translated net of model '{model}': {told(error)}; {step}"
         ) from error

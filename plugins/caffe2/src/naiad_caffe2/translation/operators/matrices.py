@@ -13,6 +13,9 @@ def _fully_connected(op: Operator) -> str:
     columns = _flat(op, weights, op.axis(weights, op.arguments.integer("axis_w", 1)))
     if op.rank(bias) > 1:
         bias = op.emit("Reshape", bias, op.integers(-1))
+    given_size, wanted = op.shape(rows)[1], op.shape(columns)[1 if op.type == "FC" else 0]
+    if isinstance(given_size, int) and isinstance(wanted, int) and given_size != wanted:
+        raise op.error(f"has rows of {given_size} numbers, and weights for {wanted}")
     made = op.emit("Gemm", rows, columns, bias, transB=int(op.type == "FC"))
     if axis == 1:
         return made
