@@ -86,7 +86,7 @@ class FakeCuda:
     def synchronize_stream(self, stream: int) -> None:
         self._called("synchronize_stream")
         assert self.capturing is None
-        self._advance(stream, None)
+        self._wait(stream, None)
 
     def let_stream_wait(self, stream: int, event: int) -> None:
         mark = self.events[event]
@@ -110,7 +110,7 @@ class FakeCuda:
         self._called("wait_event")
         mark = self.events[event]
         if mark is not None and not mark.done:
-            self._advance(mark.stream, mark)
+            self._wait(mark.stream, mark)
 
     def allocate(self, size: int) -> int:
         self._called("allocate")
@@ -184,6 +184,13 @@ class FakeCuda:
         memory = np.full(size, _GARBAGE, np.uint8)
         kind[memory.ctypes.data] = memory
         return int(memory.ctypes.data)
+
+    def _wait(self, stream: int, until: Mark | None) -> None:
+        """Other streams are faster than the one that is waited for, as far as nothing holds them back."""
+        for other in self.queues:
+            if other != stream:
+                self._advance(other, None)
+        self._advance(stream, until)
 
     def _advance(self, stream: int, until: Mark | None) -> None:
         queue = self.queues[stream]

@@ -179,5 +179,20 @@ def test_the_rows_of_a_graph_that_were_filled_up_do_not_stay():
     assert held_at(bench.cuda, kept).tolist() == (2 * rows(3)).tolist()
 
 
+def test_an_output_that_lies_in_another_order_comes_to_the_host():
+    dims, form = (1, 3, 2, 2), {"format": "CHW4"}
+    bench = Bench(
+        [tensor("X", dims, "INT8", **form), output("Y", dims, "INT8", **form)],
+        [profile(0, X=(dims, dims))],
+        lambda x: {"Y": x["X"]},
+    )
+    given = np.arange(12, dtype=np.int8).reshape(dims)
+
+    answer = bench.executor().run({"X": given}, 0, stay=("Y",))
+
+    assert isinstance(answer["Y"], np.ndarray)
+    assert answer["Y"].tolist() == given.tolist()
+
+
 def held_at(cuda, kept):
     return cuda.view(kept.address, kept.nbytes).view(np.float32).reshape(kept.shape)

@@ -1,12 +1,16 @@
 """Runs of an engine: what goes in, what comes out, and what is kept from one to the next."""
 
+import gc
+import weakref
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
 from naiad.datatypes import bf16_to_fp32, fp32_to_bf16
-from naiad.errors import InvalidArgumentError
+from naiad.errors import InvalidArgumentError, ModelFailedError
 
-from .engines import Bench, add_sub, output, profile, rows, tensor
+from .engines import Bench, add_sub, graph, output, profile, rows, tensor
 
 
 @pytest.mark.parametrize("pinned", [True, False])
@@ -157,13 +161,31 @@ def test_tensors_of_other_formats_are_laid_out_and_back(form):
 
 def test_everything_is_given_back():
     bench = add_sub()
-    executor = bench.executor(profiles=(0, 1), output_copy_stream=True)
+    fours = {"A": (4, 4), "B": (4, 4)}
+    executor = bench.executor(profiles=(0, 1), output_copy_stream=True, graphs=(graph(fours),))
     executor.run({"A": rows(2), "B": rows(2)}, 0)
+    executor.run({"A": rows(4), "B": rows(4)}, 0)
 
     executor.close()
     executor.close()
 
     assert bench.cuda.open == 0
+
+
+@pytest.mark.parametrize("refuses", [True, False])
+def test_nothing_of_what_was_given_is_held_after_a_run(refuses):
+    bench = add_sub()
+    executor = bench.executor(pinned_input=False)
+    bench.engine.refuses = refuses
+    given = rows(2)
+    seen = weakref.ref(given)
+
+    with pytest.raises(ModelFailedError) if refuses else nullcontext():
+        executor.run({"A": given, "B": rows(2)}, 0)
+    del given
+    gc.collect()
+
+    assert seen() is None
 
 
 def test_marks_come_after_the_inputs_and_after_the_execution():

@@ -104,3 +104,14 @@ def test_too_little_memory_for_such_an_output_says_so_and_leaves_the_executor_us
         executor.run({"IN": np.ones(200, np.float32)}, 0)
 
     assert executor.run({"IN": np.ones(1, np.float32)}, 0)["OUT"].tolist() == [[0]]
+
+
+def test_a_later_failure_is_not_blamed_on_memory():
+    bench = finder(FakeCuda(room=1500))
+    executor = bench.executor()
+    with pytest.raises(UnavailableError):
+        executor.run({"IN": np.ones(200, np.float32)}, 0)
+    bench.engine.refuses = True
+
+    with pytest.raises(ModelFailedError, match="TensorRT did not execute the engine"):
+        executor.run({"IN": np.ones(2, np.float32)}, 0)
