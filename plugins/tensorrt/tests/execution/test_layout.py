@@ -16,6 +16,7 @@ IMAGE, VOLUME = (2, 5, 2, 3), (2, 5, 2, 2, 3)
     ("form", "shape", "laid"),
     [
         ("LINEAR", IMAGE, (2, 5, 2, 3)),
+        ("DLA_LINEAR", (1, 2, 3, 32), (1, 2, 3, 32)),
         ("CHW2", IMAGE, (2, 3, 2, 3, 2)),
         ("CHW4", IMAGE, (2, 2, 2, 3, 4)),
         ("CHW16", IMAGE, (2, 1, 2, 3, 16)),
@@ -46,3 +47,8 @@ def test_a_tensor_lies_as_its_format_says(form, shape, laid):
 def test_what_cannot_be_laid_out_is_refused(form, shape):
     with pytest.raises(UnsupportedError, match=f"tensor 'x' of the engine has the format {form} and {len(shape)} dims"):
         memory_shape(tensor("x", shape, format=form), shape)
+
+
+def test_rows_that_the_accelerator_fills_up_are_refused():
+    with pytest.raises(UnsupportedError, match="format DLA_LINEAR and rows of 3 elements, which are no multiple of 64"):
+        memory_shape(tensor("x", IMAGE, "HALF", format="DLA_LINEAR"), IMAGE)

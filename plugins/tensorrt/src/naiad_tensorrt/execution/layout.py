@@ -16,6 +16,8 @@ _CHANNELS_LAST = {"HWC": (3, 1), "HWC8": (3, 8), "HWC16": (3, 16), "DHWC": (4, 1
 _SIDE_BY_SIDE = {"CHW2": (3, 2), "CHW4": (3, 4), "CHW16": (3, 16), "CHW32": (3, 32), "CDHW32": (4, 32)}
 """Formats: how many dims from the end the channels are, and what their number is rounded up to a multiple of."""
 
+_DLA_ROW = 64
+"""The bytes that rows of the format DLA_LINEAR are filled up to a multiple of."""
 
 _DTYPES: dict[DataType | None, np.dtype] = {
     kind: tensor_type(wire_name(kind)).dtype
@@ -38,9 +40,10 @@ def dtype_of(tensor: EngineTensor) -> np.dtype:
 def memory_shape(tensor: EngineTensor, shape: Shape) -> Shape:
     """The shape of the C array that the tensor of that whole `shape` is in memory, padding included.
 
-    Raises UnsupportedError for the formats of the DLA, which servers do not have, and for too few dims.
+    Raises UnsupportedError for too few dims, and for formats of the DLA that fill rows up.
     """
     if tensor.is_linear:
+        _check_rows(tensor, shape)
         return shape
     axis, lanes = _channels(tensor, shape)
     vectors = -(-shape[axis] // lanes)
@@ -82,6 +85,14 @@ def unpack(tensor: EngineTensor, memory: np.ndarray, shape: Shape) -> np.ndarray
     vectors = np.moveaxis(laid, -1, axis + 1)
     widened = vectors.reshape(*shape[:axis], -1, *shape[axis + 1 :])
     return widened[(slice(None),) * axis + (slice(shape[axis]),)]
+
+
+def _check_rows(tensor: EngineTensor, shape: Shape) -> None:
+    if tensor.format == "DLA_LINEAR" and shape and shape[-1] * dtype_of(tensor).itemsize % _DLA_ROW:
+        raise UnsupportedError(
+            f"tensor '{tensor.name}' of the engine has the format DLA_LINEAR and rows of {shape[-1]} elements, which "
+            f"are no multiple of {_DLA_ROW} bytes; build the engine with such rows, or with the format LINEAR"
+        )
 
 
 def _channels(tensor: EngineTensor, shape: Shape) -> tuple[int, int]:
