@@ -6,7 +6,7 @@ finished it: what computes it has ended, so that it can be read on any stream (d
 
 import functools
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,23 @@ OnDevice = Mapping[str, Collection[Device]]
 
 HOST: Device = (1, 0)
 """Host memory."""
+
+
+class EveryOutput(Mapping[str, Collection[Device]]):
+    """Says for `Request.on_device` that every output may stay on these devices, without their names."""
+
+    def __init__(self, devices: Collection[Device]) -> None:
+        self._devices = devices
+
+    def __getitem__(self, name: str) -> Collection[Device]:
+        return self._devices
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
 
 _STREAMED = (2, 10)  # CUDA and ROCm, whose tensors are asked for with a stream; -1 asks for no synchronisation
 

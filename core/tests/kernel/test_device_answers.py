@@ -7,7 +7,7 @@ import pytest
 
 from naiad._kernel.answers import Outcome
 from naiad.backend import Batch, Reply
-from naiad.devices import HOST, DeviceTensor, OnDevice, gpu
+from naiad.devices import HOST, DeviceTensor, EveryOutput, OnDevice, gpu
 from naiad.testing.devices import FakeDeviceArray
 from naiad.types import Request, Tensor
 
@@ -35,6 +35,14 @@ def test_an_output_stays_for_the_request_that_takes_it_there() -> None:
     assert isinstance(payload, DeviceTensor)
     assert np.shares_memory(FakeDeviceArray.over(payload).memory, held.memory)
     assert held.copies == 0
+
+
+def test_every_output_may_stay_without_its_name() -> None:
+    (response,) = responses(
+        read({"X": FakeDeviceArray(floats(2, 2)), "Y": FakeDeviceArray(ints(2, 1))}, asked(EveryOutput((gpu(0),))))
+    )
+
+    assert [type(tensor.payload) for tensor in response.outputs.values()] == [DeviceTensor, DeviceTensor]
 
 
 @pytest.mark.parametrize("wish", [None, {}, {"Y": (gpu(0),)}, {"X": (gpu(1),)}])

@@ -36,7 +36,7 @@ class Residence:
         """What the ensemble answers with: in host memory, but for what may stay where it is."""
         for name, tensor in outputs.items():
             payload = tensor.payload
-            if isinstance(payload, DeviceTensor) and payload.device not in (asked or {}).get(name, ()):
+            if isinstance(payload, DeviceTensor) and (asked is None or payload.device not in asked.get(name, ())):
                 outputs[name] = Tensor(name, tensor.datatype, tensor.shape, payload.array)
         return outputs
 

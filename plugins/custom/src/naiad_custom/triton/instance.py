@@ -3,12 +3,13 @@
 import asyncio
 import contextvars
 import inspect
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any
 
 from naiad.backend import RESCHEDULE, Answer, Batch, Reply, Reschedule
 from naiad.calls import ModelCalls
+from naiad.devices import Device
 from naiad.errors import ModelFailedError, NaiadError
 from naiad_custom.triton.execution import Moment, enter, leave, outside_of_execute
 from naiad_custom.triton.readiness import ReadyCheck
@@ -20,6 +21,8 @@ from naiad_custom.triton.sender import Senders
 
 class TritonInstance:
     """One initialized TritonPythonModel that answers each request once; `models` are those that it may call."""
+
+    input_devices: Collection[Device] = ()
 
     def __init__(self, model: Any, name: str, outputs: Sequence[str], models: ModelCalls) -> None:
         self._models = models

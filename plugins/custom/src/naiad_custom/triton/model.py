@@ -1,15 +1,20 @@
 """Models written for Triton's Python backend: a class TritonPythonModel with execute(requests)."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from naiad.backend import ModelContext, Placement
 from naiad.config.json import to_json
+from naiad.devices import Device, gpu
 from naiad.errors import InvalidArgumentError, ModelFailedError, NaiadError
 from naiad_custom.files import ModelFile
 from naiad_custom.triton.decoupled import DecoupledInstance
 from naiad_custom.triton.execution import outside_of_execute
 from naiad_custom.triton.instance import TritonInstance
+
+_CPU_ONLY = "FORCE_CPU_ONLY_INPUT_TENSORS"
+_MOST_GPUS = 64
+"""More than any machine has."""
 
 
 class TritonModel:
@@ -33,6 +38,7 @@ class TritonModel:
                 "EXECUTION_ENV_PATH is not used: the model runs in the server's own environment, so install there what "
                 "it imports"
             )
+        self._input_devices = _input_devices(context)
         self._context = context
         self._file = file
         self._class = model
@@ -51,13 +57,28 @@ class TritonModel:
             told = f"{self._file.place(error)}: initialize failed: {type(error).__name__}: {error}"
             raise ModelFailedError(told) from error
         outputs = [output.name for output in config.output]
+        instance: TritonInstance
         if config.model_transaction_policy is not None and config.model_transaction_policy.decoupled:
-            return DecoupledInstance(model, placement, outputs, self._context)
-        return TritonInstance(model, placement.name, outputs, self._context.models)
+            instance = DecoupledInstance(model, placement, outputs, self._context)
+        else:
+            instance = TritonInstance(model, placement.name, outputs, self._context.models)
+        instance.input_devices = self._input_devices
+        return instance
 
     def close(self) -> None:
         """Forget the model's modules."""
         self._file.close()
+
+
+def _input_devices(context: ModelContext) -> Collection[Device]:
+    """The GPUs whose tensors the model takes as they are: all or none. Raises InvalidArgumentError."""
+    parameter = context.config.parameters.get(_CPU_ONLY)
+    value = "yes" if parameter is None else parameter.string_value
+    if value not in ("yes", "no"):
+        raise InvalidArgumentError(
+            f"Incorrect value for {_CPU_ONLY}: '{value}'; for model '{context.config.name}' it can be yes or no"
+        )
+    return () if value == "yes" else tuple(map(gpu, range(_MOST_GPUS)))
 
 
 def _arguments(context: ModelContext, placement: Placement) -> Mapping[str, str]:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Any, Literal, overload
 
 from naiad import types
+from naiad.devices import EveryOutput, gpu
 from naiad_custom.triton.calling import ResponseIterator, at_once, begun, executed, streamed
 from naiad_custom.triton.errors import TritonModelException
 from naiad_custom.triton.execution import Moment, calls_at, moment
@@ -69,6 +70,8 @@ class InferenceRequest:
         self._inputs: dict[str, Tensor] | None = tensors
         self._outputs: Sequence[str] = ()
         self._preferred_memory = preferred_memory or PreferredMemory(MemoryType.DEFAULT)
+        if self._preferred_memory.memory_type() is MemoryType.TRITONSERVER_MEMORY_GPU:
+            self._request.on_device = EveryOutput((gpu(self._preferred_memory.device_id()),))
         self._senders: Senders | None = None
         self._sender: InferenceResponseSender | None = None
         self._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL

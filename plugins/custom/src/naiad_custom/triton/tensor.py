@@ -7,6 +7,7 @@ import numpy as np
 from naiad import types
 from naiad.config import DataType
 from naiad.datatypes import TENSOR_TYPES, wire_name_of
+from naiad.devices import DeviceTensor
 from naiad.types import bytes_array
 from naiad_custom.triton.dlpack import CPU_DEVICES, Capsule, as_bfloat16, content_of, copied
 from naiad_custom.triton.errors import TritonModelException
@@ -42,7 +43,8 @@ class Tensor:
         content = content_of(capsule)
         datatype = "BF16" if content.is_bfloat16 else wire_name_of(content.dtype)
         if content.device[0] not in CPU_DEVICES:
-            payload: Any = tensor if capsule is not tensor else Capsule(capsule, content.device)
+            here = (content.address, content.device, datatype, content.shape, capsule)
+            payload: Any = tensor if capsule is not tensor else DeviceTensor.at(*here)
         elif content.is_bfloat16:
             payload = copied(content)
         else:
@@ -69,7 +71,8 @@ class Tensor:
     def as_numpy(self) -> np.ndarray:
         """The tensor as an array that may be written to; received memory that may not is copied the first time.
 
-        Raises TritonModelException for a tensor on a device and for BF16, which numpy has no dtype for.
+        What another model left on a device is copied from there. Raises TritonModelException for other memory of a
+        device, and for BF16, which numpy has no dtype for.
         """
         payload = self._payload
         if type(payload) is _ndarray and payload.flags.writeable and self._datatype != "BF16":
@@ -101,6 +104,8 @@ class Tensor:
         return int(kind), device
 
     def _host_array(self) -> np.ndarray:
+        if isinstance(self._payload, DeviceTensor):
+            return self._payload.array.copy()
         if not self.is_cpu():
             raise TritonModelException(f"tensor '{self._name}' is not in host memory; read it with to_dlpack()")
         return np.from_dlpack(self._payload).copy()
