@@ -7,6 +7,7 @@ import pytest
 
 import naiad_openvino
 import naiad_scheduler_dynamic
+import naiad_scheduler_sequence
 from naiad.backend import MemoryUsage
 from naiad.batch import Batch
 from naiad.errors import InvalidArgumentError
@@ -153,3 +154,21 @@ def test_a_server_warms_a_model_up_and_tells_its_memory(workbench):
 
     assert [next(iter(answer.values()))[0, 0] for answer in answers] == [10] * 3
     assert list(counted.memory_usage) == [MemoryUsage("CPU", 0, 400)]
+
+
+def test_a_server_keeps_the_variables_of_sequences_apart(counter):
+    (counter.directory / "config.pbtxt").write_text(
+        """
+        backend: "openvino" max_batch_size: 4
+        sequence_batching { oldest { max_candidate_sequences: 8 } }
+        """
+    )
+
+    with serve(counter.directory, plugins=[naiad_openvino, naiad_scheduler_sequence]) as client:
+        rounds = [
+            client.send_all([number(value, name, **flags) for name in ("one", "other")])
+            for value, flags in ((1, {"sequence_start": True}), (2, {}), (4, {"sequence_end": True}))
+        ]
+
+    sums = [[response.outputs["OUT"].array.item() for response in responses] for responses in rounds]
+    assert sums == [[1, 1], [3, 3], [7, 7]]

@@ -75,6 +75,16 @@ def test_a_wide_and_deep_graph_runs_on_the_thread_of_the_instance_too(workbench,
     np.testing.assert_allclose(served.execute({"IN": np.float32([[1, 2]])})["OUT"], [[1, 2]], rtol=1e-5)
 
 
+@pytest.mark.parametrize("level", [-1, 1, 2])
+def test_every_graph_level_gives_the_same(workbench, zoo, level):
+    zoo(add_sub, workbench.path(SAVED))
+    ones = np.ones((2, 16), np.float32)
+
+    served = workbench.load(f"optimization {{ graph {{ level: {level} }} }}")
+
+    assert served.execute({"a": ones * 3, "b": ones})["sum"].tolist() == (ones * 4).tolist()
+
+
 @pytest.fixture
 def pinned(workbench):
     """OUT = IN + 1, on a GPU if the graph had its way."""
