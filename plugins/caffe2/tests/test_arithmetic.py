@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from naiad_caffe2.translation.errors import TranslationError
 
@@ -43,6 +45,19 @@ def test_the_second_input_is_laid_over_the_first(kind, first, second, arguments,
     answer = one(kind, a, b, constants=[1] if b.size == 1 else [], **arguments)
 
     np.testing.assert_allclose(answer, FLOATS[kind](a, b.reshape(laid)), rtol=1e-6)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.data())
+def test_any_part_of_the_dims_can_be_laid_over(dims, data):
+    start = data.draw(st.integers(0, len(dims) - 1))
+    end = data.draw(st.integers(start + 1, len(dims)))
+    a = np.arange(np.prod(dims), dtype=np.float32).reshape(dims)
+    b = np.arange(1, 1 + np.prod(dims[start:end]), dtype=np.float32).reshape(dims[start:end])
+
+    answer = one("Add", a, b, constants=[1], broadcast=1, axis=start)
+
+    assert answer.tolist() == (a + b.reshape([*dims[start:end], *[1] * (len(dims) - end)])).tolist()
 
 
 @pytest.mark.parametrize("kind", COMPARED)

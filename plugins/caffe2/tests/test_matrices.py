@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from naiad_caffe2.translation.errors import TranslationError
 
-from .nets import Net, one
+from .nets import one
 
 
 def floats(random, *shape):
@@ -38,18 +38,6 @@ def test_a_layer_is_fully_connected(kind, shape, weights, arguments, expected, r
 
     assert answer.shape == expected
     np.testing.assert_allclose(answer, wanted.reshape(expected), rtol=1e-5, atol=1e-5)
-
-
-def test_a_layer_over_sizes_that_all_vary(random):
-    given, matrix, bias = floats(random, 3, 2, 4), floats(random, 5, 4), floats(random, 5)
-    net = Net("x", "w", "b")
-    net.op("Transpose", "x", "turned", axes=[1, 0, 2])
-    net.op("Transpose", "turned", "back", axes=[1, 0, 2])
-    net.op("FC", "back w b", "y", axis=2)
-
-    answer = net.gives("y").run(x=given, w=matrix, b=bias)["y"]
-
-    np.testing.assert_allclose(answer, given @ matrix.T + bias, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("trans_a", [0, 1])
