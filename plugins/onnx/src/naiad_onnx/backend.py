@@ -1,12 +1,14 @@
 """The backend `onnxruntime`: completes configurations from ONNX files, and loads them."""
 
+from dataclasses import replace
+
 from naiad.backend import BackendTraits, ModelContext
 from naiad.config import InstanceKind, ModelConfig
 from naiad.interface import completed, is_complete
 from naiad.parameters import default_batch_size
 from naiad_onnx.accelerators import accelerators_of
 from naiad_onnx.model import OnnxModel
-from naiad_onnx.parameters import run_settings
+from naiad_onnx.parameters import RunSettings, run_settings
 from naiad_onnx.runtime import runtime
 from naiad_onnx.sessions import model_file, read_interface
 
@@ -29,7 +31,7 @@ class OnnxBackend:
         Raises NaiadError when the file is missing or broken, or cannot be batched as the configuration asks.
         """
         runtime()
-        settings = run_settings(context.config, context.settings)
+        settings = _settings(context)
         accelerators_of(context.config)
         if is_complete(context.config):
             return context.config
@@ -48,7 +50,7 @@ class OnnxBackend:
         """
         runtime()
         config = context.config
-        settings = run_settings(config, context.settings)
+        settings = _settings(context)
         asked = accelerators_of(config)
         kinds = {group.kind for group in config.instance_group}
         for side, unused in (("gpu", InstanceKind.KIND_CPU), ("cpu", InstanceKind.KIND_GPU)):
@@ -58,3 +60,13 @@ class OnnxBackend:
                     "all instances are on the %s, where %s_execution_accelerator has no effect", place, side
                 )
         return OnnxModel(context, model_file(context), settings)
+
+
+def _settings(context: ModelContext) -> RunSettings:
+    config = context.config
+    operations = config.model_operations
+    libraries = (
+        context.path_inside(name, f"op_library_filename '{name}' of model '{config.name}'")
+        for name in (operations.op_library_filename if operations is not None else ())
+    )
+    return replace(run_settings(config, context.settings), libraries=tuple(map(str, libraries)))

@@ -52,7 +52,7 @@ class RunSettings:
     `graph_level` is a name of `onnxruntime.GraphOptimizationLevel`. `entries` are session configuration entries,
     `shrinks` the devices (`cpu:0`) whose arena gives memory back after each run, `cuda` options of the CUDA provider.
     `shared` says whether instances on one device share a session; None leaves it to the device. With `global_threads`
-    the thread counts of the model do not count.
+    the thread counts of the model do not count. `libraries` are the paths of libraries with further operators.
     """
 
     intra_op_threads: int = 0
@@ -66,6 +66,7 @@ class RunSettings:
     shrinks: tuple[str, ...] = ()
     cuda: Mapping[str, str] = field(default_factory=dict)
     global_threads: GlobalThreads | None = None
+    libraries: tuple[str, ...] = ()
 
 
 def run_settings(config: ModelConfig, backend: Mapping[str, str]) -> RunSettings:

@@ -41,7 +41,7 @@ def read_interface(path: Path, model: str, settings: RunSettings) -> Interface:
     A model of 540 MB takes 0.9 s this way and 2.0 s as a session, and one whose operators only exist on a GPU can be
     read on any machine. Raises InvalidArgumentError when the file is no model.
     """
-    options = _options(settings)
+    options = _options(settings, model)
     from onnxruntime.capi.onnxruntime_pybind11_state import InferenceSession
 
     try:
@@ -60,9 +60,10 @@ def open_session(path: Path, model: str, settings: RunSettings, providers: Seque
     first = providers[0][0]
     if any(name == CUDA_PROVIDER for name, _ in providers):
         onnxruntime.preload_dlls()
+    options = _options(settings, model)
     try:
         session = onnxruntime.InferenceSession(
-            str(path), sess_options=_options(settings), providers=list(providers), enable_fallback=False
+            str(path), sess_options=options, providers=list(providers), enable_fallback=False
         )
     except Exception as error:
         raise _refused(path, model, error, first) from error
@@ -89,8 +90,11 @@ def _step(provider: str) -> str:
     return _CHECK_PARAMETERS if provider == OPENVINO_PROVIDER else _CHECK_DRIVER
 
 
-def _options(settings: RunSettings) -> Any:
-    """The session options for these settings. ONNX Runtime logs nothing itself: its errors reach us as exceptions."""
+def _options(settings: RunSettings, model: str) -> Any:
+    """The session options for these settings. ONNX Runtime logs nothing itself: its errors reach us as exceptions.
+
+    Raises InvalidArgumentError for a library of operators that cannot be loaded.
+    """
     onnxruntime = runtime()
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _FATAL
@@ -101,6 +105,12 @@ def _options(settings: RunSettings) -> Any:
     options.enable_mem_pattern = settings.memory_pattern
     for key, text in settings.entries.items():
         options.add_session_config_entry(key, text)
+    for library in settings.libraries:
+        try:
+            options.register_custom_ops_library(library)
+        except Exception as error:
+            told_of = f"op_library_filename '{library}' of model '{model}' cannot be loaded: {told(error)}"
+            raise InvalidArgumentError(f"{told_of}; it must export RegisterCustomOps of ONNX Runtime") from error
     if _uses_global_pool(settings.global_threads):
         options.use_per_session_threads = False
     else:
