@@ -149,5 +149,5 @@ def test_outputs_for_training_may_be_there_and_not_be_read():
 
     assert net.gives("y").run(x=given)["y"].shape == (1, 2, 2, 2)
     net.op("Relu", "scale", "z")
-    with pytest.raises(TranslationError, match=r"Relu of the net reads 'scale', output 1 of operator 0 LRN of the net"):
+    with pytest.raises(TranslationError, match="reads 'scale', output 1 of operator 0 LRN of the net, which naiad-caf"):
         net.gives("z").run(x=given)

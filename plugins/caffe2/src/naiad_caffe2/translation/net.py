@@ -142,7 +142,7 @@ def _translate_one(definition: Any, where: str, blobs: _Blobs, graph: Graph) -> 
         if place < len(given) and given[place]:
             blobs.values[name] = given[place]
         else:
-            blobs.missing[name] = f"output {place} of {where}, which is not computed: only training needs it"
+            blobs.missing[name] = f"output {place} of {where}, which naiad-caffe2 does not compute"
 
 
 def _output(name: str, blobs: _Blobs, graph: Graph, taken: Collection[str]) -> str:
