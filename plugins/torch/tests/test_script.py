@@ -8,11 +8,7 @@ from naiad.errors import ConfigError, InternalError, InvalidArgumentError, Model
 from naiad.testing.workbench import tensor_entry
 from naiad.types import Tensor
 
-from .written import ADD_SUB
-
-
-def ones(rows, value=1.0, columns=4):
-    return np.full((rows, columns), value, np.float32)
+from .written import ADD_SUB, ones
 
 
 def numbered(*datatypes, dims="4", outputs=("FP32",)):

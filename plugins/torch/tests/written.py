@@ -1,4 +1,6 @@
-"""Configurations of the models of tests."""
+"""Configurations of the models of tests, and what they are given."""
+
+import numpy as np
 
 from naiad.testing.workbench import tensor_entry
 
@@ -11,3 +13,8 @@ ADD_SUB = "max_batch_size: 8\n" + "".join(
     ]
 )
 """The configuration of AddSub."""
+
+
+def ones(rows: int, value: float = 1.0, columns: int = 4) -> np.ndarray:
+    """FP32[rows, columns], all of one value."""
+    return np.full((rows, columns), value, np.float32)

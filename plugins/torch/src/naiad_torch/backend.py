@@ -34,7 +34,7 @@ class TorchBackend:
             return config
         path = model_file(context)
         artefact = open_package(path, config.name) if path.suffix == ".pt2" else None
-        if artefact is None or not artefact.takes:
+        if artefact is None or not artefact.takes or not (config.output or artefact.gives):
             context.logger.warning(
                 "skipping model configuration auto-complete for '%s': not supported for pytorch backend, but for "
                 "packages (model.pt2) that describe their tensors; write its inputs and outputs",

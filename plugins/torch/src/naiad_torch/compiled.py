@@ -8,7 +8,7 @@ from typing import Any
 from naiad.backend import MemoryUsage
 from naiad.errors import InternalError, InvalidArgumentError, UnsupportedError
 from naiad_torch.callspec import CallSpec, spec_of
-from naiad_torch.described import UNLIMITED, Described, Size
+from naiad_torch.described import Described, Size, most_rows
 from naiad_torch.generated import read_arguments, weight_bytes
 from naiad_torch.program import Packaged, Program, Weight
 from naiad_torch.runtime import runtime, told
@@ -37,15 +37,9 @@ class CompiledArtefact(Packaged):
         if not self.takes or any("" in each.sizes for each in self.takes):
             return ()
         program = self.open("" if self._kind == "cpu" else f"{self._kind}:0")
-        symbols = sorted({size for each in self.takes for size in each.sizes if isinstance(size, str)})
-        most = min((each.rows for each in self.takes if each.rows), default=UNLIMITED)
+        most = most_rows(self.takes)
         try:
-            few, many = (
-                self._run_over_zeros(
-                    program, {name: min(base + step * place, most) for place, name in enumerate(symbols)}
-                )
-                for base, step in ((2, 1), (3, 2))
-            )
+            few, many = (self._run_over_zeros(program, sizes) for sizes in _two_choices(self.takes, most))
         except Exception:  # noqa: BLE001 - what the model refuses of zeros it does not tell either
             return ()
         pairs = enumerate(zip(few, many, strict=True))
@@ -119,6 +113,17 @@ class _CompiledProgram:
     def weights(self) -> Iterator[Weight]:
         if self._usage.byte_size:
             yield id(self), self._usage
+
+
+def _two_choices(tensors: Sequence[Described], most: int) -> Iterator[dict[str, int]]:
+    """Sizes for what varies, twice: none is the same both times, and few are the same at one time."""
+    least: dict[str, int] = {}
+    for tensor in tensors:
+        for size, smallest in zip(tensor.sizes, tensor.least, strict=True):
+            if isinstance(size, str):
+                least[size] = max(smallest, least.get(size, 2))
+    for base, step in ((0, 1), (1, 2)):
+        yield {name: min(least[name] + base + step * place, most) for place, name in enumerate(sorted(least))}
 
 
 def _seen(name: str, few: Any, many: Any, most: int) -> Described:

@@ -17,13 +17,15 @@ class Described:
     """A tensor: its name, PyTorch's word for its type (`float32`), and its sizes.
 
     A size is a number, or what a variable one is called, which is the same for all that are equal; "" for one that
-    follows from others. `rows` is how many rows it may have at most where its first size varies, 0 where it does not.
+    follows from others. `rows` is how many rows it may have at most where its first size varies, 0 where it does not;
+    `least` are the smallest sizes that it may have, where that is known.
     """
 
     name: str
     type: str
     sizes: tuple[Size, ...]
     rows: int = 0
+    least: tuple[int, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:

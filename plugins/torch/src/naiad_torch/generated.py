@@ -13,6 +13,7 @@ _CHECK = re.compile(r"static void check_input_(\d+)\((.*?)\n\}\n", re.DOTALL)
 _NAME = re.compile(r"ConstantHandle (\w+) = ConstantHandle\(")
 _TYPE = re.compile(r"_expected_dtype = aoti_torch_dtype_(\w+)\(\)")
 _MOST_ROWS = re.compile(r"_size\[0\] > (\d+)\)")
+_LEAST = re.compile(r"_size\[(\d+)\] < (\d+)\)")
 _WEIGHT = re.compile(r"constants_info_\[\d+\]\.data_size = (\d+);")
 
 
@@ -38,7 +39,9 @@ def _argument(source: str, place: int, body: str) -> Described | None:
     most = _MOST_ROWS.search(body)
     limit = int(most[1]) if most is not None else UNLIMITED
     rows = 0 if not read or isinstance(read[0], int) else limit
-    return Described(f"INPUT__{place}", kind[1], read, rows)
+    least = {int(axis): int(size) for axis, size in _LEAST.findall(body)}
+    smallest = tuple(size if isinstance(size, int) else least.get(axis, 1) for axis, size in enumerate(read))
+    return Described(f"INPUT__{place}", kind[1], read, rows, smallest)
 
 
 def _size(text: str) -> Size:

@@ -1,6 +1,5 @@
-"""Packages of PyTorch (`model.pt2`): exported programs and what AOTInductor compiled."""
+"""Exported programs (`model.pt2`), and files that are no packages."""
 
-import shutil
 import zipfile
 
 import numpy as np
@@ -8,14 +7,10 @@ import pytest
 import torch
 
 from naiad.config import DataType
-from naiad.errors import ConfigError, InternalError, InvalidArgumentError, UnsupportedError
+from naiad.errors import ConfigError, InternalError, InvalidArgumentError
 from naiad.testing.workbench import tensor_entry
 
-from .written import ADD_SUB
-
-
-def ones(rows, value=1.0, columns=4):
-    return np.full((rows, columns), value, np.float32)
+from .written import ADD_SUB, ones
 
 
 @pytest.fixture
@@ -156,105 +151,6 @@ def test_a_program_takes_its_arguments_by_any_of_their_names(exported, inputs):
     answer = served.execute({inputs[0]: ones(1, 5), inputs[1]: ones(1)})
 
     assert answer["RESULT[1]"].tolist() == [[4.0] * 4]
-
-
-def test_a_compiled_package_is_executed(workbench, compiled):
-    shutil.copy(compiled, workbench.path("model.pt2"))
-    config = ADD_SUB.replace('"a"', '"ARGS[0]"').replace('"b"', '"ARGS[1]"').replace("OUTPUT__0", "RESULT[0]")
-    served = workbench.load(f'platform: "torch_aoti" {config.replace("OUTPUT__1", "RESULT[1]")}')
-
-    answer = served.execute({"ARGS[0]": ones(1, 3), "ARGS[1]": ones(1)}, {"ARGS[0]": ones(2, 5), "ARGS[1]": ones(2)})
-
-    assert answer["RESULT[0]"].tolist() == [[4.0] * 4, [6.0] * 4, [6.0] * 4]
-    assert answer["RESULT[1]"].tolist() == [[2.0] * 4, [4.0] * 4, [4.0] * 4]
-
-
-def test_a_compiled_package_needs_no_configuration(workbench, compiled):
-    shutil.copy(compiled, workbench.path("model.pt2"))
-
-    served = workbench.load()
-
-    config = served.config
-    assert (config.max_batch_size, config.dynamic_batching.preferred_batch_size) == (4, (4,))
-    assert [(each.name, each.data_type, each.dims) for each in (*config.input, *config.output)] == [
-        (name, DataType.TYPE_FP32, (4,)) for name in ("INPUT__0", "INPUT__1", "OUTPUT__0", "OUTPUT__1")
-    ]
-    assert served.execute({"INPUT__0": ones(1, 3), "INPUT__1": ones(1)})["OUTPUT__1"].tolist() == [[2.0] * 4]
-    assert workbench.complete(settings={"default-max-batch-size": "100"}).max_batch_size == 64
-
-
-@pytest.mark.parametrize(
-    ("config", "told"),
-    [
-        (ADD_SUB.replace("FP32", "INT32", 1), "expects datatype TYPE_INT32 for input 'INPUT__0', model provides"),
-        (ADD_SUB.replace("[ 4 ]", "[ 5 ]", 1), r"'INPUT__0': the model expects dims \[4\] but .* \[5\], in model\.pt2"),
-        (ADD_SUB.replace("size: 8", "size: 65"), "takes 64 rows at most"),
-    ],
-)
-def test_a_configuration_that_contradicts_a_compiled_package_is_refused(workbench, compiled, config, told):
-    shutil.copy(compiled, workbench.path("model.pt2"))
-
-    with pytest.raises(ConfigError, match=told):
-        workbench.load(config.replace('"a"', '"INPUT__0"').replace('"b"', '"INPUT__1"'))
-
-
-def test_a_compiled_package_never_sees_other_shapes_than_its_own(workbench, compiled):
-    shutil.copy(compiled, workbench.path("model.pt2"))
-    served = workbench.load('input [{ name: "INPUT__0" data_type: TYPE_FP32 dims: [ -1 ] }]')
-
-    with pytest.raises(
-        InvalidArgumentError, match=r"'INPUT__0' of model 'm' has shape \[1,2\], and model.pt2 takes \[1,4\]"
-    ):
-        served.execute({"INPUT__0": ones(1, columns=2), "INPUT__1": ones(1)})
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
-def test_a_package_for_a_gpu_is_told_of_at_load_where_there_is_none(workbench, compiled):
-    with zipfile.ZipFile(compiled) as given, zipfile.ZipFile(workbench.path("model.pt2"), "w") as file:
-        for entry in given.infolist():
-            content = given.read(entry)
-            file.writestr(entry, content.replace(b'"AOTI_DEVICE_KEY": "cpu"', b'"AOTI_DEVICE_KEY": "cuda"'))
-
-    with pytest.raises(UnsupportedError, match=r"'model\.pt2' was compiled for cuda, and this PyTorch .* finds no GPU"):
-        workbench.load()
-
-
-def test_a_compiled_package_without_its_source_is_served_with_a_configuration(workbench, compiled, caplog):
-    with zipfile.ZipFile(compiled) as given, zipfile.ZipFile(workbench.path("model.pt2"), "w") as file:
-        for entry in given.infolist():
-            if not entry.filename.endswith(".cpp"):
-                file.writestr(entry, given.read(entry))
-
-    with pytest.raises(ConfigError, match="at least one input"):
-        workbench.load()
-    config = ADD_SUB.replace('"a"', '"INPUT__0"').replace('"b"', '"INPUT__1"')
-    answer = workbench.load(config).execute({"INPUT__0": ones(1, 3), "INPUT__1": ones(1)})
-
-    assert any("skipping model configuration auto-complete for 'm'" in record.message for record in caplog.records)
-    assert answer["OUTPUT__0"].tolist() == [[4.0] * 4]
-
-
-def test_two_instances_of_a_compiled_package_do_not_share_memory(workbench, compiled):
-    shutil.copy(compiled, workbench.path("model.pt2"))
-    config = ADD_SUB.replace('"a"', '"INPUT__0"').replace('"b"', '"INPUT__1"')
-    served = workbench.load(f'platform: "torch_aoti" {config} instance_group [{{ kind: KIND_CPU count: 2 }}]')
-
-    first = served.execute({"INPUT__0": ones(1, 3), "INPUT__1": ones(1)})
-    served.instances.reverse()
-    second = served.execute({"INPUT__0": ones(1, 9), "INPUT__1": ones(1)})
-
-    assert (first["OUTPUT__0"][0, 0], second["OUTPUT__0"][0, 0]) == (4.0, 10.0)
-
-
-def test_wrong_numbers_of_tensors_are_refused(workbench, compiled):
-    shutil.copy(compiled, workbench.path("model.pt2"))
-    one = tensor_entry("input", "INPUT__0", "FP32", "4")
-
-    with pytest.raises(InvalidArgumentError, match="expects 1 inputs, model provides 2"):
-        workbench.load(f'platform: "torch_aoti" {one}' + tensor_entry("output", "OUTPUT__0", "FP32", "4"))
-    two = one + tensor_entry("input", "INPUT__1", "FP32", "4") + tensor_entry("output", "OUTPUT__2", "FP32", "4")
-    with pytest.raises(InvalidArgumentError, match=r"The output OUTPUT__2 .* This model has 2 outputs"):
-        workbench.load(f'platform: "torch_aoti" {two}')
 
 
 def test_files_that_are_no_packages_are_refused(workbench):
