@@ -112,13 +112,11 @@ class Resident:
         self._tensor = tensor
         self._staging = staging
 
-    def __dlpack__(
-        self, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
-    ) -> Any:
-        if dl_device is not None and tuple(dl_device) == HOST:
-            return self._staging.to_host(self._tensor).__dlpack__(max_version=max_version)
+    def __dlpack__(self, *, stream: Any = -1, **options: Any) -> Any:
+        if options.get("dl_device") == HOST:
+            return self._staging.to_host(self._tensor).__dlpack__()
         with runtime().cuda.device_of(self._tensor):
-            return self._tensor.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+            return self._tensor.__dlpack__(stream=stream, **options)  # PyTorch 2.6 knows no other options
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return device_of(self._tensor)
