@@ -1,0 +1,190 @@
+"""Programs that prove each plugin in an environment of its own; their argument is a repository with an ONNX model."""
+
+SERVES_A_FUNCTION = """
+import naiad_custom
+from naiad.testing import serve
+
+@naiad_custom.model
+def double(x: naiad_custom.Array[naiad_custom.FP32, 2]) -> naiad_custom.Array[naiad_custom.FP32, 2]:
+    return x + x
+
+with serve(double) as client:
+    (out,) = client.infer(x=[1, 2]).values()
+    assert out.tolist() == [2, 4], out
+
+from naiad_custom.include import include_dir
+
+assert (include_dir() / "naiad_custom.h").is_file()
+"""
+
+SERVES_ONNX = """
+import sys
+from naiad.testing import serve
+
+with serve(sys.argv[1]) as client:
+    (out,) = client.infer(x=[1, 2]).values()
+    assert out.tolist() == [2, 4], out
+"""
+
+READS_ONNX = """
+import sys
+from pathlib import Path
+from naiad.testing import serve
+
+folder = Path(sys.argv[1]) / "double"
+(folder / "config.pbtxt").write_text('backend: "openvino" default_model_filename: "model.onnx"')
+with serve(sys.argv[1]) as client:
+    (out,) = client.infer(x=[1, 2]).values()
+    assert out.tolist() == [2, 4], out
+"""
+
+SERVES_A_MODULE = """
+from pathlib import Path
+from naiad.testing import serve
+
+model = "from torch import nn\\n\\nclass Double(nn.Module):\\n    def forward(self, x):\\n        return x + x\\n"
+config = 'backend: "pytorch" runtime: "model.py"\\n' + "\\n".join(
+    kind + ' { name: "' + name + '" data_type: TYPE_FP32 dims: 2 }' for kind, name in (("input", "x"), ("output", "y"))
+)
+Path("models/double/1").mkdir(parents=True)
+Path("models/double/1/model.py").write_text(model)
+Path("models/double/config.pbtxt").write_text(config)
+with serve("models") as client:
+    (out,) = client.infer(x=[1, 2]).values()
+    assert out.tolist() == [2, 4], out
+"""
+
+SERVES_A_GRAPH = """
+import os
+from pathlib import Path
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
+import tensorflow as tf
+from naiad.testing import serve
+
+Path("models/double/1").mkdir(parents=True)
+with tf.Graph().as_default() as graph:
+    x = tf.compat.v1.placeholder(tf.float32, [2], name="x")
+    tf.add(x, x, name="y")
+Path("models/double/1/model.graphdef").write_bytes(graph.as_graph_def().SerializeToString())
+Path("models/double/config.pbtxt").write_text(
+    'platform: "tensorflow_graphdef" output { name: "y" data_type: TYPE_FP32 dims: 2 }'
+)
+with serve("models") as client:
+    (out,) = client.infer(x=[1, 2]).values()
+    assert out.tolist() == [2, 4], out
+"""
+
+SERVES_A_NET = """
+from pathlib import Path
+from naiad.testing import serve
+
+Path("models/double/1").mkdir(parents=True)
+Path("models/double/1/model.netdef").write_text(
+    'op { input: "x" input: "x" output: "y" type: "Add" } external_input: "x" external_output: "y"'
+)
+Path("models/double/1/init_model.netdef").write_text("")
+Path("models/double/config.pbtxt").write_text('input { name: "x" data_type: TYPE_FP32 dims: 2 }')
+with serve("models") as client:
+    (out,) = client.infer(x=[1, 2]).values()
+    assert out.tolist() == [2, 4], out
+"""
+
+SCHEDULES = """
+from naiad._kernel.plugins import PluginRegistry
+from naiad.config import ModelConfig
+from naiad.config.text import parse_text
+from naiad.scheduler import Ticket
+
+config = parse_text("max_batch_size: 4 dynamic_batching {}")
+scheduler = PluginRegistry.discover().scheduler("dynamic_batching").create(config, 1)
+for id in range(4):
+    scheduler.arrive(Ticket(id, 0.0))
+(dispatch,) = scheduler.decide(0.0, [0]).dispatches
+assert dispatch.tickets == (0, 1, 2, 3), dispatch
+"""
+
+COMPOSES = """
+from naiad._kernel.plugins import PluginRegistry
+from naiad.config.text import parse_text
+
+tensors = 'input { name: "x" data_type: TYPE_FP32 dims: 1 } output { name: "y" data_type: TYPE_FP32 dims: 1 }'
+step = 'step { model_name: "m" input_map { key: "x" value: "x" } output_map { key: "y" value: "y" } }'
+config = parse_text('name: "e" platform: "ensemble" ' + tensors + ' ensemble_scheduling { ' + step + ' }')
+ensemble = PluginRegistry.discover().scheduler("ensemble_scheduling").compose(config, [parse_text(tensors)])
+(start,) = ensemble.run({"x": 1}, ()).begin().starts
+assert start.inputs == {"x": 1}, start
+"""
+
+SCHEDULES_SEQUENCES = """
+from naiad._kernel.plugins import PluginRegistry
+from naiad.config.text import parse_text
+from naiad.scheduler import Row, Ticket
+
+config = parse_text("max_batch_size: 4 sequence_batching {}")
+scheduler = PluginRegistry.discover().scheduler("sequence_batching").create(config, 1)
+scheduler.arrive(Ticket(1, 0.0, sequence_id=7, sequence_start=True))
+(dispatch,) = scheduler.decide(0.0, [0]).dispatches
+assert dispatch.rows == (Row(1, 1, start=True),), dispatch
+"""
+
+KEEPS = """
+from naiad._kernel.plugins import PluginRegistry
+from naiad.testing.caches import check_cache
+
+check_cache(lambda: PluginRegistry.discover().cache("local").open({"size": "1000000"}))
+"""
+
+ASKS_REDIS = """
+import logging
+import threading
+from naiad._kernel.plugins import PluginRegistry
+
+logging.disable()  # nobody listens there
+cache = PluginRegistry.discover().cache("redis").open({"host": "127.0.0.1", "port": "1"})
+answered, answers = threading.Event(), []
+cache.lookup(b"key", lambda found: (answers.append(found), answered.set()))
+assert answered.wait(20)
+cache.close()
+assert answers == [None], answers
+"""
+
+BUILDS_AN_ENGINE = """
+import logging
+import pathlib
+import tensorrt_rtx_bindings as trt
+from naiad.errors import NaiadError
+from naiad.testing import serve
+
+logging.disable()  # the refusal is told twice
+folder = pathlib.Path("engines", "double", "1")
+folder.mkdir(parents=True)
+builder = trt.Builder(trt.Logger(trt.Logger.ERROR))
+network = builder.create_network(0)
+x = network.add_input("x", trt.float32, (2,))
+y = network.add_elementwise(x, x, trt.ElementWiseOperation.SUM).get_output(0)
+network.mark_output(y)
+(folder / "model.plan").write_bytes(builder.build_serialized_network(network, builder.create_builder_config()))
+try:
+    with serve("engines") as client:
+        (out,) = client.infer(x=[1, 2]).values()
+        assert out.tolist() == [2, 4], out
+except NaiadError as error:
+    assert "needs an NVIDIA GPU, and CUDA finds none" in str(error), error
+"""
+
+PROOFS = {
+    "naiad-cache-local": KEEPS,
+    "naiad-cache-redis": ASKS_REDIS,
+    "naiad-caffe2": SERVES_A_NET,
+    "naiad-custom": SERVES_A_FUNCTION,
+    "naiad-onnx": SERVES_ONNX,
+    "naiad-openvino": READS_ONNX,
+    "naiad-scheduler-dynamic": SCHEDULES,
+    "naiad-scheduler-ensemble": COMPOSES,
+    "naiad-scheduler-sequence": SCHEDULES_SEQUENCES,
+    "naiad-tensorflow": SERVES_A_GRAPH,
+    "naiad-tensorrt": BUILDS_AN_ENGINE,
+    "naiad-torch": SERVES_A_MODULE,
+}
+"""The program that proves it, by the name of the distribution."""
