@@ -46,6 +46,15 @@ def test_a_build_for_other_devices_is_found_under_its_own_name(packages: Path) -
     assert installed_framework("abacus") == "abacus-gpu 3.1"
 
 
+def test_two_builds_of_one_module_are_told_with_what_to_do(packages: Path) -> None:
+    install(packages, "abacus")
+    install(packages, "abacus-openvino", "2.0")
+
+    assert installed_framework("abacus") == (
+        "abacus 3.1 and abacus-openvino 2.0, which share a module: uninstall all of them, and install one"
+    )
+
+
 def test_the_first_of_several_frameworks_that_is_installed_is_told(packages: Path) -> None:
     install(packages, "slide-rule", "1.0")
     install(packages, "abacus-cpu")

@@ -13,21 +13,30 @@ __all__ = ["import_framework", "installed_framework"]
 _BUILDS = ("", "-gpu", "-cpu", "-openvino", "-directml", "-rocm")
 """How the distributions of one framework's builds end, which hold the same module."""
 
+_CLASH = ", which share a module: uninstall all of them, and install one"
+
 
 def installed_framework(distributions: str | Sequence[str]) -> str:
     """The first of these that is installed, with its version (`onnxruntime 1.20.0`), read from its metadata.
 
-    A build for other devices that has a name of its own (`onnxruntime-gpu`) is found under it. One whose metadata is
-    missing, as in a build from source, is told without its version. "" when none is installed.
+    A build for other devices that has a name of its own (`onnxruntime-gpu`) is found under it; of several builds, which
+    write over each other's files, all are told. One whose metadata is missing, as in a build from source, is told
+    without its version. "" when none is installed.
     """
     names = [distributions] if isinstance(distributions, str) else distributions
-    for name in (f"{name}{build}" for name in names if name for build in _BUILDS):
-        try:
-            return f"{name} {metadata.version(name)}"
-        except metadata.PackageNotFoundError:
-            continue
+    for name in filter(None, names):
+        found = [told for told in map(_version, (f"{name}{build}" for build in _BUILDS)) if told]
+        if found:
+            return " and ".join(found) + (_CLASH if len(found) > 1 else "")
     modules = (name.replace("-", "_") for name in names if name)
     return next((name for name in modules if importlib.util.find_spec(name)), "")
+
+
+def _version(distribution: str) -> str:
+    try:
+        return f"{distribution} {metadata.version(distribution)}"
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def import_framework(module: str, named: str, plugin: str, step: str) -> ModuleType:
