@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from naiad.backend import Batch
+from naiad.backend import Batch, MemoryUsage
 from naiad.datatypes import bf16_to_fp32, fp32_to_bf16
 from naiad.devices import DeviceTensor, gpu
 from naiad.types import Request, Tensor
@@ -147,3 +147,16 @@ def test_bf16_stays_on_the_gpu(gpu_workbench, models):
 
     assert kept.datatype == "BF16"
     assert bf16_to_fp32(kept.array).tolist() == [[5.0, 5.0]]
+
+
+def test_the_memory_of_the_weights_is_told_on_the_gpu(gpu_workbench, models):
+    served = gpu_workbench.load(models.dense(64, 32), ON_GPU)
+
+    assert served.model.memory_usage() == [MemoryUsage("GPU", 0, 64 * 32 * 4)]
+
+
+def test_arenas_of_both_devices_shrink_after_a_run_and_those_of_others_are_left_alone(gpu_workbench, models):
+    arenas = 'parameters { key: "memory.enable_memory_arena_shrinkage" value { string_value: "cpu:0;gpu:0;gpu:7" } }'
+    served = gpu_workbench.load(models.identity(["n", 1]), ON_GPU + arenas)
+
+    assert served.execute({"IN": np.ones((1, 1), np.float32)})["OUT"].tolist() == [[1.0]]
