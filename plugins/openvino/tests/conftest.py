@@ -31,6 +31,11 @@ class Zoo:
         given = self._input("IN", shape)
         return self._model([given], OUT=ops.add(given, given))
 
+    def in_fours(self) -> Any:
+        """OUT = IN, FP32[4, 16], as FP32[4, 4, 4]: the shape is written into the graph, so that no batch can vary."""
+        given = self._input("IN", (4, 16))
+        return self._model([given], OUT=ops.reshape(given, ops.constant(np.array([4, 4, 4], np.int64)), False))
+
     def to_rows(self) -> Any:
         """OUT = IN in rows of 4: fails at run time for a number of elements that 4 does not divide."""
         given = self._input("IN", (-1, -1))

@@ -129,6 +129,25 @@ def test_a_batch_is_padded_where_its_dimension_stays_fixed(workbench, zoo):
         workbench.load(fixed.replace("max_batch_size: 4", "max_batch_size: 8"))
 
 
+def test_a_batch_is_padded_where_its_dimension_cannot_vary(workbench, zoo):
+    workbench.write(zoo.in_fours())
+    config = "max_batch_size: 4 " + tensor_entry("output", "OUT", "FP32", "4, 4")
+
+    with pytest.raises(ConfigError, match="'OUT' has shape \\[4,4,4\\]"):
+        workbench.load(config)
+    padded = workbench.load(config + parameter_entry("ENABLE_BATCH_PADDING", "YES"))
+
+    assert padded.execute({"IN": rows(1, 3)}, {"IN": rows(2, 5)})["OUT"][:, 0, 0].tolist() == [3.0, 5.0, 5.0]
+
+
+def test_dims_that_the_model_cannot_have_are_told_with_the_names_of_its_inputs(workbench, zoo):
+    workbench.write(zoo.add_sub((1, 16)))
+    config = tensor_entry("input", "A", "FP32", "2, 5") + tensor_entry("input", "B", "FP32", "2, 7")
+
+    with pytest.raises(InvalidArgumentError, match=r"cannot have the shapes input 'A': \[2,5\], input 'B': \[2,7\]: "):
+        workbench.load(config + parameter_entry("RESHAPE_IO_LAYERS", "YES"))
+
+
 def test_the_model_gets_the_dims_of_the_configuration_where_that_is_asked_for(workbench, zoo):
     workbench.write(zoo.add_sub((1, 16)))
     names = [("input", "A"), ("input", "B"), ("output", "SUM")]

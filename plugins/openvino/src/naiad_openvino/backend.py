@@ -5,7 +5,7 @@ from naiad.config import ModelConfig
 from naiad.interface import completed, is_complete
 from naiad.parameters import default_batch_size
 from naiad_openvino.files import FILES, make_core, model_file, read_model
-from naiad_openvino.interface import interface_of
+from naiad_openvino.interface import batching_interface
 from naiad_openvino.model import OpenVinoModel
 from naiad_openvino.parameters import run_settings
 from naiad_openvino.runtime import runtime
@@ -26,7 +26,9 @@ class OpenVinoBackend:
             return context.config
         settings = run_settings(context.config)
         model = read_model(make_core(context, settings), model_file(context), context.config, settings)
-        return completed(context.config, interface_of(model, context.config), default_batch_size(context.settings))
+        return completed(
+            context.config, batching_interface(model, context.config), default_batch_size(context.settings)
+        )
 
     def load(self, context: ModelContext) -> OpenVinoModel:
         """Load one version.

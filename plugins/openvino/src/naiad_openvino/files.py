@@ -36,22 +36,32 @@ def make_core(context: ModelContext, settings: RunSettings) -> Any:
 def read_model(core: Any, path: Path, config: ModelConfig, settings: RunSettings) -> Any:
     """The `openvino.Model`, with a variable batch dimension where the configuration batches and nothing forbids it.
 
-    Raises InvalidArgumentError when the file is no model, or cannot have those shapes.
+    A model that pads batches keeps the dimension of its file where it cannot vary. Raises InvalidArgumentError when the
+    file is no model, or cannot have those shapes.
     """
+    model = _read(core, path, config)
+    shapes = _shapes(model, config, settings)
+    if not shapes:
+        return model
+    may_keep = settings.pads and not settings.reshapes
     try:
-        model = core.read_model(str(path))
+        model.reshape(shapes)
+    except Exception as error:
+        if may_keep:
+            return _read(core, path, config)
+        names = {place: name for name, place in reversed(places(model.inputs).items())}
+        wanted = ", ".join(f"input '{names[place]}': {shape_text(shape)}" for place, shape in shapes.items())
+        raise InvalidArgumentError(
+            f"model '{config.name}' from '{path.name}' cannot have the shapes {wanted}: {told(error)}"
+        ) from error
+    return _read(core, path, config) if may_keep and any(map(_is_fixed, model.outputs)) else model
+
+
+def _read(core: Any, path: Path, config: ModelConfig) -> Any:
+    try:
+        return core.read_model(str(path))
     except Exception as error:
         raise InvalidArgumentError(f"failed to load model '{config.name}' from '{path.name}': {told(error)}") from error
-    shapes = _shapes(model, config, settings)
-    if shapes:
-        try:
-            model.reshape(shapes)
-        except Exception as error:
-            told_shapes = ", ".join(f"input {place}: {shape_text(shape)}" for place, shape in shapes.items())
-            raise InvalidArgumentError(
-                f"model '{config.name}' from '{path.name}' cannot have the shapes {told_shapes}: {told(error)}"
-            ) from error
-    return model
 
 
 def _shapes(model: Any, config: ModelConfig, settings: RunSettings) -> dict[int, list[int]]:

@@ -1,6 +1,7 @@
 """What a model takes and gives, in OpenVINO's words and in ours."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -36,6 +37,23 @@ def interface_of(model: Any, config: ModelConfig) -> Interface:
     )
 
 
+def fixed_batch(model: Any) -> int:
+    """The first dim where every input has the same fixed one, else 0."""
+    sizes = {_first_dim(port) for port in model.inputs}
+    return sizes.pop() if len(sizes) == 1 else 0
+
+
+def batching_interface(model: Any, config: ModelConfig) -> Interface:
+    """The interface, with a first dim that varies where the configuration batches and that of every input is fixed.
+
+    Padding makes it so, or there are whole batches only.
+    """
+    interface = interface_of(model, config)
+    if config.max_batch_size < 1 or not fixed_batch(model):
+        return interface
+    return Interface(tuple(map(_opened, interface.inputs)), tuple(map(_opened, interface.outputs)))
+
+
 def places(ports: Iterable[Any]) -> dict[str, int]:
     """The place of each input or output by each of its names."""
     found: dict[str, int] = {}
@@ -54,6 +72,16 @@ def weight_bytes(model: Any) -> int:
 def _names(port: Any) -> list[str]:
     """All names of a tensor: its own in alphabetical order, then that of its node."""
     return [*sorted(map(str, port.get_names())), str(port.node.friendly_name)]
+
+
+def _opened(tensor: ModelTensor) -> ModelTensor:
+    return replace(tensor, shape=(-1, *tensor.shape[1:])) if tensor.shape else tensor
+
+
+def _first_dim(port: Any) -> int:
+    shape = port.partial_shape
+    known = shape.rank.is_static and shape.rank.get_length() > 0 and shape[0].is_static
+    return int(shape[0].get_length()) if known else 0
 
 
 def _tensor(port: Any, written: frozenset[str]) -> ModelTensor:

@@ -11,7 +11,7 @@ from naiad.errors import ConfigError, InvalidArgumentError, UnsupportedError
 from naiad.interface import Interface, NarrowInputs, mismatches, wanted_outputs
 from naiad_openvino.files import make_core, read_model
 from naiad_openvino.instance import OpenVinoInstance, Ports
-from naiad_openvino.interface import interface_of, places, weight_bytes
+from naiad_openvino.interface import batching_interface, fixed_batch, places, weight_bytes
 from naiad_openvino.parameters import RunSettings
 from naiad_openvino.runtime import told
 
@@ -25,7 +25,7 @@ class OpenVinoModel:
         core = make_core(context, settings)
         _check_devices(context, core.available_devices, settings)
         model = read_model(core, path, config, settings)
-        self._fixed_batch = _fixed_batch(model) if config.max_batch_size > 0 else 0
+        self._fixed_batch = fixed_batch(model) if config.max_batch_size > 0 else 0
         interface = _checked(context, path, model, self._fixed_batch, settings)
         self._narrow = NarrowInputs(config, interface, path.name)
         self._weight_bytes = weight_bytes(model)
@@ -78,21 +78,9 @@ def _check_devices(context: ModelContext, available: list[str], settings: RunSet
         )
 
 
-def _fixed_batch(model: Any) -> int:
-    """The first dim where every input has the same fixed one, else 0."""
-    sizes = {port.partial_shape[0].get_length() if port.partial_shape[0].is_static else 0 for port in model.inputs}
-    return sizes.pop() if len(sizes) == 1 else 0
-
-
 def _checked(context: ModelContext, path: Path, model: Any, fixed: int, settings: RunSettings) -> Interface:
     """The interface of the model. Raises NaiadError where the configuration does not fit it."""
-    config, interface = context.config, interface_of(model, context.config)
-    if fixed:  # held against the configuration as if it varied: padding makes it so, or there are whole batches only
-        interface = replace(
-            interface,
-            inputs=tuple(replace(each, shape=(-1, *each.shape[1:])) for each in interface.inputs),
-            outputs=tuple(replace(each, shape=(-1, *each.shape[1:])) for each in interface.outputs),
-        )
+    config, interface = context.config, batching_interface(model, context.config)
     problems = mismatches(config, interface)
     if problems:
         raise ConfigError([replace(each, message=f"{each.message}, in {path.name}") for each in problems])
