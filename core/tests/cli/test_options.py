@@ -98,7 +98,7 @@ def test_a_mistake_is_told_with_status_1(words: list[str], told: str, capsys: py
         (
             "--http-port=1",
             {"naiad-http": "ImportError: no uvicorn"},
-            "unknown option --http-port. naiad-http would offer it, but was skipped: ImportError: no uvicorn",
+            "unknown option --http-port. naiad-http would offer it, but was skipped: ImportError: no uvicorn.",
         ),
     ],
 )

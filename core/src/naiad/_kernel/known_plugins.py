@@ -116,5 +116,5 @@ def where_to_get(kind: str, name: str, installed: Mapping[str, str]) -> str:
     if plugin is None:
         return ""
     if installed.get(plugin.distribution):
-        return f"{plugin.distribution} would offer it, but was skipped: {installed[plugin.distribution]}"
+        return f"{plugin.distribution} would offer it, but was skipped: {installed[plugin.distribution].rstrip('.')}."
     return f"It comes with {plugin.distribution}: pip install '{plugin.install}'."
