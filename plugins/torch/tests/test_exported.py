@@ -82,6 +82,27 @@ def test_what_is_written_is_kept_and_the_rest_is_filled(exported):
     assert [(each.name, each.dims) for each in config.output] == [("RESULT[1]", (4,))]
 
 
+SEQUENCES = """sequence_batching {
+  control_input [ { name: "START__1" control [ { kind: CONTROL_SEQUENCE_START fp32_false_true: [ 0, 1 ] } ] } ]
+  state [ { input_name: "state" output_name: "STATE__1" data_type: TYPE_FP32 dims: [ 1 ] } ]
+}"""
+
+
+def test_controls_and_states_of_a_program_are_known_by_names_and_numbers(workbench, models):
+    rows = torch.export.Dim("rows", min=1, max=6)
+    given = [torch.ones(2, 1) * value for value in (1, 2, 3)]  # one tensor for all would be one argument
+    workbench.export(models.Halves(), tuple(given), shapes={name: {0: rows} for name in ("x", "start", "state")})
+    column = np.array([[4.0]], np.float32)
+
+    served = workbench.load(SEQUENCES)
+    answer = served.execute({"x": column, "START__1": column, "state": column * 2})
+
+    assert [each.name for each in (*served.config.input, *served.config.output)] == ["x", "OUTPUT__0"]
+    assert (answer["OUTPUT__0"].tolist(), answer["STATE__1"].tolist()) == ([[12.0]], [[6.0]])
+    with pytest.raises(ConfigError, match="TYPE_INT32 for input 'START__1', model provides TYPE_FP32"):
+        workbench.load(SEQUENCES.replace("fp32_false_true", "int32_false_true"))
+
+
 def test_a_program_that_cannot_batch_says_so(workbench, models):
     workbench.export(models.Identity(), (torch.ones(2, 3),))
 

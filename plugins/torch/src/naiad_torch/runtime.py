@@ -8,6 +8,10 @@ from naiad.frameworks import import_framework
 _STEP = "run pip install 'naiad-torch[cpu]', or install the build of torch that fits the machine's GPUs"
 
 
+_PLACES = ("\nException raised from ", "\nfrom user code:", "\nSet TORCHDYNAMO_VERBOSE", "\n  Developer debug context:")
+"""Where PyTorch begins to tell where in its own code or in the model's an error was."""
+
+
 @functools.cache
 def runtime() -> ModuleType:
     """The module `torch`. Raises PluginError, with what to install, when it is missing or broken."""
@@ -21,5 +25,6 @@ def told(error: BaseException) -> str:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         last = next((line for line in reversed(lines) if "Error: " in line), lines[-1])
         return last.removeprefix("RuntimeError: ")
-    text = text.partition("\nException raised from ")[0]  # where in C++ it was
-    return text or type(error).__name__
+    for mark in _PLACES:
+        text = text.partition(mark)[0]
+    return text.strip() or type(error).__name__
