@@ -1,15 +1,17 @@
 """Large tensors that are copied in from and out to shared memory by the thread that executes their request.
 
 The copy of 600 KB takes about 70 µs, which the event loop would have to spend for each request and each response; the
-workers have processors of their own.
+workers have processors of their own. Memory of a GPU that the model computes on is read in place, and written there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from naiad._kernel.shared_memory.devices import DeviceMemory
+from naiad.devices import Device, DeviceTensor, OnDevice
 from naiad.errors import NaiadError
 from naiad.protocol.buffers import Buffer, bool_array, unpack_strings
 from naiad.shared_memory import Region
@@ -45,6 +47,13 @@ class SharedContent:
             content = self._region.read(self._offset, self._size)
             self._array = np.ndarray(self._shape, self._dtype, content.data)
         return self._array
+
+    def on_device(self, datatype: str, devices: Collection[Device]) -> DeviceTensor | None:
+        """The tensor where it lies, if that is one of these devices."""
+        region = self._region
+        if isinstance(region, DeviceMemory) and region.device in devices:
+            return region.tensor(self._offset, datatype, self._shape)
+        return None
 
     def blank(self) -> np.ndarray:
         """Zeros in place of what cannot be had."""
@@ -111,6 +120,17 @@ class Place:
         """Whether this very tensor was stored there."""
         return self._stored is tensor
 
+    def take(self, tensor: Tensor) -> bool:
+        """Whether the tensor lies on the GPU of the region, where it has been copied then. Raises NaiadError."""
+        payload, region = tensor.payload, self.region
+        if not (isinstance(payload, DeviceTensor) and isinstance(region, DeviceMemory)):
+            return False
+        if payload.device != region.device:
+            return False
+        region.take(self.offset, self.byte_size, payload, tensor.name)
+        self._stored = tensor
+        return True
+
     def store(self, tensor: Tensor, content: Buffer) -> None:
         """Write the bytes of that tensor. Raises InvalidArgumentError when they do not fit, or the memory is gone."""
         self.region.write(self.offset, self.byte_size, (content,), tensor.name)
@@ -129,13 +149,24 @@ class Transfer:
         self._tensors = tensors
         self._places = places
 
-    def fetch(self) -> None:
-        """Copy the inputs. Raises InvalidArgumentError; zeros stand for those that could not be had then."""
+    @property
+    def on_device(self) -> OnDevice | None:
+        """Where outputs may stay until they are copied, None where all come to the host."""
+        regions = {name: place.region for name, place in self._places.items()}
+        found = {name: (region.device,) for name, region in regions.items() if isinstance(region, DeviceMemory)}
+        return found or None
+
+    def fetch(self, devices: Collection[Device] = ()) -> None:
+        """Copy the inputs, but for those that lie on one of these devices.
+
+        Raises InvalidArgumentError; zeros stand for those that could not be had then.
+        """
         for tensor in self._tensors:
             content = tensor.payload
             if isinstance(content, SharedContent):
                 try:
-                    tensor.payload = content.fetch()
+                    resident = content.on_device(tensor.datatype, devices) if devices else None
+                    tensor.payload = content.fetch() if resident is None else resident
                 except NaiadError:
                     self._blank()
                     raise
@@ -149,7 +180,7 @@ class Transfer:
         """Copy the outputs. Raises InvalidArgumentError."""
         for name, place in self._places.items():
             tensor = outputs.get(name)
-            if tensor is not None and tensor.datatype != "BYTES":
+            if tensor is not None and tensor.datatype != "BYTES" and not place.take(tensor):
                 array = tensor.array
                 if array.flags.c_contiguous and array.nbytes:
                     place.store(tensor, array.data.cast("B"))

@@ -1,23 +1,25 @@
 """Copying the tensors of a batch from and to shared memory, on the worker's thread; an error is its request's own."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from naiad._kernel.answers import Outcome
 from naiad.batch import Batch
+from naiad.devices import Device
 from naiad.errors import NaiadError
 from naiad.types import Response
 
 
-def fetch_inputs(batch: Batch) -> dict[int, NaiadError]:
-    """Copy the inputs; the errors of the requests that cannot have theirs, by their index in the batch.
+def fetch_inputs(batch: Batch, devices: Collection[Device] = ()) -> dict[int, NaiadError]:
+    """Copy the inputs, but for those that lie on one of these devices.
 
-    Those are executed all the same, over zeros, for the sake of the others.
+    Gives the errors of the requests that cannot have theirs, by their index in the batch. Those are executed all the
+    same, over zeros, for the sake of the others.
     """
     failures: dict[int, NaiadError] = {}
     for index, request in enumerate(batch.requests):
         if request.transfer is not None:
             try:
-                request.transfer.fetch()
+                request.transfer.fetch(devices)
             except NaiadError as error:
                 failures[index] = error.with_traceback(None)  # which holds this very dict, and the memory of the client
     batch.mark_input_done()

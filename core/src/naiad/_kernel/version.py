@@ -109,6 +109,8 @@ class ModelVersion:
                 f"this call takes exactly one response and doesn't support models with decoupled transaction policy, "
                 f"such as '{self.name}'; ask it over ModelStreamInfer (gRPC), generate_stream (HTTP) or Server.stream"
             )
+        if request.transfer is not None and request.on_device is None:
+            request.on_device = request.transfer.on_device
         if self.cache is not None and request.on_device is not None:
             request = replace(request, on_device=None)  # a cache keeps what lies in host memory
         batch_size, shape_key = self._checker.check(request)

@@ -155,7 +155,7 @@ class Worker:
         try:
             for request in work.batch.requests:
                 if request.transfer is not None:
-                    work.failures = fetch_inputs(work.batch)
+                    work.failures = fetch_inputs(work.batch, getattr(instance, "input_devices", ()))
                     break
             answer = instance.execute(work.batch) if not work.traces else execute_traced(instance, work, self.name)
         except Exception as error:  # noqa: BLE001 - a model may raise anything, and its callers are told

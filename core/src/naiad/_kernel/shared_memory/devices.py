@@ -1,4 +1,4 @@
-"""CUDA shared memory: a part of a GPU that another process allocated, copied from and to host memory."""
+"""CUDA shared memory: a part of a GPU that another process allocated; used there, or copied from and to host memory."""
 
 import weakref
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from naiad._kernel.shared_memory.extents import check_extent, check_piece, check_room, host_bytes
+from naiad.devices import DeviceTensor, gpu
 from naiad.errors import InvalidArgumentError, NaiadError
 from naiad.protocol.buffers import Buffer
 
@@ -43,11 +44,25 @@ class DeviceMemory:
         self._address = address
         self._device = device
         self._size = byte_size
+        self.device = gpu(device)
         weakref.finalize(self, gpus.close, address, device)
 
     def check(self, offset: int, byte_size: int) -> None:
         """Raise InvalidArgumentError unless these bytes lie within the region."""
         check_piece(self.name, self._size, offset, byte_size)
+
+    def tensor(self, offset: int, datatype: str, shape: tuple[int, ...]) -> DeviceTensor:
+        """The tensor whose bytes, which lie within the region, begin there; where it is, without a copy."""
+        return DeviceTensor.at(self._address + offset, self.device, datatype, shape, self)
+
+    def take(self, offset: int, byte_size: int, tensor: DeviceTensor, output: str) -> None:
+        """Copy a tensor, which lies on this GPU without gaps, to the `byte_size` bytes from `offset` on.
+
+        Raises InvalidArgumentError when it is larger, and UnavailableError.
+        """
+        self.check(offset, byte_size)
+        check_room(self.name, output, tensor.nbytes, byte_size)
+        tensor.copy_to(self._address + offset)
 
     def read(self, offset: int, byte_size: int) -> np.ndarray:
         """A copy of these bytes in host memory. Raises InvalidArgumentError when they are not there."""
