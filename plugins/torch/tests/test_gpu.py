@@ -1,5 +1,7 @@
 """The same models on a GPU: `make test-gpu` on a machine with one and a build of PyTorch for it."""
 
+import time
+
 import numpy as np
 import pytest
 import torch
@@ -110,6 +112,25 @@ def test_the_stream_of_an_instance_is_its_own(gpu_workbench, models):
             streams.append(torch.cuda.current_stream().cuda_stream)
 
     assert len({*streams, torch.cuda.default_stream().cuda_stream}) == 3
+
+
+def test_the_time_of_the_gpu_counts_as_inference(gpu_workbench):
+    gpu_workbench.path("model.py").write_text(
+        "import torch\n\n\nclass Slow(torch.nn.Module):\n    def forward(self, x):\n        wide = x.expand(4096, 4096)\n"
+        "        for _ in range(40):\n            wide = wide @ wide * 0.0\n        return wide[:1, :1]\n"
+    )
+    config = """backend: "pytorch" runtime: "model.py"
+input [{ name: "x" data_type: TYPE_FP32 dims: [ 1, 1 ] }]
+output [{ name: "y" data_type: TYPE_FP32 dims: [ 1, 1 ] }]
+"""
+    served = gpu_workbench.load(config + ON_GPU)
+    first, of = (Batch([Request("m", {"x": Tensor.of("x", np.ones((1, 1), np.float32))})], [1]) for _ in range(2))
+    served.instance.execute(first)
+
+    served.instance.execute(of)
+    ended_ns = time.monotonic_ns()
+
+    assert of.infer_done_ns - of.input_done_ns > ended_ns - of.infer_done_ns
 
 
 def test_what_is_staged_is_pinned(gpu_workbench, models):

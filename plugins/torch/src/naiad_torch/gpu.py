@@ -50,6 +50,8 @@ class Gpu:
     def fetch(self, batch: Batch, values: Mapping[str, Any]) -> dict[str, Any]:
         """The tensors that may stay as they are, arrays of the others; all of them are whole when this returns."""
         (here,) = self.input_devices
+        computed = runtime().cuda.Event()
+        computed.record(self._stream)
         outputs: dict[str, Any] = {}
         staged: dict[str, Any] = {}
         for name, value in values.items():
@@ -58,6 +60,8 @@ class Gpu:
                 outputs[name] = Resident(plain.clone() if self._copies_outputs else plain, self._staging)
             else:
                 outputs[name] = staged[name] = self._staging.begin_to_host(value)
+        computed.synchronize()
+        batch.mark_infer_done()  # the instance's own mark was when the work was queued
         self._stream.synchronize()
         outputs.update((name, array_of(tensor)) for name, tensor in staged.items())
         return outputs
