@@ -174,7 +174,7 @@ def test_files_of_two_frameworks_whose_first_has_no_plugin_offer_the_other(witho
     _, checked, _ = run(without_plugins, "check", models)
 
     assert "needs the backend 'pytorch' for its file 'model.pt'" in told_of(checked)["double"]
-    assert "or set 'backend' to 'python', which reads its file 'model.py'" in told_of(checked)["double"]
+    assert "Or set 'backend' to 'python', which reads its file 'model.py'" in told_of(checked)["double"]
 
 
 def test_a_plugin_without_its_framework_says_what_to_install_for_complete_configurations_too(

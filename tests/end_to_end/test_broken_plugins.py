@@ -110,16 +110,6 @@ def test_a_model_that_needs_a_broken_plugin_says_which(start: Start, repository:
     assert "No module named 'no_such_module'" in entry["reason"]
 
 
-def test_a_model_of_a_plugin_that_is_not_there_says_what_to_install(start: Start, repository: Path) -> None:
-    models.write(repository, "planned", models.ECHO, 'platform: "tensorrt_plan"')
-
-    running = start("--exit-on-error=false")
-    (entry,) = running.entries("planned")
-
-    assert "pip install 'naiad-tensorrt'" in entry["reason"]
-    assert running.infer("echo", 1).status == 200
-
-
 def test_a_sound_plugin_that_does_not_import_here_is_not_told_to_be_installed_again(
     start: Start, repository: Path, installed: Path
 ) -> None:

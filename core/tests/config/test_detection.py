@@ -226,7 +226,7 @@ def test_a_second_file_of_an_installed_backend_is_offered(version):
 
     problem = refusal(ModelConfig(name="m"), version, (PYTHON,))
 
-    assert "or set 'backend' to 'python', which reads its file 'model.py'" in problem.hint
+    assert "Or set 'backend' to 'python', which reads its file 'model.py'" in problem.hint
 
 
 def test_files_of_two_frameworks_without_their_plugins_say_what_to_install_for_each(version):

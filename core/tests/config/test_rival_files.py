@@ -5,6 +5,7 @@ import pytest
 from naiad._kernel.detection import resolve_backend, told_of_rivals
 from naiad.backend import BackendTraits
 from naiad.config import ModelConfig
+from naiad.errors import ConfigError
 
 ONNX = BackendTraits("onnxruntime", ("onnxruntime_onnx",), {"model.onnx": "onnxruntime_onnx"})
 TENSORFLOW = BackendTraits(
@@ -66,4 +67,21 @@ def test_several_readers_of_a_second_file_are_told_and_not_refused(version):
 
     assert "model.onnx (onnxruntime) and model.txt (one or two)" in rivals(
         ModelConfig(name="m"), version, (ONNX, *claiming)
+    )
+
+
+def test_a_file_that_another_backend_can_read_besides_is_left_to_its_own(version):
+    (version / "model.onnx").touch()
+    openvino = BackendTraits("openvino", files={"model.xml": "", "model.onnx": ""})
+
+    with pytest.raises(ConfigError) as caught:
+        resolve_backend(ModelConfig(name="m"), version, [openvino])
+
+    (problem,) = caught.value.problems
+    assert (
+        "needs the backend 'onnxruntime' for its file 'model.onnx', which no installed plugin offers" in problem.message
+    )
+    assert (
+        "pip install 'naiad-onnx[cpu]'. Or set 'backend' to 'openvino', which reads its file 'model.onnx'"
+        in problem.hint
     )

@@ -145,17 +145,14 @@ class _Search:
         found: dict[str, str] = {}
         for known in (*KNOWN_FORMATS, *_formats_of(self._traits)):
             if known.file not in found and self._has(known.file):
-                usual = self._named(known.backend) if known in KNOWN_FORMATS else None
-                claiming = [usual] if usual is not None else [each for each in self._traits if known.file in each.files]
-                found[known.file] = " or ".join(each.name for each in claiming) or known.backend
+                found[known.file] = " or ".join(each.name for each in self._reading(known)) or known.backend
         return found
 
     def _other_ways(self, found: Sequence[KnownFormat]) -> str:
         """What else the files that are there allow, when no plugin reads the first of them."""
         for known in found[1:]:
-            other = self._claiming(known)
-            if other is not None:
-                return f"or set 'backend' to '{other.name}', which reads its file '{known.file}'"
+            for other in self._reading(known):
+                return f"Or set 'backend' to '{other.name}', which reads its file '{known.file}'"
         missing = {known.backend: known.file for known in found[1:] if known.backend != found[0].backend}
         return " ".join(
             f"Its file '{file}' is one of the backend '{backend}'; {self._source_of(backend)}"
@@ -178,14 +175,28 @@ class _Search:
         raise ConfigError([Problem(message, "backend", hint=f"set 'backend'; {self._installed()}")])
 
     def _claiming(self, known: KnownFormat) -> BackendTraits | None:
-        """The installed backend for this format: the one known for it, else the only one that claims its file."""
-        usual = self._named(known.backend) if known in KNOWN_FORMATS else None
-        claiming = [each for each in self._traits if known.file in each.files]
-        if usual is None and len(claiming) > 1:
+        """The installed backend for this format, None without one. Raises ConfigError when there are several."""
+        claiming = self._reading(known)
+        if len(claiming) > 1:
             names = " or ".join(f"'{each.name}'" for each in claiming)
             message = f"several backends read the file '{known.file}' of '{self._name}'"
             raise ConfigError([Problem(message, "backend", hint=f"set 'backend' to {names}")])
-        return usual or next(iter(claiming), None)
+        return next(iter(claiming), None)
+
+    def _reading(self, known: KnownFormat) -> Sequence[BackendTraits]:
+        """The installed backends for this format.
+
+        A well-known file is for its own backend; without that it is for those that have it as their own first file, and
+        not for those that can read it besides: a model must not change its framework with what else is installed.
+        """
+        if known not in KNOWN_FORMATS:
+            return [each for each in self._traits if known.file in each.files]
+        usual = self._named(known.backend)
+        return (
+            [usual]
+            if usual is not None
+            else [each for each in self._traits if next(iter(each.files), "") == known.file]
+        )
 
     def _is_configured(self, known: KnownFormat) -> bool:
         """Whether the configuration names a model file of this format."""
