@@ -1,14 +1,15 @@
 """What crosses the bus to a GPU and what stays there, over the memory of a machine without one."""
 
 import weakref
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 import torch
 
-from naiad.devices import HOST, DeviceTensor
+from naiad.devices import HOST, DeviceTensor, gpu
 from naiad.testing.workbench import batch_of
-from naiad_torch.gpu import Resident, Staging, arrays_of, laid_out
+from naiad_torch.gpu import Gpu, Resident, Staging, arrays_of, laid_out
 
 BITS = np.array([[0x3F80], [0x4000]], np.uint16)
 
@@ -94,6 +95,73 @@ def test_pytorch_takes_in_the_views_that_the_kernel_makes():
     assert seen() is not None
     del tensor
     assert seen() is None
+
+
+class Told:
+    """A stream and an event, which write down what is asked of them."""
+
+    def __init__(self, name, told):
+        self._name, self._told = name, told
+
+    def synchronize(self):
+        self._told.append(f"wait for {self._name}")
+
+    def record(self, _stream):
+        self._told.append(f"mark {self._name}")
+
+
+@pytest.fixture
+def told():
+    return []
+
+
+@pytest.fixture
+def on_host(monkeypatch, staging, told):
+    """The GPU of an instance, whose memory is the host's."""
+    monkeypatch.setattr(torch.cuda, "Stream", lambda _device: Told("stream", told))
+    monkeypatch.setattr(torch.cuda, "Event", lambda: Told("event", told))
+    monkeypatch.setattr(torch.cuda, "stream", lambda _stream: nullcontext())
+    made = Gpu(0)
+    made._device, made._staging = torch.device("cpu"), staging
+    return made
+
+
+def test_outputs_are_whole_when_they_are_handed_on(on_host, told):
+    batch = batch_of({"x": np.ones((1, 2), np.float32)})
+    batch.requests[0].on_device = {"stays": [gpu(0)]}
+
+    outputs = on_host.fetch(batch, {"stays": torch.ones(2), "comes": torch.zeros(2)})
+
+    assert told == ["mark event", "wait for event", "wait for stream"]
+    assert isinstance(outputs["stays"], Resident)
+    assert outputs["comes"].tolist() == [0, 0]
+
+
+def test_what_is_overwritten_by_the_next_run_is_copied(on_host):
+    batch = batch_of({"x": np.ones((1, 2), np.float32)})
+    batch.requests[0].on_device = {"y": [gpu(0)]}
+    on_host._copies_outputs = True
+    value = torch.ones(2)
+
+    kept = on_host.fetch(batch, {"y": value})["y"]
+    value[:] = 5
+
+    assert DeviceTensor.of(kept).array.tolist() == [1, 1]
+
+
+def test_what_fails_is_waited_for(on_host, told):
+    with pytest.raises(ValueError, match="the model"), on_host.active():
+        raise ValueError("the model")
+
+    assert told == ["wait for stream"]
+
+
+def test_what_is_in_the_host_is_staged(on_host):
+    tensor = on_host.bring(
+        batch_of({"x": np.ones((1, 2), np.float32)}, {"x": np.zeros((1, 2), np.float32)}), "x", False
+    )
+
+    assert tensor.tolist() == [[1, 1], [0, 0]]
 
 
 @pytest.mark.parametrize(
