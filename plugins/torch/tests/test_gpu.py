@@ -15,6 +15,16 @@ from .written import ADD_SUB
 
 pytestmark = pytest.mark.gpu
 
+SLOW = """import torch
+
+
+class Slow(torch.nn.Module):
+    def forward(self, x):
+        wide = x.expand(4096, 4096)
+        for _ in range(40):
+            wide = wide @ wide * 0.0
+        return wide[:1, :1]
+"""
 ON_GPU = "instance_group [ { kind: KIND_GPU gpus: [ 0 ] } ]"
 
 
@@ -115,10 +125,7 @@ def test_the_stream_of_an_instance_is_its_own(gpu_workbench, models):
 
 
 def test_the_time_of_the_gpu_counts_as_inference(gpu_workbench):
-    gpu_workbench.path("model.py").write_text(
-        "import torch\n\n\nclass Slow(torch.nn.Module):\n    def forward(self, x):\n"
-        "        wide = x.expand(4096, 4096)\n        for _ in range(40):\n            wide = wide @ wide * 0.0\n        return wide[:1, :1]\n"
-    )
+    gpu_workbench.path("model.py").write_text(SLOW)
     config = """backend: "pytorch" runtime: "model.py"
 input [{ name: "x" data_type: TYPE_FP32 dims: [ 1, 1 ] }]
 output [{ name: "y" data_type: TYPE_FP32 dims: [ 1, 1 ] }]
