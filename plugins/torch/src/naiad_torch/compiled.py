@@ -100,7 +100,7 @@ class CompiledArtefact(Packaged):
 
 
 class _CompiledProgram:
-    """A package, called with the leaves of its call spec: 5 µs for a small model, where the tree around them takes 25."""
+    """A package, called with the leaves of its call spec: 5 µs for a small model, 25 by the tree around them."""
 
     def __init__(self, package: Any, usage: MemoryUsage) -> None:
         self._loader = package.loader
