@@ -22,6 +22,9 @@ KNOWN_FORMATS = (
     KnownFormat("model.pt2", "pytorch", "torch_aoti"),
     KnownFormat("model.netdef", "caffe2", "caffe2_netdef"),
     KnownFormat("libcustom.so", "custom", "custom"),
+    KnownFormat("model.saved_model", "openvino"),
+    KnownFormat("model.tflite", "openvino"),
+    KnownFormat("model.pdmodel", "openvino"),
     KnownFormat("model.py", "python"),
 )
 """In the order of looking for them: the first that is there decides."""
