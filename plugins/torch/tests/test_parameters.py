@@ -86,6 +86,11 @@ def test_what_makes_no_sense_is_refused_with_its_key(parameters, told):
     assert f"parameters[{next(iter(parameters))}]" in str(raised.value)
 
 
+def test_compiling_is_asked_for_by_an_object_that_may_be_empty():
+    assert settings_of(TORCH_COMPILE_OPTIONAL_PARAMETERS="{}").compile == {}
+    assert settings_of().compile is None
+
+
 def test_parameters_of_others_are_left_alone():
     assert settings_of(execute_on="thread", my_own="1") == RunSettings()
 
