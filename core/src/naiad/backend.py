@@ -43,9 +43,9 @@ class BackendTraits:
     values it serves. `files` maps the file or folder names that mark a version folder as this backend's to their
     platform ("" for a backend without platforms); the first is the default model file. `framework` is the
     distribution of the framework it runs on ("" for none), or several of which one is needed, the best first, so that
-    its version can be shown without an import.
-    `cpu_instances` is the instance count of a CPU group without one. `uses_gpus` says whether KIND_AUTO may mean a GPU. `loads_in_parallel` allows instances of one model
-    to be made at the same time.
+    its version can be shown without an import. `cpu_instances` is the instance count of a CPU group without one.
+    `uses_gpus` says whether KIND_AUTO may mean a GPU. `loads_in_parallel` allows instances of one model to be made at
+    the same time.
     """
 
     name: str
