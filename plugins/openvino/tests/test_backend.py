@@ -81,13 +81,20 @@ def test_an_answer_is_not_changed_by_the_next_batch(workbench, zoo):
 )
 def test_every_datatype_passes_unchanged(workbench, zoo, kind, datatype):
     workbench.write(zoo.identity(kind))
-    values = [[b"a", "é".encode(), b""]] if datatype == "BYTES" else [[1, 0, 1]]
+    values = [[b"a", b"\xff\0\xfe", b""]] if datatype == "BYTES" else [[1, 0, 1]]
     given = Tensor.of("IN", np.array(values, object if datatype == "BYTES" else np.float32), datatype)
 
     answer = workbench.load().execute({"IN": given})
 
     assert answer["OUT"].dtype == given.array.dtype
     assert answer["OUT"].tolist() == given.array.tolist()
+
+
+def test_a_string_that_would_lose_its_end_is_refused(workbench, zoo):
+    workbench.write(zoo.identity("string"))
+
+    with pytest.raises(InvalidArgumentError, match="input 'IN' of model 'm' has an element that ends in a zero byte"):
+        workbench.load().execute({"IN": np.array([[b"a", b"b\0", b""]], object)})
 
 
 def test_a_request_that_fails_does_not_fail_the_others(workbench, zoo):

@@ -39,7 +39,7 @@ class OpenVinoInstance:
         self._variables = Variables.of(self._request)
         memories = {place: OutputMemory.of(compiled.outputs[place]) for place, _ in ports.outputs.values()}
         self._memories = {place: memory for place, memory in memories.items() if memory is not None}
-        self._shares = all(kind != "string" for _, kind in ports.outputs.values())
+        self._shares = all(port.element_type.get_type_name() != "string" for port in compiled.outputs)
 
     def execute(self, batch: Batch) -> Answer:
         """The outputs for the whole batch, or a reply or error for each request where they were run alone.
@@ -73,13 +73,12 @@ class OpenVinoInstance:
         feeds = {self._ports.inputs[name][0]: self._feed(batch, name) for name in batch.input_names}
         own = {place: memory.provide(self._request, place) for place, memory in self._memories.items()}
         batch.mark_input_done()
-        values = self._request.infer(feeds, share_inputs=True, share_outputs=self._shares)
+        self._request.infer(feeds, share_inputs=True, share_outputs=self._shares)
         batch.mark_infer_done()
         outputs = {}
         for name, (place, kind) in self._ports.outputs.items():
             if batch.wants(name):
-                # what is not in memory of its own is copied: the next execution writes into the same memory
-                value = own[place] if place in own else given(values[place], kind).copy()
+                value = own[place] if place in own else given(self._request, place, kind)
                 outputs[name] = value[: batch.size] if self._padded_to > batch.size else value
         return outputs
 

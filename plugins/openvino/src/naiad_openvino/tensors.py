@@ -16,10 +16,10 @@ def taken(array: np.ndarray, kind: str, name: str, model: str) -> Any:
     """The input of that element type, without a copy where its memory can be used as it is.
 
     OpenVINO copies what is read-only, as the body of a request is, though it does not write to inputs. Raises
-    InvalidArgumentError for a string that is no text.
+    InvalidArgumentError for a string that it cannot hold.
     """
     if kind == "string":
-        return _as_text(array, name, model)
+        return _as_bytes(array, name, model)
     if not (array.flags.aligned and array.flags.c_contiguous):
         array = np.array(array, order="C")
     elif not array.flags.writeable:
@@ -30,15 +30,14 @@ def taken(array: np.ndarray, kind: str, name: str, model: str) -> Any:
     return array
 
 
-def given(value: np.ndarray, kind: str) -> np.ndarray:
-    """The output of that element type as a tensor of a response holds it."""
-    if kind == "bf16":
-        return value.view(np.uint16)
+def given(request: Any, place: int, kind: str) -> np.ndarray:
+    """An output of that element type, copied: the next execution writes to the memory that it is in."""
+    tensor = request.get_output_tensor(place)
     if kind == "string":
-        array = np.empty(value.size, dtype=object)
-        array[:] = [str(each).encode() for each in value.ravel()]
-        return array.reshape(value.shape)
-    return value
+        value = tensor.bytes_data
+        return np.array(value.ravel().tolist(), dtype=object).reshape(value.shape)
+    copied: np.ndarray = tensor.data.copy()
+    return copied.view(np.uint16) if kind == "bf16" else copied
 
 
 class OutputMemory:
@@ -72,12 +71,11 @@ def _alias(array: np.ndarray) -> np.ndarray:
     return np.asarray(SimpleNamespace(__array_interface__=interface, kept=array))
 
 
-def _as_text(array: np.ndarray, name: str, model: str) -> np.ndarray:
-    try:
-        texts = [element.decode() for element in array.ravel().tolist()]
-    except UnicodeDecodeError as error:
+def _as_bytes(array: np.ndarray, name: str, model: str) -> np.ndarray:
+    elements = array.ravel().tolist()
+    if any(element.endswith(b"\0") for element in elements):
         raise InvalidArgumentError(
-            f"input '{name}' of model '{model}' has an element that is not UTF-8 text; OpenVINO takes text, so send "
-            "other bytes as UINT8"
-        ) from error
-    return np.array(texts, dtype=str).reshape(array.shape)
+            f"input '{name}' of model '{model}' has an element that ends in a zero byte, which OpenVINO's Python "
+            "interface would drop; send such bytes as UINT8"
+        )
+    return np.array(elements, dtype=bytes).reshape(array.shape)
