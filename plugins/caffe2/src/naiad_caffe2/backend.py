@@ -29,9 +29,9 @@ class Caffe2Backend:
         Raises NaiadError when files are missing or broken, when the configuration says too little of the inputs, or
         when the net cannot be translated.
         """
+        runtime()
         if is_complete(context.config):
             return context.config
-        runtime()
         # these import onnx, which takes a third of a second
         from naiad_caffe2.files import read_nets
         from naiad_caffe2.interface import refuse_unknown_dims
