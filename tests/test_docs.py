@@ -24,6 +24,7 @@ PUBLIC_MODULES = (
     "naiad.calls",
     "naiad.datatypes",
     "naiad.devices",
+    "naiad.dlpack",
     "naiad.ensembles",
     "naiad.errors",
     "naiad.execution",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from naiad._kernel import dlpack
+from naiad import dlpack
 from naiad.devices import HOST, DeviceTensor, device_of, gpu, is_on_device
 from naiad.errors import InvalidArgumentError, UnavailableError
 from naiad.testing.devices import FakeDeviceArray, fake_driver
@@ -164,7 +164,7 @@ class OnHost:
         self._tensor = tensor
 
     def __dlpack__(self, **_options: Any) -> Any:
-        return dlpack.patched(self._tensor.__dlpack__(), HOST, is_bf16=False)
+        return dlpack.placed(self._tensor.__dlpack__(), HOST)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return HOST

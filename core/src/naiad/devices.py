@@ -11,15 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from naiad._kernel.dlpack import (
-    HOST_TYPES,
-    Content,
-    capsule_over,
-    content_of,
-    copied_by_driver,
-    copied_on_device,
-    host_copy,
-)
+from naiad._kernel.device_copies import copied_by_driver, copied_on_device, host_copy
+from naiad.dlpack import HOST_TYPES, Content, capsule_over, content_of
 from naiad.errors import InvalidArgumentError
 
 Device = tuple[int, int]

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from naiad._kernel import dlpack
-from naiad._kernel.dlpack import content_of, patched
+from naiad._kernel import device_copies
 from naiad.datatypes import TENSOR_TYPES
 from naiad.devices import HOST, Device, gpu
+from naiad.dlpack import as_bf16, content_of, placed
 
 _FIRST = gpu(0)
 
@@ -49,22 +49,25 @@ class FakeDeviceArray:
             raise TypeError(f"__dlpack__() takes no {', '.join(options)}")
         if options.get("dl_device") == HOST:
             self.copies += 1
-            return patched(self.memory.copy().__dlpack__(), HOST, self._is_bf16)
-        return patched(self.memory.__dlpack__(), self.device, self._is_bf16)
+            return self._told(self.memory.copy().__dlpack__())
+        return placed(self._told(self.memory.__dlpack__()), self.device)
 
     def __dlpack_device__(self) -> Device:
         return self.device
+
+    def _told(self, capsule: Any) -> Any:
+        return as_bf16(capsule) if self._is_bf16 else capsule
 
 
 @contextmanager
 def fake_driver() -> Iterator[None]:
     """Copies by the driver of CUDA are copies in host memory for as long as the block runs."""
-    real = dlpack._driver
-    dlpack._driver = _HostDriver  # type: ignore[assignment]
+    real = device_copies._driver
+    device_copies._driver = _HostDriver  # type: ignore[assignment]
     try:
         yield
     finally:
-        dlpack._driver = real
+        device_copies._driver = real
 
 
 class _HostDriver:

@@ -6,10 +6,11 @@ import numpy as np
 
 from naiad import types
 from naiad.config import DataType
-from naiad.datatypes import TENSOR_TYPES, wire_name_of
+from naiad.datatypes import TENSOR_TYPES
 from naiad.devices import DeviceTensor
+from naiad.dlpack import HOST_TYPES, Capsule, as_bf16
 from naiad.types import bytes_array
-from naiad_custom.triton.dlpack import CPU_DEVICES, Capsule, as_bfloat16, content_of, copied
+from naiad_custom.triton.dlpack import content_of, copied
 from naiad_custom.triton.errors import TritonModelException
 
 _ndarray = np.ndarray
@@ -41,15 +42,14 @@ class Tensor:
         """
         capsule = tensor.__dlpack__() if hasattr(tensor, "__dlpack__") else tensor
         content = content_of(capsule)
-        datatype = "BF16" if content.is_bfloat16 else wire_name_of(content.dtype)
-        if content.device[0] not in CPU_DEVICES:
-            here = (content.address, content.device, datatype, content.shape, capsule)
+        if content.device[0] not in HOST_TYPES:
+            here = (content.address, content.device, content.datatype, content.shape, capsule)
             payload: Any = tensor if capsule is not tensor else DeviceTensor.at(*here)
-        elif content.is_bfloat16:
+        elif content.datatype == "BF16":
             payload = copied(content)
         else:
             payload = np.from_dlpack(Capsule(capsule, content.device))
-        return received(name, types.Tensor(name, datatype, content.shape, payload))
+        return received(name, types.Tensor(name, content.datatype, content.shape, payload))
 
     def name(self) -> str:
         """Its name."""
@@ -66,7 +66,7 @@ class Tensor:
 
     def is_cpu(self) -> bool:
         """Whether the memory can be read by the host."""
-        return type(self._payload) is np.ndarray or self._payload.__dlpack_device__()[0] in CPU_DEVICES
+        return type(self._payload) is np.ndarray or self._payload.__dlpack_device__()[0] in HOST_TYPES
 
     def as_numpy(self) -> np.ndarray:
         """The tensor as an array that may be written to; received memory that may not is copied the first time.
@@ -97,7 +97,9 @@ class Tensor:
             raise TritonModelException(
                 f"tensor '{self._name}' is not contiguous; pass it through numpy.ascontiguousarray"
             )
-        return as_bfloat16(self._payload) if self._datatype == "BF16" else self._payload.__dlpack__(**options)
+        if self._datatype == "BF16":
+            return as_bf16(self._payload.__dlpack__())
+        return self._payload.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         kind, device = self._payload.__dlpack_device__()

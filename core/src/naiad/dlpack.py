@@ -1,28 +1,20 @@
-"""DLPack capsules: what they hold, read without consuming them, copies of it in host memory, and capsules of our own.
+"""DLPack capsules: what they hold, read without consuming them, and capsules of our own.
 
 The structures are those of `dlpack.h` (dmlc.github.io/dlpack): a capsule named `dltensor` points to a DLManagedTensor,
 which starts with a DLTensor; in one named `dltensor_versioned`, version, context, deleter and flags come before it.
 """
 
 import ctypes
-import functools
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from naiad.datatypes import TENSOR_TYPES
-from naiad.errors import InvalidArgumentError, NaiadError, UnavailableError
-
-if TYPE_CHECKING:
-    from naiad._kernel.shared_memory.cuda import CudaDriver
+from naiad.errors import InvalidArgumentError
 
 HOST_TYPES = frozenset((1, 3, 11, 13))
 """Device types whose memory the host can read: CPU, host memory of CUDA and of ROCm, managed memory of CUDA."""
 
-_CUDA = 2
-_CPU = (1, 0)
 _UNSIGNED, _BFLOAT = 1, 4
 _KINDS = {0: "INT", 1: "UINT", 2: "FP", _BFLOAT: "BF", 6: "BOOL"}
 _VERSIONED_OFFSET = 32
@@ -145,81 +137,41 @@ _pointer_in = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_
 )
 
 
-def patched(capsule: Any, device: tuple[int, int], is_bf16: bool) -> Any:
-    """The unused capsule, which says from now on that it is on that device, and that its 16 bits are BF16."""
+def placed(capsule: Any, device: tuple[int, int]) -> Any:
+    """The unused capsule, which says from now on that it is on that device."""
     tensor = _tensor_of(capsule)
     tensor.device_type, tensor.device_id = device
-    if is_bf16:
-        tensor.code = _BFLOAT
     return capsule
 
 
-def host_copy(owner: Any, content: Content) -> np.ndarray:
-    """What `owner` has on a device, in host memory; BF16 as `uint16` bits.
+def as_bf16(capsule: Any) -> Any:
+    """The unused capsule of unsigned integers, which says from now on that their bits are BF16."""
+    _tensor_of(capsule).code = _BFLOAT
+    return capsule
 
-    Its framework copies, by `dl_device` of the array API standard 2023.12, else the driver of CUDA does. Raises
-    UnavailableError when neither can.
-    """
-    try:
-        capsule = owner.__dlpack__(dl_device=_CPU)
-    except (TypeError, ValueError, BufferError, NotImplementedError, RuntimeError) as error:
-        return copied_by_driver(content, error)
+
+def as_bits(capsule: Any) -> Any:
+    """The unused capsule, which says from now on that what was BF16 are unsigned integers, as numpy knows them."""
     tensor = _tensor_of(capsule)
-    if tensor.device_type not in HOST_TYPES:
-        return copied_by_driver(content, BufferError(f"asked for a copy on the host it gave one on {content.device}"))
-    if tensor.code == _BFLOAT:  # numpy does not know it
+    if tensor.code == _BFLOAT:
         tensor.code = _UNSIGNED
-    array: np.ndarray = np.from_dlpack(_Capsule(capsule))
-    return array.reshape(content.shape)
+    return capsule
 
 
-def copied_by_driver(content: Content, reason: Exception | None = None) -> np.ndarray:
-    """What the memory of a GPU holds, in host memory; `reason` is why its framework did not copy it.
+class Capsule:
+    """A bare capsule as an object with `__dlpack__`, which libraries import from; it can be imported once."""
 
-    Raises UnavailableError.
-    """
-    kind, number = content.device
-    start = f"the tensor of {content.datatype}{list(content.shape)} on device {content.device} cannot come to the host"
-    if kind != _CUDA or not content.is_contiguous:
-        raise UnavailableError(
-            f"{start}: {reason or 'no framework has it'}; return a contiguous tensor whose __dlpack__ takes dl_device, "
-            "or a copy in host memory"
-        ) from reason
-    array = np.empty(content.shape, TENSOR_TYPES[content.datatype].dtype)
-    if array.nbytes:
-        try:
-            _driver().to_host(content.address, number, array)
-        except NaiadError as error:
-            raise UnavailableError(f"{start}: {error}") from error
-    return array
+    __slots__ = ("_capsule", "_device")
 
-
-def copied_on_device(source: Content, address: int) -> None:
-    """Copy what lies in C order on a GPU to another address on it. Raises UnavailableError, or InvalidArgumentError."""
-    if source.nbytes:
-        _driver().within(source.address, address, source.device[1], source.nbytes)
-
-
-@functools.cache
-def _driver() -> "CudaDriver":
-    from naiad._kernel.shared_memory.cuda import load_cuda
-
-    return load_cuda()
-
-
-class _Capsule:
-    """A bare capsule in host memory as numpy takes it."""
-
-    __slots__ = ("_capsule",)
-
-    def __init__(self, capsule: Any) -> None:
+    def __init__(self, capsule: Any, device: tuple[int, int] = (1, 0)) -> None:
         self._capsule = capsule
+        self._device = device
 
     def __dlpack__(self, **_options: Any) -> Any:
         return self._capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return _CPU
+        return self._device
 
 
 def _tensor_of(capsule: Any) -> _DLTensor:
