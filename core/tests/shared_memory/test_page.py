@@ -5,7 +5,7 @@ from pathlib import Path
 
 from naiad import errors
 from naiad._kernel.kernel_options import KERNEL_OPTIONS
-from naiad._kernel.shared_memory.devices import HANDLE_SIZE
+from naiad._kernel.shared_memory.cuda import HANDLE_SIZE
 from naiad._kernel.shared_memory.segments import RESERVED_PREFIX
 from naiad.shared_memory import SharedMemory
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from naiad._kernel.shared_memory.devices import HANDLE_SIZE
 from naiad.errors import InvalidArgumentError, UnavailableError
 from naiad.protocol.buffers import Buffer
 
 LIBRARY = "libcuda.so.1"
+HANDLE_SIZE = 64
+"""How many bytes a CUDA IPC memory handle has."""
 _OPEN_LAZILY = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag there is
 
 

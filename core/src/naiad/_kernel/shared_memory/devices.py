@@ -6,13 +6,11 @@ from typing import Protocol
 
 import numpy as np
 
+from naiad._kernel.shared_memory.cuda import HANDLE_SIZE
 from naiad._kernel.shared_memory.extents import check_extent, check_piece, check_room, host_bytes
 from naiad.devices import DeviceTensor, gpu
 from naiad.errors import InvalidArgumentError, NaiadError
 from naiad.protocol.buffers import Buffer
-
-HANDLE_SIZE = 64
-"""How many bytes a CUDA IPC memory handle has."""
 
 
 class Gpus(Protocol):
