@@ -1,14 +1,14 @@
 """The functions of CUDA that execution needs, as plain functions over integers; nothing else here imports CUDA.
 
 Addresses and handles are integers, sizes are bytes. Every function raises CudaError where CUDA reports an error, and
-InternalError where the package `cuda-bindings` is missing. The package is imported by the first call.
+PluginError where the package `cuda-bindings` is missing. The package is imported by the first call.
 """
 
 from functools import cache
 from importlib import import_module
 from typing import Any
 
-from naiad.errors import InternalError, UnsupportedError
+from naiad.errors import InternalError, PluginError, UnsupportedError
 
 FATAL = frozenset({214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911})
 """The errors after which a process cannot use its devices any more.
@@ -43,9 +43,9 @@ def _runtime() -> Any:
     try:
         return import_module("cuda.bindings.runtime")
     except ImportError as error:
-        raise InternalError(
-            f"TensorRT engines need the package cuda-bindings, which cannot be imported: {error}; "
-            "install it with: pip install cuda-bindings"
+        raise PluginError(
+            f"naiad-tensorrt needs the package cuda-bindings, which cannot be imported ({error}); "
+            "run pip install 'cuda-bindings>=12.6,<14'"
         ) from error
 
 
