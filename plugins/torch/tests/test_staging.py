@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 import torch
 
+from naiad.config.text import parse_text
 from naiad.devices import HOST, DeviceTensor, gpu
 from naiad.testing.workbench import batch_of
-from naiad_torch.gpu import Gpu, Resident, Staging, arrays_of, laid_out
+from naiad_torch.gpu import Gpu, Pinned, Resident, Staging, arrays_of, laid_out, pinned_of
 
 BITS = np.array([[0x3F80], [0x4000]], np.uint16)
 
 
 @pytest.fixture
 def staging():
-    return Staging(torch.device("cpu"), pinned=False)
+    return Staging(torch.device("cpu"), Pinned(inputs=False, outputs=False))
 
 
 @pytest.mark.parametrize(
@@ -47,6 +48,29 @@ def test_memory_of_any_order_and_place_is_staged(staging):
 
     assert staging.to_device([unaligned], is_bf16=False).tolist() == [[0.0] * 3]
     assert staging.to_device([strided, unaligned], is_bf16=False).tolist() == [[0, 2, 4], [6, 8, 10], [0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("said", "pinned"),
+    [
+        ("", (True, True)),
+        ("optimization { graph { level: 1 } }", (True, True)),
+        ("optimization { input_pinned_memory { enable: false } }", (False, True)),
+        ("optimization { output_pinned_memory { enable: false } }", (True, False)),
+    ],
+)
+def test_configurations_switch_pinned_memory_off(monkeypatch, said, pinned):
+    asked = []
+    plain = torch.empty
+    monkeypatch.setattr(
+        torch, "empty", lambda *shape, pin_memory, **more: asked.append(pin_memory) or plain(*shape, **more)
+    )
+    staging = Staging(torch.device("cpu"), pinned_of(parse_text(said)))
+
+    tensor = staging.to_device([np.ones((1, 2), np.float32)], is_bf16=False)
+    staging.to_host(tensor)
+
+    assert tuple(asked) == pinned
 
 
 def test_bits_of_bf16_are_numbers_on_the_device(staging):

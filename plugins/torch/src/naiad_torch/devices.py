@@ -8,7 +8,7 @@ from naiad import devices
 from naiad.backend import Batch, Placement
 from naiad.errors import UnsupportedError
 from naiad_torch.datatypes import array_of, tensor_of
-from naiad_torch.gpu import Gpu
+from naiad_torch.gpu import Gpu, Pinned
 from naiad_torch.runtime import runtime
 
 
@@ -35,10 +35,11 @@ class Device(Protocol):
         ...
 
 
-def device_of(placement: Placement, copies_outputs: bool = False) -> Device:
+def device_of(placement: Placement, pinned: Pinned, copies_outputs: bool = False) -> Device:
     """The device of an instance. Raises UnsupportedError for a GPU that PyTorch does not have.
 
-    `copies_outputs` says that its program writes its next results to where the last ones are.
+    `pinned` says which copies go through page-locked memory, `copies_outputs` that its program writes its
+    next results to where the last ones are.
     """
     if placement.kind != "GPU":
         return Host("" if placement.kind == "MODEL" else "cpu")
@@ -48,7 +49,7 @@ def device_of(placement: Placement, copies_outputs: bool = False) -> Device:
             f"instance '{placement.name}' wants GPU {placement.device}, and this PyTorch ({runtime().__version__}) has "
             f"{cuda.device_count()}; install a build of torch for CUDA and the driver of the GPU, or use KIND_CPU"
         )
-    return Gpu(placement.device, copies_outputs)
+    return Gpu(placement.device, copies_outputs, pinned)
 
 
 class Host:

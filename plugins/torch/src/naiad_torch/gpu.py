@@ -2,14 +2,32 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from naiad.backend import Batch
+from naiad.config import ModelConfig
 from naiad.devices import HOST, device_of, gpu
 from naiad_torch.datatypes import array_of
 from naiad_torch.runtime import runtime
+
+
+class Pinned(NamedTuple):
+    """Which copies go through page-locked memory: those of inputs, and those of outputs."""
+
+    inputs: bool
+    outputs: bool
+
+
+_BOTH = Pinned(inputs=True, outputs=True)
+
+
+def pinned_of(config: ModelConfig) -> Pinned:
+    """What `optimization` says of it: both, unless it is switched off."""
+    policy = config.optimization
+    asked = (None, None) if policy is None else (policy.input_pinned_memory, policy.output_pinned_memory)
+    return Pinned(*(each is None or each.enable for each in asked))
 
 
 class Gpu:
@@ -18,13 +36,13 @@ class Gpu:
     `copies_outputs` says that the program writes its next results to where these are.
     """
 
-    def __init__(self, index: int, copies_outputs: bool = False) -> None:
+    def __init__(self, index: int, copies_outputs: bool = False, pinned: Pinned = _BOTH) -> None:
         torch = runtime()
         self.name = f"cuda:{index}"
         self.input_devices = (gpu(index),)
         self._device = torch.device(self.name)
         self._stream = torch.cuda.Stream(self._device)
-        self._staging = Staging(self._device)
+        self._staging = Staging(self._device, pinned)
         self._copies_outputs = copies_outputs
 
     @contextmanager
@@ -70,10 +88,10 @@ class Gpu:
 class Staging:
     """Copies between host memory and a device, by way of pinned memory, which PyTorch keeps for the next copy.
 
-    They run on the current stream. Without `pinned` the memory is ordinary, for machines without a GPU.
+    They run on the current stream. What is not `pinned` goes through ordinary memory, as on machines without a GPU.
     """
 
-    def __init__(self, device: Any, pinned: bool = True) -> None:
+    def __init__(self, device: Any, pinned: Pinned) -> None:
         self._device = device
         self._pinned = pinned
 
@@ -82,7 +100,9 @@ class Staging:
         torch = runtime()
         first = arrays[0]
         shape = first.shape if len(arrays) == 1 else (sum(len(array) for array in arrays), *first.shape[1:])
-        staged = torch.empty(shape, dtype=torch.from_numpy(np.empty(0, first.dtype)).dtype, pin_memory=self._pinned)
+        staged = torch.empty(
+            shape, dtype=torch.from_numpy(np.empty(0, first.dtype)).dtype, pin_memory=self._pinned.inputs
+        )
         if len(arrays) == 1:
             np.copyto(staged.numpy(), first)
         else:
@@ -104,7 +124,7 @@ class Staging:
             return self._empty_as(value).copy_(value)
 
     def _empty_as(self, value: Any) -> Any:
-        return runtime().empty(value.shape, dtype=value.dtype, pin_memory=self._pinned)
+        return runtime().empty(value.shape, dtype=value.dtype, pin_memory=self._pinned.outputs)
 
 
 class Resident:

@@ -10,6 +10,7 @@ from naiad.backend import MemoryUsage, ModelContext, Placement
 from naiad.errors import ConfigError, InvalidArgumentError
 from naiad_torch.devices import device_of
 from naiad_torch.files import read_artefact
+from naiad_torch.gpu import pinned_of
 from naiad_torch.instance import TorchInstance
 from naiad_torch.interface import contradictions
 from naiad_torch.parameters import RunSettings
@@ -41,13 +42,14 @@ class TorchModel:
                 kind,
                 self._name,
             )
+        self._pinned = pinned_of(context.config)
         self._lock = threading.Lock()
         self._shared: dict[str, Program] = {}
         self._programs: list[Program] = []
 
     def instantiate(self, placement: Placement) -> TorchInstance:
         """An instance there. Raises NaiadError when PyTorch does not have the device or cannot load the model there."""
-        device = device_of(placement, copies_outputs=self._settings.compile is not None)
+        device = device_of(placement, self._pinned, copies_outputs=self._settings.compile is not None)
         with self._lock:
             program = self._shared.get(device.name)
             if program is None:
