@@ -112,7 +112,6 @@ BROKEN: Mapping[str, tuple[Callable[[Path], None], str]] = {
     "config_folder": (sound(lambda it: (it / "config.pbtxt").mkdir()), "config.pbtxt"),
     "config_pipe": (sound(lambda it: os.mkfifo(it / "config.pbtxt")), "no regular file"),
     "config_deep": (python(models.ECHO, "parameters " + "{ value " * 10_000), "config.pbtxt:1:"),
-    "unknown_backend": (python(models.ECHO, 'backend: "tensorrt"'), "pip install 'naiad-tensorrt'"),
     "strange_backend": (python(models.ECHO, 'backend: "abacus"'), "Installed backends: "),
     "no_gpu": (python(models.ECHO, "instance_group { kind: KIND_GPU }"), "GPU"),
     "no_labels": (python(models.ECHO, LABELLED.format("labels.txt")), "labels.txt"),
