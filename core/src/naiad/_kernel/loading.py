@@ -117,7 +117,7 @@ class Loader:
                 backend=backend,
                 factory=self._registry.scheduler(wanted_scheduler(config)),
                 placements=instance_placements(config, gpu_count()),
-                worker=worker_for(config),
+                worker=worker_for(config, backend.traits),
             )
 
     def _prepare_ensemble(

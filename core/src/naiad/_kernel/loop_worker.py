@@ -4,9 +4,10 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from naiad._kernel.native_worker import NativeWorker
 from naiad._kernel.telling import told
 from naiad._kernel.worker import Work, Worker, close_quietly, tellable
-from naiad.backend import Answer, Instance
+from naiad.backend import Answer, BackendTraits, Instance
 from naiad.config import ModelConfig
 from naiad.errors import InvalidArgumentError
 
@@ -89,11 +90,14 @@ class LoopWorker(Worker):
             super()._tell(listener, *arguments)
 
 
-def worker_for(config: ModelConfig) -> type[Worker]:
-    """The kind of worker that the configuration asks for. Raises InvalidArgumentError for one that there is not."""
+def worker_for(config: ModelConfig, traits: BackendTraits) -> type[Worker]:
+    """The kind of worker for a model of that backend. Raises InvalidArgumentError when it asks for one there is not."""
     parameter = config.parameters.get(EXECUTE_ON)
     asked = parameter.string_value if parameter is not None else "thread"
-    kinds: dict[str, type[Worker]] = {"thread": Worker, "event_loop": LoopWorker}
+    kinds: dict[str, type[Worker]] = {
+        "thread": NativeWorker if traits.framework else Worker,
+        "event_loop": LoopWorker,
+    }
     if asked not in kinds:
         raise InvalidArgumentError(
             f"parameter '{EXECUTE_ON}' of model '{config.name}' is '{asked}'; it can be {' or '.join(kinds)}"

@@ -14,6 +14,7 @@ import naiad
 from naiad._kernel.cli.tables import print_table
 from naiad._kernel.cli.terminal import StatusLine
 from naiad._kernel.log_control import LogControl
+from naiad._kernel.native_worker import SWITCH_INTERVAL
 from naiad.errors import NaiadError
 from naiad.reports import IndexEntry
 
@@ -46,6 +47,7 @@ async def serve(options: Mapping[str, Any], status_line: StatusLine | None, log:
         return ServerEnd(1)
     if not interrupted:
         _settle_memory()
+        SWITCH_INTERVAL.allowed = True
         if status_line is not None:
             print_models(server)
         await stop.wait()
