@@ -1,7 +1,7 @@
 """Models as packages that AOTInductor has compiled, each for one kind of device."""
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from naiad_torch.described import Described, Size, most_rows
 from naiad_torch.generated import read_arguments, weight_bytes
 from naiad_torch.program import Packaged, Program, Weight
 from naiad_torch.runtime import runtime, told
+from naiad_torch.unlocked import unlocked
 
 
 class CompiledArtefact(Packaged):
@@ -54,8 +55,12 @@ class CompiledArtefact(Packaged):
             )
         place = ("CPU", 0) if self._kind == "cpu" else ("GPU", int(index or 0))
         first, self._first = self._first, None
+        usage = MemoryUsage(*place, self._weight_bytes)
+        model = unlocked(self.path) if self._kind == "cpu" else None
+        if model is not None:
+            return _CompiledProgram(model.run, usage)
         package = first if first is not None and not index else self._load(int(index) if index else -1)
-        return _CompiledProgram(package, MemoryUsage(*place, self._weight_bytes))
+        return _CompiledProgram(package.loader.boxed_run, usage)
 
     def _checked_kind(self) -> str:
         """The kind of device that it was compiled for. Raises UnsupportedError when this machine has none."""
@@ -102,13 +107,12 @@ class CompiledArtefact(Packaged):
 class _CompiledProgram:
     """A package, called with the leaves of its call spec: 5 µs for a small model, 25 by the tree around them."""
 
-    def __init__(self, package: Any, usage: MemoryUsage) -> None:
-        self._loader = package.loader
+    def __init__(self, run: Callable[[list[Any]], Sequence[Any]], usage: MemoryUsage) -> None:
+        self._run = run
         self._usage = usage
 
     def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
-        results: Sequence[Any] = self._loader.boxed_run([feed.contiguous() for feed in feeds])  # as it was compiled for
-        return results
+        return self._run([feed.contiguous() for feed in feeds])  # as it was compiled for
 
     def weights(self) -> Iterator[Weight]:
         if self._usage.byte_size:

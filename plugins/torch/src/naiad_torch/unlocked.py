@@ -1,0 +1,85 @@
+"""Running a compiled package without the interpreter's lock, which PyTorch's own binding keeps while it runs.
+
+Meanwhile nothing else of the server would go on, health checks included. The functions are the C interface that every
+compiled package exports (torch/csrc/inductor/aoti_runtime/interface.h), called by ctypes, which gives the lock away.
+Handles of tensors are made by what PyTorch offers to its own generated code.
+"""
+
+import ctypes
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from naiad_torch.runtime import runtime
+
+_FOLDER = "/data/aotinductor/"
+_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+    ("PyCapsule_New", ctypes.pythonapi)
+)
+
+
+class UnlockedModel:
+    """What a package holds for the CPU, loaded a second time; any thread may run it."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        """Raises RuntimeError when it cannot be made, and AttributeError when it is no such library."""
+        self._library = library
+        self._run = library.AOTInductorModelContainerRun
+        self._container = ctypes.c_void_p()
+        make = library.AOTInductorModelContainerCreateWithDevice
+        _check("making it", make(ctypes.byref(self._container), ctypes.c_size_t(1), b"cpu", None))
+        self._inputs = self._count(library.AOTInductorModelContainerGetNumInputs)
+        self._outputs = self._count(library.AOTInductorModelContainerGetNumOutputs)
+
+    def __del__(self) -> None:
+        if self._container:
+            self._library.AOTInductorModelContainerDelete(self._container)
+
+    def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
+        """Its results for these tensors, in C order. Raises RuntimeError when it fails, which says why on stderr."""
+        if len(feeds) != self._inputs:  # it would read what is not there
+            raise RuntimeError(f"the compiled model takes {self._inputs} tensors and was given {len(feeds)}")
+        binding = runtime()._C._aoti
+        capsules = binding.unsafe_alloc_void_ptrs_from_tensors(list(feeds))
+        given = (ctypes.c_void_p * len(feeds))(*[_pointer(each, None) for each in capsules])
+        results = (ctypes.c_void_p * self._outputs)()
+        counts = ctypes.c_size_t(len(feeds)), ctypes.c_size_t(self._outputs)
+        _check("running it", self._run(self._container, given, counts[0], results, counts[1], None, None))
+        made = [_capsule(each, None, None) for each in results]
+        tensors: Sequence[Any] = binding.alloc_tensors_by_stealing_from_void_ptrs(made)  # that for one tensor leaks it
+        return tensors
+
+    def _count(self, ask: Any) -> int:
+        count = ctypes.c_size_t()
+        _check("asking it", ask(self._container, ctypes.byref(count)))
+        return count.value
+
+
+def unlocked(path: Path) -> UnlockedModel | None:
+    """The package's model for the CPU, where it is all in its library; None where it takes PyTorch's own loader.
+
+    That is where weights lie beside the library, where operators of PyTorch are called by name, or where this PyTorch
+    has another interface.
+    """
+    with zipfile.ZipFile(path) as package:
+        names = [name for name in package.namelist() if _FOLDER in name]
+        libraries = [name for name in names if name.endswith(".so")]
+        beside = [name for name in names if not name.endswith((".so", ".cpp", "_metadata.json"))]
+        if len(libraries) != 1 or beside or any("/data/weights/" in name for name in package.namelist()):
+            return None
+        with tempfile.TemporaryDirectory(prefix="naiad-") as folder:
+            extracted = package.extract(libraries[0], folder)
+            try:
+                return UnlockedModel(ctypes.CDLL(extracted))
+            except (OSError, RuntimeError, AttributeError):
+                return None
+
+
+def _check(doing: str, code: int) -> None:
+    if code:
+        raise RuntimeError(f"{doing} failed with code {code}; PyTorch has written the reason to stderr")

@@ -1,0 +1,59 @@
+"""Compiled packages that run without the interpreter's lock."""
+
+import ctypes
+import shutil
+import sys
+import zipfile
+
+import pytest
+import torch
+
+from naiad_torch.unlocked import unlocked
+
+
+@pytest.fixture
+def model(compiled):
+    return unlocked(compiled)
+
+
+def test_results_are_those_of_pytorch_s_own_loader(compiled, model):
+    feeds = [torch.rand(3, 4), torch.rand(3, 4)]
+    with torch.inference_mode():
+        expected = torch._inductor.aoti_load_package(str(compiled)).loader.boxed_run(list(feeds))
+
+        results = model.run(feeds)
+
+    assert [each.tolist() for each in results] == [each.tolist() for each in expected]
+
+
+def test_results_are_freed_with_their_last_reference(model):
+    feeds = [torch.rand(1, 4), torch.rand(1, 4)]
+    before = sys.getrefcount(feeds[0])
+
+    with torch.inference_mode():
+        results = model.run(feeds)
+
+    after = sys.getrefcount(feeds[0])
+    assert [each._use_count() for each in results] == [1, 1]
+    assert (after, feeds[0]._use_count()) == (before, 1)
+
+
+def test_the_interpreter_is_free_while_it_runs(model):
+    keeps_the_lock = 4  # FUNCFLAG_PYTHONAPI of CPython's ctypes.h, which functions of a PyDLL have
+
+    assert not model._run._flags_ & keeps_the_lock
+    assert ctypes.pythonapi.Py_IsInitialized._flags_ & keeps_the_lock
+
+
+def test_tensors_that_are_missing_are_an_error(model):
+    with pytest.raises(RuntimeError, match="takes 2 tensors and was given 1"):
+        model.run([torch.rand(1, 4)])
+
+
+def test_packages_with_something_beside_their_library_take_pytorch_s_loader(compiled, tmp_path):
+    path = tmp_path / "model.pt2"
+    shutil.copy(compiled, path)
+    with zipfile.ZipFile(path, "a") as package:
+        package.writestr("model/data/aotinductor/model/extern_nodes.json", "{}")
+
+    assert unlocked(path) is None
