@@ -8,12 +8,12 @@ import zipfile
 import pytest
 import torch
 
-from naiad_torch.unlocked import unlocked
+from naiad_torch.unlocked import library_in, unlocked
 
 
 @pytest.fixture
 def model(compiled):
-    return unlocked(compiled)
+    return unlocked(library_in(compiled))
 
 
 def test_results_are_those_of_pytorch_s_own_loader(compiled, model):
@@ -56,4 +56,4 @@ def test_packages_with_something_beside_their_library_take_pytorch_s_loader(comp
     with zipfile.ZipFile(path, "a") as package:
         package.writestr("model/data/aotinductor/model/extern_nodes.json", "{}")
 
-    assert unlocked(path) is None
+    assert library_in(path) is None

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from ctypes import CDLL
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from naiad_torch.described import Described, Size, most_rows
 from naiad_torch.generated import read_arguments, weight_bytes
 from naiad_torch.program import Packaged, Program, Weight
 from naiad_torch.runtime import runtime, told
-from naiad_torch.unlocked import unlocked
+from naiad_torch.unlocked import library_in, unlocked
 
 
 class CompiledArtefact(Packaged):
@@ -56,11 +57,16 @@ class CompiledArtefact(Packaged):
         place = ("CPU", 0) if self._kind == "cpu" else ("GPU", int(index or 0))
         first, self._first = self._first, None
         usage = MemoryUsage(*place, self._weight_bytes)
-        model = unlocked(self.path) if self._kind == "cpu" else None
+        model = unlocked(self._library)
         if model is not None:
             return _CompiledProgram(model.run, usage)
         package = first if first is not None and not index else self._load(int(index) if index else -1)
         return _CompiledProgram(package.loader.boxed_run, usage)
+
+    @functools.cached_property
+    def _library(self) -> CDLL | None:
+        """What runs without the interpreter's lock, taken out of the package once for all instances."""
+        return library_in(self.path) if self._kind == "cpu" else None
 
     def _checked_kind(self) -> str:
         """The kind of device that it was compiled for. Raises UnsupportedError when this machine has none."""

@@ -24,7 +24,7 @@ _capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p,
 
 
 class UnlockedModel:
-    """What a package holds for the CPU, loaded a second time; any thread may run it."""
+    """The model of a package's library, on the CPU; any thread may run it."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         """Raises RuntimeError when it cannot be made, and AttributeError when it is no such library."""
@@ -60,11 +60,18 @@ class UnlockedModel:
         return count.value
 
 
-def unlocked(path: Path) -> UnlockedModel | None:
-    """The package's model for the CPU, where it is all in its library; None where it takes PyTorch's own loader.
+def unlocked(library: ctypes.CDLL | None) -> UnlockedModel | None:
+    """A model of that library, None without one and where this PyTorch has another interface."""
+    try:
+        return None if library is None else UnlockedModel(library)
+    except (RuntimeError, AttributeError):
+        return None
 
-    That is where weights lie beside the library, where operators of PyTorch are called by name, or where this PyTorch
-    has another interface.
+
+def library_in(path: Path) -> ctypes.CDLL | None:
+    """The library of a package that has all in it; None for one that takes PyTorch's own loader.
+
+    That is where weights lie beside the library, and where operators of PyTorch are called by name.
     """
     with zipfile.ZipFile(path) as package:
         names = [name for name in package.namelist() if _FOLDER in name]
@@ -75,8 +82,8 @@ def unlocked(path: Path) -> UnlockedModel | None:
         with tempfile.TemporaryDirectory(prefix="naiad-") as folder:
             extracted = package.extract(libraries[0], folder)
             try:
-                return UnlockedModel(ctypes.CDLL(extracted))
-            except (OSError, RuntimeError, AttributeError):
+                return ctypes.CDLL(extracted)
+            except OSError:
                 return None
 
 
