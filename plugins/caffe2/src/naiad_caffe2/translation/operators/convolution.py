@@ -1,6 +1,7 @@
 """Convolutions, and the arguments that say how a window goes over a picture."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from naiad_caffe2.translation.operator import Operator, operator
 
@@ -105,17 +106,7 @@ def _convolution(op: Operator) -> str:
     window = window_of(op, len(shape) - 2)
     _check_kernel(op, window, kernels)
     _check_channels(op, shape[1], op.shape(kernels)[1])
-    made = op.emit(
-        "Conv",
-        picture,
-        kernels,
-        *op.inputs[2:],
-        kernel_shape=list(window.kernel),
-        strides=list(window.strides),
-        dilations=list(window.dilations),
-        group=op.arguments.integer("group", 1),
-        **settled_pads(op, window, shape[2:]),
-    )
+    made = _emitted(op, "Conv", (picture, kernels), window, **settled_pads(op, window, shape[2:]))
     return op.channels_last(made) if last else made
 
 
@@ -129,19 +120,23 @@ def _transposed_convolution(op: Operator) -> str:
     if window.legacy != NOT_SET:
         raise op.error("has a legacy_pad, which transposed convolutions do not")
     _check_kernel(op, window, kernels)
-    made = op.emit(
-        "ConvTranspose",
-        picture,
-        kernels,
+    padding = list(_sizes(op, "adj", axes, 0))
+    made = _emitted(op, "ConvTranspose", (picture, kernels), window, pads=list(window.pads), output_padding=padding)
+    return op.channels_last(made) if last else made
+
+
+def _emitted(op: Operator, kind: str, inputs: tuple[str, str], window: Window, **pads: Any) -> str:
+    """The node over a picture and kernels in the order of NCHW, and the bias where there is one."""
+    return op.emit(
+        kind,
+        *inputs,
         *op.inputs[2:],
         kernel_shape=list(window.kernel),
         strides=list(window.strides),
         dilations=list(window.dilations),
-        pads=list(window.pads),
-        output_padding=list(_sizes(op, "adj", axes, 0)),
         group=op.arguments.integer("group", 1),
+        **pads,
     )
-    return op.channels_last(made) if last else made
 
 
 def _check_kernel(op: Operator, window: Window, kernels: str) -> None:
