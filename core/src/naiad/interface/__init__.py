@@ -3,6 +3,7 @@
 For backends whose frameworks know the inputs and outputs of a model.
 """
 
+from naiad.interface.claims import Claim, input_claims
 from naiad.interface.comparison import mismatches
 from naiad.interface.completion import completed, is_complete
 from naiad.interface.narrowing import NarrowInputs
@@ -10,10 +11,12 @@ from naiad.interface.tensors import Interface, ModelTensor, shape_text
 from naiad.interface.written import reserved_inputs, scattered_outputs, wanted_outputs
 
 __all__ = [
+    "Claim",
     "Interface",
     "ModelTensor",
     "NarrowInputs",
     "completed",
+    "input_claims",
     "is_complete",
     "mismatches",
     "reserved_inputs",

@@ -8,8 +8,7 @@ from types import MappingProxyType
 
 from naiad.config import DataType, ModelConfig
 from naiad.errors import ConfigError, Problem
-from naiad.interface import Interface, ModelTensor
-from naiad.interface.claims import Claim, input_claims
+from naiad.interface import Claim, Interface, ModelTensor, input_claims
 from naiad_caffe2.files import Nets
 from naiad_caffe2.translation.net import GivenInput, MadeOutput, Translated, inputs_of
 
