@@ -17,6 +17,16 @@ def on_gpu(cuda, array, **more):
     return FakeDeviceArray(held, **more)
 
 
+def passing_on_chw4():
+    """An engine that answers with what it is given, four channels of which lie together."""
+    dims, form = (1, 3, 2, 2), {"format": "CHW4"}
+    return Bench(
+        [tensor("X", dims, "INT8", **form), output("Y", dims, "INT8", **form)],
+        [profile(0, X=(dims, dims))],
+        lambda x: {"Y": x["X"]},
+    )
+
+
 def test_a_tensor_on_the_gpu_does_not_pass_through_the_host():
     bench = add_sub()
     executor = bench.executor()
@@ -53,13 +63,8 @@ def test_many_parts_that_outgrow_the_staging_memory_are_joined():
 
 
 def test_a_tensor_on_the_gpu_is_laid_out_through_the_host():
-    dims, form = (1, 3, 2, 2), {"format": "CHW4"}
-    bench = Bench(
-        [tensor("X", dims, "INT8", **form), output("Y", dims, "INT8", **form)],
-        [profile(0, X=(dims, dims))],
-        lambda x: {"Y": x["X"]},
-    )
-    given = np.arange(12, dtype=np.int8).reshape(dims)
+    bench = passing_on_chw4()
+    given = np.arange(12, dtype=np.int8).reshape(1, 3, 2, 2)
 
     answer = bench.executor().run({"X": on_gpu(bench.cuda, given)}, 0)
 
@@ -180,13 +185,8 @@ def test_the_rows_of_a_graph_that_were_filled_up_do_not_stay():
 
 
 def test_an_output_that_lies_in_another_order_comes_to_the_host():
-    dims, form = (1, 3, 2, 2), {"format": "CHW4"}
-    bench = Bench(
-        [tensor("X", dims, "INT8", **form), output("Y", dims, "INT8", **form)],
-        [profile(0, X=(dims, dims))],
-        lambda x: {"Y": x["X"]},
-    )
-    given = np.arange(12, dtype=np.int8).reshape(dims)
+    bench = passing_on_chw4()
+    given = np.arange(12, dtype=np.int8).reshape(1, 3, 2, 2)
 
     answer = bench.executor().run({"X": given}, 0, stay=("Y",))
 
