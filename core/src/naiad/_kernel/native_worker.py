@@ -2,7 +2,6 @@
 
 import sys
 import threading
-from collections.abc import Sequence
 
 from naiad._kernel.worker import Work, Worker
 
@@ -59,7 +58,6 @@ class NativeWorker(Worker):
         super()._arrived(work)
 
     def _bury(self, reason: str) -> None:
-        lost: Sequence[Work] = tuple(self._flying.values())
-        for _ in lost:
+        for _ in self._flying:
             SWITCH_INTERVAL.relax()
         super()._bury(reason)
