@@ -21,7 +21,7 @@ class OnnxInstance:
     """Executes batches on a session, which other instances may share: a session may run in many threads at once.
 
     `outputs` are those of the configuration and the states of sequences; what a batch does not ask for is not
-    computed. `narrow` refuses what fits the configuration and not the model. `residents` are the runs of a session on a
+    given. `narrow` refuses what fits the configuration and not the model. `residents` are the runs of a session on a
     GPU whose tensors stay there. When a batch of several requests fails, each is run alone, so that only those fail
     that make it fail.
     """
