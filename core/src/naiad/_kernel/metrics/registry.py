@@ -1,12 +1,18 @@
 """The metrics that models make for themselves: shared by name across a server, and gone with the last who made them."""
 
-import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from math import isnan
 from typing import Literal
 
+from naiad._kernel.metrics.given import (
+    checked_bounds,
+    checked_description,
+    checked_labels,
+    checked_name,
+    checked_number,
+)
 from naiad._kernel.metrics.series import MetricStore, Series, SharedFamily
 from naiad._kernel.metrics.snapshots import MetricFamily
 from naiad.errors import InvalidArgumentError, UnsupportedError
@@ -33,12 +39,14 @@ class MetricRegistry:
     ) -> "Family":
         """The family of that name. `buckets` are the upper bounds of a histogram's buckets, where metrics name none.
 
-        Raises InvalidArgumentError for a name that Prometheus does not allow or the server uses, for buckets that do
-        not ascend, and when there is a family of that name with another kind or description.
+        Raises InvalidArgumentError for a name that Prometheus does not allow or the server uses, for a description
+        that is no text, for buckets that do not ascend, and when there is a family of that name with another kind or
+        description.
         """
         if kind not in ("counter", "gauge", "histogram"):
             raise InvalidArgumentError(f"metric '{name}' cannot be a '{kind}'; it can be a counter, gauge or histogram")
-        bounds = _bounds(name, kind, buckets)
+        name, description = checked_name(name), checked_description(name, description)
+        bounds = checked_bounds(name, kind, buckets)
         with self._store.lock:
             family = Family(self._families.discard, self._store, self._store.family(name, description, kind), bounds)
             self._families.add(family)
@@ -79,15 +87,16 @@ class Family:
         labels that Prometheus does not allow, and for a histogram without buckets or with others than it has.
         """
         shared = self._shared
-        bounds = self._bounds if buckets is None else _bounds(shared.name, shared.kind, buckets)
+        bounds = self._bounds if buckets is None else checked_bounds(shared.name, shared.kind, buckets)
         if shared.kind == "histogram" and not bounds:
             raise InvalidArgumentError(
                 f"histogram '{shared.name}' has no buckets; name their upper bounds in ascending order"
             )
+        pairs = checked_labels(shared.name, {} if labels is None else labels)
         with self._store.lock:
             if self.closed:
                 raise _gone(shared.name, "family")
-            series = self._store.series(shared, labels or {}, bounds)
+            series = self._store.series(shared, pairs, bounds)
             self._held[series] += 1
         return Metric(self, self._store, series)
 
@@ -123,25 +132,29 @@ class Metric:
         self._closed = False
 
     def increment(self, value: float = 1.0) -> None:
-        """Add to a counter or gauge. Raises InvalidArgumentError when a counter would go down."""
+        """Add to a counter or gauge. Raises InvalidArgumentError when a counter would go down, and for no number."""
         series = self._open("increment", "counter", "gauge")
-        if series.kind == "counter" and not value >= 0:
+        number = checked_number(series.name, value)
+        if series.kind == "counter" and not number >= 0:
             raise InvalidArgumentError(f"counter '{series.name}' can only go up, and was given {value}; use a gauge")
         with self._lock:
-            series.value += value
+            series.value += number
 
     def set(self, value: float) -> None:
-        """Make a gauge stand at that value."""
+        """Make a gauge stand at that value. Raises InvalidArgumentError for what is no number."""
         series = self._open("set", "gauge")
+        number = checked_number(series.name, value)
         with self._lock:
-            series.value = float(value)
+            series.value = number
 
     def observe(self, value: float) -> None:
-        """Count a value in a histogram."""
+        """Count a value in a histogram, NaN above all bounds. Raises InvalidArgumentError for what is no number."""
         series = self._open("observe", "histogram")
+        number = checked_number(series.name, value)
+        bucket = -1 if isnan(number) else bisect_left(series.bounds, number)
         with self._lock:
-            series.counts[bisect_left(series.bounds, value)] += 1
-            series.value += value
+            series.counts[bucket] += 1
+            series.value += number
 
     def value(self) -> float:
         """Where a counter or gauge stands."""
@@ -169,17 +182,3 @@ def _gone(name: str, what: str) -> InvalidArgumentError:
     return InvalidArgumentError(
         f"metric '{name}' cannot be used any more: the {what} has been deleted, or its model closed"
     )
-
-
-def _bounds(name: str, kind: str, buckets: Sequence[float]) -> tuple[float, ...]:
-    if not buckets:
-        return ()
-    if kind != "histogram":
-        raise InvalidArgumentError(f"'{name}' is a {kind}, which has no buckets; leave them out")
-    bounds = tuple(map(float, buckets))
-    rising = all(low < high for low, high in pairwise(bounds))
-    if not rising or not all(map(math.isfinite, bounds)):
-        raise InvalidArgumentError(
-            f"the buckets of histogram '{name}' are {list(bounds)}; they must be finite and ascend"
-        )
-    return bounds

@@ -1,16 +1,10 @@
 """The series behind metrics that models make: counted by how many hold them, so that the last one out removes them."""
 
-import re
 import threading
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
 
 from naiad._kernel.metrics.snapshots import Distribution, LabelPairs, MetricFamily, MetricKind, Sample
 from naiad.errors import InvalidArgumentError
-
-_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
-_LABEL = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
-_TAKEN_LABELS = ("le", "quantile")
 
 
 class Series:
@@ -61,11 +55,7 @@ class MetricStore:
         self._lines: dict[str, str] = {}
 
     def family(self, name: str, description: str, kind: MetricKind) -> SharedFamily:
-        """Hold a family. Raises InvalidArgumentError for a name that cannot be used, or not for that."""
-        if not _NAME.fullmatch(name):
-            raise InvalidArgumentError(
-                f"'{name}' cannot be the name of a metric: it needs letters, digits, '_' and ':', and no digit first"
-            )
+        """Hold a family. Raises InvalidArgumentError for a name that is used for something else."""
         found = self._families.get(name)
         if found is None:
             self._claim(name, kind)
@@ -78,9 +68,8 @@ class MetricStore:
         found.holders += 1
         return found
 
-    def series(self, family: SharedFamily, labels: Mapping[str, str], bounds: tuple[float, ...]) -> Series:
-        """Hold a series of a family. Raises InvalidArgumentError for bad labels, or other buckets than it has."""
-        pairs = _pairs(family, labels)
+    def series(self, family: SharedFamily, pairs: LabelPairs, bounds: tuple[float, ...]) -> Series:
+        """Hold a series of a family. Raises InvalidArgumentError for other buckets than it has."""
         found = family.series.get(pairs)
         if found is None:
             found = family.series[pairs] = Series(family.name, family.kind, pairs, bounds)
@@ -129,17 +118,3 @@ def line_names(name: str, kind: MetricKind) -> tuple[str, ...]:
     if kind == "histogram":
         return (name, f"{name}_bucket", f"{name}_count", f"{name}_sum")
     return (name, f"{name}_count", f"{name}_sum") if kind == "summary" else (name,)
-
-
-def _pairs(family: SharedFamily, labels: Mapping[str, Any]) -> LabelPairs:
-    for name, value in labels.items():
-        if not isinstance(name, str) or not _LABEL.fullmatch(name) or name in _TAKEN_LABELS:
-            raise InvalidArgumentError(
-                f"metric '{family.name}' cannot have the label '{name}': it needs letters, digits and '_', neither a "
-                f"digit nor '__' first, and cannot be {' or '.join(_TAKEN_LABELS)}"
-            )
-        if not isinstance(value, str):
-            raise InvalidArgumentError(
-                f"label '{name}' of metric '{family.name}' is {value!r}; the values of labels are text"
-            )
-    return tuple(sorted(labels.items()))
