@@ -74,6 +74,28 @@ def forward(models: Path, name: str, target: str, count: int = 1) -> None:
     sources.write(models, name, FORWARD.replace("TARGET", target), sources.ONE_CONFIG, count)
 
 
+LOADS = PLUS_ONE.replace(
+    "    def execute",
+    """    def initialize(self, args):
+        pb_utils.load_model("loaded_pipe")
+
+    def execute""",
+)
+
+
+def test_a_model_that_loads_an_ensemble_of_itself_is_refused_at_once(calling: Running) -> None:
+    sources.write(calling.repository, "loads", LOADS, sources.ONE_CONFIG)
+    pipe(calling.repository, "loaded_pipe", "loads", "loads")
+
+    answer = calling.load("loads")
+
+    assert answer.status == 400
+    assert "ensemble 'loaded_pipe' needs model 'loads', which is being loaded and waits for" in answer.error
+    assert "Traceback" not in answer.error
+    for name in ("loads", "loaded_pipe"):
+        calling.unload(name)
+
+
 @pytest.fixture
 def asked(models: Path, start_calling: Callable[[], Running]) -> Iterator[Callable[[str, int], int]]:
     """Ask a model of a server that is started with all that the test has written by then."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from naiad._kernel.calls.load_waits import LoadWaits
 from naiad._kernel.catalogue import Catalogue
 from naiad._kernel.configs import not_found
 from naiad._kernel.ensembles.composing import Ensembles, refused
@@ -28,7 +29,8 @@ _logger = logging.getLogger("naiad.model")
 class Models(Catalogue):
     """Loads and unloads. Every method runs on the event loop's thread; what blocks is sent to threads.
 
-    `load_slots` are the loads that may go on at once; `closed` says that there will be no more.
+    `load_slots` are the loads that may go on at once, `load_waits` those that wait for others; `closed` says that there
+    will be no more.
     """
 
     def __init__(self, loader: Loader, settings: Settings) -> None:
@@ -36,6 +38,7 @@ class Models(Catalogue):
         self._loader = loader
         self._compares_content = settings["model-control-mode"] != "none"
         self.load_slots = asyncio.Semaphore(settings["model-load-thread-count"])
+        self.load_waits = LoadWaits()
         self._retries: int = settings["model-load-retry-count"]
         self._fingerprints = Fingerprints()
         self._rotation = Rotation(self, self._own)
@@ -228,8 +231,10 @@ class Models(Catalogue):
         """The ensemble over its models, once these are loaded. One that cannot serve yet will, as soon as they can."""
         depended, entry.depends = entry.depends, prepared.dependencies
         others = [name for name in prepared.dependencies if not self._ensembles.leads_back(entry.name, name)]
-        await asyncio.gather(*(self._ensure(name, again) for name in others))
+        rings = await asyncio.gather(*(self._ensure(entry.name, name, again) for name in others))
         try:
+            if any(rings):
+                raise InvalidArgumentError("; ".join(filter(None, rings)))
             versions = self._ensembles.bound(prepared, entry.serving)
         except NaiadError as error:
             if entry.serving:
@@ -240,18 +245,29 @@ class Models(Catalogue):
         entry.ensemble = prepared
         return versions
 
-    async def _ensure(self, name: str, again: bool) -> None:
-        """Wait for the model's load, or load it, unless it serves, or has failed and is not tried `again`."""
-        task = self._loads.get(name)
+    async def _ensure(self, ensemble: str, name: str, again: bool) -> str:
+        """Wait for the model's load, or load it, unless it serves, or has failed and is not tried `again`.
+
+        Returns why it cannot be waited for, where its load waits for the ensemble.
+        """
+        task, entry = self._loads.get(name), self.entries.get(name)
         if task is not None and not task.done():
-            await asyncio.wait([task])
-            return
-        entry = self.entries.get(name)
+            if not self.load_waits.leads_to(name, ensemble):
+                with self.load_waits.waiting(ensemble, name):
+                    await asyncio.wait([task])
+            elif entry is None or not entry.serving:
+                return (
+                    f"ensemble '{ensemble}' needs model '{name}', which is being loaded and waits for '{ensemble}' "
+                    "itself; let the model not ask for the ensemble, which comes into service as soon as the model does"
+                )
+            return ""
         if entry is not None and (entry.serving or (entry.has_failed() and not again)):
-            return
-        folders = await asyncio.to_thread(find, self.roots, name)
-        if folders:
-            await self._load_quietly(name, folders)
+            return ""
+        with self.load_waits.waiting(ensemble, name):
+            folders = await asyncio.to_thread(find, self.roots, name)
+            if folders:
+                await self._load_quietly(name, folders)
+        return ""
 
 
 def _source(name: str, folders: Sequence[Path], config: str) -> ModelSource:

@@ -1,6 +1,5 @@
 """Loading and unloading of models by models, also by one that is being loaded itself."""
 
-from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -25,7 +24,6 @@ class ModelControl:
         self._models = models
         self._load = load
         self._unload = unload
-        self._waits: dict[str, list[str]] = defaultdict(list)
 
     async def load(self, asker: str, name: str, config: str, files: Mapping[str, bytes] | None) -> None:
         """Load a model for `asker`, the name of a model that is being loaded, "" for all others."""
@@ -51,21 +49,15 @@ class ModelControl:
         if not asker:
             yield
             return
-        if self._leads_to(name, asker):
+        waits = self._models.load_waits
+        if waits.leads_to(name, asker):
             raise InvalidArgumentError(
                 f"model '{asker}' is being loaded and asks to load or unload '{name}', which waits for that load to "
                 "end; load models that need each other from outside, or after the load"
             )
-        self._waits[asker].append(name)
-        try:
+        with waits.waiting(asker, name):
             self._models.load_slots.release()
             try:
                 yield
             finally:
                 await self._models.load_slots.acquire()
-        finally:
-            self._waits[asker].remove(name)
-
-    def _leads_to(self, name: str, asker: str) -> bool:
-        """Whether the load of `name` waits for `asker`, itself or through others."""
-        return name == asker or any(self._leads_to(each, asker) for each in self._waits.get(name, ()))

@@ -8,7 +8,7 @@ from naiad._kernel.configs import in_place
 from naiad._kernel.ensembles.dependencies import circle, dependents
 from naiad._kernel.ensembles.prepared import PreparedEnsemble
 from naiad._kernel.ensembles.version import EnsembleVersion
-from naiad._kernel.entries import ModelEntry
+from naiad._kernel.entries import LOADING, ModelEntry
 from naiad._kernel.rotation import Rotation
 from naiad._kernel.served import ServedVersion
 from naiad._kernel.statistics import VersionCounters
@@ -62,13 +62,20 @@ class Ensembles:
                 self._bind_anew(entry, entry.ensemble)
 
     def unneeded(self, entry: ModelEntry) -> list[str]:
-        """The models of an ensemble that nobody asked for by name and no other ensemble needs."""
+        """The models of an ensemble that nobody asked for by name and no other ensemble needs.
+
+        One whose load is under way was asked for just now; to wait for that would be to wait for whoever unloads, where
+        it is the model itself.
+        """
         entries = self._catalogue.entries
         others = [each for each in entries.values() if each is not entry and not each.unloaded]
         return [
             name
             for name in entry.depends
-            if name in entries and not entries[name].explicit and all(name not in each.depends for each in others)
+            if name in entries
+            and not entries[name].explicit
+            and not entries[name].lock.locked()
+            and all(name not in each.depends for each in others)
         ]
 
     def _bind_anew(self, entry: ModelEntry, prepared: PreparedEnsemble) -> None:
@@ -125,6 +132,8 @@ def _why(entry: ModelEntry | None) -> str:
         return ""
     if entry.unloaded:
         return f" Model '{entry.name}' was unloaded."
+    if not entry.has_failed() and any(each.state == LOADING for each in entry.states.values()):
+        return f" Model '{entry.name}' is still being loaded."
     return f" Model '{entry.name}' loading failed with error{entry.because()}"
 
 
