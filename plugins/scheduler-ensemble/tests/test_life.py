@@ -110,6 +110,20 @@ async def test_a_step_keeps_to_the_version_that_it_names(chain: Parts) -> None:
     assert [request.version for request in chain.requests["one"]] == [1, 2]
 
 
+async def test_a_namespace_of_a_step_is_warned_of_and_changes_nothing(
+    chain: Parts, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = (chain.root / "e" / "config.pbtxt").read_text()
+    chain.write("e", config.replace('model_name: "ten"', 'model_name: "ten" model_namespace: "elsewhere"'))
+
+    async with chain.serving() as server:
+        assert await infer(server, ask("e", 1)) == {"C": 12}
+
+    (warned,) = [record for record in caplog.records if "namespace" in record.getMessage()]
+    assert warned.levelname == "WARNING"
+    assert warned.getMessage().startswith("ensemble 'e' step 1: model_namespace 'elsewhere' changes nothing")
+
+
 async def test_ensembles_in_a_circle_are_told_so(chain: Parts) -> None:
     chain.join("a", "A", "B", "b A=A -> B=B")
     chain.join("b", "A", "B", "c A=A -> B=B")

@@ -132,7 +132,9 @@ class Loader:
         contexts = tuple(self._context(config, version, source) for version in versions)
         plan = latency_plan(config, self.metrics_config)
         front = functools.partial(self.caching.front_of_ensemble, config, self.metrics_config)
-        return PreparedEnsemble(contexts, written, factory, labels_of(contexts[-1]), plan, front)
+        prepared = PreparedEnsemble(contexts, written, factory, labels_of(contexts[-1]), plan, front)
+        prepared.warn_of_namespaces()
+        return prepared
 
     def _with_backend(self, config: ModelConfig, source: ModelSource, version: int) -> ModelConfig:
         traits = [backend.traits for backend in dict.fromkeys(self._backends.values())]

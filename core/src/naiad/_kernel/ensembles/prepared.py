@@ -41,3 +41,16 @@ class PreparedEnsemble:
     def dependencies(self) -> tuple[str, ...]:
         """The models of the steps, each once."""
         return tuple(dict.fromkeys(step.model_name for step in self.steps))
+
+    def warn_of_namespaces(self) -> None:
+        """Say in the log which steps name a namespace; Triton passes over it as well where it has no namespaces."""
+        for index, step in enumerate(self.steps):
+            if step.model_namespace:
+                self.contexts[-1].logger.warning(
+                    "ensemble '%s' step %d: model_namespace '%s' changes nothing, there are no namespaces; the step is "
+                    "the model '%s' of whichever repository has it, so leave model_namespace out",
+                    self.config.name,
+                    index,
+                    step.model_namespace,
+                    step.model_name,
+                )
