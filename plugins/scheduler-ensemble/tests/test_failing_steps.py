@@ -17,7 +17,7 @@ from naiad.errors import (
 from .parts import Parts, add, ask, until
 
 
-async def test_an_error_keeps_its_kind_and_names_the_ensemble(chain: Parts) -> None:
+async def test_an_error_keeps_its_kind_and_names_the_ensemble_and_the_step(chain: Parts) -> None:
     def refuse(batch):  # type: ignore[no-untyped-def]
         raise UnknownError("no such word")
 
@@ -27,7 +27,7 @@ async def test_an_error_keeps_its_kind_and_names_the_ensemble(chain: Parts) -> N
         with pytest.raises(UnknownError) as caught:
             await server.infer(ask("e"))
 
-    assert str(caught.value) == "in ensemble 'e', no such word"
+    assert str(caught.value) == "in ensemble 'e', no such word (step 1 of 'e', model 'ten')"
 
 
 async def test_an_error_on_the_way_through_two_ensembles_names_both(chain: Parts) -> None:
@@ -35,8 +35,12 @@ async def test_an_error_on_the_way_through_two_ensembles_names_both(chain: Parts
     chain.functions["ten"] = lambda batch: {"z": 1}
 
     async with chain.serving() as server:
-        with pytest.raises(ModelFailedError, match=r"^in ensemble 'outer', in ensemble 'e', model 'ten' produced"):
+        with pytest.raises(ModelFailedError) as caught:
             await server.infer(ask("outer"))
+
+    told = str(caught.value)
+    assert told.startswith("in ensemble 'outer', in ensemble 'e', model 'ten' produced")
+    assert told.endswith(" (step 1 of 'e', model 'ten') (step 0 of 'outer', model 'e')")
 
 
 async def test_an_error_of_a_branch_takes_back_what_still_runs(chain: Parts) -> None:
@@ -56,7 +60,7 @@ async def test_an_error_of_a_branch_takes_back_what_still_runs(chain: Parts) -> 
 
 async def test_what_a_first_step_refuses_at_once_is_raised_at_once(chain: Parts) -> None:
     async with chain.serving() as server:
-        with pytest.raises(DeadlineExceededError, match=r"^in ensemble 'e', Deadline Exceeded"):
+        with pytest.raises(DeadlineExceededError, match=r"^in ensemble 'e', Deadline Exceeded.*\(step 0 of 'e'"):
             server.submit(ask("e", deadline=time.monotonic() - 1), lambda outcome: None)
         assert server.statistics("e")[0].fail.count == 1
 

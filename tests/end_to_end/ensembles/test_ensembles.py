@@ -52,12 +52,11 @@ def test_classes_have_the_labels_of_the_model_that_makes_them(client: Driven) ->
     ]
 
 
-def test_an_error_of_a_step_names_the_ensemble_and_keeps_its_code(client: Driven) -> None:
+def test_an_error_of_a_step_names_both_and_keeps_its_code(client: Driven) -> None:
     with pytest.raises(InferenceServerException) as caught:
         client.infer("scoring", inputs(client, X - 10))
 
-    assert caught.value.message().startswith("in ensemble 'scoring', ")
-    assert "below zero" in caught.value.message()
+    assert caught.value.message() == "in ensemble 'scoring', below zero (step 1 of 'scoring', model 'times_two')"
     assert caught.value.status() in ("400", "StatusCode.INVALID_ARGUMENT")
 
 

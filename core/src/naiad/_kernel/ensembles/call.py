@@ -65,14 +65,14 @@ class EnsembleCall(Call):
         for step in list(self._running):
             self._throttle(step)
 
-    def fail(self, error: NaiadError) -> None:
-        """This is the outcome; what still runs is taken back."""
+    def fail(self, error: NaiadError, step: StepCall | None = None) -> None:
+        """This is the outcome, and that step's where one failed; what still runs is taken back."""
         if self.over:
             return
         self.over = True
         self._version.counts.failed(self)
         self._leave()
-        self._hand_out(within(self._version.name, error))
+        self._hand_out(within(self._version, error, step))
 
     def take_back(self) -> None:
         """The caller went away."""
@@ -94,7 +94,7 @@ class EnsembleCall(Call):
         if isinstance(outcome, NaiadError) or outcome.error is not None:
             failure = outcome if isinstance(outcome, NaiadError) else outcome.error
             self._done(step)
-            self.fail(failure or InternalError("a step failed"))
+            self.fail(failure or InternalError("a step failed"), step)
             return
         final = outcome.final
         if final:
@@ -135,7 +135,7 @@ class EnsembleCall(Call):
             step.submit(self._version, self.request)
         except NaiadError as error:
             self._done(step)
-            self.fail(error)
+            self.fail(error, step)
             return
         if self._is_paused or self._held:
             self._throttle(step)

@@ -124,11 +124,18 @@ def parameters_of(request: Request, flags: SequenceFlags | None) -> Mapping[str,
     }
 
 
-def within(ensemble: str, error: _Error) -> _Error:
-    """The same error, of the same kind, saying that it happened in an ensemble."""
+def within(ensemble: "EnsembleVersion", error: _Error, step: StepCall | None) -> _Error:
+    """The same error, of the same kind, saying that it happened in an ensemble, and at its end in which step.
+
+    Clients look for the step's own words right behind the ensemble's name.
+    """
     told = type(error).__new__(type(error))
     told.__dict__.update(error.__dict__)
-    told.args = (f"in ensemble '{ensemble}', {error}",)
+    where = ""
+    if step is not None:
+        number = step.start.step
+        where = f" (step {number} of '{ensemble.name}', model '{ensemble.steps[number].name}')"
+    told.args = (f"in ensemble '{ensemble.name}', {error}{where}",)
     return told
 
 
