@@ -3,9 +3,10 @@
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING
 
-from naiad.errors import NaiadError
+from naiad.errors import DeadlineExceededError, NaiadError
 from naiad.explaining import EXPLAIN, encoded_twice
 from naiad.types import Request, Response
 from naiad_grpc.codec import Encoder, encode_error, request_id_of
@@ -23,13 +24,17 @@ MOST_READY, MOST_READY_BYTES = 64, 4 << 20
 MOST_OPEN, MOST_OPEN_BYTES = 1024, 64 << 20
 """So many requests, or bytes of them, may be without a last response before no more are to be fed."""
 
+_EARLY = 0.01
+"""So many seconds early may the timer of an event loop be that ends a request at its deadline."""
+
 
 class InferStream:
     """One call of ModelStreamInfer. For the event loop's thread.
 
     Responses to requests of models that are not decoupled come in the order of their requests; those to one request of
-    a decoupled model in the order in which it sends them, whatever else is in flight. `on_ready` is called when there
-    is something new to `take`, or the stream is over; `on_room` when it may be no longer `full`.
+    a decoupled model in the order in which it sends them, whatever else is in flight. An error is one of them, unless
+    the caller wants it to end the stream, or it says that the deadline of the call has passed. `on_ready` is called
+    when there is something new to `take`, or the stream is over; `on_room` when it may be no longer `full`.
     """
 
     def __init__(
@@ -140,7 +145,7 @@ class InferStream:
     def _deliver_error(self, asked: Asked, error: Exception, version: int, final: bool) -> None:
         request = asked.request
         failure = rpc_error(error, request.id)
-        if self._ends_at_error:
+        if self._ends(error):
             self.fail(failure)
         else:
             told = encode_error(failure.message, request.id, request.model_name, version, final)
@@ -149,10 +154,17 @@ class InferStream:
     def _refuse(self, asked: Asked, error: Exception) -> None:
         """Answer a request that did not get on its way."""
         failure = rpc_error(error, asked.request.id)
-        if self._ends_at_error:
+        if self._ends(error):
             self.fail(failure)
         else:
             self._put(asked, [encode_error(failure.message, asked.request.id)], True)
+
+    def _ends(self, error: Exception) -> bool:
+        """Whether an error ends the whole stream: its caller asks for that, or the deadline of the call has passed."""
+        deadline = self._caller.deadline
+        if deadline is None or not isinstance(error, DeadlineExceededError):
+            return self._ends_at_error
+        return self._ends_at_error or monotonic() + _EARLY >= deadline
 
     def _admit(self, asked: Asked) -> Asked:
         self._open.add(asked)

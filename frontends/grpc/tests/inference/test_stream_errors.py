@@ -3,7 +3,7 @@
 import pytest
 from google.protobuf.json_format import MessageToDict
 
-from naiad.errors import ModelFailedError, QueueFullError
+from naiad.errors import DeadlineExceededError, ModelFailedError, QueueFullError
 from naiad.types import Response, Tensor
 from naiad_grpc.statuses import Code, RpcError
 
@@ -147,3 +147,41 @@ def test_an_error_that_comes_at_once_takes_its_own_request_back_too(strict, serv
     strict.feed(ask("1", model="d"))
 
     assert server.calls[0].told == ["cancel"]
+
+
+@pytest.mark.parametrize("model", ["m", "d"])
+def test_the_deadline_of_the_call_ends_its_stream(inference, context, server, ask, model):
+    stream = inference.open_stream(context(remaining=0.0))
+    stream.feed(ask("1", model="d"))
+    stream.feed(ask("2", model=model))
+    stream.finish()
+    one, two = server.calls
+
+    two.deliver(DeadlineExceededError("Deadline Exceeded: still executing"))
+
+    with pytest.raises(RpcError, match="Deadline Exceeded") as raised:
+        stream.take()
+    assert raised.value.code is Code.DEADLINE_EXCEEDED
+    assert one.told == ["cancel"]
+    assert stream.over
+
+
+def test_a_request_that_comes_after_the_deadline_ends_the_stream_too(inference, context, server, ask):
+    stream = inference.open_stream(context(remaining=0.0))
+    server.refusal = DeadlineExceededError("had passed on arrival")
+
+    stream.feed(ask("1"))
+
+    with pytest.raises(RpcError, match="had passed on arrival"):
+        stream.take()
+
+
+@pytest.mark.parametrize("remaining", [None, 60.0])
+def test_a_deadline_of_something_else_is_an_error_as_any_other(inference, context, server, ask, remaining):
+    stream = inference.open_stream(context(remaining=remaining))
+    stream.feed(ask("1"))
+
+    server.calls[0].deliver(DeadlineExceededError("the model's own call took too long"))
+
+    (message,) = taken(stream)
+    assert message.error_message == "[request id: 1] the model's own call took too long"
