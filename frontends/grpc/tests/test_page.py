@@ -4,9 +4,11 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
+from naiad.errors import InvalidArgumentError
 from naiad.protocol.restrictions import APIS
 from naiad_grpc.catalogue import operations
-from naiad_grpc.messages import SERVICE
+from naiad_grpc.codec.parameters import read_parameters
+from naiad_grpc.messages import SERVICE, message_class
 from naiad_grpc.options import OPTIONS
 from naiad_grpc.statuses import CODES, Code
 from naiad_grpc.transport.handlers import HEADER_PREFIX, SHUTTING_DOWN
@@ -41,6 +43,30 @@ def test_the_page_has_every_error_at_its_status():
 
     assert told == {kind.__name__: code.name for kind, code in CODES.items()}
     assert set(re.findall(r"^\| `([A-Z_]+)` \|", PAGE, re.MULTILINE)) <= {code.name for code in Code}
+
+
+def test_the_page_has_the_members_that_each_parameter_may_have():
+    rows = re.findall(r"^\| (.+?) \| ((?:`\w+_param`(?:, )?)+) \|", PAGE, re.MULTILINE)
+    told = {
+        name: set(re.findall(r"\w+_param", members))
+        for names, members in rows
+        for name in re.findall(r"`(\w+)`", names)
+        if not names.startswith("of an output")
+    }
+    told["mine"] = told.pop("triton_")
+
+    assert told == {name: {kind for kind in _VALUES if _is_taken(name, kind)} for name in told}
+
+
+_VALUES = {"bool_param": True, "int64_param": 1, "uint64_param": 1, "double_param": 0.5, "string_param": "s"}
+
+
+def _is_taken(name, kind):
+    try:
+        read_parameters({name: message_class("InferParameter")(**{kind: _VALUES[kind]})})
+    except InvalidArgumentError:
+        return False
+    return True
 
 
 def test_the_page_has_the_groups_and_the_words_of_the_end():
