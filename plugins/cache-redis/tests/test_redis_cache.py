@@ -13,11 +13,10 @@ import redis
 import trustme
 
 from naiad.cache import CachedResponse
-from naiad.errors import InvalidArgumentError
 from naiad.testing.caches import check_cache
 from naiad.types import Response, Tensor
 from naiad_cache_redis.cache import RedisCache
-from naiad_cache_redis.factory import RedisCaching, RedisSettings
+from naiad_cache_redis.factory import RedisCaching
 
 from .servers import RedisServer, free_port
 
@@ -145,7 +144,7 @@ def test_tls_with_certificates_on_both_sides(start_redis: Start, tmp_path: Path)
     values = [tmp_path / "localhost.pem", tmp_path / "localhost.key", tmp_path / "ca.pem"]
     words = [str(word) for pair in zip(files, values, strict=True) for word in pair]
     start_redis("--port", "0", "--tls-port", str(port), *words, port=port)
-    secured = {"port": port, "tls": "true", "cacert": tmp_path / "ca.pem", "timeout": 10}
+    secured = {"port": port, "cacert": tmp_path / "ca.pem", "timeout": 10}
 
     with opened(**secured, cert=tmp_path / "client.pem", key=tmp_path / "client.key") as cache:
         cache.insert(KEY, answer(1))
@@ -176,6 +175,15 @@ def test_a_server_that_is_away_costs_nobody_time_and_is_found_again(
     assert found == [2]
     assert caplog.text.count("fails, and requests go to their models") == 1
     assert caplog.text.count("answers again") == 1
+
+
+def test_a_host_that_is_no_name_is_a_miss_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    with opened(host="cache..example") as cache:
+        found = [asked(cache) for _ in range(3)]
+
+    assert found == [None] * 3
+    (told,) = caplog.records
+    assert "Redis at cache..example:6379 fails, and requests go to their models" in told.getMessage()
 
 
 def test_a_server_that_is_started_again_is_found_by_the_next_request(start_redis: Start) -> None:
@@ -256,31 +264,6 @@ def test_more_than_may_wait_is_not_kept(redis_server: RedisServer) -> None:
         until(lambda: cache.report().insertions == 1)
 
     assert left_out == 1
-
-
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        ({"port": "http"}, "cache 'redis': port=http makes no sense"),
-        ({"port": "65536"}, "port=65536 makes no sense"),
-        ({"db": "first"}, "db=first makes no sense"),
-        ({"timeout": "0"}, "timeout=0 makes no sense: '0' is not between 0 and 60"),
-        ({"ttl": "-1"}, "ttl=-1 makes no sense"),
-        ({"tls": "maybe"}, "tls=maybe makes no sense"),
-        ({"hots": "h"}, "cache 'redis' has no setting 'hots'; its settings are host, port, user"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(settings: dict[str, str], told: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=told):
-        RedisCaching().open(settings)
-
-
-def test_settings_go_before_the_environment() -> None:
-    environment = {"TRITONCACHE_REDIS_USERNAME": "env", "TRITONCACHE_REDIS_PASSWORD": "secret"}
-
-    read = RedisSettings.read({"user": "u", "host": "h", "port": "1", "tls": "1"}, environment)
-
-    assert (read.user, read.password, read.host, read.port, read.tls) == ("u", "secret", "h", 1, True)
 
 
 def test_keys_are_told_apart_in_the_database(redis_server: RedisServer) -> None:

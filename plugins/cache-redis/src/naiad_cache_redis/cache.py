@@ -115,11 +115,9 @@ class RedisCache:
 
     def _talk(self, exchange: Callable[[], Any]) -> Any:
         """What the server answers; None, and it is left alone for a while, when it does not."""
-        import redis
-
         try:
             answer = exchange()
-        except (redis.RedisError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - a host that is no name is no error of Redis, and requests wait
             self._away_until = max(self._away_until, monotonic() + _PAUSE)
             if not self._is_away:
                 self._is_away = True
