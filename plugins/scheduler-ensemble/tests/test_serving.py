@@ -193,6 +193,7 @@ async def test_each_step_has_a_child_of_the_trace(chain: Parts) -> None:
         await server.infer(ask("e", id="r", trace=trace))
 
     assert trace.told == ["REQUEST_START", "QUEUE_START", "INFER_RESPONSE_COMPLETE", "REQUEST_END"]
+    assert list(trace.shapes) == ["TENSOR_QUEUE_INPUT", "TENSOR_BACKEND_OUTPUT"]
     assert [(child.model, child.version, child.request_id) for child in trace.children] == [
         ("one", 1, "r"),
         ("ten", 1, "r"),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from naiad._kernel.response_counters import ResponseKind
 from naiad._kernel.statistics import FailureReason, VersionCounters
+from naiad._kernel.tracing.kernel_events import tell_response
 from naiad.types import Response
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ class EnsembleCounts:
             self._counters.responded(call.responses, waited_ns, 0, kind)
             if not call.responses and not response.is_empty:
                 self._counters.at(0).first_responses((waited_ns,))
-        if call.request.trace is not None and not response.is_empty:
-            call.request.trace.record("INFER_RESPONSE_COMPLETE")
+        if call.request.trace is not None:
+            tell_response(call.request.trace, response)
 
     def succeeded(self, call: "EnsembleCall") -> None:
         """A request is answered to the end."""

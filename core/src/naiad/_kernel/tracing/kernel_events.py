@@ -42,7 +42,7 @@ def tell_execution(work: "Work", outcomes: Sequence[Response | NaiadError | None
         trace = call.request.trace
         if trace is not None and outcome is not None and not call.over:
             tell_phases(trace, work)
-            _tell_response(trace, outcome)
+            tell_response(trace, outcome)
 
 
 def tell_phases(trace: Trace, work: "Work") -> None:
@@ -54,23 +54,23 @@ def tell_phases(trace: Trace, work: "Work") -> None:
 
 def tell_sent(trace: Trace, opened_ns: int, outcome: Response | NaiadError) -> None:
     """A model that took the sender of its responses at `opened_ns` has sent one; the last one ends its execution."""
-    _tell_response(trace, outcome)
+    tell_response(trace, outcome)
     if isinstance(outcome, NaiadError) or outcome.final:
         now = monotonic_ns()
         _tell_phases(trace, opened_ns, now, now)
 
 
-def _tell_phases(trace: Trace, input_done_ns: int, infer_done_ns: int, done_ns: int) -> None:
-    trace.record("COMPUTE_INPUT_END", input_done_ns)
-    trace.record("COMPUTE_OUTPUT_START", infer_done_ns)
-    trace.record("COMPUTE_END", done_ns)
-
-
-def _tell_response(trace: Trace, outcome: Response | NaiadError) -> None:
-    """An error in place of a response is one too; what only says that the request is over is none."""
+def tell_response(trace: Trace, outcome: Response | NaiadError) -> None:
+    """A response goes out. An error in its place is one too; what only says that the request is over is none."""
     if isinstance(outcome, Response):
         if outcome.is_empty:
             return
         if trace.wants_tensors:
             trace.tensors("TENSOR_BACKEND_OUTPUT", outcome.outputs.values())
     trace.record("INFER_RESPONSE_COMPLETE")
+
+
+def _tell_phases(trace: Trace, input_done_ns: int, infer_done_ns: int, done_ns: int) -> None:
+    trace.record("COMPUTE_INPUT_END", input_done_ns)
+    trace.record("COMPUTE_OUTPUT_START", infer_done_ns)
+    trace.record("COMPUTE_END", done_ns)

@@ -1,0 +1,131 @@
+"""Traces of requests over gRPC, one by one and on streams, and of what they cause: ensembles and calls of models."""
+
+import json
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+import numpy as np
+import pytest
+import tritonclient.grpc as triton
+
+from . import models, streaming
+from .collecting import collecting
+from .conftest import Start
+from .running import PATIENCE, Running
+from .test_tracing import KERNEL, PARENT, events, traces, tracing
+
+SENT = ["GRPC_SEND_START", "GRPC_SEND_END"]
+OVER_GRPC = ["GRPC_WAITREAD_START", "GRPC_WAITREAD_END", *KERNEL, *SENT]
+
+TWICE = """
+platform: "ensemble"
+input { name: "IN" data_type: TYPE_FP32 dims: [-1] }
+output { name: "OUT" data_type: TYPE_FP32 dims: [-1] }
+ensemble_scheduling {
+  step [
+    { model_name: "echo" model_version: -1 input_map { key: "x" value: "IN" } output_map { key: "output" value: "A" } },
+    { model_name: "echo" model_version: -1 input_map { key: "x" value: "A" } output_map { key: "output" value: "OUT" } }
+  ]
+}
+"""
+
+CALLING = """
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        return [self._answer(request) for request in requests]
+
+    def _answer(self, request):
+        x = pb_utils.get_input_tensor_by_name(request, "x")
+        call = pb_utils.InferenceRequest(
+            model_name="echo", requested_output_names=["output"], inputs=[x], trace=request.trace()
+        )
+        assert not call.exec().has_error()
+        context = request.trace().get_context()
+        return pb_utils.InferenceResponse([pb_utils.Tensor("context", np.array([context or ""], dtype=object))])
+"""
+
+
+def tensor(name: str, values: Any, datatype: str) -> Any:
+    given = triton.InferInput(name, [len(values)], datatype)
+    given.set_data_from_numpy(values)
+    return given
+
+
+ONE = np.ones(1, np.float32)
+
+
+def ask(running: Running, model: str, name: str, **more: Any) -> Any:
+    with triton.InferenceServerClient(f"127.0.0.1:{running.grpc_port}") as client:
+        return client.infer(model, [tensor(name, ONE, "FP32")], client_timeout=PATIENCE, **more)
+
+
+@pytest.fixture
+def twice(repository: Path) -> Path:
+    """A repository with `echo`, the ensemble `twice` of it, and `calling`, which calls it."""
+    (repository / "twice" / "1").mkdir(parents=True)
+    (repository / "twice" / "config.pbtxt").write_text(TWICE)
+    models.write(repository, "calling", CALLING, models.triton_config({"x": "FP32"}, {"context": "BYTES"}, "-1"))
+    return repository
+
+
+def test_requests_over_grpc_are_told_of_with_what_happens_on_the_wire(
+    start: Start, repository: Path, tmp_path: Path
+) -> None:
+    streaming.write_tells(repository)
+    running = start(*tracing(tmp_path / "t.json"))
+    ask(running, "echo", "x", request_id="alone")
+    answers: Queue[Any] = Queue()
+    with triton.InferenceServerClient(f"127.0.0.1:{running.grpc_port}") as client:
+        client.start_stream(lambda result, error: answers.put((result, error)))
+        client.async_stream_infer("echo", [tensor("x", ONE, "FP32")], request_id="of a stream")
+        asked = [tensor("count", np.array([2], np.int32), "INT32"), tensor("size", np.array([1], np.int32), "INT32")]
+        client.async_stream_infer("tells", asked, request_id="of two responses")
+        assert [answers.get(timeout=PATIENCE)[1] for _ in range(3)] == [None] * 3
+    running.stop()
+
+    told = {objects[0]["request_id"]: events(objects) for objects in traces(tmp_path / "t.json").values()}
+
+    assert told["alone"] == told["of a stream"] == OVER_GRPC
+    assert sorted(told["of two responses"]) == sorted([*OVER_GRPC, "INFER_RESPONSE_COMPLETE", *SENT])
+
+
+def test_what_a_request_causes_has_traces_of_its_own_that_name_it(start: Start, twice: Path, tmp_path: Path) -> None:
+    running = start(*tracing(tmp_path / "t.json", "level=TENSORS"))
+    for model, name in (("twice", "IN"), ("calling", "x")):
+        ask(running, model, name)
+    running.stop()
+
+    found = traces(tmp_path / "t.json")
+
+    named = [(first["id"], first["model_name"], first.get("parent_id")) for first, *_ in found.values()]
+    assert named == [(1, "twice", None), (2, "echo", 1), (3, "echo", 1), (4, "calling", None), (5, "echo", 4)]
+    seen = [each["tensor"] | {"activity": each["activity"]} for each in found[1] if "activity" in each]
+    assert [(each["activity"], each["name"], each["data"]) for each in seen] == [
+        ("TENSOR_QUEUE_INPUT", "IN", "1"),
+        ("TENSOR_BACKEND_OUTPUT", "OUT", "1"),
+    ]
+
+
+def test_the_caller_s_span_is_taken_over_from_metadata_and_handed_to_the_model(start: Start, twice: Path) -> None:
+    with collecting() as collector:
+        options = ("mode=opentelemetry", "level=TIMESTAMPS", "rate=0", f"opentelemetry,url={collector.url}")
+        running = start(*(f"--trace-config={option}" for option in options))
+        headers = {"traceparent": PARENT, "tracestate": "vendor=x"}
+        untraced = ask(running, "calling", "x").as_numpy("context")[0]
+        context = json.loads(ask(running, "calling", "x", headers=headers).as_numpy("context")[0])
+        running.stop()
+
+    _, trace_id, span_id, _ = PARENT.split("-")
+    calling = collector.named("calling")
+    (computing,) = [
+        span for span in collector.spans if span.name == "compute" and span.parent_span_id == calling.span_id
+    ]
+    assert untraced == b""
+    assert context == {"traceparent": f"00-{trace_id}-{computing.span_id.hex()}-01", "tracestate": "vendor=x"}
+    assert {span.trace_id.hex() for span in collector.spans} == {trace_id}
+    assert collector.named("InferRequest").parent_span_id.hex() == span_id
+    assert collector.named("echo").parent_span_id == computing.span_id
