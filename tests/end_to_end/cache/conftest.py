@@ -31,6 +31,18 @@ class TritonPythonModel:
         return pb_utils.InferenceResponse([pb_utils.Tensor("y", x), pb_utils.Tensor("times", times)])
 """
 
+TRITON_CALLING = """
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        return [self._answer(request.inputs()) for request in requests]
+
+    def _answer(self, inputs):
+        request = pb_utils.InferenceRequest(model_name="numbers", inputs=inputs, requested_output_names=["y", "times"])
+        return pb_utils.InferenceResponse(request.exec().output_tensors())
+"""
+
 CONFIG = """
 backend: "python"
 input { name: "x" data_type: TYPE_%s dims: [ %s ] }
@@ -48,12 +60,16 @@ def write_counting(repository: Path, name: str, datatype: str = "FP32", dims: st
 
 @pytest.fixture
 def counting(tmp_path: Path) -> Path:
-    """A repository with `numbers` and `texts`, which are cached, `pictures`, FP32[-1,-1], and `plain`, which is not."""
+    """A repository with `numbers` and `texts`, which are cached, `pictures`, FP32[-1,-1], and `plain`, which is not.
+
+    `calling` calls `numbers`, and is not cached either.
+    """
     repository = tmp_path / "models"
     write_counting(repository, "numbers")
     write_counting(repository, "texts", "STRING")
     write_counting(repository, "pictures", dims="-1, -1")
     write_counting(repository, "plain", more="")
+    models.write(repository, "calling", TRITON_CALLING, CONFIG % ("FP32", "-1", "FP32", "-1", ""))
     models.write(repository, "echo", models.ECHO)
     return repository
 

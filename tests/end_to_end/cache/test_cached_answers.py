@@ -43,6 +43,29 @@ def test_an_equal_request_is_answered_from_the_cache_whatever_it_is_sent_as(cach
         np.testing.assert_array_equal(answer.as_numpy("y"), FLOATS)
 
 
+def test_classes_are_counted_out_of_one_answer_for_everybody_who_asks(cached: Running) -> None:
+    times = web.InferRequestedOutput("times")
+
+    def ask(client: Any, *how: dict[str, int]) -> list[Any]:
+        outputs = [[web.InferRequestedOutput("y", **each), times] for each in how]
+        return [client.infer("numbers", [given(web, FLOATS)], outputs=each) for each in outputs]
+
+    with cached.client() as client:
+        answers = ask(client, {"class_count": 2}, {}, {"class_count": 1})
+
+    first, plain, one = (answer.as_numpy("y").tolist() for answer in answers)
+    assert (first, one) == ([b"3.000000:3", b"2.000000:2"], [b"3.000000:3"])
+    assert plain == FLOATS.tolist()
+    assert [int(answer.as_numpy("times")[0]) for answer in answers] == [1, 1, 1]
+
+
+def test_calls_of_python_models_are_answered_from_the_cache(cached: Running) -> None:
+    times(cached, "calling")
+
+    assert times(cached, "calling") == 1
+    assert cached.counted("numbers", "cache_hit") == 1
+
+
 def test_requests_that_differ_in_anything_are_executed(cached: Running) -> None:
     pictures = [np.zeros(shape, np.float32) for shape in ((2, 3), (3, 2), (1, 6), (6, 1))]
     texts = [np.array(each, dtype=object) for each in ([b"ab", b""], [b"a", b"b"], [b"", b"ab"], [b"ab"])]
