@@ -66,5 +66,10 @@ class RestrictedApis:
         header, equals, value = key.partition("=")
         if not (colon and equals and header.strip()):
             raise InvalidArgumentError(f"{self._option}: '{rule}' is not of the form <api>[,<api>...]:<header>=<value>")
+        if not value.strip():
+            raise InvalidArgumentError(
+                f"{self._option}: '{rule}' gives the header '{header.strip()}' no value, so that everybody would pass; "
+                "write the secret behind '='"
+            )
         told = self._prefix + header.strip()
         return [name.strip() for name in names.split(",")], _Key(told, told.lower().encode(), value.strip().encode())
