@@ -178,6 +178,33 @@ def test_an_exception_in_the_middle_ends_the_request_with_its_error(caplog):
     assert any("in breaking" in record.exc_text for record in caplog.records if record.exc_text)
 
 
+def test_a_call_that_wants_to_end_the_process_ends_its_own_request_alone(start):
+    _, senders, future = start(
+        """
+        import asyncio
+        import sys
+        from collections.abc import AsyncIterator
+        from naiad_custom import INT64, Array, model
+
+        @model
+        async def leaving(x: Array[INT64, 1]) -> AsyncIterator[Array[INT64, 1]]:
+            yield x
+            if x[0] == 1:
+                sys.exit(3)
+            await asyncio.sleep(0)
+            yield x
+        """,
+        1,
+        2,
+    )
+
+    leaver, other = (sender.wait_until_ended() for sender in senders)
+
+    assert str(leaver[-1]) == "instance 'm_0' failed: SystemExit: 3"
+    assert [reply.outputs["output"].item() for reply in other] == [2, 2]
+    assert future.result(10) == [None, None]
+
+
 FOREVER = """
     import asyncio
     from collections.abc import AsyncIterator

@@ -67,6 +67,30 @@ raise ValueError("broken")
     assert any("in execute" in record.exc_text for record in caplog.records if record.exc_text)
 
 
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        ("SystemExit(3)", "instance 'm_0' failed: SystemExit: 3"),
+        ("KeyboardInterrupt", "instance 'm_0' failed: KeyboardInterrupt"),
+        ("asyncio.CancelledError", "the model raised CancelledError; catch it where a task of the model's own"),
+    ],
+)
+def test_whatever_an_async_execute_raises_its_callers_are_told_and_the_next_are_served(folder, raised, told):
+    body = f"""
+sender = requests[0].get_response_sender()
+if number(requests[0]):
+    raise {raised}
+sender.send(response(7), FINAL)
+"""
+
+    with serve(written(folder, body, definition="async def")) as client:
+        with pytest.raises(ModelFailedError, match=told):
+            numbers(client.stream(X=[1]))
+        found = numbers(client.stream(X=[0]))
+
+    assert found == [7]
+
+
 def test_an_async_execute_must_return_none(folder):
     with (
         serve(written(folder, "return []", definition="async def")) as client,

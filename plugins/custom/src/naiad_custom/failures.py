@@ -12,7 +12,7 @@ class Failures:
         self._logger = context.logger
         self._name = placement.name
 
-    def of(self, error: Exception, request: Request) -> NaiadError:
+    def of(self, error: BaseException, request: Request) -> NaiadError:
         """The error itself where it is one of Naiad's, else a ModelFailedError with type and text; that is logged."""
         if isinstance(error, NaiadError):
             return error

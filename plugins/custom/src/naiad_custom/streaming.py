@@ -99,7 +99,7 @@ class AsyncStreams:
                 await getattr(stream, "aclose", _nothing_to_await)()
         except asyncio.CancelledError:
             sender.post(why_cancelled(batch.requests), final=True)
-        except Exception as error:  # noqa: BLE001 - a model may raise anything, and its caller is told
+        except BaseException as error:  # noqa: BLE001 - a model may raise anything, and its caller alone is told
             sender.post(self._failures.of(error, batch.requests[0]), final=True)
         else:
             sender.post(None, final=True)

@@ -7,7 +7,8 @@ from concurrent.futures import Future
 from typing import Any
 
 from naiad.backend import RESCHEDULE, Answer, Batch, ModelContext, Placement, Reschedule
-from naiad.errors import ModelFailedError, NaiadError, ShuttingDownError
+from naiad.errors import ModelFailedError, NaiadError
+from naiad_custom.asynchronous import why_cancelled
 from naiad_custom.failures import Failures
 from naiad_custom.loops import LoopThread
 from naiad_custom.triton.execution import Moment, enter, leave
@@ -78,8 +79,8 @@ class DecoupledInstance(TritonInstance):
         try:
             self._check(await answer)
         except asyncio.CancelledError:
-            _fail(requests, ShuttingDownError("the model was unloaded while it worked on this request"))
-        except Exception as error:  # noqa: BLE001 - a model may raise anything, and its callers are told
+            _fail(requests, why_cancelled([request._request for request in requests]))
+        except BaseException as error:  # noqa: BLE001 - a model may raise anything, and nobody else tells its callers
             _fail(requests, self._failures.of(error, requests[0]._request))
         else:
             return _released(requests)
