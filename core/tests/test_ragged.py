@@ -189,6 +189,16 @@ def test_a_fixed_dim_of_a_scattered_output_stays() -> None:
     assert [reply.outputs["X"].shape for reply in replies if isinstance(reply, Reply)] == [(1, 3), (1, 3)]
 
 
+def test_a_scattered_output_without_its_optional_source_is_told() -> None:
+    layout = laid_out(SCATTERED)
+    of = Batch([request(B=np.array([[1]], dtype=np.int32))], [1], layout=layout)
+    own = Reply({"X": np.zeros(2)})
+
+    assert layout.cut([own], of) == [own]
+    with pytest.raises(ModelFailedError, match=r"'X', which takes its shape from the optional input 'A', .* send 'A'"):
+        layout.cut({"X": np.zeros(2)}, of)
+
+
 @given(lengths=st.lists(st.integers(0, 5), min_size=1, max_size=6), sizes=st.data())
 def test_what_was_joined_comes_apart_as_it_was(lengths: list[int], sizes: st.DataObject) -> None:
     layout = laid_out(SCATTERED.replace("max_batch_size: 8", "max_batch_size: 64"))

@@ -100,22 +100,19 @@ class BatchLayout:
             return reply
         shaped = dict(outputs)
         for name in self.scattered.keys() & shaped.keys():
-            output, source = self.scattered[name]
-            array, shape = host_array(shaped[name]), self._scattered_shape(output, request.inputs[source].shape, size)
-            if array.ndim == 1 and array.size == prod(shape):
-                shaped[name] = array.reshape(shape)
+            array = host_array(shaped[name])
+            if array.ndim == 1 and self.scattered[name][1] in request.inputs:
+                shape = self._scattered_shape(name, request, size)
+                shaped[name] = array.reshape(shape) if array.size == prod(shape) else array
         return type(reply)(shaped, reply.parameters)
 
     def _scattered(
         self, name: str, array: np.ndarray, requests: Sequence[Request], sizes: Sequence[int]
     ) -> list[np.ndarray]:
-        output, source = self.scattered[name]
-        shapes = [
-            self._scattered_shape(output, request.inputs[source].shape, size)
-            for request, size in zip(requests, sizes, strict=True)
-        ]
+        shapes = [self._scattered_shape(name, *each) for each in zip(requests, sizes, strict=True)]
         ends = list(accumulate(map(prod, shapes)))
         if array.size != ends[-1]:
+            source = self.scattered[name][1]
             raise ModelFailedError(
                 f"model '{self.model}' produced {array.size} elements for output '{name}', which is scattered by the "
                 f"shapes of input '{source}'; the {len(shapes)} requests of the batch take {ends[-1]} together"
@@ -124,11 +121,18 @@ class BatchLayout:
         starts = [0, *ends[:-1]]
         return [flat[start:end].reshape(shape) for start, end, shape in zip(starts, ends, shapes, strict=True)]
 
-    def _scattered_shape(self, output: ModelOutput, source: tuple[int, ...], size: int) -> tuple[int, ...]:
+    def _scattered_shape(self, name: str, request: Request, size: int) -> tuple[int, ...]:
         """The configuration's dims; the variable ones are those of the source at the same place."""
+        output, source = self.scattered[name]
         dims = tuple(output.dims)
-        given = source[1:] if self.batching else source
         if -1 in dims:
+            tensor = request.inputs.get(source)
+            if tensor is None:
+                raise ModelFailedError(
+                    f"model '{self.model}' produced output '{name}', which takes its shape from the optional input "
+                    f"'{source}', and no request of the batch has it; send '{source}'"
+                )
+            given = tensor.shape[1:] if self.batching else tensor.shape
             dims = tuple(have if dim == -1 else dim for dim, have in zip(dims, given, strict=True))
         return (size, *dims) if self.batching else dims
 
