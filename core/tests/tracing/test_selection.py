@@ -76,6 +76,7 @@ def test_what_makes_no_sense_is_refused(changes: dict[str, Any], told: str) -> N
     ("changes", "told"),
     [
         ({"trace_file": ["other"]}, "trace file location can not be updated through network protocol"),
+        ({"trace_file": ["other"]}, "only --trace-config triton,file=FILE sets it"),
         ({"trace_file": None}, "trace file location can not be updated through network protocol"),
         ({"trace_mode": ["opentelemetry"]}, "'trace_mode' is 'triton' and can not be updated"),
         ({"trace_mode": None}, "'trace_mode' is 'triton' and can not be updated"),

@@ -57,6 +57,7 @@ def test_other_paths_and_methods_are_told_in_json(server, method, path, status, 
             "'config' must be specified for model",
         ),
         ("/v2/repository/models/add_sub/unload", b'{"parameters":{"unload_dependents":"x"}}', "must be true or false"),
+        ("/v2/repository/models/add_sub/unload", b'{"parameters":{"dependents":true}}', "there is 'unload_dependents'"),
     ],
 )
 def test_repository_requests_that_make_no_sense_are_refused(server, path, body, error):

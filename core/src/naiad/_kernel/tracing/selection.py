@@ -47,7 +47,10 @@ def read_changes(changes: Mapping[str, Sequence[str] | None], fixed: Mapping[str
     read: dict[str, Any] = {}
     for name, values in changes.items():
         if name == "trace_file":
-            raise UnsupportedError("trace file location can not be updated through network protocol")
+            raise UnsupportedError(
+                "trace file location can not be updated through network protocol; "
+                "only --trace-config triton,file=FILE sets it"
+            )
         if name in fixed:
             _refuse_change(name, values, fixed[name])
         elif name not in _FIELDS:

@@ -67,6 +67,9 @@ class RepositoryRoutes:
     async def unload(self, request: Request) -> Response:
         """An empty 200 when the model takes no more requests."""
         given = as_object((await self._document(request)).get("parameters", {}), "parameters")
+        for key in given:
+            if key != "unload_dependents":
+                raise InvalidArgumentError(f"unrecognized unload parameter '{key[:80]}'; there is 'unload_dependents'")
         dependents = as_boolean(given.get("unload_dependents", False), "unload_dependents")
         await self._server.unload(request.path_params["model"], dependents)
         return Response()
