@@ -46,12 +46,40 @@ class TritonPythonModel:
         return [pb_utils.InferenceResponse([pb_utils.Tensor("y", x)])]
 """
 
+WHOLE = """
+import json
+
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        return [self._answer(request) for request in requests]
+
+    def _answer(self, request):
+        told = {
+            "request_id": request.request_id(),
+            "sequence_id": request.correlation_id(),
+            "flags": request.flags(),
+            "timeout": request.timeout(),
+            "outputs": request.requested_output_names(),
+            "parameters": json.loads(request.parameters()),
+        }
+        text = np.array([json.dumps(told)], dtype=object)
+        return pb_utils.InferenceResponse([pb_utils.Tensor("TOLD", text)])
+"""
+
 _REPEAT_CONFIG = 'backend: "python" model_transaction_policy { decoupled: true }\n'
 
 
 def write_all(repository: Path, told: Path) -> None:
-    """`repeat` answers as often as it is asked to; `patient` waits until its request is cancelled, and tells both."""
+    """`repeat` answers as often as it is asked to; `patient` waits until its request is cancelled, and tells both.
+
+    `whole` answers with all that its request says, in two outputs of which a request may ask for one.
+    """
     config = _REPEAT_CONFIG + models.tensors("input", {"COUNT": "INT32"}, "1")
     models.write(repository, "repeat", REPEAT, config + models.tensors("output", {"INDEX": "INT32"}, "1"))
     config = models.triton_config({"x": "FP32"}, {"y": "FP32"}, "1")
     models.write(repository, "patient", PATIENT.format(told=str(told)), config)
+    config = models.triton_config({"x": "FP32"}, {"TOLD": "BYTES", "y": "FP32"}, "1")
+    models.write(repository, "whole", WHOLE, config)

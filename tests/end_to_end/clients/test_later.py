@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from queue import Queue
 from typing import Any
 
 import grpc
@@ -11,28 +10,13 @@ import numpy as np
 import pytest
 from tritonclient.utils import InferenceServerException
 
-from ..running import PATIENCE, until
+from ..running import until
 from .driving import Driven
+from .gathering import Gathered
 
 X = np.array([1.0], np.float32)
 SHORT = 0.2
 """Seconds after which a client gives up on a model that never answers."""
-
-
-class Gathered:
-    """A callback that keeps what comes."""
-
-    def __init__(self) -> None:
-        self._came: Queue[Any] = Queue()
-
-    def __call__(self, result: Any, error: Any) -> None:
-        self._came.put(error if result is None else result)
-
-    def next(self) -> Any:
-        return self._came.get(timeout=PATIENCE)
-
-    def take(self, count: int) -> list[Any]:
-        return [self.next() for _ in range(count)]
 
 
 def counting(client: Driven, count: int) -> list[Any]:
