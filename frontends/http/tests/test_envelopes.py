@@ -108,6 +108,12 @@ def test_headers_whose_names_match_are_forwarded_whatever_their_case():
     assert envelope.forwarded == {"X-User": "ada", "my-x-user": "bob"}
 
 
+def test_what_a_forwarded_header_says_is_utf_8_where_it_can_be():
+    headers = [(b"x-name", "Zoë 名".encode()), (b"x-old", "Zoë".encode("latin-1"))]
+
+    assert read(b"/v2/models/m/infer", headers, pattern="^x-").forwarded == {"x-name": "Zoë 名", "x-old": "Zoë"}
+
+
 def test_a_pattern_may_ask_for_the_exact_case():
     headers = [(b"X-User", b"ada"), (b"x-user", b"bob")]
 

@@ -58,13 +58,19 @@ class EnvelopeReader:
         """What headers say that becomes a parameter; heads are remembered, so that most requests do not come here."""
         given: dict[str, str] = {}
         if self._forward.active:
-            given = self._forward.of(
-                (name.decode("latin-1"), value.decode("latin-1").strip()) for name, value in headers
-            )
+            given = self._forward.of((name.decode("latin-1"), _told(value)) for name, value in headers)
         asked = lowered.get(EXPLAIN_HEADER.encode())
         if asked is not None:
             given[EXPLAIN] = asked.decode("latin-1").strip()
         return given
+
+
+def _told(value: bytes) -> str:
+    """What a header says: UTF-8 as clients write it, or each byte a letter, as old ones did."""
+    try:
+        return value.decode().strip()
+    except UnicodeDecodeError:
+        return value.decode("latin-1").strip()
 
 
 def _tracestate(headers: HeaderList) -> str:

@@ -20,9 +20,10 @@ def read_parameters(given: Mapping[str, Any]) -> Parameters:
         elif key == "sequence_id":
             known["correlation_id"] = value if type(value) is str else as_unsigned(value, key)
         elif key == "priority":
-            known["priority"] = as_unsigned(value, key, MAX_INT)
+            # above the levels of the model all mean the default one, so what no signed integer holds may be rounded
+            known["priority"] = min(as_unsigned(value, key), MAX_INT)
         elif key == "timeout":
-            known["timeout_microseconds"] = as_unsigned(value, key, MAX_INT)
+            known["timeout_microseconds"] = min(as_unsigned(value, key), MAX_INT)
         else:
             own[key] = own_parameter(key, value)
     return Parameters(**known, own=own)
