@@ -193,3 +193,11 @@ def test_an_error_after_the_one_response_counts(failure):
     one.take(response(N=[1]))
 
     assert error_of(one.take(failure)) == "broke"
+
+
+@pytest.mark.parametrize("output", [Tensor.of("OUT", np.ones(2, np.float16)), [b"\xff"], [b"\xff", b"\xfe"]])
+def test_what_json_cannot_carry_is_told_with_the_ways_that_can(output):
+    answer = OneResponse().take(response(OUT=output, final=True))
+
+    assert answer.status == 400
+    assert error_of(answer).endswith("; infer has that, and so has gRPC: generate has JSON alone")

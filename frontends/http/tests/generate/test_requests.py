@@ -114,7 +114,7 @@ def test_the_datatype_is_that_of_the_configuration(kind, value, dtype):
         ("INT32", "5", "input 'X' takes integers, got '5'"),
         ("INT8", 300, "INT8 goes from -128 to 127"),
         ("BOOL", 1, "input 'X' takes true or false"),
-        ("FP16", 1.0, "receiving FP16 data via JSON is not supported"),
+        ("FP16", 1.0, "Please use the binary data format for input 'X'; infer has that, and so has gRPC"),
         ("INT32", None, "give one value, or a flat array"),
         ("INT32", {"a": 1}, "give one value, or a flat array"),
         ("INT32", [[1], [2]], "give one value, or a flat array"),

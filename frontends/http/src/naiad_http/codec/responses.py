@@ -15,11 +15,11 @@ from naiad.protocol.buffers import Buffer, pack_strings
 from naiad.protocol.classification import best_classes
 from naiad.types import Response, Tensor
 from naiad_http.codec.forms import AnswerForm
+from naiad_http.codec.tensors import ONLY_BINARY
 
 _FEW_BYTES = 4096
 """Up to here a copy of a tensor costs less than one more buffer in a vectored write."""
 
-_ONLY_BINARY = frozenset(("FP16", "BF16"))
 _NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
@@ -128,7 +128,7 @@ def _content(tensor: Tensor) -> tuple[Buffer, int]:
 def json_content(tensor: Tensor) -> bytes:
     """The elements of a tensor as a flat JSON array. Raises InvalidArgumentError for what JSON cannot say."""
     array = tensor.array
-    if tensor.datatype in _ONLY_BINARY:
+    if tensor.datatype in ONLY_BINARY:
         raise InvalidArgumentError(
             f"sending {tensor.datatype} data via JSON is not supported. "
             f"Please use the binary data format for output '{tensor.name}'"

@@ -33,7 +33,8 @@ _PACKINGS = {
         ("INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32", "INT64", "UINT64"), "bBhHiIqQ", strict=True
     )
 }
-_ONLY_BINARY = frozenset(("FP16", "BF16"))
+ONLY_BINARY = frozenset(("FP16", "BF16"))
+"""The datatypes that JSON cannot carry."""
 
 
 def array_of_json(data: Any, name: str, kind: TensorType, shape: tuple[int, ...], count: int, limit: int) -> np.ndarray:
@@ -42,7 +43,7 @@ def array_of_json(data: Any, name: str, kind: TensorType, shape: tuple[int, ...]
     Raises TooLargeError when the array takes more than `limit` bytes, and InvalidArgumentError when the number, type
     or range of the elements is not right, or the nesting is deeper than MAX_DEPTH.
     """
-    if kind.wire in _ONLY_BINARY:
+    if kind.wire in ONLY_BINARY:
         raise InvalidArgumentError(
             f"receiving {kind.wire} data via JSON is not supported. "
             f"Please use the binary data format for input '{name}'"

@@ -4,8 +4,12 @@ from functools import lru_cache
 
 import orjson
 
+from naiad.errors import InvalidArgumentError
 from naiad.types import Response, Tensor
 from naiad_http.codec.responses import json_content
+
+BINARY = "infer has that, and so has gRPC: generate has JSON alone"
+"""The next step where JSON cannot carry a tensor."""
 
 
 def document_of(response: Response) -> bytes:
@@ -22,7 +26,10 @@ def document_of(response: Response) -> bytes:
         members["id"] = orjson.dumps(response.id)
     members |= _model_members(response.model_name, response.version)
     for name, tensor in response.outputs.items():
-        members[name] = _value(tensor)
+        try:
+            members[name] = _value(tensor)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"{error}; {BINARY}") from error
     return b"{%b}" % b",".join([_key(name) + content for name, content in members.items()])
 
 

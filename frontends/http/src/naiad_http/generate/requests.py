@@ -12,7 +12,8 @@ from naiad.types import Request, Tensor
 from naiad_http.codec.documents import as_object, as_string, parse, too_deep
 from naiad_http.codec.envelope import Envelope
 from naiad_http.codec.parameters import read_parameters
-from naiad_http.codec.tensors import array_of_json
+from naiad_http.codec.tensors import ONLY_BINARY, array_of_json
+from naiad_http.generate.documents import BINARY
 from naiad_http.generate.shapes import deduced_shape
 
 _NESTED = "parameters"
@@ -118,5 +119,10 @@ def _tensor(given: ModelInput, value: Any, batching: bool, limit: int) -> Tensor
     shape = deduced_shape(tuple(given.dims), len(elements), given.name)
     if batching:
         shape = (1, *shape)
-    array = array_of_json(elements, given.name, kind, shape, len(elements), limit)
+    try:
+        array = array_of_json(elements, given.name, kind, shape, len(elements), limit)
+    except InvalidArgumentError as error:
+        if kind.wire not in ONLY_BINARY:
+            raise
+        raise InvalidArgumentError(f"{error}; {BINARY}") from error
     return Tensor(given.name, kind.wire, shape, array)
