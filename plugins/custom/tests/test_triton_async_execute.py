@@ -71,7 +71,7 @@ raise ValueError("broken")
     ("raised", "told"),
     [
         ("SystemExit(3)", "instance 'm_0' failed: SystemExit: 3"),
-        ("KeyboardInterrupt", "instance 'm_0' failed: KeyboardInterrupt"),
+        ("KeyboardInterrupt", "instance 'm_0' failed: KeyboardInterrupt$"),
         ("asyncio.CancelledError", "the model raised CancelledError; catch it where a task of the model's own"),
     ],
 )

@@ -18,6 +18,8 @@ class Failures:
             return error
         named = f" '{request.id}'" if request.id else ""
         self._logger.error("instance '%s' failed a request%s", self._name, named, exc_info=error)
-        failure = ModelFailedError(f"instance '{self._name}' failed: {type(error).__name__}: {error}")
+        failure = ModelFailedError(
+            f"instance '{self._name}' failed: {type(error).__name__}: {error}".removesuffix(": ")
+        )
         failure.__cause__ = error
         return failure
