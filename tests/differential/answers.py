@@ -8,6 +8,9 @@ from typing import Any
 GONE = "nobody listens"
 """The status where the server has died: the case before this one has killed it."""
 
+CLOSED = "closed without an answer"
+"""The status where the connection ended: the server may be about to die."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from .answers import GONE, Answer, Case, Ports
+from .answers import CLOSED, GONE, Answer, Case, Ports
 
 PATIENCE = 5.0
 """Seconds after which an answer counts as none."""
@@ -56,7 +56,7 @@ def ask(ports: Ports, content: bytes) -> Answer:
         try:
             connection.sendall(content)
         except ConnectionError:
-            return Answer("closed without an answer")
+            return Answer(CLOSED)
         return read_answer(Reader(connection), content)
 
 
@@ -81,7 +81,7 @@ def read_answer(reader: Reader, content: bytes) -> Answer:
     except TimeoutError:
         return Answer("no answer")
     except (ConnectionError, http.client.HTTPException):
-        return Answer("closed without an answer")
+        return Answer(CLOSED)
 
 
 def _read(reader: Reader, method: str) -> Answer:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from .accepted import ACCEPTED, acceptance
-from .answers import GONE, Answer, Case, Ports
+from .answers import CLOSED, GONE, Answer, Case, Ports
 from .asking import DIED, answers
 from .cases import ROUNDS
 from .comparing import Difference, differences
@@ -159,6 +159,22 @@ def test_a_server_that_dies_is_started_again_and_its_killer_named() -> None:
 
     assert found == [Answer("answer to first"), DIED, Answer("answer to last")]
     assert len(started) == 2
+
+
+@pytest.mark.parametrize(("lives", "second"), [(True, Answer(CLOSED)), (False, DIED)])
+def test_a_connection_that_ends_without_an_answer_may_be_the_first_sign_of_a_death(lives: bool, second: Answer) -> None:
+    started: list[Ports] = []
+
+    @contextmanager
+    def serve() -> Iterator[Ports]:
+        started.append(PORTS)
+        yield PORTS
+
+    cases = [Case(status, lambda ports, status=status: Answer(status)) for status in ("200", CLOSED, "404")]
+    found = answers(serve, cases, lives_on=lambda ports: lives)
+
+    assert found == [Answer("200"), second, Answer("404")]
+    assert len(started) == (1 if lives else 2)
 
 
 def test_a_server_that_never_lived_is_an_error() -> None:
