@@ -90,6 +90,47 @@ def test_parameters_of_a_request_that_are_no_object_are_refused(parameters):
         pb_utils.InferenceRequest(parameters=parameters)
 
 
+@pytest.mark.parametrize(
+    ("argument", "value", "told"),
+    [
+        ("inputs", [np.array([1])], r"inputs\[0\] of pb_utils.InferenceRequest must be a pb_utils.Tensor, such as"),
+        ("inputs", None, "inputs of pb_utils.InferenceRequest must be a list of pb_utils.Tensor, not NoneType"),
+        ("requested_output_names", "OUT", "requested_output_names of pb_utils.InferenceRequest must be a list of str"),
+        ("requested_output_names", [1], r"requested_output_names\[0\] of pb_utils.InferenceRequest must be a str"),
+        ("model_name", None, "model_name of pb_utils.InferenceRequest must be a str, not NoneType"),
+        ("request_id", 5, "request_id of pb_utils.InferenceRequest must be a str, not int"),
+        ("model_version", "1", "model_version of pb_utils.InferenceRequest must be an int, not str"),
+        ("timeout", 1.5, "timeout of pb_utils.InferenceRequest must be an int, not float"),
+        ("flags", "1", "flags of pb_utils.InferenceRequest must be an int, not str"),
+    ],
+)
+def test_an_argument_of_another_type_is_refused_where_it_is_written(argument, value, told):
+    with pytest.raises(TypeError, match=told):
+        pb_utils.InferenceRequest(**{argument: value})
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "told"),
+    [
+        ("correlation_id", 1.5, "Correlation ID must be integer or string"),
+        ("correlation_id", -1, "Correlation ID must be integer or string"),
+        ("correlation_id", 1 << 64, "Correlation ID must be integer or string"),
+        ("parameters", {"a": [1]}, "Expect parameters values to have type bool/int/str, found type <class 'list'>"),
+        ("parameters", {1: "a"}, "Expect parameters keys to have type str, found type <class 'int'>"),
+        ("inputs", [pb_utils.Tensor("A", np.array([1]))] * 2, "input 'A' already exists in request"),
+    ],
+)
+def test_what_no_model_could_be_asked_is_refused(argument, value, told):
+    with pytest.raises(pb_utils.TritonModelException, match=told):
+        pb_utils.InferenceRequest(**{argument: value})
+
+
+def test_numbers_of_numpy_are_numbers():
+    request = pb_utils.InferenceRequest(correlation_id=np.uint64(7), timeout=np.int64(9), flags=np.int32(1))
+
+    assert (request.correlation_id(), request.timeout(), request.flags()) == (7, 9, 1)
+
+
 def test_a_response_tells_its_outputs_and_parameters():
     response = pb_utils.InferenceResponse([pb_utils.Tensor("X", np.array([1]))], parameters={"a": 1, "b": False})
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, overload
 
 from naiad import types
 from naiad.devices import EveryOutput, gpu
+from naiad_custom.triton import arguments
 from naiad_custom.triton.calling import ResponseIterator, at_once, begun, executed, streamed
 from naiad_custom.triton.errors import TritonModelException
 from naiad_custom.triton.execution import Moment, calls_at, moment
@@ -24,7 +25,9 @@ TRITONSERVER_REQUEST_RELEASE_RESCHEDULE = 2
 class InferenceRequest:
     """A request to a model; `timeout` is in microseconds, `flags` are the sequence flags.
 
-    Raises TritonModelException for parameters that are neither a dict nor the text of a JSON object.
+    Raises TypeError for an argument of another type, TritonModelException for a correlation id that names no sequence,
+    two inputs of one name, and parameters that are neither a dict nor the text of a JSON object, or hold anything but
+    bool, int, float and str.
     """
 
     __slots__ = (
@@ -52,19 +55,19 @@ class InferenceRequest:
         trace: InferenceTrace | None = None,
         parameters: Mapping[str, Any] | str | None = None,
     ) -> None:
-        tensors = {each.name(): each for each in inputs}
+        tensors = arguments.by_name(inputs)
         self._request = types.Request(
-            model_name,
+            arguments.a_text("model_name", model_name),
             {
                 name: types.Tensor(name, each._datatype, tuple(each.shape()), each._payload)
                 for name, each in tensors.items()
             },
-            version=max(0, model_version),
-            id=request_id,
-            requested=tuple(requested_output_names),
-            parameters=_parameters(parameters),
-            timeout_microseconds=timeout,
-            correlation_id=correlation_id,
+            version=max(0, arguments.a_number("model_version", model_version)),
+            id=arguments.a_text("request_id", request_id),
+            requested=arguments.names(requested_output_names),
+            parameters=arguments.a_dict(parameters),
+            timeout_microseconds=arguments.a_number("timeout", timeout),
+            correlation_id=arguments.a_correlation_id(correlation_id),
             trace=None if trace is None else trace._trace,
         )
         self._inputs: dict[str, Tensor] | None = tensors
@@ -76,7 +79,7 @@ class InferenceRequest:
         self._sender: InferenceResponseSender | None = None
         self._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
         self._made_at: Moment | None = moment()
-        self.set_flags(flags)
+        self.set_flags(arguments.a_number("flags", flags))
 
     def inputs(self) -> list[Tensor]:
         """The inputs, the same objects each time."""
@@ -217,16 +220,3 @@ def _by_name(request: InferenceRequest) -> dict[str, Tensor]:
     found = {name: received(name, tensor) for name, tensor in request._request.inputs.items()}
     request._inputs = found
     return found
-
-
-def _parameters(given: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
-    if isinstance(given, str):
-        try:
-            given = json.loads(given)
-        except ValueError as error:
-            raise TritonModelException(f"the parameters of a request are no JSON: {error}") from error
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise TritonModelException(f"the parameters of a request are a dict, or a JSON object as text, not {given!r}")
-    return dict(given)
