@@ -60,7 +60,7 @@ def test_an_error_of_a_step_names_both_and_keeps_its_code(client: Driven) -> Non
     assert caught.value.status() in ("400", "StatusCode.INVALID_ARGUMENT")
 
 
-def test_requests_of_many_clients_share_the_batches_of_the_models(make_client: Callable[..., Driven]) -> None:
+def test_requests_of_many_clients_are_all_answered_each_with_its_own(make_client: Callable[..., Driven]) -> None:
     clients = [make_client("grpc") for _ in range(4)]
 
     def ask(number: int) -> list[float]:
