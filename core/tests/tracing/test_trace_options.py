@@ -48,6 +48,11 @@ def test_opentelemetry_is_described() -> None:
     )
 
 
+@pytest.mark.parametrize("url", ["localhost:4318/v1/traces", "https://collector", "http://[::1]:4318/v1/traces"])
+def test_a_url_is_http_unless_it_says_otherwise(url: str) -> None:
+    assert read(f"opentelemetry,url={url}").url == (url if "://" in url else f"http://{url}")
+
+
 def test_the_last_of_several_counts_where_there_is_but_one() -> None:
     assert read("rate=2", "rate=3").selection.rate == 3
 
@@ -108,10 +113,13 @@ def test_trace_config_counts_more_than_an_older_option() -> None:
         ("triton,foo=1", "the keys of mode triton are file, log-frequency"),
         ("file=x", "the keys of no mode"),
         ("mode=xx", "the modes are triton and opentelemetry"),
-        ("level=FOO", "unknown trace_level 'FOO'"),
+        ("level=FOO", "--trace-config level=FOO: unknown trace_level 'FOO'"),
         ("rate=x", "Unable to parse '--trace-config rate', got: x"),
         ("count=-2", "Expecting value >= -1"),
         ("opentelemetry,resource=x", "it must be KEY=VALUE"),
+        ("opentelemetry,url=ftp://collector/v1/traces", "it must look like http://localhost:4318/v1/traces"),
+        ("opentelemetry,url=http://collector:none/v1", "traces cannot be exported there"),
+        ("opentelemetry,url=", "opentelemetry,url=: traces cannot be exported there"),
         ("opentelemetry,bsp_max_queue_size=0", "Expecting value >= 1"),
     ],
 )

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from naiad._kernel.tracing.selection import LEVELS, OFF, Selection, read_levels, read_number
 from naiad.errors import InvalidArgumentError
@@ -98,7 +99,7 @@ def read_options(settings: Mapping[str, Any], environment: Mapping[str, str]) ->
             mode=mode,
             selection=_selection(given),
             file=given.get(("triton", "file"), [""])[0],
-            url=given.get(("opentelemetry", "url"), [_url(environment)])[0],
+            url=_whole_url(given.get(("opentelemetry", "url"), [_url(environment)])[0]),
             resource=resource,
             bsp_max_queue_size=_batching(given, environment, "bsp_max_queue_size", 2048),
             bsp_schedule_delay=_batching(given, environment, "bsp_schedule_delay", 5000),
@@ -139,11 +140,18 @@ def _selection(given: Mapping[tuple[str, str], Sequence[str]]) -> Selection:
 
     default = Selection()
     return Selection(
-        levels=read_levels(given.get(("", "level"), [OFF])),
+        levels=_levels(given.get(("", "level"), [OFF])),
         rate=number("", "rate", 0, default.rate),
         count=number("", "count", -1, default.count),
         log_frequency=number("triton", "log-frequency", 0, default.log_frequency),
     )
+
+
+def _levels(given: Sequence[str]) -> tuple[str, ...]:
+    try:
+        return read_levels(given)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"--trace-config level={given[-1]}: {error}") from error
 
 
 def _batching(
@@ -161,6 +169,22 @@ def _url(environment: Mapping[str, str]) -> str:
     base = environment.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
     whole = environment.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")
     return whole or (f"{base.rstrip('/')}/v1/traces" if base else TraceOptions().url)
+
+
+def _whole_url(text: str) -> str:
+    """The URL, which need not say `http://`. Raises InvalidArgumentError for one that can be no collector's."""
+    url = text if "://" in text else f"http://{text}"
+    try:
+        parts = urlsplit(url)
+        is_sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_sound = False
+    if not is_sound:
+        raise InvalidArgumentError(
+            f"--trace-config opentelemetry,url={text}: traces cannot be exported there; "
+            f"it must look like {TraceOptions().url}"
+        )
+    return url
 
 
 def _checked(options: TraceOptions) -> TraceOptions:
