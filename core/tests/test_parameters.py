@@ -5,7 +5,7 @@ import pytest
 from naiad.config.text import parse_text
 from naiad.errors import ConfigError
 from naiad.options import boolean
-from naiad.parameters import ParameterReader, count, default_batch_size, positive_count
+from naiad.parameters import KnownNames, ParameterReader, count, default_batch_size, positive_count
 
 
 def reader_of(settings=None, old_names=None, **parameters):
@@ -25,11 +25,11 @@ def test_values_are_parsed_and_what_is_not_given_is_the_default():
 
 
 def test_all_mistakes_are_told_at_once_each_with_its_key():
-    reader = reader_of({"limit": "x"}, THREADS="-1", STREAMS="0", MINE="1")
+    reader = reader_of({"limit": "x"}, THREADS="-1", STREAMS="0", STREMAS="1")
     for key, parse in (("THREADS", count), ("STREAMS", positive_count)):
         reader.read(key, parse, 1)
     reader.setting("limit", count, 1)
-    reader.refuse_unknown("Abacus", ("THREADS", "STREAMS"))
+    reader.refuse_misspelt(KnownNames("Abacus", ("THREADS", "STREAMS"), settings=("limit",)))
 
     with pytest.raises(ConfigError) as raised:
         reader.finish()
@@ -38,7 +38,7 @@ def test_all_mistakes_are_told_at_once_each_with_its_key():
         "parameters[THREADS]: 'THREADS' cannot be '-1': it must not be negative",
         "parameters[STREAMS]: 'STREAMS' cannot be '0': it must be at least 1",
         "backend-config: 'limit' cannot be 'x': it must be a whole number",
-        "parameters[MINE]: Abacus has no parameter 'MINE' (known are THREADS, STREAMS)",
+        "parameters[STREMAS]: Abacus has no parameter 'STREMAS' (did you mean 'STREAMS'?)",
     ]
 
 

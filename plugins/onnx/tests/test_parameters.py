@@ -143,7 +143,7 @@ def test_a_bad_default_batch_size_is_refused():
         default_batch_size({"default-max-batch-size": "big"})
 
 
-def test_a_misspelt_parameter_is_refused_with_the_nearest_and_others_are_the_users_own():
+def test_a_misspelt_parameter_is_refused_and_others_are_the_users_own():
     config = config_with(intra_op_threads_count="1", my_own_note="x", execution_mode="0")
 
     with pytest.raises(ConfigError) as caught:

@@ -11,7 +11,7 @@ def settings_of(**parameters):
     written = "".join(
         f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}' for key, value in parameters.items()
     )
-    return run_settings(parse_text(f'name: "m" {written}'))
+    return run_settings(parse_text(f'name: "m" {written}'), {})
 
 
 def test_without_parameters_openvino_decides():
@@ -87,4 +87,4 @@ def test_accelerators_are_refused(kind):
     asked = f'optimization {{ execution_accelerators {{ {kind}_execution_accelerator {{ name: "tensorrt" }} }} }}'
 
     with pytest.raises(ConfigError, match="OpenVINO has no execution accelerator 'tensorrt'"):
-        run_settings(parse_text(f'name: "m" {asked}'))
+        run_settings(parse_text(f'name: "m" {asked}'), {})

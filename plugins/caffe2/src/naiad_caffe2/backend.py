@@ -6,7 +6,7 @@ from naiad.backend import BackendTraits, ModelContext
 from naiad.config import ModelConfig
 from naiad.interface import completed, is_complete
 from naiad.parameters import default_batch_size
-from naiad_caffe2.parameters import misspelt, run_settings
+from naiad_caffe2.parameters import NAMES, run_settings
 from naiad_caffe2.runtime import runtime
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class Caffe2Backend:
         when the net cannot be translated.
         """
         runtime()
+        run_settings(context.config, context.settings)
         if is_complete(context.config):
             return context.config
         # these import onnx, which takes a third of a second
@@ -51,7 +52,6 @@ class Caffe2Backend:
         from naiad_caffe2.files import read_nets
         from naiad_caffe2.model import Caffe2Model
 
-        settings = run_settings(context.config)
-        for key, near in misspelt(context.config):
-            context.logger.warning("nobody reads the parameter '%s'; did you mean '%s'?", key, near)
+        settings = run_settings(context.config, context.settings)
+        NAMES.warn_of_unread(context)
         return Caffe2Model(context, read_nets(context), settings)

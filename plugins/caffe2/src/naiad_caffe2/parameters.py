@@ -1,14 +1,14 @@
 """Reading what a configuration says about running a model."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from naiad.config import ModelConfig
-from naiad.config.mistakes import nearest
 from naiad.errors import Problem
 from naiad.options import boolean
-from naiad.parameters import ParameterReader, count
+from naiad.parameters import KnownNames, ParameterReader, count
 
-_KNOWN = ("intra_op_thread_count", "inter_op_thread_count", "execution_mode")
+NAMES = KnownNames("ONNX Runtime", ("intra_op_thread_count", "inter_op_thread_count", "execution_mode"))
 _GRAPH_LEVELS = {0: "ORT_ENABLE_ALL", -1: "ORT_ENABLE_BASIC", 1: "ORT_ENABLE_EXTENDED", 2: "ORT_DISABLE_ALL"}
 
 
@@ -22,9 +22,12 @@ class RunSettings:
     graph_level: str = "ORT_ENABLE_ALL"
 
 
-def run_settings(config: ModelConfig) -> RunSettings:
-    """The settings of a model. Raises ConfigError with all values that make no sense, and for accelerators."""
-    reader = ParameterReader(config)
+def run_settings(config: ModelConfig, settings: Mapping[str, str]) -> RunSettings:
+    """The settings of a model; `settings` are the `--backend-config` values.
+
+    Raises ConfigError with all values that make no sense, names that are misspelt, and for accelerators.
+    """
+    reader = ParameterReader(config, settings)
     policy = config.optimization
     level = policy.graph.level if policy is not None and policy.graph is not None else 0
     if level not in _GRAPH_LEVELS:
@@ -38,17 +41,12 @@ def run_settings(config: ModelConfig) -> RunSettings:
                 hint="remove them; KIND_GPU runs the net with CUDA",
             )
         )
-    settings = RunSettings(
+    found = RunSettings(
         intra_op_threads=reader.read("intra_op_thread_count", count, 0),
         inter_op_threads=reader.read("inter_op_thread_count", count, 0),
         parallel=reader.read("execution_mode", boolean, False),
         graph_level=_GRAPH_LEVELS.get(level, ""),
     )
+    reader.refuse_misspelt(NAMES)
     reader.finish()
-    return settings
-
-
-def misspelt(config: ModelConfig) -> list[tuple[str, str]]:
-    """Parameters that nobody reads and that look like one that we read, each with that one."""
-    pairs = ((key, nearest(key, _KNOWN, 0.8)) for key in config.parameters if key not in _KNOWN)
-    return [(key, near) for key, near in pairs if near]
+    return found

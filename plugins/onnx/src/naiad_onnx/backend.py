@@ -8,7 +8,7 @@ from naiad.interface import completed, is_complete
 from naiad.parameters import default_batch_size
 from naiad_onnx.accelerators import accelerators_of
 from naiad_onnx.model import OnnxModel
-from naiad_onnx.parameters import RunSettings, run_settings
+from naiad_onnx.parameters import NAMES, RunSettings, run_settings
 from naiad_onnx.runtime import runtime
 from naiad_onnx.sessions import model_file, read_interface
 
@@ -51,6 +51,7 @@ class OnnxBackend:
         runtime()
         config = context.config
         settings = _settings(context)
+        NAMES.warn_of_unread(context)
         asked = accelerators_of(config)
         kinds = {group.kind for group in config.instance_group}
         for side, unused in (("gpu", InstanceKind.KIND_CPU), ("cpu", InstanceKind.KIND_GPU)):

@@ -5,28 +5,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from naiad.config import ModelConfig
-from naiad.config.mistakes import nearest
 from naiad.errors import Problem
 from naiad.options import boolean
-from naiad.parameters import ParameterReader, count
+from naiad.parameters import KnownNames, ParameterReader, count
 
 ENTRY_PREFIXES = ("session.", "ep.", "mlas.", "optimization.")
 """Keys that begin so go to ONNX Runtime as session configuration entries, as they are."""
 
 SHRINKAGE = "memory.enable_memory_arena_shrinkage"
-_KNOWN = (
-    "intra_op_thread_count",
-    "inter_op_thread_count",
-    "execution_mode",
-    "enable_mem_arena",
-    "enable_mem_pattern",
-    "share_session_between_instances",
-    SHRINKAGE,
-    "cudnn_conv_algo_search",
-    "gpu_mem_limit",
-    "arena_extend_strategy",
-    "do_copy_in_default_stream",
-    "session.use_device_allocator_for_initializers",
+NAMES = KnownNames(
+    "ONNX Runtime",
+    (
+        "intra_op_thread_count",
+        "inter_op_thread_count",
+        "execution_mode",
+        "enable_mem_arena",
+        "enable_mem_pattern",
+        "share_session_between_instances",
+        SHRINKAGE,
+        "cudnn_conv_algo_search",
+        "gpu_mem_limit",
+        "arena_extend_strategy",
+        "do_copy_in_default_stream",
+        "session.use_device_allocator_for_initializers",
+    ),
+    settings=("enable-global-threadpool", "intra_op_thread_count", "inter_op_thread_count"),
+    prefixes=ENTRY_PREFIXES,
 )
 _ARENA = re.compile(r"cpu(:0)?|gpu(:\d+)?")
 _GRAPH_LEVELS = {0: "ORT_ENABLE_ALL", -1: "ORT_ENABLE_BASIC", 1: "ORT_ENABLE_EXTENDED", 2: "ORT_DISABLE_ALL"}
@@ -70,7 +74,10 @@ class RunSettings:
 
 
 def run_settings(config: ModelConfig, backend: Mapping[str, str]) -> RunSettings:
-    """The settings of a model; `backend` are the `--backend-config` values. Raises ConfigError with all bad values."""
+    """The settings of a model; `backend` are the `--backend-config` values.
+
+    Raises ConfigError with all bad values, and names that are misspelt.
+    """
     reader = _Reader(config, backend)
     settings = RunSettings(
         intra_op_threads=reader.read("intra_op_thread_count", count, 0),
@@ -85,7 +92,7 @@ def run_settings(config: ModelConfig, backend: Mapping[str, str]) -> RunSettings
         cuda=reader.cuda_options(),
         global_threads=_global_threads(reader),
     )
-    reader.refuse_misspelt()
+    reader.refuse_misspelt(NAMES)
     reader.finish()
     return settings
 
@@ -93,12 +100,8 @@ def run_settings(config: ModelConfig, backend: Mapping[str, str]) -> RunSettings
 class _Reader(ParameterReader):
     """Reads graph optimisation and the options of CUDA as well."""
 
-    def __init__(self, config: ModelConfig, settings: Mapping[str, str]) -> None:
-        super().__init__(config, settings)
-        self._config = config
-
     def graph_level(self) -> str:
-        policy = self._config.optimization
+        policy = self.config.optimization
         level = policy.graph.level if policy is not None and policy.graph is not None else 0
         if level not in _GRAPH_LEVELS:
             told = f"there is no graph optimisation level {level}"
@@ -117,14 +120,6 @@ class _Reader(ParameterReader):
             told = f"'{SHRINKAGE}' names cpu:0, which has no arena with 'enable_mem_arena' 0"
             self.problems.append(Problem(told, f"parameters[{SHRINKAGE}]", hint="leave one of them out"))
         return devices
-
-    def refuse_misspelt(self) -> None:
-        """Other keys are the user's own, but for those that look like one of ours."""
-        for key in self.texts:
-            near = "" if key in _KNOWN or key.startswith(ENTRY_PREFIXES) else nearest(key, _KNOWN, 0.8)
-            if near:
-                told = f"ONNX Runtime has no parameter '{key}'"
-                self.problems.append(Problem(told, f"parameters[{key}]", hint=f"did you mean '{near}'?"))
 
     def cuda_options(self) -> Mapping[str, str]:
         """Options of the CUDA provider that stand among the parameters, where older configurations have them."""

@@ -7,7 +7,7 @@ from naiad.parameters import default_batch_size
 from naiad_openvino.files import FILES, make_core, model_file, read_model
 from naiad_openvino.interface import batching_interface
 from naiad_openvino.model import OpenVinoModel
-from naiad_openvino.parameters import run_settings
+from naiad_openvino.parameters import NAMES, run_settings
 from naiad_openvino.runtime import runtime
 
 
@@ -22,9 +22,9 @@ class OpenVinoBackend:
         Raises NaiadError when the file is missing or broken, or cannot be batched as the configuration asks.
         """
         runtime()
+        settings = run_settings(context.config, context.settings)
         if is_complete(context.config):
             return context.config
-        settings = run_settings(context.config)
         model = read_model(make_core(context, settings), model_file(context), context.config, settings)
         return completed(
             context.config, batching_interface(model, context.config), default_batch_size(context.settings)
@@ -37,4 +37,6 @@ class OpenVinoBackend:
         NaiadErrors when OpenVINO, the file or the device is not there.
         """
         runtime()
-        return OpenVinoModel(context, model_file(context), run_settings(context.config))
+        settings = run_settings(context.config, context.settings)
+        NAMES.warn_of_unread(context)
+        return OpenVinoModel(context, model_file(context), settings)

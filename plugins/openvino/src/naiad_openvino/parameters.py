@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from naiad.config import ModelConfig
 from naiad.errors import Problem
 from naiad.options import boolean
-from naiad.parameters import ParameterReader, positive_count
+from naiad.parameters import KnownNames, ParameterReader, positive_count
 
 _OLD_NAMES = {
     "CPU_THREADS_NUM": "INFERENCE_NUM_THREADS",
@@ -15,18 +15,22 @@ _OLD_NAMES = {
     "CPU_THROUGHPUT_STREAMS": "NUM_STREAMS",
     "SKIP_DYNAMIC_BATCHSIZE": "SKIP_OV_DYNAMIC_BATCHSIZE",
 }
-_KNOWN = (
-    "PERFORMANCE_HINT",
-    "CPU_EXTENSION_PATH",
-    "INFERENCE_NUM_THREADS",
-    "COMPILATION_NUM_THREADS",
-    "HINT_BF16",
-    "NUM_STREAMS",
-    "SKIP_OV_DYNAMIC_BATCHSIZE",
-    "ENABLE_BATCH_PADDING",
-    "RESHAPE_IO_LAYERS",
-    "TARGET_DEVICE",
-    "ENABLE_CPU_PINNING",
+NAMES = KnownNames(
+    "OpenVINO",
+    (
+        "PERFORMANCE_HINT",
+        "CPU_EXTENSION_PATH",
+        "INFERENCE_NUM_THREADS",
+        "COMPILATION_NUM_THREADS",
+        "HINT_BF16",
+        "NUM_STREAMS",
+        "SKIP_OV_DYNAMIC_BATCHSIZE",
+        "ENABLE_BATCH_PADDING",
+        "RESHAPE_IO_LAYERS",
+        "TARGET_DEVICE",
+        "ENABLE_CPU_PINNING",
+    ),
+    old=tuple(_OLD_NAMES),
 )
 
 
@@ -47,12 +51,12 @@ class RunSettings:
     reshapes: bool = False
 
 
-def run_settings(config: ModelConfig) -> RunSettings:
-    """The settings of a model. Raises ConfigError with all values that make no sense.
+def run_settings(config: ModelConfig, settings: Mapping[str, str]) -> RunSettings:
+    """The settings of a model; `settings` are the `--backend-config` values.
 
-    Keys in capitals are OpenVINO's, and one that is not known is an error; all others belong to somebody else.
+    Raises ConfigError with all values that make no sense, and names that are misspelt.
     """
-    reader = ParameterReader(config, old_names=_OLD_NAMES)
+    reader = ParameterReader(config, settings, _OLD_NAMES)
     properties: dict[str, str | int] = {}
     parsers: tuple[tuple[str, Callable[[str], str | int]], ...] = (
         ("PERFORMANCE_HINT", _hint),
@@ -68,7 +72,7 @@ def run_settings(config: ModelConfig) -> RunSettings:
     half = reader.read("HINT_BF16", boolean, None)
     if half is not None:  # OpenVINO's own choice is BF16 on a processor that multiplies matrices of it
         properties["INFERENCE_PRECISION_HINT"] = "bf16" if half else "f32"
-    settings = RunSettings(
+    found = RunSettings(
         device=reader.texts.get("TARGET_DEVICE", "") or "CPU",
         properties=properties,
         extension=reader.texts.get("CPU_EXTENSION_PATH", ""),
@@ -77,9 +81,9 @@ def run_settings(config: ModelConfig) -> RunSettings:
         reshapes=reader.read("RESHAPE_IO_LAYERS", boolean, False),
     )
     reader.problems += _accelerators(config)
-    reader.refuse_unknown("OpenVINO", _KNOWN, tuple(_OLD_NAMES))
+    reader.refuse_misspelt(NAMES)
     reader.finish()
-    return settings
+    return found
 
 
 def _accelerators(config: ModelConfig) -> Iterator[Problem]:

@@ -7,7 +7,7 @@ from naiad.parameters import default_batch_size
 from naiad_tensorflow.files import FROZEN_GRAPH, SAVED_MODEL, model_path, read_artefact
 from naiad_tensorflow.frozen_graph import FrozenGraph
 from naiad_tensorflow.model import TensorFlowModel
-from naiad_tensorflow.parameters import run_settings
+from naiad_tensorflow.parameters import NAMES, run_settings
 from naiad_tensorflow.runtime import runtime
 
 
@@ -30,9 +30,10 @@ class TensorFlowBackend:
         """
         config = context.config
         runtime()
+        settings = run_settings(config, context.settings)
         if is_complete(config):
             return config
-        artefact = read_artefact(model_path(context), context, run_settings(config, context.settings))
+        artefact = read_artefact(model_path(context), context, settings)
         if isinstance(artefact, FrozenGraph) and not config.output:
             context.logger.warning(
                 "skipping model configuration auto-complete for '%s': a graph does not tell which of its nodes are "
@@ -49,4 +50,6 @@ class TensorFlowBackend:
         NaiadErrors when TensorFlow, the model or a device is not there.
         """
         runtime()
-        return TensorFlowModel(context, model_path(context), run_settings(context.config, context.settings))
+        settings = run_settings(context.config, context.settings)
+        NAMES.warn_of_unread(context)
+        return TensorFlowModel(context, model_path(context), settings)

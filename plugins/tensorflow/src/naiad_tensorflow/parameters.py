@@ -7,16 +7,20 @@ from naiad.config import ModelConfig
 from naiad.config.optimization import Accelerator
 from naiad.errors import Problem
 from naiad.options import boolean
-from naiad.parameters import ParameterReader, count
+from naiad.parameters import KnownNames, ParameterReader, count
 
-_KNOWN = (
-    "TF_NUM_INTRA_THREADS",
-    "TF_NUM_INTER_THREADS",
-    "TF_USE_PER_SESSION_THREADS",
-    "TF_GRAPH_TAG",
-    "TF_SIGNATURE_DEF",
-    "MAX_SESSION_SHARE_COUNT",
-    "TF_INIT_OPS_FILE",
+NAMES = KnownNames(
+    "TensorFlow",
+    (
+        "TF_NUM_INTRA_THREADS",
+        "TF_NUM_INTER_THREADS",
+        "TF_USE_PER_SESSION_THREADS",
+        "TF_GRAPH_TAG",
+        "TF_SIGNATURE_DEF",
+        "MAX_SESSION_SHARE_COUNT",
+        "TF_INIT_OPS_FILE",
+    ),
+    settings=("allow-soft-placement", "gpu-memory-fraction", "version"),
 )
 _TENSORRT: Mapping[str, tuple[str, str | int]] = {
     "precision_mode": ("precision_mode", "FP32"),
@@ -64,9 +68,9 @@ class RunSettings:
 
 
 def run_settings(config: ModelConfig, backend: Mapping[str, str]) -> RunSettings:
-    """The settings of a model; `backend` are the `--backend-config` values. Raises ConfigError with all bad values.
+    """The settings of a model; `backend` are the `--backend-config` values.
 
-    Keys in capitals are TensorFlow's, and one that is not known is an error; all others belong to somebody else.
+    Raises ConfigError with all values that make no sense, and names that are misspelt.
     """
     reader = _Reader(config, backend)
     policy = config.optimization
@@ -88,17 +92,13 @@ def run_settings(config: ModelConfig, backend: Mapping[str, str]) -> RunSettings
         tensorrt=reader.tensorrt(),
     )
     reader.refuse_accelerators()
-    reader.refuse_unknown("TensorFlow", _KNOWN)
+    reader.refuse_misspelt(NAMES)
     reader.finish()
     return settings
 
 
 class _Reader(ParameterReader):
     """Reads the accelerators of a configuration as well."""
-
-    def __init__(self, config: ModelConfig, settings: Mapping[str, str]) -> None:
-        super().__init__(config, settings)
-        self._config = config
 
     def accelerator(self, name: str) -> tuple[str, Accelerator] | None:
         """The GPU accelerator of that name and its path, None where it is not asked for."""
@@ -132,7 +132,7 @@ class _Reader(ParameterReader):
                 self.problems.append(Problem(f"unknown accelerator '{accelerator.name}'", f"{path}.name", hint=hint))
 
     def _accelerators(self, kind: str) -> Iterator[tuple[str, Accelerator]]:
-        policy = self._config.optimization
+        policy = self.config.optimization
         asked = policy.execution_accelerators if policy is not None else None
         key = f"{kind}_execution_accelerator"
         for index, accelerator in enumerate(getattr(asked, key, ())):

@@ -7,7 +7,7 @@ from naiad.interface import is_complete
 from naiad_tensorrt.interface import completed_config
 from naiad_tensorrt.machine import Gpus, Machine
 from naiad_tensorrt.model import TensorRtModel, open_for
-from naiad_tensorrt.parameters import run_settings, without_effect
+from naiad_tensorrt.parameters import NAMES, run_settings, without_effect
 from naiad_tensorrt.plans import head_of, plan_path
 from naiad_tensorrt.runtime import DISTRIBUTIONS, runtime_for
 
@@ -51,6 +51,7 @@ class TensorRtBackend:
         """
         config = context.config
         settings = run_settings(config, context.settings)
+        NAMES.warn_of_unread(context)
         self._require_gpu(config)
         _refuse_other_kinds(config)
         for key in without_effect(config):

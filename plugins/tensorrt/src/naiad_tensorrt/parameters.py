@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from naiad.config import ModelConfig, ModelPriority, OptimizationCuda
-from naiad.config.mistakes import nearest
-from naiad.errors import Problem
 from naiad.options import boolean
-from naiad.parameters import ParameterReader, count
+from naiad.parameters import KnownNames, ParameterReader, count
 from naiad_tensorrt.options import ExecutionOptions
 
 _STRATEGY, _BUDGET = "execution_context_allocation_strategy", "weight_streaming_budget"
-PARAMETERS = (_STRATEGY, _BUDGET)
-SETTINGS = ("coalesce-request-input", "execution-policy", "plugins", "version-compatible")
-_OF_THE_SERVER = ("auto-complete-config", "backend-directory", "default-max-batch-size", "min-compute-capability")
+NAMES = KnownNames(
+    "TensorRT",
+    (_STRATEGY, _BUDGET),
+    settings=("coalesce-request-input", "execution-policy", "plugins", "version-compatible"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,7 @@ class RunSettings:
 def run_settings(config: ModelConfig, settings: Mapping[str, str]) -> RunSettings:
     """The settings of a model; `settings` are the `--backend-config` values.
 
-    Raises ConfigError with all values that make no sense, settings that nobody reads, and parameters that look like one
-    of ours or are in capitals, as a framework's are; other parameters belong to somebody else.
+    Raises ConfigError with all values that make no sense, and names that are misspelt.
     """
     reader = ParameterReader(config, settings)
     reader.setting("coalesce-request-input", boolean, False)
@@ -47,7 +46,7 @@ def run_settings(config: ModelConfig, settings: Mapping[str, str]) -> RunSetting
         weight_budget=reader.read(_BUDGET, count, None),
         execution=_execution(config, reader.read(_STRATEGY, _strategy, "STATIC")),
     )
-    reader.problems += _unknown(config, settings)
+    reader.refuse_misspelt(NAMES)
     reader.finish()
     return found
 
@@ -80,21 +79,6 @@ def _execution(config: ModelConfig, strategy: str) -> ExecutionOptions:
         priority=ModelPriority(policy.priority),
         allocation_strategy=strategy,
     )
-
-
-def _unknown(config: ModelConfig, settings: Mapping[str, str]) -> list[Problem]:
-    problems = []
-    for key in config.parameters:
-        near = nearest(key.lower(), PARAMETERS, 0.8)
-        if key not in PARAMETERS and (near or key.isupper()):
-            hint = f"did you mean '{near}'?" if near else f"known are {', '.join(PARAMETERS)}"
-            problems.append(Problem(f"TensorRT has no parameter '{key}'", f"parameters[{key}]", hint=hint))
-    for key in settings:
-        if key not in (*SETTINGS, *_OF_THE_SERVER):
-            near = nearest(key, SETTINGS, 0.6)
-            hint = f"did you mean '{near}'?" if near else f"known are {', '.join(SETTINGS)}"
-            problems.append(Problem(f"the backend tensorrt has no setting '{key}'", "backend-config", hint=hint))
-    return problems
 
 
 def _strategy(text: str) -> str:

@@ -8,7 +8,7 @@ from naiad_torch.files import model_file
 from naiad_torch.interface import completed_from
 from naiad_torch.model import TorchModel
 from naiad_torch.package import open_package
-from naiad_torch.parameters import run_settings
+from naiad_torch.parameters import NAMES, run_settings
 from naiad_torch.runtime import runtime
 
 
@@ -30,6 +30,7 @@ class TorchBackend:
         """
         config = context.config
         runtime()
+        run_settings(config, context.settings)
         if is_complete(config):
             return config
         path = model_file(context)
@@ -50,4 +51,6 @@ class TorchBackend:
         NaiadErrors when PyTorch, the file or a device is not there.
         """
         runtime()
-        return TorchModel(context, model_file(context), run_settings(context.config))
+        settings = run_settings(context.config, context.settings)
+        NAMES.warn_of_unread(context)
+        return TorchModel(context, model_file(context), settings)

@@ -8,7 +8,7 @@ from typing import Any
 from naiad.config import ModelConfig
 from naiad.errors import Problem
 from naiad.options import boolean
-from naiad.parameters import ParameterReader, positive_count
+from naiad.parameters import KnownNames, ParameterReader, positive_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,33 +33,36 @@ class RunSettings:
     init_library: str = ""
 
 
-_KEYS = (
-    "DISABLE_OPTIMIZED_EXECUTION",
-    "INFERENCE_MODE",
-    "DISABLE_CUDNN",
-    "ENABLE_CACHE_CLEANING",
-    "CACHE_CLEANING_ENABLED",
-    "ENABLE_WEIGHT_SHARING",
-    "ENABLE_TENSOR_FUSER",
-    "ENABLE_JIT_PROFILING",
-    "ENABLE_JIT_EXECUTOR",
-    "ENABLE_NVFUSER",
-    "INTER_OP_THREAD_COUNT",
-    "INTRA_OP_THREAD_COUNT",
-    "NUM_THREADS",
-    "NUM_INTEROP_THREADS",
-    "TORCH_COMPILE_OPTIONAL_PARAMETERS",
-    "MODEL_INIT_LIBRARY",
+NAMES = KnownNames(
+    "PyTorch",
+    (
+        "DISABLE_OPTIMIZED_EXECUTION",
+        "INFERENCE_MODE",
+        "DISABLE_CUDNN",
+        "ENABLE_CACHE_CLEANING",
+        "CACHE_CLEANING_ENABLED",
+        "ENABLE_WEIGHT_SHARING",
+        "ENABLE_TENSOR_FUSER",
+        "ENABLE_JIT_PROFILING",
+        "ENABLE_JIT_EXECUTOR",
+        "ENABLE_NVFUSER",
+        "INTER_OP_THREAD_COUNT",
+        "INTRA_OP_THREAD_COUNT",
+        "NUM_THREADS",
+        "NUM_INTEROP_THREADS",
+        "TORCH_COMPILE_OPTIONAL_PARAMETERS",
+        "MODEL_INIT_LIBRARY",
+    ),
 )
 
 
-def run_settings(config: ModelConfig) -> RunSettings:
-    """The settings of a model. Raises ConfigError with all values that make no sense.
+def run_settings(config: ModelConfig, settings: Mapping[str, str]) -> RunSettings:
+    """The settings of a model; `settings` are the `--backend-config` values.
 
-    Keys in capitals are PyTorch's, and one that is not known is an error; all others belong to somebody else.
+    Raises ConfigError with all values that make no sense, and names that are misspelt.
     """
-    reader = ParameterReader(config)
-    settings = RunSettings(
+    reader = ParameterReader(config, settings)
+    found = RunSettings(
         inference_mode=reader.read("INFERENCE_MODE", boolean, True),
         optimized_execution=not reader.read("DISABLE_OPTIMIZED_EXECUTION", boolean, False),
         cudnn=not reader.read("DISABLE_CUDNN", boolean, False),
@@ -79,10 +82,10 @@ def run_settings(config: ModelConfig) -> RunSettings:
         init_library=reader.texts.get("MODEL_INIT_LIBRARY", ""),
     )
     reader.read("ENABLE_NVFUSER", boolean, None)
-    reader.refuse_unknown("PyTorch", _KEYS)
+    reader.refuse_misspelt(NAMES)
     reader.problems.extend(_accelerators(config))
     reader.finish()
-    return settings
+    return found
 
 
 def _accelerators(config: ModelConfig) -> Iterator[Problem]:
