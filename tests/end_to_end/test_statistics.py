@@ -3,6 +3,8 @@
 from time import time
 from typing import Any
 
+import tritonclient.grpc as triton
+
 from . import models
 from .asking import ROW, A, sums, tensor
 from .gates import Gate
@@ -13,6 +15,18 @@ from naiad_custom import FP32, Array, model
 
 @model
 def fails(x: Array[FP32, -1]) -> Array[FP32, -1]:
+    raise ValueError("as it was asked to")
+"""
+
+STOPS = """
+from collections.abc import Iterator
+
+from naiad_custom import INT32, Array, model
+
+@model
+def stops(count: Array[INT32, 1]) -> Iterator[Array[INT32, 1]]:
+    for _ in range(int(count[0])):
+        yield count
     raise ValueError("as it was asked to")
 """
 
@@ -112,3 +126,25 @@ def test_a_model_that_is_loaded_anew_counts_from_zero(server: Running) -> None:
 
     assert (gone.status, "no available versions: unloaded" in gone.error) == (503, True)
     assert server.statistics("echo")["inference_count"] == 0
+
+
+def test_responses_are_counted_by_their_places_alike_on_both_protocols(server: Running) -> None:
+    with models.loaded(server, "stops", STOPS):
+        for count in (2, 1):
+            events = server.ask("POST", "/v2/models/stops/generate_stream", {"count": count}).body
+            assert events.count(b'"output"') == count
+        told = server.statistics("stops")["response_stats"]
+        with triton.InferenceServerClient(f"127.0.0.1:{server.grpc_port}") as client:
+            (over_grpc,) = client.get_inference_statistics("stops").model_stats
+
+    counted = {place: {kind: each["count"] for kind, each in kinds.items()} for place, kinds in told.items()}
+    kinds = ("compute_infer", "compute_output", "success", "fail", "empty_response", "cancel")
+    assert counted == {
+        "0": dict(zip(kinds, (2, 2, 2, 0, 0, 0), strict=True)),
+        "1": dict(zip(kinds, (2, 2, 1, 1, 0, 0), strict=True)),
+        "2": dict(zip(kinds, (1, 1, 0, 1, 0, 0), strict=True)),
+    }
+    assert told == {
+        place: {kind: {"count": getattr(each, kind).count, "ns": getattr(each, kind).ns} for kind in kinds}
+        for place, each in over_grpc.response_stats.items()
+    }
