@@ -46,13 +46,17 @@ def wire_name(config: DataType) -> str:
     return _BY_CONFIG[config].wire
 
 
-def tensor_type(wire: str) -> TensorType:
-    """The datatype of that wire name. Raises InvalidArgumentError, naming all there are, when there is none."""
+def tensor_type(wire: str, owner: str = "") -> TensorType:
+    """The datatype of that wire name, which `owner` has; it is only told in errors.
+
+    Raises InvalidArgumentError, naming all there are, when there is none.
+    """
     try:
         return TENSOR_TYPES[wire]
     except KeyError:
         known = ", ".join(sorted(TENSOR_TYPES))
-        raise InvalidArgumentError(f"unknown datatype '{wire}'; the datatypes are {known}") from None
+        owned = f" of {owner}" if owner else ""
+        raise InvalidArgumentError(f"unknown datatype '{wire:.40}'{owned}; the datatypes are {known}") from None
 
 
 def wire_name_of(dtype: np.dtype) -> str:

@@ -171,7 +171,7 @@ def test_a_version_must_be_a_number_from_1_up(decode, ask, version, told):
         ([("X", "INT8", [1]), ("Y", "INT8", [1])], [b"1"], "expected 2 raw_input_contents for model 'm', got 1"),
         ([], [b"1"], "expected 0 raw_input_contents for model 'm', got 1"),
         ([("X", "INT8", [1]), ("X", "INT8", [1])], [b"1", b"1"], "input 'X' already exists in request"),
-        ([("X", "FP33", [1])], [b"1"], "unknown datatype 'FP33'; the datatypes are"),
+        ([("X", "FP33", [1])], [b"1"], "unknown datatype 'FP33' of input 'X' for model 'm'; the datatypes are"),
         ([("X", "INT8", [2, -1])], [b"1"], r"All input dimensions should be specified for input 'X' .*, got \[2,-1\]"),
         ([("X", "INT8", [2**62, 2**62, 0])], [b""], "total element count to exceed maximum size of"),
         ([("X", "FP64", [2**61, 1])], [b""], "byte size overflow for input 'X'"),

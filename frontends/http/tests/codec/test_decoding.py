@@ -199,7 +199,7 @@ WRONG = {
     "id a number": ({"id": 42, "inputs": []}, "'id': it must be a string, not 42"),
     "no name": ({"inputs": [{"datatype": "FP32", "shape": [1], "data": [1]}]}, "an input has no member 'name'"),
     "no datatype": ({"inputs": [{"name": "X", "shape": [1], "data": [1]}]}, "input 'X' has no member 'datatype'"),
-    "unknown datatype": ({"inputs": [tensor(datatype="FP33", data=[1, 2])]}, "unknown datatype 'FP33'"),
+    "unknown datatype": ({"inputs": [tensor(datatype="FP33", data=[1, 2])]}, "unknown datatype 'FP33' of input 'X'"),
     "negative shape": ({"inputs": [tensor(shape=(-1,), data=[1])]}, "must be integers from 0 up, got -1"),
     "boolean shape": ({"inputs": [tensor(shape=(True,), data=[1])]}, "must be integers from 0 up"),
     "too many dimensions": ({"inputs": [tensor(shape=(1,) * 65, data=[1])]}, "65 dimensions"),

@@ -61,7 +61,7 @@ def read_inputs(given: Sequence[Any], model: str, has_raw: bool) -> Inputs:
         if name in found.names:
             raise InvalidArgumentError(f"input '{name}' already exists in request; name each input once")
         found.names[name] = None
-        kind = tensor_type(tensor.datatype)
+        kind = tensor_type(tensor.datatype, f"input '{name}' for model '{model}'")
         shape = _shape(tensor, model)
         count = count_elements(shape, kind.itemsize, name)
         reference = read_reference(tensor.parameters, f"input '{name}'") if tensor.parameters else None

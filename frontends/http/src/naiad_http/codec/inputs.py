@@ -76,7 +76,7 @@ def read_place(parameters: Mapping[str, Any]) -> tuple[str, int, int]:
 def _nameless(given: Mapping[str, Any]) -> InvalidArgumentError:
     """What is wrong with an input that lacks its name, datatype or shape, or has something else in their place."""
     name = as_string(member(given, "name", "an input"), "name")
-    tensor_type(as_string(member(given, "datatype", f"input '{name}'"), "datatype"))
+    tensor_type(as_string(member(given, "datatype", f"input '{name}'"), "datatype"), f"input '{name}'")
     member(given, "shape", f"input '{name}'")
     return InvalidArgumentError(f"Unable to parse 'shape': input '{name}' has null in its place")
 
