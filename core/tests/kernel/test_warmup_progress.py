@@ -35,8 +35,8 @@ def test_every_instance_tells_what_it_runs_until_it_is_warm() -> None:
     progress.ended("m_1")
 
     assert (before, str(progress)) == ("", "")
-    assert both == "warming up: instance 'm_0' runs sample 'zero' (1 of 3); instance 'm_1' runs sample 'file' (3 of 3)"
-    assert one == "warming up: instance 'm_1' runs sample 'file' (3 of 3)"
+    assert both == "warming up: 1 of 3, instance 'm_0' runs sample 'zero'; 3 of 3, instance 'm_1' runs sample 'file'"
+    assert one == "warming up: 3 of 3, instance 'm_1' runs sample 'file'"
 
 
 async def test_a_warmup_that_takes_long_says_so_once(
@@ -58,7 +58,7 @@ async def test_a_warmup_that_takes_long_says_so_once(
         backend.release()
         await loading
 
-    assert told() == ["model 'm' version 1 is still warming up: instance 'm_0' runs sample 'zero' (1 of 2)"]
+    assert told() == ["model 'm' version 1 is still warming up: 1 of 2, instance 'm_0' runs sample 'zero'"]
 
 
 async def test_a_warmup_that_is_quick_says_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -87,7 +87,7 @@ async def test_the_index_tells_how_far_a_warmup_is(tmp_path: Path) -> None:
         await loading
         (ready,) = server.index()
 
-    assert (entry.state, entry.reason) == ("LOADING", "warming up: instance 'm_0' runs sample 'zero' (1 of 2)")
+    assert (entry.state, entry.reason) == ("LOADING", "warming up: 1 of 2, instance 'm_0' runs sample 'zero'")
     assert (ready.state, ready.reason) == ("READY", "")
 
 

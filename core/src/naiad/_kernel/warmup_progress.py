@@ -37,7 +37,8 @@ class WarmupProgress:
             iteration,
         )
         with self._lock:
-            self._running[instance] = f"instance '{instance}' runs sample '{sample}' ({done + 1} of {self._runs})"
+            # how far it is comes first: a line of a terminal may have no room for the rest
+            self._running[instance] = f"{done + 1} of {self._runs}, instance '{instance}' runs sample '{sample}'"
             if self._timer is None and not self._is_told:
                 self._timer = Timer(self._slow, self._tell)
                 self._timer.daemon = True
