@@ -139,3 +139,12 @@ def test_a_file_that_is_not_there_is_named(model: Path) -> None:
 def test_an_input_without_any_data_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="sample 's' of model 'm' gives no data for input 'A': set one of"):
         only_input("data_type: TYPE_FP32 dims: [ 2 ]")
+
+
+@pytest.mark.parametrize("data", ["zero_data: true", "random_data: true"])
+@pytest.mark.parametrize("datatype", ["TYPE_FP32", "TYPE_STRING"])
+def test_dims_that_fit_into_no_memory_are_told_with_the_sample_and_the_input(datatype: str, data: str) -> None:
+    told = r"warmup sample 's' of model 'm' cannot have input 'A' with the dims \[4611686018427387904, 8\]: "
+
+    with pytest.raises(InvalidArgumentError, match=told):
+        only_input(f"data_type: {datatype} dims: [ 4611686018427387904, 8 ] {data}")

@@ -1,6 +1,7 @@
 """The default warmup, a plugin like any other: the samples that `model_warmup` of the configuration describes."""
 
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -27,11 +28,21 @@ def _sample(context: ModelContext, warmup: ModelWarmup) -> WarmupSample:
     batching = context.config.max_batch_size > 0
     whole = {given.name for given in context.config.input if given.is_shape_tensor}
     inputs = {
-        name: _tensor(context, warmup, name, given, batching and name not in whole)
+        name: _that_fits(context, warmup, name, given, batching and name not in whole)
         for name, given in warmup.inputs.items()
     }
     request = Request(context.config.name, inputs, context.version)
     return WarmupSample(warmup.name, [request] * warmup.batch_size, max(1, warmup.count))
+
+
+def _that_fits(context: ModelContext, warmup: ModelWarmup, name: str, given: WarmupInput, batching: bool) -> Tensor:
+    try:
+        return _tensor(context, warmup, name, given, batching)
+    except (MemoryError, OverflowError, ValueError) as error:  # numpy has a word of its own for each way of too much
+        raise InvalidArgumentError(
+            f"warmup sample '{warmup.name}' of model '{context.config.name}' cannot have input '{name}' with the dims "
+            f"{list(given.dims)}: {error or 'there is not so much memory'}; give it dims that fit into memory"
+        ) from error
 
 
 def _tensor(context: ModelContext, warmup: ModelWarmup, name: str, given: WarmupInput, batching: bool) -> Tensor:
@@ -40,7 +51,7 @@ def _tensor(context: ModelContext, warmup: ModelWarmup, name: str, given: Warmup
     if given.input_data_file is not None:
         array = _from_file(context.model_directory / "warmup" / given.input_data_file, kind, shape)
     elif given.random_data is not None and kind.itemsize:
-        random = np.random.default_rng(_SEED).bytes(int(np.prod(shape)) * kind.itemsize)
+        random = np.random.default_rng(_SEED).bytes(prod(shape) * kind.itemsize)
         array = _from_bytes(random, kind).reshape(shape)
     elif given.zero_data is None and given.random_data is None:
         raise InvalidArgumentError(
@@ -65,7 +76,7 @@ def _from_file(path: Path, kind: TensorType, shape: tuple[int, ...]) -> np.ndarr
         raw = path.read_bytes()
     except OSError as error:
         raise InvalidArgumentError(f"warmup data file '{path}' cannot be read: {error.strerror}") from error
-    count = int(np.prod(shape))
+    count = prod(shape)
     if not kind.itemsize:
         return _strings(raw, path, count).reshape(shape)
     wanted = count * kind.itemsize
