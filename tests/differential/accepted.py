@@ -31,6 +31,7 @@ _KEY = "a key of shared memory that is none"
 _HTTP = "what is no sound HTTP"
 _REFUSED = "requests that a queue refused or that were cancelled, in the statistics"
 _BEHIND = "a request behind a refused one on the same connection"
+_SEQUENCE = "`sequence_id` and its flags in responses of an ensemble"
 _COUNTS = "a request that its model answers with an error, in the statistics"
 
 _OF_GENERATE = (
@@ -131,6 +132,20 @@ _OF_SEQUENCES = (
     Accepted("sequence parameters for an iterative model", "sequences/again/*_with_an_end:status", "200", "400 *"),
     Accepted("a request that a model which is not iterative wants again", "sequences/again_*:status", "500 *"),
 )
+_OF_ENSEMBLES = (
+    Accepted(_SEQUENCE, "*ensembles/*.parameters", "'(absent)'", "{'sequence_id': 0, *"),
+    Accepted(_SEQUENCE, "*ensembles/*.sequence_*", "'(absent)'"),
+    Accepted(_SEQUENCE, "metrics/chain:$.parameters", "'(absent)'"),
+    Accepted("a model's error of the kind `UNKNOWN`", "ensembles/failing/10:status", "500 *", "400 *"),
+    Accepted("a request that its caller took back", "ensembles/failing/17:status", "499 *", "400 *"),
+    Accepted(
+        "`generate` of a model that does not answer once", "ensembles/*:status", "400 *", "200 'generate expects*"
+    ),
+    Accepted("`batch_reasons` in the statistics", "ensembles/*.batch_reasons", "*", "'(absent)'"),
+    Accepted("an ensemble whose model was unloaded", "ensembles/*without_step:status", "503 *"),
+    Accepted(_FAILED, "ensembles/ready_of_*:status", "503 *", "400 *"),
+    Accepted(_FAILED, "not_strict/broken_ready:status", "503 *", "400 *"),
+)
 _OF_ACCESS = (
     Accepted("a wrong method on a restricted path", "restricted/get_index_*:status", "405 *", "403 *"),
     Accepted("a forwarded header of a reserved name", "*forwarded/reserved:status", theirs="200"),
@@ -206,6 +221,7 @@ ACCEPTED = (
     *_OF_GENERATE,
     *_OF_GRPC,
     *_OF_SEQUENCES,
+    *_OF_ENSEMBLES,
     *_OF_SETTINGS,
     *_OF_SHARED_MEMORY,
     *_OF_ACCESS,

@@ -13,6 +13,9 @@ from .answers import CLOSED, GONE, Answer, Case, Ports
 PATIENCE = 5.0
 """Seconds after which an answer counts as none."""
 
+_PATIENCE_WITH_LOADS = 60.0
+"""The same where a model is loaded or unloaded, for which a server may have to start processes."""
+
 _LOOKED_AT = ("content-type", "content-encoding", "accept-encoding")
 _LENGTH = "inference-header-content-length"
 
@@ -49,7 +52,8 @@ def request(method: str, path: str, body: Body = None, headers: Mapping[str, str
 def ask(ports: Ports, content: bytes) -> Answer:
     """Send the bytes and read one answer."""
     try:
-        connection = socket.create_connection(("127.0.0.1", ports.http), timeout=PATIENCE)
+        patience = _PATIENCE_WITH_LOADS if b"/v2/repository/models/" in content[:40] else PATIENCE
+        connection = socket.create_connection(("127.0.0.1", ports.http), timeout=patience)
     except ConnectionRefusedError:
         return Answer(GONE)
     with connection:

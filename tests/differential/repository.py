@@ -5,6 +5,8 @@ from pathlib import Path
 MODELS = Path(__file__).with_name("models")
 NOT_LOADED = ("broken", "unloaded")
 """Models that are there when the servers start, and are loaded only by request."""
+ENSEMBLES = ("chain", "halfway", "ranked", "repeated")
+"""Models that are made of others."""
 
 _SOURCES = dict.fromkeys(("vector", "words", "grid", "sheet", "fixed", "unloaded", "configured"), "mirror")
 _SOURCES |= dict.fromkeys(("sums_direct", "sums_oldest", "sums_text", "sums_alone", "sums_idle", "sums_named"), "sums")
@@ -24,10 +26,11 @@ def write_repository(folder: Path) -> list[str]:
 
 def _write(model: Path) -> None:
     name = model.name
-    source = (MODELS / "sources" / f"{_SOURCES.get(name, name)}.py").read_text()
+    source = MODELS / "sources" / f"{_SOURCES.get(name, name)}.py"
     for version in range(1, _VERSIONS.get(name, 1) + 1):
         (model / str(version)).mkdir(parents=True)
-        (model / str(version) / "model.py").write_text(source)
+        if name not in ENSEMBLES:
+            (model / str(version) / "model.py").write_text(source.read_text())
     (model / "config.pbtxt").write_text((MODELS / "configs" / f"{name}.pbtxt").read_text())
     if name in _LABELS:
         (model / "labels.txt").write_text(_LABELS[name])

@@ -3,6 +3,7 @@
 from ..answers import Round
 from . import (
     access,
+    ensembles,
     grpc_health,
     grpc_inference,
     grpc_repository,
@@ -15,6 +16,7 @@ from . import (
     http_parameters,
     http_repository,
     metrics,
+    not_strict,
     sequences,
     settings,
     shared_memory,
@@ -34,10 +36,12 @@ ROUNDS = (
     Round("generate", tuple(http_generate.cases())),
     Round("grpc", (*grpc_repository.statistics(), *(case for page in _GRPC for case in page.cases()))),
     Round("grpc_repository", tuple(grpc_repository.cases())),
+    Round("ensembles", tuple(ensembles.cases())),
     Round("sequences", tuple(sequences.cases())),
     Round("shared_memory", tuple(shared_memory.cases()), own=("--allow-client-shm=true",)),
     Round("traces", tuple(traces.cases()), options=traces.OPTIONS),
     Round("settings", tuple(settings.cases())),
     Round("access", tuple(access.restricted()), options=access.OPTIONS),
+    Round("not_strict", tuple(not_strict.cases()), options=not_strict.OPTIONS),
     Round("not_explicit", tuple(access.not_explicit()), explicit=False),
 )

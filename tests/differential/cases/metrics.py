@@ -7,7 +7,7 @@ from typing import Any
 
 from ..answers import Answer, Case, Ports
 from ..http_asking import PATIENCE, ask, bytes_case, request
-from .http_making import A, adds, infer, tensor
+from .http_making import A, B, adds, infer, tensor, wanted
 
 _SAMPLE = re.compile(r"(?P<name>[^ {]+)(?:\{(?P<labels>.*)\})? (?P<value>\S+)")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -17,6 +17,7 @@ _COUNTERS = (
     "nv_inference_count",
     "nv_inference_exec_count",
 )
+_COUNTED = ("add_sub", "chain", "failing")
 OPTIONS = ("--metrics-config=summary_latencies=true", "--metrics-config=histogram_latencies=true")
 
 
@@ -26,7 +27,11 @@ def cases() -> list[Case]:
         adds("metrics/good"),
         infer("metrics/refused", "add_sub", [A]),
         *(infer(f"metrics/failing_{how}", "failing", [tensor("IN", "INT32", [1], [how])]) for how in (0, 1)),
-        Case("metrics/get", _metrics, ("$.*.help",)),
+        *(infer(f"metrics/counting_{number}", "counting", [tensor("IN", "INT32", [1], [number])]) for number in (3, 4)),
+        infer("metrics/counting_down", "counting", [tensor("IN", "INT32", [1], [-1])]),
+        infer("metrics/chain", "chain", [A | {"name": "A"}, B | {"name": "B"}], wanted("TWICE_A")),
+        infer("metrics/chain_refused", "chain", [A | {"name": "A"}]),
+        Case("metrics/get", _metrics, ("$.nv_*.help",)),
         _elsewhere("metrics/post", request("POST", "/metrics", b"")),
         _elsewhere("metrics/other_path", request("GET", "/nothing")),
         _elsewhere("metrics/root", request("GET", "/")),
@@ -66,7 +71,9 @@ def families(text: str) -> dict[str, Any]:
         elif sample := _SAMPLE.fullmatch(line):
             labels = dict(_LABEL.findall(sample["labels"] or ""))
             found[name]["labels"].add(f"{sample['name']}({','.join(sorted(labels))})")
-            if name in _COUNTERS and labels["model"] in ("add_sub", "failing"):
+            if name in _COUNTERS and labels["model"] in _COUNTED:
                 told = " ".join(labels.get(label, "") for label in ("model", "version", "reason"))
                 found[name].setdefault("values", {})[told.strip()] = float(sample["value"])
+            elif name.startswith("own_"):
+                found[name].setdefault("values", {})[sample["labels"] or ""] = float(sample["value"])
     return {name: each | {"labels": sorted(each["labels"])} for name, each in found.items()}
