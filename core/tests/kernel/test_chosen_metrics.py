@@ -80,3 +80,16 @@ def test_a_family_without_samples_is_not_told() -> None:
 
     assert all(family.samples for family in collected)
     assert "nv_inference_count" not in {family.name for family in collected}
+
+
+async def test_buckets_of_a_metric_that_there_is_not_are_warned_of_once(
+    tmp_path: Path, backend: FakeBackend, caplog: pytest.LogCaptureFixture
+) -> None:
+    control = 'metric_identifier { family: "nv_requests" } histogram_options { buckets: [ 1 ] }'
+    metrics = f"version_policy {{ all {{ }} }} model_metrics {{ metric_control {{ {control} }} }}"
+    backend.write(tmp_path, "n", metrics, versions=(1, 2))
+
+    async with running(tmp_path, backend):
+        told = [record.getMessage() for record in caplog.records if "nv_requests" in record.getMessage()]
+
+    assert [text.partition(":")[0] for text in told] == ["model 'n' sets the buckets of 'nv_requests' in vain"]

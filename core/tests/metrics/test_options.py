@@ -1,13 +1,13 @@
 """The options of the metrics, and the plan that they and a model's configuration make."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
 from naiad._kernel.metrics.families import FIRST_RESPONSE, LATENCY_HISTOGRAMS
 from naiad._kernel.metrics.latencies import BOUNDS, FIRST_RESPONSE_BOUNDS
 from naiad._kernel.metrics.options import METRICS_OPTIONS, QUANTILES, MetricsConfig
-from naiad._kernel.metrics.plans import latency_plan
+from naiad._kernel.metrics.plans import latency_plan, told_of_families
 from naiad.config import ModelConfig
 from naiad.config.text import read_text
 from naiad.options import Settings
@@ -100,3 +100,17 @@ def test_a_model_sets_the_buckets_of_its_histograms() -> None:
     assert request is not None
     assert (first.first_response, first.bounds) == ((10, 20), (BOUNDS,) * 5)
     assert request.bounds == ((1.5,), *(BOUNDS,) * 4)
+
+
+def test_buckets_of_a_metric_that_has_none_to_set_are_told_with_the_nearest_name() -> None:
+    misspelt = buckets("nv_inference_first_respons_histogram_ms", 10)
+
+    assert told_of_families(ModelConfig()) == []
+    assert told_of_families(buckets(FIRST_RESPONSE.name, 10)) == []
+    (told,) = told_of_families(replace(misspelt, name="m"))
+    assert told == (
+        "model 'm' sets the buckets of 'nv_inference_first_respons_histogram_ms' in vain: did you mean "
+        "'nv_inference_first_response_histogram_ms'?"
+    )
+    (unlike,) = told_of_families(buckets("batch", 1))
+    assert "those of nv_inference_first_response_histogram_ms, naiad_request_duration_seconds" in unlike

@@ -27,7 +27,7 @@ from naiad._kernel.gpus import compute_capability, gpu_count, gpu_uuids
 from naiad._kernel.loop_worker import worker_for
 from naiad._kernel.metrics.families import RESERVED
 from naiad._kernel.metrics.options import MetricsConfig
-from naiad._kernel.metrics.plans import latency_plan
+from naiad._kernel.metrics.plans import latency_plan, told_of_families
 from naiad._kernel.metrics.series import MetricStore
 from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.rate_limiter.sharing import Sharing
@@ -96,6 +96,8 @@ class Loader:
         wrong_name = misnamed(written.config, source.name)
         check(replace(written, config=config), source, wrong_name, complete=False)
         versions = versions_of(source, config)
+        for warning in told_of_families(config):
+            self._context(config, versions[-1], source).logger.warning("%s", warning)
         if is_ensemble(config):
             return self._prepare_ensemble(written, config, source, versions)
         with in_place(written):

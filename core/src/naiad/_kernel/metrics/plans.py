@@ -7,6 +7,7 @@ from naiad._kernel.metrics.families import FIRST_RESPONSE, LATENCY_HISTOGRAMS
 from naiad._kernel.metrics.latencies import BOUNDS, FIRST_RESPONSE_BOUNDS, LatencyPlan
 from naiad._kernel.metrics.options import MetricsConfig
 from naiad.config import ModelConfig
+from naiad.config.mistakes import nearest
 
 
 def latency_plan(config: ModelConfig, metrics: MetricsConfig) -> LatencyPlan | None:
@@ -23,6 +24,18 @@ def latency_plan(config: ModelConfig, metrics: MetricsConfig) -> LatencyPlan | N
         first_response=first if metrics.histogram_latencies else None,
         summaries=metrics.summary_latencies,
     )
+
+
+def told_of_families(config: ModelConfig) -> list[str]:
+    """What to say of `model_metrics` without an effect: there is no such metric, or its buckets are fixed."""
+    known = [family.name for family in (FIRST_RESPONSE, *LATENCY_HISTOGRAMS)]
+    told = []
+    for family in _buckets(config):
+        if family not in known:
+            near = nearest(family, known)
+            hint = f"did you mean '{near}'?" if near else f"those of {', '.join(known)} can be set"
+            told.append(f"model '{config.name}' sets the buckets of '{family}' in vain: {hint}")
+    return told
 
 
 def _buckets(config: ModelConfig) -> Mapping[str, Sequence[float]]:
