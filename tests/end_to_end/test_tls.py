@@ -12,33 +12,20 @@ import pytest
 import tritonclient.http as triton
 
 from .asking import tensor
+from .certifying import OPENSSL, write_certificates
 from .conftest import Start
 from .running import PATIENCE, Running, until
 
-CURL, OPENSSL = shutil.which("curl"), shutil.which("openssl")
+CURL = shutil.which("curl")
 pytestmark = pytest.mark.skipif(not (CURL and OPENSSL), reason="curl or openssl is not installed")
 
 _LISTENS = re.compile(r"http frontend listens at https://\S+:(\d+)")
-_NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-
-
-def openssl(*words: str | Path) -> None:
-    subprocess.run([str(OPENSSL), *map(str, words)], check=True, capture_output=True)
 
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `ca.pem`, and `server.pem` and `client.pem` from there with their keys."""
-    folder = tmp_path_factory.mktemp("certificates")
-    ca, ca_key = folder / "ca.pem", folder / "ca.key"
-    openssl("req", "-x509", *_NEW_KEY, "-days", "2", "-subj", "/CN=ca", "-keyout", ca_key, "-out", ca)
-    (folder / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
-    for name in ("server", "client"):
-        key, request = folder / f"{name}.key", folder / f"{name}.csr"
-        openssl("req", *_NEW_KEY, "-subj", f"/CN={name}", "-keyout", key, "-out", request)
-        signed = ("-CA", ca, "-CAkey", ca_key, "-CAcreateserial", "-days", "2", "-extfile", folder / "names")
-        openssl("x509", "-req", "-in", request, *signed, "-out", folder / f"{name}.pem")
-    return folder
+    return write_certificates(tmp_path_factory.mktemp("certificates"))
 
 
 def port_of(running: Running) -> int:

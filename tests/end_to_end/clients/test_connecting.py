@@ -1,0 +1,158 @@
+"""The ways in which every client can be told to connect: over TLS with certificates, and with limits of its own."""
+
+import inspect
+import ssl
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gevent.ssl
+import grpc
+import numpy as np
+import pytest
+import tritonclient.grpc
+import tritonclient.grpc.aio
+from tritonclient.utils import InferenceServerException
+
+from .. import models
+from ..certifying import OPENSSL, write_certificates
+from ..conftest import ending_well
+from ..running import PATIENCE, Running, until
+from ..serving import making_clients
+from .driving import MODULES, Driven
+
+X = np.array([1.5, -2], np.float32)
+NOWHERE = Path("nowhere")
+needs_openssl = pytest.mark.skipif(OPENSSL is None, reason="openssl is not installed")
+
+
+class OverTls(Running):
+    """A server whose HTTP is over TLS."""
+
+    @property
+    def port(self) -> int:
+        """Where it listens, as soon as it does."""
+        return int(until(lambda: self.log.partition("https://127.0.0.1:")[2]).split('"')[0])
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `ca.pem`, `server.pem` and `client.pem`, and the keys of the last two."""
+    return write_certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def guarded(certificates: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server that talks to nobody without a certificate, on either protocol."""
+    folder = tmp_path_factory.mktemp("guarded")
+    models.write(folder / "models", "echo", models.ECHO)
+    files = {"server-cert": "server.pem", "server-key": "server.key", "root-cert": "ca.pem"}
+    words = [f"--{side}-{name}={certificates / file}" for side in ("http", "grpc") for name, file in files.items()]
+    with ending_well(
+        OverTls(folder / "models", folder / "log", *words, "--http-use-ssl-mutual", "--grpc-use-ssl-mutual")
+    ) as running:
+        yield running
+
+
+@pytest.fixture
+def connect(guarded: Running) -> Iterator[Callable[..., Driven]]:
+    """Make clients of that server."""
+    with making_clients(guarded) as make:
+        yield make
+
+
+def trusting(certificates: Path) -> dict[str, dict[str, Any]]:
+    """By the kind of client, what makes it trust the server and show its own certificate."""
+    ca, shown, key = (str(certificates / file) for file in ("ca.pem", "client.pem", "client.key"))
+    options = {"ca_certs": ca, "certfile": shown, "keyfile": key}
+    files = {"root_certificates": ca, "private_key": key, "certificate_chain": shown}
+    context = ssl.create_default_context()
+    if certificates != NOWHERE:
+        context.load_verify_locations(ca)
+        context.load_cert_chain(shown, key)
+    return {
+        "http": {"ssl": True, "ssl_options": options, "ssl_context_factory": gevent.ssl.create_default_context},
+        "http.aio": {"ssl": True, "ssl_context": context},
+        "grpc": {"ssl": True, **files},
+        "grpc.aio": {"ssl": True, **files},
+    }
+
+
+def echoed(client: Driven) -> list[float]:
+    result: list[float] = client.infer("echo", [client.tensor("x", X)]).as_numpy("output").tolist()
+    return result
+
+
+@needs_openssl
+@pytest.mark.parametrize("kind", MODULES)
+def test_a_client_with_a_certificate_is_answered_over_tls(
+    connect: Callable[..., Driven], certificates: Path, kind: str
+) -> None:
+    client = connect(kind, **trusting(certificates)[kind])
+
+    assert echoed(client) == X.tolist()
+
+
+@needs_openssl
+def test_an_http_client_may_trust_whoever_answers(connect: Callable[..., Driven], certificates: Path) -> None:
+    shown = {"certfile": str(certificates / "client.pem"), "keyfile": str(certificates / "client.key")}
+
+    client = connect("http", ssl=True, insecure=True, ssl_options={**shown, "ca_certs": str(certificates / "ca.pem")})
+
+    assert echoed(client) == X.tolist()
+
+
+@needs_openssl
+@pytest.mark.parametrize("kind", ["grpc", "grpc.aio"])
+def test_a_grpc_client_may_be_given_its_credentials(
+    connect: Callable[..., Driven], certificates: Path, kind: str
+) -> None:
+    parts = [(certificates / name).read_bytes() for name in ("ca.pem", "client.key", "client.pem")]
+
+    client = connect(kind, creds=grpc.ssl_channel_credentials(*parts))
+
+    assert echoed(client) == X.tolist()
+
+
+@needs_openssl
+@pytest.mark.parametrize("kind", ["grpc", "grpc.aio"])
+def test_a_grpc_client_without_a_certificate_gets_no_answer(
+    connect: Callable[..., Driven], certificates: Path, kind: str
+) -> None:
+    client = connect(kind, ssl=True, root_certificates=str(certificates / "ca.pem"))
+
+    with pytest.raises(InferenceServerException) as caught:
+        client.is_server_live(client_timeout=PATIENCE)
+
+    assert caught.value.status() == "StatusCode.UNAVAILABLE"
+
+
+_ARGUMENTS = {"channel_args": [("grpc.max_receive_message_length", 1 << 20)]}
+OWN: list[tuple[str, dict[str, Any]]] = [
+    ("http", {"verbose": True, "concurrency": 2, "max_greenlets": 2}),
+    ("http", {"connection_timeout": PATIENCE, "network_timeout": PATIENCE}),
+    ("http.aio", {"verbose": True, "conn_limit": 1, "conn_timeout": PATIENCE}),
+    ("grpc", {"verbose": True, **_ARGUMENTS}),
+    ("grpc", {"keepalive_options": tritonclient.grpc.KeepAliveOptions(keepalive_time_ms=60_000)}),
+    ("grpc.aio", {"verbose": True, **_ARGUMENTS}),
+    ("grpc.aio", {"keepalive_options": tritonclient.grpc.aio.KeepAliveOptions(keepalive_time_ms=60_000)}),
+]
+"""Options of each kind of client that have nothing to do with TLS."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"), OWN, ids=lambda value: value if isinstance(value, str) else "+".join(value)
+)
+def test_a_client_may_be_told_how_to_connect(
+    make_client: Callable[..., Driven], kind: str, options: dict[str, Any]
+) -> None:
+    assert echoed(make_client(kind, **options)) == X.tolist()
+
+
+@pytest.mark.parametrize("kind", MODULES)
+def test_no_way_to_connect_is_missing(kind: str) -> None:
+    given = {"self", "url", "insecure" if kind == "http" else "self", "creds" if kind.startswith("grpc") else "self"}
+    for of_kind, options in [*OWN, *trusting(NOWHERE).items()]:
+        given |= set(options) if of_kind == kind else set()
+
+    assert set(inspect.signature(MODULES[kind].InferenceServerClient.__init__).parameters) == given
