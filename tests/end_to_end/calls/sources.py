@@ -169,6 +169,7 @@ class TritonPythonModel:
         for request in requests:
             code = int(pb_utils.get_input_tensor_by_name(request, "IN").as_numpy()[0])
             names = ["UNKNOWN", "INTERNAL", "NOT_FOUND", "INVALID_ARG", "UNAVAILABLE", "UNSUPPORTED", "ALREADY_EXISTS"]
+            names.append("CANCELLED")
             error = pb_utils.TritonError("code " + names[code], getattr(pb_utils.TritonError, names[code]))
             responses.append(pb_utils.InferenceResponse(error=error))
         return responses
@@ -223,7 +224,35 @@ class TritonPythonModel:
         return [pb_utils.InferenceResponse(error=pb_utils.TritonError(told)) for request in requests]
 '''
 
+NATIVE = """
+import asyncio
+
+from naiad_custom import INT32, Array, AsyncServer, model
+
+@model(outputs="OUT")
+async def native(IN: Array[INT32, 1], server: AsyncServer) -> Array[INT32, 1]:
+    (first, second) = await asyncio.gather(server.infer("native_sum", IN=IN), server.infer("native_sum", IN=IN + 1))
+    return first["OUT"] + second["OUT"]
+"""
+NATIVE_SUM = """
+from naiad_custom import INT32, Array, Server, model
+
+@model(outputs="OUT")
+def native_sum(IN: Array[INT32, 1], server: Server) -> Array[INT32, 1]:
+    return sum((outputs["OUT"] for outputs in server.stream("square", IN=IN)), IN * 0)
+"""
+NATIVE_HANDS_ON = """
+from naiad_custom import INT32, Array, AsyncServer, model
+
+@model(outputs="OUT")
+async def native_hands_on(IN: Array[INT32, 1], server: AsyncServer) -> Array[INT32, 1]:
+    return (await server.infer("codes", IN=IN))["OUT"]
+"""
+
 MODELS = {
+    "native": (NATIVE, ""),
+    "native_sum": (NATIVE_SUM, ""),
+    "native_hands_on": (NATIVE_HANDS_ON, ""),
     "add": (ADD, ADD_CONFIG),
     "sub": (SUB, SUB_CONFIG),
     "both": (SYNC, BOTH_CONFIG),

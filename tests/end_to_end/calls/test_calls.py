@@ -53,6 +53,10 @@ def test_a_model_adds_up_what_a_decoupled_one_sends(client: Any, model: str, tim
     assert one(client, model, 0) == 0
 
 
+def test_a_native_model_awaits_models_that_read_what_another_sends(client: Any) -> None:
+    assert one(client, "native", 4) == 4 * 4 + 5 * 5
+
+
 CODES = {
     0: (500, "UNKNOWN"),
     1: (500, "INTERNAL"),
@@ -61,15 +65,17 @@ CODES = {
     4: (503, "UNAVAILABLE"),
     5: (501, "UNIMPLEMENTED"),
     6: (400, "ALREADY_EXISTS"),
+    7: (499, "CANCELLED"),
 }
 
 
+@pytest.mark.parametrize("model", ["hands_on", "native_hands_on"])
 @pytest.mark.parametrize("code", CODES)
-def test_an_error_keeps_its_code_through_the_model_that_hands_it_on(client: Any, code: int) -> None:
+def test_an_error_keeps_its_code_through_the_model_that_hands_it_on(client: Any, code: int, model: str) -> None:
     with pytest.raises(InferenceServerException, match="code ") as direct:
         one(client, "codes", code)
     with pytest.raises(InferenceServerException, match="code ") as handed_on:
-        one(client, "hands_on", code)
+        one(client, model, code)
 
     assert handed_on.value.message() == direct.value.message()
     assert handed_on.value.status() == direct.value.status()
