@@ -32,6 +32,11 @@ def test_of_equal_values_the_smaller_index_comes_first():
 
 def test_not_a_number_comes_last():
     assert classes([np.nan, -1.0, np.inf], 3).array.tolist() == [b"inf:2", b"-1.000000:1", b"nan:0"]
+    assert classes([np.nan, -np.inf, np.nan], 3).array.tolist() == [b"-inf:1", b"nan:0", b"nan:2"]
+
+
+def test_a_label_that_is_empty_is_none():
+    assert classes([3, 2, 1], 3, np.int32, labels=("", "two")).array.tolist() == [b"3:0", b"2:1:two", b"1:2"]
 
 
 def test_more_classes_than_elements_give_all():

@@ -283,10 +283,11 @@ def labels_of(context: ModelContext) -> dict[str, tuple[str, ...]]:
             continue
         path = context.path_inside(output.label_filename, f"label file '{output.label_filename}'")
         try:
-            labels[output.name] = tuple(path.read_text(encoding="utf-8").splitlines())
+            lines = path.read_bytes().decode("utf-8-sig").removesuffix("\n").split("\n")
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidArgumentError(
                 f"label file '{path}' of output '{output.name}' of model '{context.config.name}' cannot be read: "
-                f"{error}"
+                f"{error}; it must be text in UTF-8, a label a line"
             ) from error
+        labels[output.name] = tuple(line.removesuffix("\r") for line in lines)
     return labels

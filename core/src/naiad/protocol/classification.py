@@ -15,8 +15,9 @@ _WITHOUT_CLASSES = frozenset(("BYTES", "BOOL", "FP16", "BF16"))
 def best_classes(tensor: Tensor, classes: int, labels: Sequence[str], batched: bool) -> Tensor:
     """A BYTES tensor of the `classes` largest values in falling order, for each entry of the batch where `batched`.
 
-    An element is `<value>:<index>`, or `<value>:<index>:<label>` where there is a label. Of equal values the smaller
-    index comes first; NaN comes last. Raises InvalidArgumentError for a datatype without order and for huge tensors.
+    An element is `<value>:<index>`, or `<value>:<index>:<label>` where there is a label; an empty one is none. Of equal
+    values the smaller index comes first; NaN comes last. Raises InvalidArgumentError for a datatype without order and
+    for huge tensors.
     """
     if tensor.datatype in _WITHOUT_CLASSES:
         raise InvalidArgumentError(
@@ -38,13 +39,18 @@ def best_classes(tensor: Tensor, classes: int, labels: Sequence[str], batched: b
 
 def _best_of(row: np.ndarray, kept: int, labels: Sequence[str]) -> list[bytes]:
     last = len(row) - 1
-    keys = np.where(np.isnan(row), -np.inf, row) if row.dtype.kind == "f" else row
     # sorting the reversed row in rising order keeps equal values in order when the result is read backwards
-    order = last - np.argsort(keys[::-1], kind="stable")[::-1][:kept]
+    keys = row[::-1]
+    if row.dtype.kind == "f" and np.isnan(row).any():
+        there = ~np.isnan(keys)
+        rising = np.lexsort((np.where(there, keys, 0), there))
+    else:
+        rising = np.argsort(keys, kind="stable")
+    order = last - rising[::-1][:kept]
     return [_told(row[index], int(index), labels) for index in order]
 
 
 def _told(value: np.generic, index: int, labels: Sequence[str]) -> bytes:
     number = f"{value:f}" if value.dtype.kind == "f" else str(value)
-    label = f":{labels[index]}" if index < len(labels) else ""
+    label = f":{labels[index]}" if index < len(labels) and labels[index] else ""
     return f"{number}:{index}{label}".encode()
