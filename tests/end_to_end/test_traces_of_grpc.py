@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tritonclient.grpc as triton
+from tritonclient.utils import InferenceServerException
 
 from . import models, streaming
 from .collecting import collecting
@@ -91,6 +92,17 @@ def test_requests_over_grpc_are_told_of_with_what_happens_on_the_wire(
 
     assert told["alone"] == told["of a stream"] == OVER_GRPC
     assert sorted(told["of two responses"]) == sorted([*OVER_GRPC, "INFER_RESPONSE_COMPLETE", *SENT])
+
+
+def test_a_request_over_grpc_that_is_refused_is_told_of_to_its_end(
+    start: Start, repository: Path, tmp_path: Path
+) -> None:
+    running = start(*tracing(tmp_path / "t.json"))
+    with pytest.raises(InferenceServerException, match="unexpected inference input 'y'"):
+        ask(running, "echo", "y")
+    running.stop()
+
+    assert events(traces(tmp_path / "t.json")[1]) == ["GRPC_WAITREAD_START", "GRPC_WAITREAD_END", *SENT]
 
 
 def test_what_a_request_causes_has_traces_of_its_own_that_name_it(start: Start, twice: Path, tmp_path: Path) -> None:

@@ -59,9 +59,7 @@ class Inference:
             if request is None:
                 answered(rpc_error(error, request_id_of(message)))
                 return _nothing
-            if request.trace is not None:
-                request.trace.end()
-            answered(rpc_error(error, request.id))
+            self._deliver(request, form, answered, error)
             return _nothing
         if request.trace is None:
             return call.cancel
@@ -87,7 +85,7 @@ class Inference:
         return InferStream(self._server, self._intake, self._encoder, caller, ends_at_error)
 
     def _deliver(
-        self, request: Request, form: AnswerForm, answered: Callable[[Answer], None], outcome: Response | NaiadError
+        self, request: Request, form: AnswerForm, answered: Callable[[Answer], None], outcome: Response | Exception
     ) -> None:
         trace = request.trace
         if trace is None:
@@ -98,8 +96,8 @@ class Inference:
         trace.record("GRPC_SEND_END")
         trace.end()
 
-    def _answer(self, request: Request, form: AnswerForm, outcome: Response | NaiadError) -> Answer:
-        if isinstance(outcome, NaiadError):
+    def _answer(self, request: Request, form: AnswerForm, outcome: Response | Exception) -> Answer:
+        if isinstance(outcome, Exception):
             return rpc_error(outcome, request.id)
         try:
             if outcome.parameters and EXPLAIN in outcome.parameters:
