@@ -185,3 +185,31 @@ def test_an_unbound_model_may_answer_with_other_outputs_datatypes_and_shapes() -
 def test_an_unbound_model_still_answers_every_row() -> None:
     with pytest.raises(ModelFailedError, match=r"output 'X' has 2 rows for a batch of 3"):
         read({"X": floats(2, 2)}, batch(1, 2), strict=False)
+
+
+@pytest.mark.parametrize("value", [True, 2**64 - 1, -(2**63), 0.5, "text", np.int32(7), np.float32(0.5)])
+def test_a_parameter_of_a_response_is_what_protocols_can_carry(value: Any) -> None:
+    (answer,) = responses(read([Reply({"X": floats(1, 2)}, {"p": value})], batch(1)))
+
+    assert answer.parameters == {"p": value}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ({"p": 2**64}, "the parameter 'p' = 18446744073709551616; use"),
+        ({"p": -(2**63) - 1}, "the parameter 'p' = -9223372036854775809; use"),
+        ({"p": "\ud800"}, r"the parameter 'p' = '\ud800'; use"),
+        ({"p": None}, "the parameter 'p' = None; use a bool, an integer of 64 bits, a float, or text"),
+        ({"p": [1]}, r"the parameter 'p' = [1]; use"),
+        ({5: 1}, "a parameter of its response the name 5; use text"),
+    ],
+)
+def test_a_parameter_that_no_protocol_can_carry_fails_its_request(parameters: Any, told: str) -> None:
+    good, bad = Reply({"X": floats(1, 2)}), Reply({"X": floats(1, 2)}, parameters)
+
+    first, second = read([good, bad], batch(1, 1))
+
+    assert isinstance(first, Response)
+    assert failed(second).startswith("model 'batched' gave ")
+    assert told in failed(second)

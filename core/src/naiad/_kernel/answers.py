@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from naiad._kernel.response_parameters import check_parameters
 from naiad._kernel.settling import bring_home, settled
 from naiad._kernel.telling import told
 from naiad.backend import Answer, Batch, Reply, Reschedule
@@ -102,6 +103,8 @@ class AnswerReader:
                 f"model '{self.model}' answered a request with {type(reply).__name__}; "
                 "it must be a naiad.backend.Reply or a NaiadError"
             )
+        if reply.parameters:
+            check_parameters(reply.parameters, self.model)
         return self._response(request, self._tensors(reply.outputs, size, (request,)), reply.parameters)
 
     def _read_one(self, reply: Reply | NaiadError | Reschedule | None, request: Request, size: int) -> Outcome | None:
