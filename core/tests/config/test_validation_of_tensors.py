@@ -46,7 +46,7 @@ SCATTERED = 'batch_output { target_name: "z" source_input: "x" }'
         (
             'input { name: "i" data_type: TYPE_FP32 dims: 2 is_shape_tensor: true }',
             "input[0].is_shape_tensor",
-            "shape tensors are only supported for TensorRT platform",
+            "shape tensors are only supported for TensorRT platform, and for ONNX and Python models; model input 'i'",
         ),
         (INPUT + INPUT, "input[1].name", "model input 'x' is given more than once"),
     ],
@@ -70,6 +70,32 @@ def test_tensor_rules(text, path, phrase):
 )
 def test_what_tensors_may_be(text):
     assert found(text) == []
+
+
+@pytest.mark.parametrize("backend", ['backend: "onnxruntime"', 'platform: "onnxruntime_onnx"', 'backend: "python"'])
+@pytest.mark.parametrize(
+    ("written", "wrong"),
+    [
+        ("data_type: TYPE_INT64 dims: 2", []),
+        ("data_type: TYPE_INT32 dims: -1", []),
+        (
+            "data_type: TYPE_FP32 dims: 2",
+            [("input[0].data_type", "model input 'i' of m is a shape tensor of TYPE_FP32")],
+        ),
+        (
+            "data_type: TYPE_INT32 dims: [ 2, 2 ]",
+            [("input[0].dims", "model input 'i' of m is a shape tensor, which has one dim")],
+        ),
+        (
+            "data_type: TYPE_INT32 dims: 1 reshape { shape: [ 1, 1 ] }",
+            [("input[0].dims", "model input 'i' of m is a shape tensor, which has one dim")],
+        ),
+    ],
+)
+def test_shape_tensors_of_onnx_and_python_models_hold_whole_numbers_in_one_dim(backend, written, wrong):
+    text = f'name: "m" {backend} max_batch_size: 2 input {{ name: "i" {written} is_shape_tensor: true }}'
+
+    assert found(text) == wrong
 
 
 def test_a_scalar_needs_batching():

@@ -7,6 +7,7 @@ from naiad.interface.claims import Claim, input_claims
 from naiad.interface.comparison import mismatches
 from naiad.interface.completion import completed, is_complete
 from naiad.interface.narrowing import NarrowInputs
+from naiad.interface.shape_tensors import with_shapes_as_rows
 from naiad.interface.tensors import Interface, ModelTensor, shape_text
 from naiad.interface.written import reserved_inputs, scattered_outputs, wanted_outputs
 
@@ -23,4 +24,5 @@ __all__ = [
     "scattered_outputs",
     "shape_text",
     "wanted_outputs",
+    "with_shapes_as_rows",
 ]

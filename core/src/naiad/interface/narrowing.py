@@ -21,7 +21,7 @@ class NarrowInputs:
         shapes = {tensor.name: tensor.shape for tensor in interface.inputs}
         batching = config.max_batch_size > 0
         self._shapes: Mapping[str, tuple[int, ...]] = {
-            given.name: shapes[given.name]
+            given.name: shapes[given.name][1 if batching and given.is_shape_tensor else 0 :]
             for given in config.input
             if not given.allow_ragged_batch
             and _leaves_open(model_dims(given), shapes.get(given.name, ())[1 if batching else 0 :])

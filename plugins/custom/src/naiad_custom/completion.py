@@ -8,7 +8,7 @@ from naiad.datatypes import TENSOR_TYPES
 from naiad.errors import ConfigError, Problem
 from naiad_custom.annotations import Way
 from naiad_custom.api import ArraySpec, Declaration
-from naiad_custom.ragged import batch_inputs, check_batch_inputs, check_ragged, scattered_outputs
+from naiad_custom.ragged import batch_inputs, check_batch_inputs, check_ragged, scattered_outputs, shape_dims
 from naiad_custom.sequences import kept_inputs, kept_outputs
 from naiad_custom.signature import Signature
 
@@ -23,9 +23,9 @@ def completed(config: ModelConfig, signature: Signature, declaration: Declaratio
     if config.max_batch_size > 0 and declaration.max_batch_size == 0:
         told = f"it asks for batches, and '{signature.function}' is written for single requests"
         problems.append(Problem(told, "max_batch_size", hint=f"write @model(max_batch_size={size})"))
-    inputs = _inputs(config, signature, problems)
+    inputs = _inputs(config, signature, problems, size > 0)
     check_batch_inputs(replace(config, input=inputs), signature, problems)
-    outputs = _outputs(config, signature, problems)
+    outputs = _outputs(config, signature, problems, size > 0)
     policy = _policy(config.model_transaction_policy, signature, problems)
     if problems:
         raise ConfigError(problems)
@@ -38,7 +38,9 @@ def completed(config: ModelConfig, signature: Signature, declaration: Declaratio
     return filled
 
 
-def _inputs(config: ModelConfig, signature: Signature, problems: list[Problem]) -> tuple[ModelInput, ...]:
+def _inputs(
+    config: ModelConfig, signature: Signature, problems: list[Problem], batching: bool
+) -> tuple[ModelInput, ...]:
     kept = kept_inputs(config, signature, problems) | batch_inputs(config)
     arguments = {argument.name: argument for argument in signature.arguments if argument.name not in kept}
     filled = []
@@ -55,7 +57,9 @@ def _inputs(config: ModelConfig, signature: Signature, problems: list[Problem]) 
             problems.append(Problem(told, f"{path}.optional", hint="give the parameter a default"))
         if each.allow_ragged_batch:
             check_ragged(argument, path, problems)
-        datatype, dims = _checked(each, argument.spec, path, problems, flat=each.allow_ragged_batch)
+        is_shape = each.is_shape_tensor and batching
+        datatype, dims = _checked(each, argument.spec, path, problems, flat=each.allow_ragged_batch or is_shape)
+        dims = shape_dims(each, argument.spec, path, problems) if is_shape else dims
         filled.append(replace(each, data_type=datatype, dims=dims, optional=each.optional or argument.optional))
     added = [
         ModelInput(name=name, data_type=_enum(left.spec), dims=left.spec.dims, optional=left.optional)
@@ -64,7 +68,9 @@ def _inputs(config: ModelConfig, signature: Signature, problems: list[Problem]) 
     return (*filled, *added)
 
 
-def _outputs(config: ModelConfig, signature: Signature, problems: list[Problem]) -> tuple[ModelOutput, ...]:
+def _outputs(
+    config: ModelConfig, signature: Signature, problems: list[Problem], batching: bool
+) -> tuple[ModelOutput, ...]:
     kept, scattered = kept_outputs(config, signature, problems), scattered_outputs(config)
     results = {result.name: result for result in signature.results if result.name not in kept}
     filled = []
@@ -74,7 +80,9 @@ def _outputs(config: ModelConfig, signature: Signature, problems: list[Problem])
         if result is None:
             problems.append(_unknown(path, each.name, "output", [each.name for each in signature.results], signature))
             continue
-        datatype, dims = _checked(each, result.spec, path, problems, flat=each.name in scattered)
+        is_shape = each.is_shape_tensor and batching
+        datatype, dims = _checked(each, result.spec, path, problems, flat=each.name in scattered or is_shape)
+        dims = shape_dims(each, result.spec, path, problems) if is_shape else dims
         filled.append(replace(each, data_type=datatype, dims=dims))
     added = [ModelOutput(name=name, data_type=_enum(left.spec), dims=left.spec.dims) for name, left in results.items()]
     return (*filled, *added)

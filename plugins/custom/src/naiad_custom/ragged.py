@@ -1,11 +1,12 @@
-"""Holding batch inputs, and the inputs and outputs of ragged batches, against a signature."""
+"""Holding batch inputs, the inputs and outputs of ragged batches, and shape tensors against a signature."""
 
 from collections.abc import Sequence
 
-from naiad.config import DataType, ModelConfig
+from naiad.config import DataType, ModelConfig, ModelInput, ModelOutput
 from naiad.datatypes import TENSOR_TYPES
 from naiad.errors import Problem
 from naiad.ragged import batch_input_shape
+from naiad_custom.api import ArraySpec
 from naiad_custom.signature import Argument, Signature
 
 
@@ -46,6 +47,17 @@ def check_ragged(argument: Argument, path: str, problems: list[Problem]) -> None
         told = f"'{argument.name}' is ragged here, and {argument.spec} in the code"
         hint = f"write {argument.name}: Array[{argument.spec.datatype}, -1], all elements of all requests"
         problems.append(Problem(told, f"{path}.allow_ragged_batch", hint=hint))
+
+
+def shape_dims(given: ModelInput | ModelOutput, spec: ArraySpec, path: str, problems: list[Problem]) -> tuple[int, ...]:
+    """The dims of a shape tensor of a function that gets batches: its array begins with the batch size."""
+    if len(spec.dims) != 1 or spec.dims[0] == 1 or (given.dims and spec.dims[0] not in (-1, given.dims[0] + 1)):
+        told = f"'{given.name}' is a shape tensor here, and {spec} in the code"
+        count = given.dims[0] + 1 if given.dims and given.dims[0] > 0 else -1
+        hint = f"write {given.name}: Array[{spec.datatype}, {count}], the batch size in front of the values"
+        problems.append(Problem(told, f"{path}.is_shape_tensor", hint=hint))
+        return tuple(given.dims)
+    return tuple(given.dims) or (spec.dims[0] - 1 if spec.dims[0] > 0 else -1,)
 
 
 def _compare(argument: Argument, data_type: DataType, whole: Sequence[int], path: str, problems: list[Problem]) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from naiad.backend import BackendTraits, ModelContext
 from naiad.config import InstanceKind, ModelConfig
-from naiad.interface import completed, is_complete
+from naiad.interface import completed, is_complete, with_shapes_as_rows
 from naiad.parameters import default_batch_size
 from naiad_onnx.accelerators import accelerators_of
 from naiad_onnx.model import OnnxModel
@@ -36,6 +36,7 @@ class OnnxBackend:
         if is_complete(context.config):
             return context.config
         interface = read_interface(model_file(context), context.config.name, settings)
+        interface = with_shapes_as_rows(interface, context.config)
         if not context.config.output:
             for output in interface.outputs:
                 if output.data_type is None:

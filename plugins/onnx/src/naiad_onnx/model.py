@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from naiad.backend import MemoryUsage, ModelContext, Placement
 from naiad.config import InstanceKind, ModelConfig
 from naiad.errors import ConfigError, UnsupportedError
-from naiad.interface import Interface, NarrowInputs, mismatches, wanted_outputs
+from naiad.interface import Interface, NarrowInputs, mismatches, wanted_outputs, with_shapes_as_rows
 from naiad_onnx.instance import OnnxInstance
 from naiad_onnx.interface import interface_of
 from naiad_onnx.parameters import SHRINKAGE, RunSettings
@@ -44,9 +44,10 @@ class OnnxModel:
         self.interface = interface_of(
             session.get_inputs(), session.get_outputs(), session.get_overridable_initializers()
         )
-        _check(context, path, self.interface)
+        told = with_shapes_as_rows(self.interface, context.config)
+        _check(context, path, told)
         _check_defaults(context.config, session)
-        self._narrow = NarrowInputs(context.config, self.interface, path.name)
+        self._narrow = NarrowInputs(context.config, told, path.name)
         self._sessions[kind, device] = session
 
     def instantiate(self, placement: Placement) -> OnnxInstance:

@@ -103,6 +103,16 @@ def _sizes(shape: Sequence[int]) -> list[int]:
 
 
 def _shape_tensor(config: ModelConfig, tensor: ModelInput | ModelOutput, what: str, path: str) -> Iterator[Problem]:
-    if tensor.is_shape_tensor and not may_be_tensorrt(config):
-        message = f"shape tensors are only supported for TensorRT platform, and {what} of {config.name} is one"
-        yield Problem(message, f"{path}.is_shape_tensor", hint="leave 'is_shape_tensor' out")
+    """Triton has them for TensorRT alone; here ONNX and Python models have them, too."""
+    if not tensor.is_shape_tensor or may_be_tensorrt(config):
+        return
+    if config.backend not in ("onnxruntime", "python") and config.platform != "onnxruntime_onnx":
+        message = "shape tensors are only supported for TensorRT platform, and for ONNX and Python models"
+        hint = "leave 'is_shape_tensor' out"
+        yield Problem(f"{message}; {what} of {config.name} is one", f"{path}.is_shape_tensor", hint=hint)
+    elif tensor.data_type not in (DataType.TYPE_INVALID, DataType.TYPE_INT32, DataType.TYPE_INT64):
+        message = f"{what} of {config.name} is a shape tensor of {tensor.data_type.name}"
+        yield Problem(message, f"{path}.data_type", hint="a shape is TYPE_INT32 or TYPE_INT64")
+    elif len(tensor.dims) > 1 or tensor.reshape is not None:
+        message = f"{what} of {config.name} is a shape tensor, which has one dim"
+        yield Problem(message, f"{path}.dims", hint="write how many values there are, without the batch size")
