@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from naiad._kernel.call import Call
+from naiad._kernel.calls.rooms import Hold, Leaf
 from naiad.errors import NaiadError, RequestCancelledError
 from naiad.types import Request, Tensor
 
@@ -40,11 +41,11 @@ class Caller:
 
     `outer` are the calls of those requests, `place` where they execute, None for what goes on after that. `begun` are
     its calls that have not ended; `waits` those that stand in a queue or execute, each with the version that it was
-    given to: the steps of an ensemble, where that is what it called. `is_elsewhere` says that its newest call came from
-    another thread than the one that executes.
+    given to: the steps of an ensemble, where that is what it called; `holds` are the steps that wait for room.
+    `is_elsewhere` says that its newest call came from another thread than the one that executes.
     """
 
-    __slots__ = ("_crowd", "_version", "begun", "is_elsewhere", "model", "outer", "place", "waits")
+    __slots__ = ("_crowd", "_version", "begun", "holds", "is_elsewhere", "model", "outer", "place", "waits")
 
     def __init__(self, version: "ModelVersion", outer: Sequence[Call], place: int | None) -> None:
         self.model = version.name
@@ -54,6 +55,7 @@ class Caller:
         self.is_elsewhere = False
         self.begun: dict[Begun, None] = {}
         self.waits: list[tuple[ModelVersion, Call]] = []
+        self.holds: list[Hold] = []
         self._crowd = 16
 
     def wait_for(self, version: "ModelVersion", call: Call) -> None:
@@ -62,16 +64,18 @@ class Caller:
         if len(self.waits) > self._crowd:  # those that have ended are taken out now and then
             self._crowd = 2 * len(self.open_waits()) + 16
 
-    def open_waits(self) -> "Sequence[tuple[ModelVersion, Call]]":
+    def open_waits(self) -> Sequence[Leaf]:
         """What it waits for at this moment."""
         self.waits = [wait for wait in self.waits if not wait[1].over]
-        return self.waits
+        if self.holds:
+            self.holds = [hold for hold in self.holds if not hold.over]
+        return [*self.holds, *self.waits] if self.holds else self.waits
 
     def ended(self, begun: Begun) -> None:
         """One of its calls is over; with the last of them it is forgotten, until there is another one."""
         self.begun.pop(begun, None)
         if not self.begun:
-            self.waits = []
+            self.waits, self.holds = [], []
             for call in self.outer:
                 call.callers = tuple(each for each in call.callers if each is not self)
 

@@ -1,11 +1,12 @@
 """Following calls through the models of a running server: who waits for whom at this moment, and refusing rings."""
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator, Sequence, Set
 from typing import TYPE_CHECKING
 
 from naiad._kernel.call import Call, Deliver
 from naiad._kernel.calls.callers import Caller
+from naiad._kernel.calls.rooms import Hold, Leaf, Room
 from naiad._kernel.calls.waits import Queued, Served, Wait, WaitGraph
 from naiad.errors import CallRingError
 
@@ -46,6 +47,30 @@ def _look_again(version: "ModelVersion", caller: Caller, call: Call) -> None:
         call.deliver(refused)
 
 
+def wait_for_room(hold: Hold, caller: object, refuse: Callable[[CallRingError], None]) -> None:
+    """A request that a caller waits for is held until there is room for it: remember that, and `refuse` it in a ring.
+
+    A caller on another thread than its execution is looked at once more before, as `follow` does.
+    """
+    if not isinstance(caller, Caller):
+        return
+    room = hold.room
+    refused = _ring_refusal(room, caller)
+    caller.holds.append(hold)
+    if refused is None:
+        return
+    if not caller.is_elsewhere:
+        refuse(refused)
+        return
+
+    def look_again() -> None:
+        still = None if hold.over else _ring_refusal(room, caller)
+        if still is not None:
+            refuse(still)
+
+    asyncio.get_running_loop().call_later(SECOND_LOOK, look_again)
+
+
 def lift_pauses(caller: Caller) -> None:
     """Let the streams go on that this caller has not read, if what else it waits for may need what they occupy.
 
@@ -66,39 +91,50 @@ def _refusal(version: "ModelVersion", caller: Caller) -> CallRingError | None:
     executing = version.executing()
     if len(executing) < version.place_count or not all(_holders(work, caller) for work in executing):
         return None  # some place is free, or will be without anybody's answer: most calls end here
-    picture = Picture(caller, version)
+    return _ring_refusal(version, caller)
+
+
+def _ring_refusal(where: "ModelVersion | Room", caller: Caller) -> CallRingError | None:
+    picture = Picture(caller, where)
     ring = picture.graph.ring(caller)
     if ring and picture.lift_pauses():
-        ring = Picture(caller, version).graph.ring(caller)
+        ring = Picture(caller, where).graph.ring(caller)
     if not ring:
         return None
     names = [each.model for each in ring if isinstance(each, Caller)]
     told = " -> ".join(f"'{name}'" for name in (*names, names[0]))
+    if isinstance(where, Room):
+        return CallRingError(
+            f"the call from model '{caller.model}' would wait for ever for room at {where}: every request that it has "
+            f"room for waits itself, in the ring {told}; set max_inflight_requests to more than calls wait inside the "
+            "ensemble at once, or let the models call in one direction only",
+            retry_after=1.0,
+        )
     return CallRingError(
-        f"the call from model '{caller.model}' to model '{version.name}' would wait for ever: every instance that "
-        f"could answer it waits itself, in the ring {told}; let '{version.name}' have more instances (instance_group "
+        f"the call from model '{caller.model}' to model '{where.name}' would wait for ever: every instance that "
+        f"could answer it waits itself, in the ring {told}; let '{where.name}' have more instances (instance_group "
         "count) than calls wait inside it at once, or let the models call in one direction only",
         retry_after=1.0,
     )
 
 
 class Picture:
-    """The part of all waits that this caller depends on, with one more call, to that version, where there is one.
+    """The part of all waits that this caller depends on, with one more, for that version or room, where there is one.
 
     An execution that is paused, because a caller has not read what it streams, waits for that caller.
     """
 
-    def __init__(self, caller: Caller, version: "ModelVersion | None" = None) -> None:
+    def __init__(self, caller: Caller, where: "ModelVersion | Room | None" = None) -> None:
         self._caller = caller
         self._waits: dict[Hashable, set[Wait]] = {}
-        self._places: dict[Hashable, list[set[Caller]]] = {}
+        self._places: dict[Hashable, Sequence[Set[Hashable]]] = {}
         self._open: list[Caller] = [caller]
-        if version is not None:
-            self._look_at(version)
+        if where is not None:
+            self._look_at(where)
         while self._open:
             self._follow(self._open.pop())
-        if version is not None:
-            self._waits[caller].add(Queued(version))
+        if where is not None:
+            self._waits[caller].add(Queued(where))
         self.graph = WaitGraph(self._waits, self._places)
 
     def lift_pauses(self) -> bool:
@@ -111,9 +147,15 @@ class Picture:
         if caller in self._waits:
             return
         waits = self._waits[caller] = set()
-        for version, call in caller.open_waits():
-            if not call.is_paused:  # else there is something to read
-                waits.add(self._wait(version, call))
+        waits.update(self._waits_of(caller.open_waits()))
+
+    def _waits_of(self, leaves: Sequence[Leaf]) -> Iterator[Wait]:
+        for leaf in leaves:
+            if isinstance(leaf, Hold):
+                self._look_at(leaf.room)
+                yield Queued(leaf.room)
+            elif not leaf[1].is_paused:  # else there is something to read
+                yield self._wait(*leaf)
 
     def _wait(self, version: "ModelVersion", call: Call) -> Wait:
         for work in version.executing():
@@ -128,9 +170,22 @@ class Picture:
         self._open.extend(by)
         return Served(frozenset(by))
 
-    def _look_at(self, version: "ModelVersion") -> None:
-        if version in self._places:
+    def _look_at(self, where: "ModelVersion | Room") -> None:
+        if where in self._places:
             return
+        if isinstance(where, Room):
+            self._look_into(where)
+        else:
+            self._look_at_instances(where)
+
+    def _look_into(self, room: Room) -> None:
+        under_way = room.under_way()
+        self._places[room] = [{each} for each in under_way]
+        for each, leaves in under_way.items():
+            waits = self._waits[each] = set()  # known before it is followed: that may lead back here
+            waits.update(self._waits_of(leaves))
+
+    def _look_at_instances(self, version: "ModelVersion") -> None:
         executing = version.executing()
         held = [_holders(work, self._caller) for work in executing]
         free = max(0, version.place_count - len(executing))

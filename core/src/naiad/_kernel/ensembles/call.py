@@ -1,11 +1,14 @@
 """One request to an ensemble on its way through the models. There is no task: what a step answers starts the next."""
 
 from collections import deque
+from collections.abc import Hashable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from naiad._kernel.answers import Outcome
 from naiad._kernel.call import Call, Deliver
+from naiad._kernel.calls.following import wait_for_room
+from naiad._kernel.calls.rooms import Hold, Leaf, Room
 from naiad._kernel.ensembles.steps import StepCall, flags_in, parameters_of, tensors_of, within
 from naiad.ensembles import EnsembleResponse, Moves
 from naiad.errors import DeadlineExceededError, InternalError, InvalidArgumentError, NaiadError
@@ -52,6 +55,15 @@ class EnsembleCall(Call):
         """Whether a step waits because there is no room for it."""
         return bool(self._held)
 
+    def under_way(self, step: int) -> "dict[Hashable, Sequence[Leaf]]":
+        """Its runs of that step that are under way, each with all that it waits for."""
+        return {each: each.leaves() for each in self._running if each.start.step == step}
+
+    def leaves(self) -> "list[Leaf]":
+        """All that it waits for."""
+        holds: list[Leaf] = [each.hold for each in self._held if each.hold is not None]
+        return holds + [leaf for each in self._running for leaf in each.leaves()]
+
     def pause(self) -> None:
         """Make the decoupled steps wait: the caller reads slowly."""
         self._is_paused = True
@@ -82,6 +94,7 @@ class EnsembleCall(Call):
     def admitted(self, step: StepCall) -> None:
         """There is room for a step that was held."""
         self._held.discard(step)
+        step.let_in()
         self._hold_behind(step, -1)
         self._submit(step)
 
@@ -128,6 +141,8 @@ class EnsembleCall(Call):
         if self.request.deadline is not None and self.timer is None:
             delay = max(0.0, self.request.deadline - monotonic())
             self.timer = self._version.loop.call_later(delay, self._expire)
+        hold = step.hold = Hold(Room(self._version, step.start.step))
+        wait_for_room(hold, self.request.caller, lambda error: self.fail(error, step))
 
     def _submit(self, step: StepCall) -> None:
         self._running.add(step)
@@ -175,6 +190,7 @@ class EnsembleCall(Call):
         held, self._held = self._held, set()
         if inflight is not None:
             for step in held:
+                step.let_in()
                 inflight.forget(step.start.step, step)
         for step in list(self._running):
             self._done(step)

@@ -1,13 +1,15 @@
 """One step of one request to an ensemble: the request to its model, and what its response says of the sequence."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from naiad._kernel.answers import Outcome
 from naiad._kernel.call import Call
+from naiad._kernel.calls.rooms import Hold, Leaf
 from naiad._kernel.served import ServedVersion
+from naiad._kernel.version import ModelVersion
 from naiad.devices import DeviceTensor
 from naiad.ensembles import SequenceFlags, StepStart
 from naiad.errors import NaiadError
@@ -23,16 +25,30 @@ _NOTHING: Mapping[str, ParameterValue] = {}
 _Error = TypeVar("_Error", bound=NaiadError)
 
 
-class StepCall:
-    """A step that was started for `owner`; `call` is that of its model, None before it and after it is over."""
+@runtime_checkable
+class _Composed(Protocol):
+    """A call that is answered by others."""
 
-    __slots__ = ("call", "owner", "start", "trace")
+    def leaves(self) -> list[Leaf]:
+        """All that it waits for."""
+        ...
+
+
+class StepCall:
+    """A step that was started for `owner`; `call` is that of its model, None before it and after it is over.
+
+    `version` is the one that it was given to, and `hold` what it waits for where there is no room.
+    """
+
+    __slots__ = ("call", "hold", "owner", "start", "trace", "version")
 
     def __init__(self, owner: "EnsembleCall", start: StepStart) -> None:
         self.owner = owner
         self.start = start
         self.call: Call | None = None
         self.trace: Trace | None = None
+        self.version: ServedVersion | None = None
+        self.hold: Hold | None = None
 
     def submit(self, ensemble: "EnsembleVersion", request: Request) -> None:
         """Send it to its model, with all that the caller of the ensemble said. Raises what the model refuses."""
@@ -62,7 +78,21 @@ class StepCall:
             sent.trace = self.trace = request.trace.child(version.name, version.version, request.id)
         if request.transfer is not None:
             sent.transfer = transfer_of(sent.inputs, {})
+        self.version = version
         self.call = version.submit(sent, self._deliver, streams=True)
+
+    def leaves(self) -> list[Leaf]:
+        """What it waits for while it is under way; nothing where that cannot be told."""
+        call, version = self.call, self.version
+        if isinstance(call, _Composed):
+            return call.leaves()
+        return [(version, call)] if call is not None and isinstance(version, ModelVersion) else []
+
+    def let_in(self) -> None:
+        """It waits for room no more."""
+        hold, self.hold = self.hold, None
+        if hold is not None:
+            hold.over = True
 
     def _carrying_on(self, ensemble: "EnsembleVersion", sent: Request) -> ServedVersion | None:
         """The version that is about to end and has the sequence under way, where there is one."""

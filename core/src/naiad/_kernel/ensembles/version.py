@@ -1,11 +1,12 @@
 """One version of an ensemble: what a model version is to its callers, over the versions of its models."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
 from naiad._kernel.call import Call, Deliver
+from naiad._kernel.calls.rooms import Leaf
 from naiad._kernel.ensembles.call import EnsembleCall
 from naiad._kernel.ensembles.counting import EnsembleCounts
 from naiad._kernel.ensembles.prepared import PreparedEnsemble
@@ -93,6 +94,10 @@ class EnsembleVersion:
         self._calls.discard(call)
         if not self._calls:
             self._drained.set()
+
+    def under_way(self, step: int) -> Mapping[Hashable, Sequence[Leaf]]:
+        """The requests that the step has under way, each with all that it waits for."""
+        return {run: leaves for call in self._calls for run, leaves in call.under_way(step).items()}
 
     async def drain(self) -> None:
         """Return when every request taken in has been answered."""
