@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from naiad.config import ModelConfig, ModelSequenceBatching, ModelTransactionPolicy, StrategyDirect, StrategyOldest
+from naiad.config import (
+    ModelConfig,
+    ModelSequenceBatching,
+    ModelTransactionPolicy,
+    SequenceState,
+    StrategyDirect,
+    StrategyOldest,
+)
 from naiad.scheduler import Scheduler
 from naiad.testing.history import Arrival, Log
 from naiad_scheduler_sequence.factory import SequenceBatching
@@ -27,14 +34,23 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def _made(
-    batching: dict[str, Any], max_batch_size: int, instances: int, idle_ms: int, iterative: bool, decoupled: bool
+    batching: dict[str, Any],
+    max_batch_size: int,
+    instances: int,
+    idle_ms: int,
+    iterative: bool,
+    decoupled: bool,
+    stateful: bool,
 ) -> Scheduler:
     config = ModelConfig(
         name="model",
         max_batch_size=max_batch_size,
         model_transaction_policy=ModelTransactionPolicy(decoupled=decoupled),
         sequence_batching=ModelSequenceBatching(
-            **batching, max_sequence_idle_microseconds=idle_ms * 1000, iterative_sequence=iterative
+            **batching,
+            max_sequence_idle_microseconds=idle_ms * 1000,
+            iterative_sequence=iterative,
+            state=(SequenceState(input_name="BEFORE", output_name="AFTER"),) if stateful else (),
         ),
     )
     return SequenceBatching().create(config, instances)
@@ -50,9 +66,10 @@ def direct() -> Callable[..., Scheduler]:
         idle_ms: int = 1000,
         iterative: bool = False,
         decoupled: bool = False,
+        stateful: bool = False,
         **settings: Any,
     ) -> Scheduler:
-        return _made({"direct": StrategyDirect(**settings)}, slots, instances, idle_ms, iterative, decoupled)
+        return _made({"direct": StrategyDirect(**settings)}, slots, instances, idle_ms, iterative, decoupled, stateful)
 
     return make
 
@@ -67,10 +84,11 @@ def oldest() -> Callable[..., Scheduler]:
         idle_ms: int = 1000,
         iterative: bool = False,
         decoupled: bool = False,
+        stateful: bool = False,
         **settings: Any,
     ) -> Scheduler:
         strategy = StrategyOldest(**{"max_candidate_sequences": 4, **settings})
-        return _made({"oldest": strategy}, max_batch_size, instances, idle_ms, iterative, decoupled)
+        return _made({"oldest": strategy}, max_batch_size, instances, idle_ms, iterative, decoupled, stateful)
 
     return make
 

@@ -117,3 +117,20 @@ def test_a_request_that_streams_does_not_hold_its_sequence_up(direct, story, pla
     log = simulate(direct(decoupled=True), story("0:A+ 1:A 2:A-", {"0:A+": {"streams": 1.0}}), 5 * MS)
 
     assert played(log) == ["0: 0[A+]", "5: 0[A]", "10: 0[A-]"]
+
+
+def test_where_a_state_comes_with_the_last_response_the_next_request_waits_for_that(direct, story, played):
+    streaming = {"0:A+": {"streams": 0.02}}
+
+    log = simulate(direct(decoupled=True, stateful=True), story("0:A+ 1:A 2:A- 3:B+-", streaming), 5 * MS)
+
+    assert played(log) == ["0: 0[A+]", "5: 0[. B+-]", "25: 0[A]", "30: 0[A-]"]
+
+
+def test_a_request_that_waits_for_a_stream_does_not_count_as_one_that_may_run(direct, story, played):
+    scheduler = direct(stateful=True, minimum_slot_utilization=1.0, max_queue_delay_microseconds=10_000)
+    arrivals = story("0:A+ 0:B+ 1:A 12:C+- 13:B-", {"0:A+": {"streams": 0.1}, "1:A": {"leaves": 0.011}})
+
+    log = simulate(scheduler, arrivals, 5 * MS)
+
+    assert played(log) == ["0: 0[A+ B+]", "13: 0[C+- B-]"]

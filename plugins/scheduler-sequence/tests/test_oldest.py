@@ -103,9 +103,10 @@ def test_a_decoupled_model_may_get_the_next_request_while_it_still_streams(oldes
 
     free = simulate(oldest(decoupled=True), story("0:A+ 1:A 2:A-", streaming), 5 * MS)
     ordered = simulate(oldest(decoupled=True, preserve_ordering=True), story("0:A+ 1:A 2:A-", streaming), 5 * MS)
+    stateful = simulate(oldest(decoupled=True, stateful=True), story("0:A+ 1:A 2:A-", streaming), 5 * MS)
 
     assert played(free) == ["0: 0[A+]", "5: 0[A]", "10: 0[A-]"]
-    assert played(ordered) == ["0: 0[A+]", "105: 0[A]", "110: 0[A-]"]
+    assert played(ordered) == played(stateful) == ["0: 0[A+]", "105: 0[A]", "110: 0[A-]"]
 
 
 def test_a_candidate_keeps_its_place_until_its_last_response_is_out(oldest, story, played):

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from naiad.testing.history import Ended, Lost, Sent, Streamed
 from naiad.testing.sequences import (
     check_sequence_scheduler,
     random_iterative_histories,
@@ -12,19 +13,20 @@ from naiad.testing.sequences import (
 from naiad.testing.simulation import simulate
 
 IDLE = 0.05
+HISTORIES = 75  # of each kind: 2,500 in all
 
 
 @pytest.mark.parametrize("slots", [0, 1, 3])
 @pytest.mark.parametrize("delay", [{}, {"max_queue_delay_microseconds": 6000, "minimum_slot_utilization": 0.7}])
-@pytest.mark.parametrize("text_ids", [False, True])
-def test_direct_keeps_every_sequence_in_its_row(direct, slots, delay, text_ids):
+@pytest.mark.parametrize(("text_ids", "stateful"), [(False, False), (True, False), (True, True)])
+def test_direct_keeps_every_sequence_in_its_row(direct, slots, delay, text_ids, stateful):
     check_sequence_scheduler(
-        lambda: direct(slots=slots, instances=2, idle_ms=50, **delay),
+        lambda: direct(slots=slots, instances=2, idle_ms=50, stateful=stateful, **delay),
         max_batch_size=slots,
         slots=max(1, slots),
         idle_limit=IDLE,
         keeps_rows=True,
-        histories=random_sequence_histories(count=30, seed=slots, text_ids=text_ids, streams=text_ids),
+        histories=random_sequence_histories(count=HISTORIES, seed=slots, text_ids=text_ids, streams=text_ids),
     )
 
 
@@ -47,7 +49,7 @@ def test_oldest_keeps_every_sequence_on_its_instance(oldest, size, candidates, d
         slots=max(1, candidates),
         idle_limit=IDLE,
         keeps_rows=False,
-        histories=random_sequence_histories(count=30, seed=size, streams=streams),
+        histories=random_sequence_histories(count=HISTORIES, seed=size, streams=streams),
     )
 
 
@@ -60,7 +62,7 @@ def test_what_comes_back_goes_where_it_was(request, strategy):
         slots=3 if strategy == "direct" else 4,
         idle_limit=1.0,
         keeps_rows=strategy == "direct",
-        histories=random_iterative_histories(count=40),
+        histories=random_iterative_histories(count=HISTORIES),
     )
 
 
@@ -99,3 +101,30 @@ def test_an_idle_instance_never_lets_a_request_wait_longer_than_the_delay(direct
 
         waits = [sent.time - log.arrival_of(ticket).time for sent in log.sent for ticket in sent.tickets]
         assert max(waits) <= (delay if utilization else 0.0) + 1e-9
+
+
+@pytest.mark.parametrize("strategy", ["direct", "oldest"])
+def test_a_request_that_needs_the_state_of_the_last_one_never_runs_beside_it(request, strategy):
+    make = request.getfixturevalue(strategy)
+    for history in random_sequence_histories(count=HISTORIES, seed=13, streams=True):
+        scheduler = make(3, 2, 50, decoupled=True, stateful=True)
+
+        log = simulate(scheduler, history.arrivals, 0.004, 2, crashes=history.crashes)
+
+        running = {}  # the sequence of each ticket
+        for entry in log.entries:
+            if isinstance(entry, Sent):
+                begun = {row.ticket: row.sequence for row in entry.rows if row.ticket}
+                assert not set(begun.values()) & set(running.values())
+                running |= begun
+            for ticket in over(log, entry):
+                running.pop(ticket, None)
+
+
+def over(log, entry):
+    """The tickets of which nothing more will come."""
+    if isinstance(entry, Ended):
+        return [ticket for ticket in entry.tickets if not log.arrival_of(ticket).streams]
+    if isinstance(entry, Lost):
+        return entry.tickets
+    return [entry.ticket] if isinstance(entry, Streamed) else []

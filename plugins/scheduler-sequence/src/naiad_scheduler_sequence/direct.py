@@ -32,7 +32,7 @@ class DirectBatcher:
         # the configuration has 32-bit floats: 0.6 is a little more than 3 of 5
         self._enough = math.ceil(minimum_utilization * slots - 1e-4)
         self._rows: list[LiveSequence | None] = []
-        self._ready = 0  # how many of them have a request that waits
+        self._ready = 0  # how many of them have a request that may run
         self._heads = Heads(waiting)
         self.wake_at: float | None = None
 
@@ -46,13 +46,15 @@ class DirectBatcher:
         """The row is empty from now on."""
         rows = self._rows
         rows[row] = None
-        if sequence.head is not None:
+        if sequence.offered:
+            sequence.offered = False
             self._ready -= 1
         while rows and rows[-1] is None:
             rows.pop()
 
     def offer(self, sequence: LiveSequence) -> None:
         """Let it take part in the next batch."""
+        sequence.offered = True
         self._ready += 1
         self._heads.push(sequence)
         self._heads.tidy(self._ready)
@@ -76,8 +78,9 @@ class DirectBatcher:
         for sequence in self._rows:
             if sequence is None:
                 rows.append(_EMPTY)
-            elif (ticket := sequence.head) is not None and ticket.shape_key == shape:
+            elif sequence.offered and (ticket := sequence.head) is not None and ticket.shape_key == shape:
                 sequence.pop()
+                sequence.offered = False
                 tickets.append(ticket.id)
                 members.append(sequence)
                 start = ticket.sequence_start or not sequence.begun

@@ -42,7 +42,8 @@ class SequenceBatching:
             slots=Slots(instances, slots),
             batchers=lambda waiting: [make(instance, waiting) for instance in range(instances)],
             idle_limit=(settings.max_sequence_idle_microseconds or IDLE_MICROSECONDS) / 1e6,
-            overlaps=oldest is None or (decoupled and not oldest.preserve_ordering),
+            # the next request starts from the state that the last one leaves, which counts when all of it is sent
+            overlaps=not settings.state and (oldest is None or (decoupled and not oldest.preserve_ordering)),
             frees_early=oldest is None,
             iterative=settings.iterative_sequence,
             preserves_ordering=oldest is not None and oldest.preserve_ordering,

@@ -9,12 +9,11 @@ from naiad.scheduler import Ticket
 class LiveSequence:
     """Requests that belong together, from the first to the last.
 
-    `number` is the batcher's own and never given twice; `id` is the caller's. `slot` and `instance` are -1 in
-    the backlog, where
-    `deadline` is when its callers have waited too long. `head` is the first ticket that waits, and `running` counts
-    those that an instance has and are not settled. `silent_until` is when it has been silent too long, inf while it is
-    not silent, and `watched` says that somebody looks at that. `closed` says that its last request has come, `begun`
-    that an instance has had a request of it, `over` that it is none any more.
+    `number` is the batcher's own and never given twice; `id` is the caller's. `slot` and `instance` are -1 in the
+    backlog, where `deadline` is when its callers have waited too long. `head` is the first ticket that waits, `offered`
+    says that it may run, and `running` counts those that an instance has and are not settled. `silent_until` is when it
+    has been silent too long, inf while it is not silent, and `watched` says that somebody looks at that. `closed` says
+    that its last request has come, `begun` that an instance has had a request of it, `over` that it is none any more.
 
     There may be a hundred thousand that have nothing to do, so an idle one is small: most have one request at a time.
     """
@@ -28,6 +27,7 @@ class LiveSequence:
         "id",
         "instance",
         "number",
+        "offered",
         "over",
         "running",
         "silent_until",
@@ -43,6 +43,7 @@ class LiveSequence:
         self.deadline = math.inf
         self.head: Ticket | None = None
         self._later: deque[Ticket] | None = None  # behind the head
+        self.offered = False
         self.running = 0
         self.silent_until = math.inf
         self.watched = False
