@@ -28,7 +28,6 @@ def cases() -> list[Case]:
         infer("metrics/refused", "add_sub", [A]),
         *(infer(f"metrics/failing_{how}", "failing", [tensor("IN", "INT32", [1], [how])]) for how in (0, 1)),
         *(infer(f"metrics/counting_{number}", "counting", [tensor("IN", "INT32", [1], [number])]) for number in (3, 4)),
-        infer("metrics/counting_down", "counting", [tensor("IN", "INT32", [1], [-1])]),
         infer("metrics/chain", "chain", [A | {"name": "A"}, B | {"name": "B"}], wanted("TWICE_A")),
         infer("metrics/chain_refused", "chain", [A | {"name": "A"}]),
         Case("metrics/get", _metrics, ("$.nv_*.help",)),
