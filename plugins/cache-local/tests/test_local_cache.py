@@ -1,5 +1,6 @@
 """The cache in memory against its contract, and against a model of what it should hold."""
 
+import tracemalloc
 from collections import OrderedDict
 
 import numpy as np
@@ -86,6 +87,24 @@ def test_the_size_counts_what_python_takes_beside_the_content() -> None:
 
     assert large.byte_size - small.byte_size == 4000
     assert 500 < small.byte_size < 1500
+
+
+@pytest.mark.parametrize("kind", ["numbers", "texts", "parameters"])
+def test_a_full_cache_takes_no_more_memory_than_it_was_given(kind: str) -> None:
+    texts = np.array([[b"%d" % number for number in range(1000, 1008)]], dtype=object)
+    output = Tensor.of("o", texts if kind == "texts" else np.zeros((1, 4), np.float32))
+    parameters = {"a": "some text", "b": 1.5} if kind == "parameters" else {}
+    cache, number = LocalCache(200_000), 0
+
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    while not cache.report().evictions:
+        number += 1
+        cache.insert(number.to_bytes(32, "big"), CachedResponse.of(Response("m", 1, "", {"o": output}, parameters)))
+    taken = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+
+    assert 100_000 < taken <= 200_000
 
 
 KEYS = st.sampled_from([b"a", b"b", b"c", b"d", b"e", b"f"])
