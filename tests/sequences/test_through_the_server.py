@@ -196,6 +196,24 @@ async def test_a_trace_follows_a_request_through_all_its_steps(tmp_path: Path) -
     assert trace.told[-1] == "REQUEST_END"
 
 
+async def test_callers_of_an_iterative_model_that_say_the_same_id_are_told_apart(tmp_path: Path) -> None:
+    seen: dict[int | str, int] = {}
+
+    def counting(batch: Batch) -> Sequence[Any]:
+        answers: list[Any] = []
+        for each in batch.requests:
+            times = seen[each.correlation_id] = seen.get(each.correlation_id, 0) + 1
+            last = times == int(each.inputs["X"].array[0, 0])
+            answers.append(Reply({"Y": np.full((1, 1), times, np.int32)}) if last else RESCHEDULE)
+        return answers
+
+    async with serving(tmp_path, Listening(counting), "iterative_sequence: true oldest {}") as server:
+        found = await asyncio.gather(*(ask(server, 3, who, "start") for who in (7, 7, 0, 2)))
+
+    assert found == [3, 3, 3, 3]
+    assert seen == {1: 3, 2: 3, 3: 3, 4: 3}
+
+
 async def test_a_model_that_asks_for_ever_is_stopped_by_its_caller(tmp_path: Path) -> None:
     backend = Listening(lambda batch: [RESCHEDULE] * len(batch.requests))
     async with serving(tmp_path, backend, "iterative_sequence: true") as server:

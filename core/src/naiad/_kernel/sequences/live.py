@@ -60,7 +60,8 @@ class LiveSequences:
         """The sequence of a row that goes to that place; one that starts, starts anew."""
         found = self._by_number.get(row.sequence)
         if found is None:
-            correlation_id = ticket.sequence_id or row.sequence
+            # two callers of an iterative model that say the same id are no sequence
+            correlation_id = row.sequence if self._tensors.iterative else ticket.sequence_id or row.sequence
             found = self._by_number[row.sequence] = LiveSequence(
                 row.sequence,
                 correlation_id,

@@ -94,7 +94,6 @@ class SequenceQueue(ModelQueue):
         if self.traces:
             following.traces = [call.request.trace for call in following.calls if call.request.trace is not None]
             following.reason = work.reason
-            following.reason = work.reason
         self._send(following)
         self._delivery.answer(work)
 
