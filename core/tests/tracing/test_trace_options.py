@@ -48,6 +48,27 @@ def test_opentelemetry_is_described() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("words", "levels"),
+    [
+        (("timestamps", "Tensors"), ("TIMESTAMPS", "TENSORS")),
+        (("MAX",), ("TIMESTAMPS",)),
+        (("min", "true", "on"), ("TIMESTAMPS",)),
+        (("off",), ()),
+        (("false",), ()),
+    ],
+)
+def test_levels_may_be_written_in_any_case_and_as_they_were_once_called(
+    words: tuple[str, ...], levels: tuple[str, ...]
+) -> None:
+    assert read(*(f"level={word}" for word in words)).selection.levels == levels
+    assert read(level=words).selection.levels == levels
+
+
+def test_a_mode_may_be_written_in_any_case() -> None:
+    assert read("mode=OpenTelemetry").mode == "opentelemetry"
+
+
 @pytest.mark.parametrize("url", ["localhost:4318/v1/traces", "https://collector", "http://[::1]:4318/v1/traces"])
 def test_a_url_is_http_unless_it_says_otherwise(url: str) -> None:
     assert read(f"opentelemetry,url={url}").url == (url if "://" in url else f"http://{url}")

@@ -24,6 +24,8 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         "bsp_max_export_batch_size",
     ),
 }
+_LEVEL_WORDS = {"true": LEVELS[0], "on": LEVELS[0], "min": LEVELS[0], "max": LEVELS[0], "false": OFF}
+"""What else levels are called on the command line; MIN and MAX come from older ones."""
 _REPEATED = ("level", "resource")
 _REPLACED = {
     "trace-file": ("triton", "file"),
@@ -87,9 +89,10 @@ def read_options(settings: Mapping[str, Any], environment: Mapping[str, str]) ->
             given.setdefault(place, []).append(text)
         else:
             given[place] = [text]
-    mode = given.get(("", "mode"), ["triton"])[0]
+    word = given.get(("", "mode"), ["triton"])[0]
+    mode = word.lower()
     if mode not in MODES:
-        raise InvalidArgumentError(f"--trace-config mode={mode}: the modes are {' and '.join(MODES)}")
+        raise InvalidArgumentError(f"--trace-config mode={word}: the modes are {' and '.join(MODES)}")
     resource = tuple(given.get(("opentelemetry", "resource"), ()))
     for pair in resource:
         if not pair.partition("=")[0] or "=" not in pair:
@@ -149,7 +152,7 @@ def _selection(given: Mapping[tuple[str, str], Sequence[str]]) -> Selection:
 
 def _levels(given: Sequence[str]) -> tuple[str, ...]:
     try:
-        return read_levels(given)
+        return read_levels([_LEVEL_WORDS.get(word.lower(), word.upper()) for word in given])
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"--trace-config level={given[-1]}: {error}") from error
 
