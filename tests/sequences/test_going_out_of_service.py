@@ -74,7 +74,10 @@ async def test_a_model_that_is_unloaded_does_not_wait_for_a_sequence_that_has_fa
     assert backend.heard == [(7, "idle")]
 
 
-async def test_a_server_that_stops_lets_sequences_end_and_starts_none(tmp_path: Path) -> None:
+async def test_a_server_that_stops_lets_sequences_end_and_starts_none(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     backend = Listening()
     async with serving(tmp_path, backend) as server:
         await ask(server, 1, flags="start")
@@ -89,9 +92,13 @@ async def test_a_server_that_stops_lets_sequences_end_and_starts_none(tmp_path: 
         assert await stopping
 
     assert backend.heard == [(7, "end")]
+    assert "model 'm' version 1 goes when its sequences have ended or fallen silent; under way: 1" in caplog.text
+    assert "gives up" not in caplog.text
 
 
-async def test_a_server_that_stops_gives_sequences_up_when_its_time_is_over(tmp_path: Path) -> None:
+async def test_a_server_that_stops_gives_sequences_up_when_its_time_is_over(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     backend = Listening()
     async with serving(tmp_path, backend, exit_timeout_secs=0) as server:
         await ask(server, 1, flags="start")
@@ -99,3 +106,4 @@ async def test_a_server_that_stops_gives_sequences_up_when_its_time_is_over(tmp_
         assert await server.stop()
 
     assert backend.heard == [(7, "unload")]
+    assert "model 'm' version 1 gives up its sequences, which have not ended in time: 1" in caplog.text

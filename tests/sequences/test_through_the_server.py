@@ -73,6 +73,14 @@ async def test_an_instance_that_dies_of_what_it_hears_is_replaced(tmp_path: Path
         assert await ask(server, 2, flags="start") == 2
 
 
+async def test_a_start_in_the_middle_is_told_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with serving(tmp_path, Listening()) as server:
+        sums = [await ask(server, 5, "one\ntwo", flags) for flags in ("start", "start end", "start end")]
+
+    assert sums == [5, 5, 5]
+    assert caplog.text.count(r"sequence 'one\ntwo' of model 'm' starts anew before it has ended") == 1
+
+
 async def test_a_request_that_is_taken_back_takes_its_sequence_along(tmp_path: Path) -> None:
     backend = Listening()
     async with serving(tmp_path, backend) as server:

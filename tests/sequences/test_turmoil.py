@@ -85,7 +85,7 @@ async def test_sums_stay_right_whatever_happens_to_others(tmp_path: Path, strate
         version = server._models.find("m")
         await until(lambda: version.outstanding == 0 and version.sequences.live == 0)  # type: ignore[attr-defined]
 
-        assert not version.sequences.any_open  # type: ignore[attr-defined]
+        assert not version.sequences.open  # type: ignore[attr-defined]
         await until(lambda: server.model_ready("m").ready)
         assert await ask(server, 3, flags="start end") == 3
 

@@ -1,11 +1,14 @@
 """Versions that go out of service while sequences are under way in them: those are still served, and no others."""
 
 import asyncio
+import logging
 from collections.abc import Iterable
 
 from naiad._kernel.sequences.queue import SequenceQueue
 from naiad._kernel.served import ServedVersion
 from naiad.types import Request
+
+_logger = logging.getLogger("naiad.model")
 
 
 class Handover:
@@ -18,8 +21,14 @@ class Handover:
         """These versions leave: nothing new starts in them."""
         for version in versions:
             leaving = self._leaving.setdefault(version.name, [])
-            if _queue(version) is not None and version not in leaving:
-                leaving.append(version)
+            queue = _queue(version)
+            if queue is None or version in leaving:
+                continue
+            leaving.append(version)
+            if queue.open:
+                _logger.info(
+                    "%s goes when its sequences have ended or fallen silent; under way: %d", _name(version), queue.open
+                )
 
     def end(self, version: ServedVersion) -> None:
         """That version is gone."""
@@ -51,12 +60,20 @@ class Handover:
         """Let the sequences of these versions go on until they end, fall silent, or the time is over."""
         versions = list(versions)
         self.begin(versions)
-        queues = [queue for queue in map(_queue, versions) if queue is not None and queue.any_open]
+        queues = [(version, queue) for version in versions if (queue := _queue(version)) is not None and queue.open]
         if queues:
-            waits = [asyncio.ensure_future(queue.drained()) for queue in queues]
+            waits = {asyncio.ensure_future(queue.drained()): (version, queue) for version, queue in queues}
             _, late = await asyncio.wait(waits, timeout=seconds)
             for wait in late:
                 wait.cancel()
+                version, queue = waits[wait]
+                if queue.open:
+                    told = "%s gives up its sequences, which have not ended in time: %d"
+                    _logger.warning(told, _name(version), queue.open)
+
+
+def _name(version: ServedVersion) -> str:
+    return f"model '{version.name}' version {version.version}"
 
 
 def _queue(version: ServedVersion) -> SequenceQueue | None:

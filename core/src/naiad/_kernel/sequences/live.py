@@ -27,9 +27,9 @@ class LiveSequences:
         return len(self._by_number)
 
     @property
-    def any_open(self) -> bool:
-        """Whether further requests of some sequence may come."""
-        return bool(self._open)
+    def open(self) -> int:
+        """Of how many sequences further requests may come."""
+        return len(self._open)
 
     def is_open(self, correlation_id: int | str) -> bool:
         """Whether further requests of that sequence may come."""

@@ -1,6 +1,7 @@
 """The queue of a model of sequences: states go from request to request, and the model hears when a sequence is over."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from time import monotonic
@@ -21,6 +22,8 @@ from naiad.backend import Reschedule
 from naiad.errors import NaiadError
 from naiad.scheduler import Scheduler, SequenceEnd, SequenceEndReason
 from naiad.types import Request
+
+_logger = logging.getLogger("naiad.model")
 
 
 class SequenceQueue(ModelQueue):
@@ -54,9 +57,9 @@ class SequenceQueue(ModelQueue):
         return waiting if isinstance(waiting, int) else None
 
     @property
-    def any_open(self) -> bool:
-        """Whether further requests of some sequence may come."""
-        return self._live.any_open
+    def open(self) -> int:
+        """Of how many sequences further requests may come."""
+        return self._live.open
 
     def is_open(self, correlation_id: int | str) -> bool:
         """Whether a request has started that sequence and none has ended it."""
@@ -70,6 +73,13 @@ class SequenceQueue(ModelQueue):
     def submit(self, request: Request, batch_size: int, shape_key: Hashable, deliver: Deliver) -> Call:
         """Take a checked request in; see `ModelQueue.submit`."""
         call = super().submit(request, batch_size, shape_key, deliver)
+        if call.ticket.sequence_start and self._live.is_open(call.ticket.sequence_id):
+            _logger.warning(
+                "sequence %r of model '%s' starts anew before it has ended: the model forgets what was before; if two "
+                "callers chose the same id, let them choose others",
+                call.ticket.sequence_id,
+                self._model,
+            )
         self._live.arrived(call.ticket)
         self._closing.set()
         return call
@@ -111,7 +121,7 @@ class SequenceQueue(ModelQueue):
     async def drained(self) -> None:
         """Return when nothing waits, executes or streams, and no sequence is open."""
         await super().drained()
-        while self._live.any_open:
+        while self._live.open:
             self._closing.clear()
             await self._closing.wait()
             await super().drained()
