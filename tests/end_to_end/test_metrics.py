@@ -1,5 +1,6 @@
 """The metrics of a whole server, scraped as Prometheus does: they say what the server has done, and what it does."""
 
+import json
 import re
 import subprocess
 from collections.abc import Mapping
@@ -127,6 +128,30 @@ def test_what_is_pending_is_what_waits_and_what_is_rejected_is_neither(server: R
     assert of(after, "naiad_instance_busy_seconds", "waits", instance="waits_0") == 0
     assert of(after, "nv_inference_request_success", "waits") == 3
     server.unload("waits")
+
+
+def test_batches_are_told_with_their_sizes_and_why_they_were_closed(server: Running, gate: Gate) -> None:
+    gate.write_model(server.repository, "batches", "dynamic_batching { }", max_batch_size=4)
+    server.load("batches")
+    row = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [1]}]}).encode()
+
+    with server.connections(6) as wires:
+        wires[0].send(post("/v2/models/batches/infer", row))
+        gate.wait_until_entered()
+        for wire in wires[1:]:
+            wire.send(post("/v2/models/batches/infer", row))
+        until(lambda: of(scrape(server), "naiad_queue_depth", "batches") == 5)
+        gate.open()
+        answers = [wire.answer() for wire in wires]
+    scraped = scrape(server)
+
+    assert [answer and answer.status for answer in answers] == [200] * 6
+    sizes = {le: of(scraped, "naiad_batch_size_bucket", "batches", le=le) for le in ("1", "2", "4", "+Inf")}
+    assert sizes == {"1": 2, "2": 2, "4": 3, "+Inf": 3}
+    assert of(scraped, "naiad_batch_size_sum", "batches") == of(scraped, "nv_inference_count", "batches") == 6
+    closed = {reason: of(scraped, "naiad_batches_closed", "batches", reason=reason) for reason in ("full", "no delay")}
+    assert closed == {"full": 1, "no delay": 2}
+    server.unload("batches")
 
 
 def test_a_caller_that_leaves_is_counted_as_such(server: Running, gate: Gate) -> None:
