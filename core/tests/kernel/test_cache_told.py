@@ -48,6 +48,7 @@ async def test_a_trace_says_how_the_lookup_went(backend: FakeBackend, tmp_path: 
         "INFER_RESPONSE_COMPLETE",
         "REQUEST_END",
     ]
+    assert hit.shapes == miss.shapes == {"TENSOR_QUEUE_INPUT": [(1,)], "TENSOR_BACKEND_OUTPUT": [(1,)]}
     assert hit.times["CACHE_HIT_LOOKUP_START"] <= hit.times["CACHE_HIT_LOOKUP_END"]
 
 

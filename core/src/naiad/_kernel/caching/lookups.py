@@ -7,6 +7,7 @@ from time import monotonic_ns
 from typing import Protocol
 
 from naiad._kernel.answers import Outcome
+from naiad._kernel.caching.tracing import tell_hit
 from naiad._kernel.call import Call, Deliver
 from naiad.cache import CachedResponse
 from naiad.errors import NaiadError
@@ -110,7 +111,10 @@ class Lookup:
             return
         self._front.over(self)
         if self.found is not None:
-            self.conclude(self._front.hit(self, self.found))
+            outcome = self._front.hit(self, self.found)
+            if self.request.trace is not None:
+                tell_hit(self.request.trace, outcome)
+            self.conclude(outcome)
             return
         self._front.missed(self)
         try:

@@ -1,13 +1,18 @@
 """What the cache tells the trace of a request."""
 
+from naiad._kernel.answers import Outcome
+from naiad._kernel.tracing.kernel_events import tell_response
 from naiad.tracing import Trace
 
 
 def tell_lookup(trace: Trace, started_ns: int, ended_ns: int, hit: bool) -> None:
-    """The cache was asked for the answer; a hit ends the request."""
+    """The cache was asked for the answer."""
     kind = "CACHE_HIT" if hit else "CACHE_MISS"
     trace.record(f"{kind}_LOOKUP_START", started_ns)
     trace.record(f"{kind}_LOOKUP_END", ended_ns)
-    if hit:
-        trace.record("INFER_RESPONSE_COMPLETE")
-        trace.record("REQUEST_END")
+
+
+def tell_hit(trace: Trace, outcome: Outcome) -> None:
+    """The cache has the answer, which ends the request."""
+    tell_response(trace, outcome)
+    trace.record("REQUEST_END")
