@@ -12,6 +12,7 @@ import tritonclient.grpc as grpc
 import tritonclient.http as http
 from tritonclient.utils import InferenceServerException
 
+from ..models import write as write_model
 from ..running import Running, until
 from . import sources
 
@@ -204,3 +205,25 @@ def test_models_that_call_each_other_in_a_ring_are_refused_and_the_server_goes_o
             assert told.value.status() == "503"
         assert one(client, "sum", 3) == 9
     running.stop()
+
+
+ASKS_ITSELF = """
+from naiad_custom import INT32, Array, Server, model
+
+@model(outputs="OUT", max_batch_size=4)
+def asks_itself(IN: Array[INT32, 1], server: Server) -> Array[INT32, 1]:
+    return IN if int(IN[0, 0]) < 1 else server.infer("asks_itself", IN=IN - 1)["OUT"] + 1
+"""
+IN_ORDER = (
+    'backend: "python" dynamic_batching { preserve_ordering: true } instance_group [ { count: 3 kind: KIND_CPU } ]'
+)
+
+
+def test_a_model_that_keeps_the_order_of_its_answers_may_ask_itself(calling: Running) -> None:
+    write_model(calling.repository, "asks_itself", ASKS_ITSELF, IN_ORDER)
+    assert calling.load("asks_itself").status == 200
+
+    body = {"inputs": [{"name": "IN", "datatype": "INT32", "shape": [1, 1], "data": [2]}]}
+    answer = calling.ask("POST", "/v2/models/asks_itself/infer", body)
+
+    assert answer.document["outputs"][0]["data"] == [2]

@@ -18,7 +18,10 @@ _logger = logging.getLogger("naiad.model")
 
 
 class Delivery:
-    """The way out of a queue. With `ordered`, an outcome is held back until all earlier calls are over."""
+    """The way out of a queue. With `ordered`, an outcome is held back until all earlier calls are over.
+
+    What a model asks is in nobody's order: an earlier call may be waiting for the answer, and would wait for ever.
+    """
 
     def __init__(self, model: str, counters: VersionCounters) -> None:
         self.ordered = False
@@ -29,7 +32,8 @@ class Delivery:
 
     def expect(self, call: Call) -> None:
         """Remember the call's place among the others; not needed where nothing is ordered."""
-        self._order.append(call)
+        if _has_an_order(call):
+            self._order.append(call)
 
     def answer(self, work: Work) -> None:
         """Conclude every call of a batch that came back, but for those that stream, and count them together."""
@@ -83,7 +87,7 @@ class Delivery:
             if isinstance(outcome, NaiadError) or outcome.final:
                 self._count(stream, outcome)
                 self.conclude(call, outcome)
-            elif self._order and self._order[0] is not call:
+            elif self._order and self._order[0] is not call and _has_an_order(call):
                 call.hold(outcome)
             else:
                 self._deliver(call, outcome)
@@ -99,7 +103,7 @@ class Delivery:
             call.timer.cancel()
         if call.stream is not None and not call.stream.ended:
             call.tell_model()
-        if not self._order:
+        if not self._order or not _has_an_order(call):
             self._deliver(call, outcome)
             return
         call.outcome = outcome
@@ -160,6 +164,10 @@ class Delivery:
             call.deliver(outcome)
         except Exception:
             _logger.exception("delivering a response of model '%s' failed", self._model)
+
+
+def _has_an_order(call: Call) -> bool:
+    return call.request.caller is None
 
 
 def _kind(outcome: Outcome, call: Call) -> ResponseKind:

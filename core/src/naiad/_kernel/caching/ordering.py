@@ -32,7 +32,10 @@ class _Place:
 
 
 class Order:
-    """Every answer is held back until those to all earlier requests are out."""
+    """Every answer is held back until those to all earlier requests are out, but for those to models.
+
+    An earlier request may be waiting for what its model asks, and would wait for ever.
+    """
 
     def __init__(self) -> None:
         self._places: deque[_Place] = deque()
@@ -40,6 +43,8 @@ class Order:
 
     def submit(self, request: Request, deliver: Deliver, send: Callable[[Deliver], Call]) -> Call:
         """Send a request on its way; its answer keeps its place. Raises what `send` raises."""
+        if request.caller is not None:
+            return send(deliver)
         place = _Place(self._release, request, deliver)
         self._places.append(place)
         try:
