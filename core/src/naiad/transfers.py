@@ -48,6 +48,11 @@ class SharedContent:
             self._array = np.ndarray(self._shape, self._dtype, content.data)
         return self._array
 
+    @property
+    def nbytes(self) -> int:
+        """How many bytes of memory of the host it takes, -1 for what lies on a GPU."""
+        return -1 if isinstance(self._region, DeviceMemory) else self._size
+
     def on_device(self, datatype: str, devices: Collection[Device]) -> DeviceTensor | None:
         """The tensor where it lies, if that is one of these devices."""
         region = self._region

@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from naiad._kernel.caching.keys import KeyMaker, size
+from naiad.errors import InvalidArgumentError
+from naiad.transfers import SharedContent
 from naiad.types import Request, Tensor
 
 KEYS = KeyMaker("m", 1, b"load")
@@ -154,6 +156,48 @@ class OnADevice:
 )
 def test_some_requests_go_past_the_cache(request_: Request) -> None:
     assert size(request_) is None
+
+
+class Region:
+    """Shared memory of a client, which may take it away; only what a key needs of it."""
+
+    name = "r"
+
+    def __init__(self, content: bytes) -> None:
+        self.content: bytes | None = content
+
+    def check(self, offset: int, byte_size: int) -> None:
+        assert offset + byte_size <= len(self.content or b"")
+
+    def read(self, offset: int, byte_size: int) -> np.ndarray:
+        if self.content is None:
+            raise InvalidArgumentError("the segment has shrunk")
+        return np.frombuffer(self.content, np.uint8)[offset : offset + byte_size].copy()
+
+    def write(self, offset: int, byte_size: int, content: Any, output: str) -> None:
+        raise AssertionError("nobody writes")
+
+
+def test_what_lies_in_shared_memory_is_copied_for_the_key_and_once() -> None:
+    values = np.arange(4, dtype=np.float32)
+    region = Region(values.tobytes())
+    content = SharedContent(region, 0, 16, (4,), values.dtype)
+    request = asking(Tensor("a", "FP32", (4,), content))
+
+    assert size(request) == 16
+    assert KEYS.key(request) == key(floats("a", 0, 1, 2, 3))
+
+    region.content = bytes(16)
+    assert content.fetch().tolist() == [0, 1, 2, 3]
+
+
+def test_memory_that_a_client_has_taken_away_has_no_key() -> None:
+    region = Region(bytes(16))
+    request = asking(Tensor("a", "FP32", (4,), SharedContent(region, 0, 16, (4,), np.dtype(np.float32))))
+
+    region.content = None
+
+    assert KEYS.key(request) == b""
 
 
 def test_the_size_of_a_request_is_that_of_its_inputs() -> None:

@@ -150,3 +150,9 @@ def test_a_region_keeps_its_memory_for_the_tensor_over_it(gpus):
     assert closed == []
     del tensor
     assert closed == [gpus.memory.ctypes.data]
+
+
+def test_what_lies_on_a_gpu_goes_past_the_cache(region):
+    content = SharedContent(region, 0, LARGE, (COUNT,), FLOAT)
+
+    assert size(Request("m", {"x": Tensor("x", "FP32", (COUNT,), content)})) is None

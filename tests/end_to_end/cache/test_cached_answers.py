@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import tritonclient.grpc as rpc
 import tritonclient.http as web
 from tritonclient.utils import shared_memory as shm
 
-from ..running import Running
+from ..running import Running, until
 from .conftest import CACHED, metric, write_counting
 
 FLOATS = np.arange(4, dtype=np.float32)
@@ -146,6 +147,34 @@ def test_answers_from_the_cache_are_written_to_shared_memory(
 
     assert written == [FLOATS.tolist()] * 2
     assert cached.counted("numbers", "cache_hit") == 1
+
+
+@pytest.mark.parametrize("count", [20_000, 100_000])
+@pytest.mark.parametrize("library", [web, rpc], ids=["http", "grpc"])
+def test_large_tensors_in_shared_memory_are_looked_up_as_all_others(
+    cached: Running, make_region: Callable[[int], Any], library: Any, count: int
+) -> None:
+    values = np.arange(count, dtype=np.float32)
+    source, target = make_region(values.nbytes), make_region(values.nbytes)
+    tensor, output = library.InferInput("x", [count], "FP32"), library.InferRequestedOutput("y")
+    tensor.set_shared_memory("source", values.nbytes)
+    output.set_shared_memory("target", values.nbytes)
+    address = cached.url if library is web else f"127.0.0.1:{cached.grpc_port}"
+
+    with library.InferenceServerClient(address) as client:
+        client.register_system_shared_memory("source", f"/{shm_name(source)}", values.nbytes)
+        client.register_system_shared_memory("target", f"/{shm_name(target)}", values.nbytes)
+        right = []
+        for factor in (1, 1, 2, 2):
+            shm.set_shared_memory_region(source, [values * factor])
+            shm.set_shared_memory_region(target, [np.zeros_like(values)])
+            client.infer("numbers", [tensor], outputs=[output])
+            right.append(np.array_equal(shm.get_contents_as_numpy(target, np.float32, [count]), values * factor))
+            until(lambda: metric(cached, "naiad_cache_insertions_total") == 1 + (factor == 2))  # noqa: B023
+        client.unregister_system_shared_memory()
+
+    assert right == [True] * 4
+    assert (cached.counted("numbers", "cache_hit"), cached.counted("numbers", "cache_miss")) == (2, 2)
 
 
 def shm_name(region: Any) -> str:
