@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from naiad import Server
+from naiad._kernel.caching.keys import size
 from naiad.backend import Answer, Backend, BackendTraits, Batch
 from naiad.devices import DeviceTensor, gpu
 from naiad.errors import InvalidArgumentError
