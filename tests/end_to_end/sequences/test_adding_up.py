@@ -1,6 +1,7 @@
 """Sequences that go well, by each call of each client of Triton's library, alone and several at once."""
 
 import asyncio
+import functools
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -111,6 +112,29 @@ def test_asynchronous_clients_run_many_sequences_at_once(
 
     names = [fresh() for _ in range(24)]
     assert client.run(together(names)) == [[name, name + 1, name + 2] for name in names]
+
+
+def test_sequences_take_turns_by_calls_that_are_answered_later(make_client: Callable[..., Driven], model: str) -> None:
+    web, rpc = make_client("http", concurrency=4), make_client("grpc")
+    names = [fresh() for _ in range(4)]
+
+    def by_web(turn: list[tuple[int, dict[str, Any]]]) -> list[Any]:
+        asked = [web.async_infer(model, sequence_id=name, **step) for name, step in turn]
+        return [each.get_result() for each in asked]
+
+    def by_rpc(turn: list[tuple[int, dict[str, Any]]]) -> list[Any]:
+        came: Queue[Any] = Queue()
+        for name, step in turn:
+            answer = functools.partial(lambda name, result, error: came.put((name, error or result)), name)
+            rpc.async_infer(model, callback=answer, sequence_id=name, **step)
+        answers = dict(came.get(timeout=PATIENCE) for _ in turn)
+        return [answers[name] for name, _ in turn]
+
+    for client, ask in ((web, by_web), (rpc, by_rpc)):
+        turns = zip(*(steps(client, [name, 1, 1]) for name in names), strict=True)
+        answers = [[total(each) for each in ask(list(zip(names, turn, strict=True)))] for turn in turns]
+
+        assert answers == [[name + more for name in names] for more in range(3)]
 
 
 def test_requests_of_a_sequence_that_are_sent_at_once_keep_their_order(
