@@ -1,7 +1,14 @@
 """The worked examples of the sequence batcher's documents, step by step."""
 
+import asyncio
+
+import numpy as np
+
+import naiad_scheduler_sequence
+from naiad import Request, Server, Tensor
 from naiad.config.text import parse_text
 from naiad.scheduler import Row, Ticket
+from naiad.testing.backends import FakeBackend
 from naiad.testing.simulation import simulate
 from naiad_scheduler_sequence.factory import SequenceBatching
 
@@ -114,6 +121,38 @@ def test_start_and_ready_tell_the_model_what_its_two_slots_hold(story):
         (40, [0, 0], [1, 0]),  # slot 0 ends
         (50, [0, 0], [0, 1]),
     ]
+
+
+async def test_the_model_gets_these_tensors_when_it_is_served(tmp_path):
+    """The same steps, each awaited, in a server: what the model of the configuration is given, and its type."""
+    backend = FakeBackend(answer=lambda batch: {"OUTPUT": np.zeros((batch.size, 10), np.float32)})
+    backend.write(
+        tmp_path, "direct_stateful_model", DIRECT.replace('platform: "tensorrt_plan"', "").replace("2 }", "1 }")
+    )
+
+    def step(name, mark=""):
+        inputs = {"INPUT": Tensor.of("INPUT", np.zeros((1, 100, 100), np.float32))}
+        flags = {"sequence_start": "+" in mark, "sequence_end": "-" in mark}
+        return server.infer(Request("direct_stateful_model", inputs, correlation_id=name, **flags))
+
+    async with Server(model_repository=[tmp_path], plugins=[backend, naiad_scheduler_sequence]) as server:
+        await step("A", "+")
+        await asyncio.gather(step("A"), step("B", "+"))
+        await step("B")
+        await asyncio.gather(step("A"), step("B"))
+        await step("A", "-")
+        await step("B", "-")
+
+    controls = [(batch.input("START"), batch.input("READY")) for batch in backend.batches]
+    assert [(start.ravel().tolist(), ready.ravel().tolist()) for start, ready in controls] == [
+        ([1], [1]),
+        ([0, 1], [1, 1]),
+        ([0, 0], [0, 1]),
+        ([0, 0], [1, 1]),
+        ([0, 0], [1, 0]),
+        ([0, 0], [0, 1]),
+    ]
+    assert {(array.dtype.name, array.shape[1:]) for pair in controls for array in pair} == {("float32", (1,))}
 
 
 def test_four_candidates_make_batches_of_two_out_of_the_oldest_requests(story, played):
