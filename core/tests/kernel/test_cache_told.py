@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from naiad import Server
+from naiad.cache import CacheReport
 from naiad.metrics import Distribution, Quantiles
 from naiad.testing.backends import FakeBackend
 from naiad.testing.caches import FakeCache
@@ -21,6 +22,17 @@ from .serving import request, running
 from .telling_metrics import ONE, told
 
 SUMMARIES = {"metrics_config": ((("summary_latencies", True),),), "allow_cpu_metrics": False}
+
+
+class Reporting(FakeCache):
+    """Says that of itself."""
+
+    def __init__(self, report: CacheReport) -> None:
+        super().__init__()
+        self._report = report
+
+    def report(self) -> CacheReport:
+        return self._report
 
 
 @asynccontextmanager
@@ -94,6 +106,26 @@ async def test_metrics_tell_hits_and_misses_of_each_model_and_what_the_cache_hol
     assert values["naiad_cache_entries"] == {lookups: 2}
     assert "naiad_cache_capacity_bytes" not in values
     assert "nv_cache_hit_summary_per_model" not in values
+
+
+@pytest.mark.parametrize(("held", "full"), [((10, 40), 0.25), ((0, 40), 0.0), ((10, 0), None), ((None, None), None)])
+async def test_the_servers_cache_is_told_as_triton_tells_its_own(
+    backend: FakeBackend, tmp_path: Path, held: tuple[int | None, int | None], full: float | None
+) -> None:
+    byte_size, capacity = held
+    report = CacheReport(5, hits=3, evictions=1, entries=2, byte_size=byte_size, capacity=capacity)
+
+    async with caching(tmp_path, backend, Reporting(report)) as server:
+        values = told(server)
+
+    whole = {name: list(each.values()) for name, each in values.items() if each.keys() == {frozenset()}}
+    assert {name: value for name, (value,) in whole.items() if name.startswith("nv_cache")} == {
+        "nv_cache_num_lookups": 5,
+        "nv_cache_num_hits": 3,
+        "nv_cache_num_misses": 2,
+        "nv_cache_num_evictions": 1,
+        "nv_cache_num_entries": 2,
+    } | ({} if full is None else {"nv_cache_util": full})
 
 
 async def test_hits_are_in_the_distribution_of_requests_and_in_no_phase_of_an_execution(

@@ -46,3 +46,6 @@ def add_cache(collection: Collection, cache: "OpenedCache") -> None:
     for family, value in zip(families.CACHE, values, strict=True):
         if value is not None:
             collection.add(family, (("cache", cache.name),), value)
+    full = None if report.byte_size is None or not report.capacity else report.byte_size / report.capacity
+    known = (report.lookups, report.hits, report.lookups - report.hits, report.evictions, report.entries, full)
+    collection.add_all(families.CACHE_AS_TRITONS, (), known)

@@ -126,6 +126,16 @@ CACHE = (
 )
 """Of the server's cache; what it cannot tell is left out."""
 
+CACHE_AS_TRITONS = (
+    FamilyText("nv_cache_num_lookups", "gauge", "Lookups in the response cache"),
+    FamilyText("nv_cache_num_hits", "gauge", "Lookups that found a response"),
+    FamilyText("nv_cache_num_misses", "gauge", "Lookups that found none"),
+    FamilyText("nv_cache_num_evictions", "gauge", "Responses that made room for others"),
+    FamilyText("nv_cache_num_entries", "gauge", "Responses in the cache"),
+    FamilyText("nv_cache_util", "gauge", "How full the cache is [0.0 - 1.0]"),
+)
+"""Of the server's cache, as Triton's local one tells them: gauges without labels."""
+
 RATE_LIMIT = (
     FamilyText("naiad_rate_limit_capacity", "gauge", "Units of a resource that executions share"),
     FamilyText("naiad_rate_limit_in_use", "gauge", "Units of a resource that executions hold right now"),
@@ -173,6 +183,7 @@ FAMILIES = (
     *CACHE_COUNTERS,
     *CACHE_SUMMARIES,
     *CACHE,
+    *CACHE_AS_TRITONS,
     *RATE_LIMIT,
     *CPU,
     PROCESS_MEMORY,
