@@ -229,6 +229,18 @@ def test_memory_that_the_server_has_not_got_is_an_error(memory, make_segment):
         region.read(0, 1 << 60)
 
 
+def test_more_of_a_hollow_segment_than_there_is_memory_is_not_copied(memory, make_segment, monkeypatch):
+    segment = make_segment()
+    segment.resize(1 << 28)
+    region = register(memory, segment, 0, 1 << 28)
+    monkeypatch.setattr("naiad._kernel.shared_memory.extents.free_bytes", lambda: 1 << 27)
+
+    with pytest.raises(UnavailableError, match=r"a copy of 268435456 bytes of .* 134217728 are left"):
+        region.read(0, 1 << 28)
+
+    assert len(region.read(0, 1 << 20)) == 1 << 20
+
+
 def test_a_server_without_a_free_descriptor_says_so(memory, make_segment, monkeypatch):
     segment = make_segment()
 

@@ -2,10 +2,14 @@
 
 import numpy as np
 
+from naiad._kernel.shared_memory.free_memory import free_bytes
 from naiad.errors import InvalidArgumentError, UnavailableError
 
 LARGEST = 2**64 - 1
 """The largest offset, size and sum of both that the protocol can say."""
+
+_ASKED_FOR = 64 * 2**20
+"""So large a copy is only made when that much memory is left: a segment need not have any behind it."""
 
 
 def check_extent(name: str, offset: int, byte_size: int) -> None:
@@ -47,6 +51,13 @@ def host_bytes(name: str, byte_size: int) -> np.ndarray:
 
     A fresh one costs as little as one of a pool (600 KB: 45 µs to fill either, measured): the allocator keeps them.
     """
+    if byte_size >= _ASKED_FOR:
+        left = free_bytes()
+        if left is not None and byte_size > left:
+            raise UnavailableError(
+                f"the server has no memory for a copy of {byte_size} bytes of shared memory region '{name}': "
+                f"{left} are left"
+            )
     try:
         return np.empty(byte_size, np.uint8)
     except MemoryError as error:
