@@ -23,6 +23,11 @@ def test_a_socket_is_bound_but_takes_no_clients_yet() -> None:
             socket.create_connection((address, port))
 
 
+def test_an_address_of_ipv6_may_be_in_brackets() -> None:
+    with bound(address="[::1]") as made:
+        assert made.getsockname()[0] == "::1"
+
+
 def test_a_taken_port_is_shared_only_with_who_allows_it() -> None:
     with socket.create_server(("127.0.0.1", 0), reuse_port=True) as taken:
         port = taken.getsockname()[1]

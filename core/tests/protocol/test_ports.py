@@ -27,6 +27,12 @@ def test_one_port_for_two_services_is_refused_with_both_options():
     )
 
 
+@pytest.mark.parametrize(("address", "other"), [("[::1]", "::1"), ("[::]", "127.0.0.1")])
+def test_brackets_around_an_address_of_ipv6_change_nothing(address, other):
+    with pytest.raises(InvalidArgumentError, match="choose another port"):
+        refuse_shared_ports(APART | {"grpc-port": 8000, "grpc-address": address, "http-address": other})
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -19,7 +19,7 @@ async def bind_tcp(address: str, port: int, option: str, share: bool = False) ->
     """
     try:
         found = await asyncio.get_running_loop().getaddrinfo(
-            address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            without_brackets(address), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
     except OSError as error:
         raise InvalidArgumentError(
@@ -76,6 +76,11 @@ def cannot_listen(protocol: str, address: str, port: int, error: OSError | str) 
         f"{protocol} cannot listen on {address} port {port}: {reason}; choose another port with --{option}-port "
         f"(0 takes any free one) or another address with --{option}-address"
     )
+
+
+def without_brackets(address: str) -> str:
+    """The address itself where it is written as before a port: `[::1]`, as gRPC, and so Triton, wants it."""
+    return address[1:-1] if address.startswith("[") and address.endswith("]") else address
 
 
 def host_of(address: str) -> str:

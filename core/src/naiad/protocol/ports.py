@@ -6,6 +6,7 @@ from itertools import combinations
 from typing import Any
 
 from naiad.errors import InvalidArgumentError
+from naiad.protocol.addresses import without_brackets
 
 _ALL = ("", "0.0.0.0", "::")  # noqa: S104 - the addresses that stand for every other
 
@@ -41,4 +42,4 @@ def _services(settings: Mapping[str, Any]) -> Iterator[_Service]:
             continue
         address = settings.get(f"{name}-address", "")
         if not address.startswith("unix:"):
-            yield _Service(name, address, port)
+            yield _Service(name, without_brackets(address), port)
