@@ -277,6 +277,15 @@ def test_a_client_may_not_send_a_state(tmp_path, float_array):
         (ZERO.replace("dims: [ 1 ]", "dims: [ 2 ]"), "doesn't match 'state' dim"),
         (ZERO.replace("dims: [ 1 ]", "dims: [ 1, 1 ]"), "Number of dimensions in 'initial_state' doesn't match"),
         (ZERO.replace("zero_data: true", 'data_file: "start"'), "initial_state setting expects 4 bytes"),
+        (
+            ZERO.replace("zero_data: true", 'data_file: "../config.pbtxt"'),
+            "'../config.pbtxt' leaves the folder of its kind",
+        ),
+        (
+            ZERO.replace("zero_data: true", 'data_file: "/etc/hostname"'),
+            "'/etc/hostname' leaves the folder of its kind",
+        ),
+        (ZERO.replace("zero_data: true", 'data_file: "none"'), "the file 'none' is not there"),
     ],
 )
 def test_a_broken_initial_state_is_refused_at_load(tmp_path, state, message):

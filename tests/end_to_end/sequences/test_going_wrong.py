@@ -82,6 +82,21 @@ def test_a_sequence_that_says_nothing_is_forgotten_and_the_model_is_told(client:
     assert "START flag" in refused(client, "short", 1, sequence_id=81).message()
 
 
+def test_a_sequence_that_finds_no_slot_in_time_is_refused_for_now(client: Driven) -> None:
+    for name in range(90, 94):  # all slots of the only instance
+        client.infer("native_direct", x(client, 1), sequence_id=name, sequence_start=True)
+
+    with pytest.raises(
+        InferenceServerException, match="timeout of the corresponding sequence has been expired"
+    ) as late:
+        client.infer("native_direct", x(client, 1), sequence_id=95, sequence_start=True, timeout=10_000)
+
+    assert late.value.status() == ("503" if client.is_web else "StatusCode.UNAVAILABLE")
+    for name in range(90, 94):
+        client.infer("native_direct", x(client, 1), sequence_id=name, sequence_end=True, timeout=1)
+    assert "START flag" in refused(client, "native_direct", 1, sequence_id=95).message()
+
+
 def test_the_model_is_told_when_a_sequence_ends(client: Driven, told: Path) -> None:
     client.infer("short", x(client, 1), sequence_id="the last", sequence_start=True, sequence_end=True)
 
