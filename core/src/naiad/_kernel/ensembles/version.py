@@ -23,6 +23,9 @@ from naiad.errors import ShuttingDownError, UnsupportedError
 from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness
 from naiad.types import Request
 
+_LEAVING = "leaving"
+"""A request that is over, and waits for nothing, but has not yet left its room to another."""
+
 
 class EnsembleVersion:
     """Serves an ensemble with the versions of its models that served when it was bound. For the event loop's thread.
@@ -97,7 +100,11 @@ class EnsembleVersion:
 
     def under_way(self, step: int) -> Mapping[Hashable, Sequence[Leaf]]:
         """The requests that the step has under way, each with all that it waits for."""
-        return {run: leaves for call in self._calls for run, leaves in call.under_way(step).items()}
+        found = {run: leaves for call in self._calls for run, leaves in call.under_way(step).items()}
+        scheduling = self.config.ensemble_scheduling
+        if scheduling is not None and len(found) < scheduling.max_inflight_requests:
+            found[_LEAVING] = ()  # the rest is about to make room
+        return found
 
     async def drain(self) -> None:
         """Return when every request taken in has been answered."""
