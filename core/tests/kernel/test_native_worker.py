@@ -4,11 +4,8 @@ import sys
 
 import pytest
 
-from naiad._kernel.loop_worker import LoopWorker, worker_for
 from naiad._kernel.native_worker import EAGER, NativeWorker, SwitchInterval
-from naiad._kernel.worker import Work, Worker
-from naiad.backend import BackendTraits
-from naiad.config import ModelConfig, ModelParameter
+from naiad._kernel.worker import Work
 
 
 @pytest.fixture
@@ -77,14 +74,3 @@ def test_batches_that_die_with_their_worker_ask_for_it_no_more(patient, worker):
     worker._bury("it died")
 
     assert sys.getswitchinterval() == patient
-
-
-@pytest.mark.parametrize(("framework", "kind"), [("", Worker), ("onnxruntime", NativeWorker)])
-def test_models_of_frameworks_compute_outside_of_python(framework, kind):
-    assert worker_for(ModelConfig(name="m"), BackendTraits(name="b", framework=framework)) is kind
-
-
-def test_the_event_loop_s_thread_is_the_same_for_all():
-    config = ModelConfig(name="m", parameters={"execute_on": ModelParameter(string_value="event_loop")})
-
-    assert worker_for(config, BackendTraits(name="b", framework="onnxruntime")) is LoopWorker

@@ -9,7 +9,7 @@ from time import monotonic, monotonic_ns
 from naiad._kernel.answers import AnswerReader
 from naiad._kernel.sequences.telling import tell_end
 from naiad._kernel.telling import told
-from naiad._kernel.worker import Work, Worker
+from naiad._kernel.worker import MakeWorker, Work, Worker
 from naiad.backend import Instance, Placement
 from naiad.devices import Device
 from naiad.errors import NaiadError
@@ -87,7 +87,7 @@ class Instances:
         placements: Sequence[Placement],
         reader: AnswerReader,
         on_done: Callable[[Work], None],
-        worker: type[Worker] = Worker,
+        worker: MakeWorker = Worker,
     ) -> None:
         self._worker = worker
         self.slots = tuple(InstanceSlot(placement) for placement in placements)

@@ -11,6 +11,7 @@ from threading import current_thread, main_thread
 
 from naiad._kernel.caching.caching import Caching
 from naiad._kernel.calls.model_calls import Calls, tell_loaded
+from naiad._kernel.choosing_worker import worker_for
 from naiad._kernel.configs import (
     WrittenConfig,
     backend_settings,
@@ -24,7 +25,7 @@ from naiad._kernel.configs import (
 from naiad._kernel.detection import resolve_backend, told_of_rivals
 from naiad._kernel.ensembles.prepared import PreparedEnsemble
 from naiad._kernel.gpus import compute_capability, gpu_count, gpu_uuids
-from naiad._kernel.loop_worker import worker_for
+from naiad._kernel.leading.relay import Relay
 from naiad._kernel.metrics.families import RESERVED
 from naiad._kernel.metrics.options import MetricsConfig
 from naiad._kernel.metrics.plans import latency_plan, told_of_families
@@ -36,7 +37,7 @@ from naiad._kernel.sequences.tensors import SequenceTensors, sequence_tensors
 from naiad._kernel.telling import told
 from naiad._kernel.version import ModelVersion, labels_of
 from naiad._kernel.warmup_progress import Warmups
-from naiad._kernel.worker import Worker
+from naiad._kernel.worker import MakeWorker
 from naiad.backend import Backend, Model, ModelContext, Placement
 from naiad.calls import NoModels
 from naiad.config import InstanceKind, ModelConfig
@@ -60,7 +61,7 @@ class PreparedModel:
     backend: Backend
     factory: SchedulerFactory
     placements: tuple[Placement, ...]
-    worker: type[Worker]
+    worker: MakeWorker
 
 
 class Loader:
@@ -81,6 +82,8 @@ class Loader:
         self.calls: Calls | None = None
         """How the models call each other, None where there is no server."""
         self.caching = Caching()
+        self.relay: Relay | None = None
+        """Who runs the event loop in turns, None where it stays on its thread."""
         self._backends = registry.backends()
         self._backend_settings = backend_settings(settings["backend-config"])
 
@@ -119,7 +122,7 @@ class Loader:
                 backend=backend,
                 factory=self._registry.scheduler(wanted_scheduler(config)),
                 placements=instance_placements(config, gpu_count()),
-                worker=worker_for(config, backend.traits),
+                worker=worker_for(config, backend.traits, self.relay),
             )
 
     def _prepare_ensemble(

@@ -1,18 +1,12 @@
 """A worker without a thread, for models that take less time than waking a thread does."""
 
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from naiad._kernel.native_worker import NativeWorker
 from naiad._kernel.telling import told
+from naiad._kernel.threads import runs_here
 from naiad._kernel.worker import Work, Worker, close_quietly, tellable
-from naiad.backend import Answer, BackendTraits, Instance
-from naiad.config import ModelConfig
-from naiad.errors import InvalidArgumentError
-
-EXECUTE_ON = "execute_on"
-"""The model parameter that chooses the worker: `thread` (the default) or `event_loop`."""
+from naiad.backend import Answer, Instance
 
 
 class LoopWorker(Worker):
@@ -23,7 +17,6 @@ class LoopWorker(Worker):
     """
 
     _instance: Instance
-    _home: int
 
     def execute(self, work: Work) -> None:
         """Run a batch in the next round of the event loop."""
@@ -39,7 +32,6 @@ class LoopWorker(Worker):
         self._loop.call_soon(self._close)
 
     def _begin(self) -> None:
-        self._home = threading.get_ident()
         self._loop.call_soon(self._bear)
 
     def _bear(self) -> None:
@@ -78,34 +70,13 @@ class LoopWorker(Worker):
             self.ended.set_result(None)
 
     def _finish_later(self, work: Work, future: "Future[Answer]") -> None:
-        if threading.get_ident() == self._home:  # who sets it may be in the middle of a decision of the queue
+        if runs_here(self._loop):  # who sets it may be in the middle of a decision of the queue
             self._loop.call_soon(super()._finish_later, work, future)
         else:
             super()._finish_later(work, future)
 
     def _tell(self, listener: Callable[..., None], *arguments: object) -> None:
-        if threading.get_ident() == self._home:
+        if runs_here(self._loop):
             listener(*arguments)
         else:  # the future of an instance that answers later
             super()._tell(listener, *arguments)
-
-
-def worker_for(config: ModelConfig, traits: BackendTraits) -> type[Worker]:
-    """The kind of worker for a model of that backend. Raises InvalidArgumentError when it asks for one there is not."""
-    parameter = config.parameters.get(EXECUTE_ON)
-    asked = parameter.string_value if parameter is not None else "thread"
-    kinds: dict[str, type[Worker]] = {
-        "thread": NativeWorker if traits.framework else Worker,
-        "event_loop": LoopWorker,
-    }
-    if asked not in kinds:
-        raise InvalidArgumentError(
-            f"parameter '{EXECUTE_ON}' of model '{config.name}' is '{asked}'; it can be {' or '.join(kinds)}"
-        )
-    policy = config.model_transaction_policy
-    if asked == "event_loop" and policy is not None and policy.decoupled:
-        raise InvalidArgumentError(
-            f"model '{config.name}' is decoupled and cannot execute on the event loop, which must not wait for slow "
-            f"readers; drop parameter '{EXECUTE_ON}'"
-        )
-    return kinds[asked]

@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from typing import Any
 
 from naiad._kernel.worker import Work, Worker
 
@@ -47,17 +48,24 @@ SWITCH_INTERVAL = SwitchInterval()
 class NativeWorker(Worker):
     """Executes as any worker, and asks for short waits meanwhile."""
 
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._hastened: set[int] = set()
+
     def execute(self, work: Work) -> None:
         """As of any worker."""
+        self._hastened.add(work.place)
         SWITCH_INTERVAL.hasten()
         super().execute(work)
 
     def _arrived(self, work: Work) -> None:
-        if self._flying.get(work.place) is work:
+        if work.place in self._hastened and self._flying.get(work.place) is work:
+            self._hastened.discard(work.place)
             SWITCH_INTERVAL.relax()
         super()._arrived(work)
 
     def _bury(self, reason: str) -> None:
-        for _ in self._flying:
+        for _ in self._hastened:
             SWITCH_INTERVAL.relax()
+        self._hastened.clear()
         super()._bury(reason)

@@ -19,6 +19,7 @@ from naiad._kernel.calls.model_calls import Calls
 from naiad._kernel.explaining.following import explained
 from naiad._kernel.extensions import extensions
 from naiad._kernel.frontends import Frontends
+from naiad._kernel.leading.relay import Relay
 from naiad._kernel.loading import Loader
 from naiad._kernel.logs import control_of_a_library
 from naiad._kernel.metrics.collector import Metrics
@@ -60,6 +61,7 @@ class Server:
     options of `naiad serve` by name, already as values. Everything after `start` happens on the event loop that
     started it, except where a docstring says otherwise. `shared_memory` are the regions that clients registered,
     `tracing` and `logging` the settings that can be changed while it runs; `metrics`, from `start` on, what it did.
+    `relay`, where it is set before `start`, lets the threads of models run the event loop in turns.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Server:
         self.shared_memory = SharedMemory(self.settings["allow-client-shm"])
         self.tracing = Tracer(read_options(self.settings, os.environ), lambda name: self._models.find(name))
         self.logging = control_of_a_library(self.settings)
+        self.relay: Relay | None = None
         self._state = "NEW"
         self.metrics: Metrics
         self._models: Models
@@ -94,9 +97,10 @@ class Server:
         self._state = "STARTING"
         self._executor = ThreadPoolExecutor(self.settings["model-load-thread-count"], "naiad-load")
         loader = Loader(self.plugins, self.settings, self._executor)
+        loader.relay = self.relay
         self._caching = loader.caching = open_caching(self.plugins, self.settings)
         self._models = Models(loader, self.settings)
-        self._calls = loader.calls = Calls(self._models, self.load, self.unload)
+        self._calls = loader.calls = Calls(self._models, self.load, self.unload, self.relay)
         self.metrics = Metrics(loader.metrics_config, self._models.serving, loader.metrics, sharing=loader.sharing)
         self.metrics.cache = self._caching.cache
         for warning in self.plugins.warnings():

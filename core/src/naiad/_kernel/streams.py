@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -12,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from naiad._kernel.answers import AnswerReader, Outcome
 from naiad._kernel.call import Call
+from naiad._kernel.threads import runs_here
 from naiad.backend import Reply, Sender
 from naiad.devices import DeviceTensor
 from naiad.errors import InternalError, ModelFailedError, NaiadError
@@ -57,7 +57,6 @@ class ResponseStream:
     __slots__ = (
         "_closed",
         "_held",
-        "_home",
         "_loop",
         "_mark_ns",
         "_outbox",
@@ -80,7 +79,6 @@ class ResponseStream:
         place: int,
         reader: ResponseReader,
         loop: asyncio.AbstractEventLoop,
-        home: int,
         taken: "Callable[[ResponseStream, Sequence[Sent]], None]",
     ) -> None:
         self.call = call
@@ -90,7 +88,6 @@ class ResponseStream:
         self.opened_ns = self._mark_ns = monotonic_ns()
         self._reader = reader
         self._loop = loop
-        self._home = home
         self._taken = taken
         self._outbox: deque[Sent] = deque()
         self._rooms: deque[Future[None]] = deque()
@@ -103,7 +100,7 @@ class ResponseStream:
     @property
     def is_at_home(self) -> bool:
         """Whether the running thread is the event loop's, which must never wait."""
-        return threading.get_ident() == self._home
+        return runs_here(self._loop)
 
     def post(self, reply: Reply | NaiadError | None, final: bool) -> "Future[None] | None":
         """Send; None when there is room for more, else a future that is done when there is."""
@@ -280,7 +277,6 @@ class Streams:
         self._reader = reader
         self._taken = taken
         self._loop = asyncio.get_running_loop()
-        self._home = threading.get_ident()
         self.lend: Lend | None = None
 
     def sender(self, calls: Sequence[Call], place: int, index: int, reader: ResponseReader | None = None) -> Sender:
@@ -291,6 +287,6 @@ class Streams:
         call = calls[index]
         if call.stream is not None:
             raise InternalError("the response sender of this request was taken before")
-        call.stream = ResponseStream(call, place, reader or self._reader, self._loop, self._home, self._taken)
+        call.stream = ResponseStream(call, place, reader or self._reader, self._loop, self._taken)
         call.stream.lend = self.lend
         return StreamSender(call.stream)

@@ -23,7 +23,7 @@ from naiad._kernel.served import metadata_of
 from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.tracing.kernel_events import tell_arrival
 from naiad._kernel.warming import Warmup
-from naiad._kernel.worker import Work, Worker
+from naiad._kernel.worker import MakeWorker, Work
 from naiad.backend import BackendTraits, MemoryUsage, Model, ModelContext, Placement
 from naiad.devices import Device
 from naiad.errors import InvalidArgumentError, ModelNotReadyError, ShuttingDownError, UnsupportedError
@@ -49,7 +49,7 @@ class ModelVersion:
         placements: Sequence[Placement],
         labels: Mapping[str, tuple[str, ...]],
         warmup: Sequence[WarmupSample],
-        worker: type[Worker],
+        worker: MakeWorker,
         plan: LatencyPlan | None = None,
         sharing: Sharing | None = None,
         sequences: SequenceTensors | None = None,

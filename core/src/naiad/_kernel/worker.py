@@ -233,6 +233,10 @@ class Worker:
             _logger.debug("instance '%s' ended after its event loop", self.name)
 
 
+MakeWorker = Callable[..., Worker]
+"""Makes a worker of what `Worker` takes."""
+
+
 def tellable(error: BaseException, name: str) -> NaiadError:
     """An error that a future can carry into the event loop: SystemExit would end the loop, StopIteration be refused."""
     if isinstance(error, NaiadError):

@@ -2,7 +2,6 @@
 
 import asyncio
 import functools
-import threading
 from collections import deque
 from time import monotonic, monotonic_ns
 
@@ -16,6 +15,7 @@ from naiad._kernel.caching.ordering import Order
 from naiad._kernel.caching.tracing import tell_lookup
 from naiad._kernel.call import Call, Deliver
 from naiad._kernel.statistics import FailureReason, VersionCounters
+from naiad._kernel.threads import runs_here
 from naiad.cache import CachedResponse
 from naiad.errors import DeadlineExceededError, NaiadError
 from naiad.types import Request, Response, Tensor
@@ -49,7 +49,6 @@ class CacheFront:
         self._order = Order() if ordered else None
         self._counts = VersionCounters()
         self._loop = asyncio.get_running_loop()
-        self._thread = threading.get_ident()
         self._waiting: set[Lookup] = set()
         self._nobody_waits = asyncio.Event()
         self._nobody_waits.set()
@@ -147,7 +146,7 @@ class CacheFront:
 
     def landed(self, lookup: Lookup) -> None:
         """The cache has answered at once, on the event loop, or on a thread; answers of a thread share a wake-up."""
-        if threading.get_ident() == self._thread:
+        if runs_here(self._loop):
             if lookup.call is not None:
                 lookup.go_on()
             return

@@ -3,7 +3,6 @@
 import asyncio
 import functools
 import logging
-import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
@@ -11,6 +10,8 @@ from typing import Any, TypeVar
 from naiad._kernel.calls.callers import Caller
 from naiad._kernel.calls.flows import CalledResponses, ResponseFlow
 from naiad._kernel.calls.inner_calls import InnerCall, OneResponse, Sink, Submit
+from naiad._kernel.leading.relay import Relay
+from naiad._kernel.threads import runs_here
 from naiad.errors import ShuttingDownError, UnsupportedError
 from naiad.types import Request, Response
 
@@ -22,21 +23,23 @@ FindCaller = Callable[[], Caller | None]
 class Crossing:
     """Carries calls over. `close` is for the event loop's thread that made it, everything else for any."""
 
-    def __init__(self, submit: Submit) -> None:
+    def __init__(self, submit: Submit, relay: Relay | None = None) -> None:
         self._submit = submit
         self._loop = asyncio.get_running_loop()
-        self._home = threading.get_ident()
+        self._relay = relay
         self._open: dict[InnerCall, None] = {}
         self._controls: dict[Future[Any], None] = {}
         self._closed = False
 
     def check_may_wait(self) -> None:
-        """Raise UnsupportedError on the event loop's own thread, which must not wait for itself."""
-        if threading.get_ident() == self._home:
+        """Raise UnsupportedError on the event loop, which must not wait for itself; elsewhere see that it is free."""
+        if runs_here(self._loop):
             raise UnsupportedError(
                 "a model that executes on the event loop cannot wait for another model, because nothing could answer "
                 "meanwhile; drop its parameter 'execute_on', or begin the call and answer later"
             )
+        if self._relay is not None:
+            self._relay.let_go()
 
     def begin(self, request: Request, find_caller: FindCaller) -> "Future[Response]":
         """The response to a request; cancelling the future takes it back."""

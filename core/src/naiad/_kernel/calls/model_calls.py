@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from naiad._kernel.calls.callers import Caller, caller_of
 from naiad._kernel.calls.control import Load, ModelControl, Unload
 from naiad._kernel.calls.crossing import Crossing, FindCaller
+from naiad._kernel.leading.relay import Relay
 from naiad.backend import ModelContext
 from naiad.calls import Responses
 from naiad.types import Request, Response
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 class Calls:
     """The calls of all models of a server. Made, and closed, on the event loop's thread."""
 
-    def __init__(self, models: "Models", load: Load, unload: Unload) -> None:
-        self.crossing = Crossing(self._submit)
+    def __init__(self, models: "Models", load: Load, unload: Unload, relay: Relay | None = None) -> None:
+        self.crossing = Crossing(self._submit, relay)
         self.control = ModelControl(models, load, unload)
         self._models = models
 

@@ -68,9 +68,11 @@ def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
 def _serve(values: dict[str, Any], status_line: StatusLine | None, log: LogControl) -> int:
     # the server is imported only now: --help and mistakes are answered at once
     from naiad._kernel.cli.serving import serve
+    from naiad._kernel.leading.relay import Relay
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        end = runner.run(serve(values, status_line, log))
+        relay = Relay(runner.get_loop())
+        end = relay.run(serve(values, status_line, log, relay))
         if end.left_threads:
             _leave(end.status)
         _leave_later(end.status)

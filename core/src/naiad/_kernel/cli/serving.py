@@ -13,6 +13,7 @@ from typing import Any
 import naiad
 from naiad._kernel.cli.tables import print_table
 from naiad._kernel.cli.terminal import StatusLine
+from naiad._kernel.leading.relay import Relay
 from naiad._kernel.log_control import LogControl
 from naiad._kernel.native_worker import SWITCH_INTERVAL
 from naiad.errors import NaiadError
@@ -29,13 +30,13 @@ class ServerEnd:
     left_threads: bool = False
 
 
-async def serve(options: Mapping[str, Any], status_line: StatusLine | None, log: LogControl) -> ServerEnd:
+async def serve(options: Mapping[str, Any], status_line: StatusLine | None, log: LogControl, relay: Relay) -> ServerEnd:
     """Serve with these options until SIGINT or SIGTERM; with a status line, show progress and the models on it.
 
-    `log` changes the log that this process writes.
+    `log` changes the log that this process writes, `relay` runs the event loop that this is called on.
     """
     server = naiad.Server(options=options)
-    server.logging = log
+    server.logging, server.relay = log, relay
     stop = _stop_signal(server.settings["exit-timeout-secs"])
     _logger.info("naiad %s serves %s", naiad.__version__, ", ".join(server.settings["model-repository"]))
     try:
@@ -84,8 +85,9 @@ def _stop_signal(exit_timeout: float) -> asyncio.Event:
         _logger.info("Signal (%d) received. Requests in flight have %g s to end", number, exit_timeout)
         stop.set()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, received, number)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):  # not the loop's handlers: it need not run on the main thread
+        signal.signal(number, lambda number, _frame: loop.call_soon_threadsafe(received, number))
     return stop
 
 

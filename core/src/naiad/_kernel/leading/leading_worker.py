@@ -1,0 +1,144 @@
+"""A worker whose thread runs the event loop while its instance is asked most and answers quickly."""
+
+import asyncio
+import functools
+import threading
+from collections import deque
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+from naiad._kernel.leading.candidacy import NATIVE_NANOSECONDS, PYTHON_NANOSECONDS, Briskness
+from naiad._kernel.leading.relay import Mark, Relay, end
+from naiad._kernel.native_worker import NativeWorker
+from naiad._kernel.worker import Work, Worker
+from naiad.backend import Instance
+
+_Told = tuple[Callable[..., None], tuple[object, ...]]
+
+
+class LeadingWorker(Worker):
+    """Executes on its own thread, as any worker; but while it leads, nobody has to be woken for that.
+
+    The instance notices nothing: it lives on one thread, where no event loop runs while it executes.
+    """
+
+    allowed_ns = PYTHON_NANOSECONDS
+
+    def __init__(self, relay: Relay, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._relay = relay
+        self._briskness = Briskness(self.allowed_ns)
+        self._own: deque[Work] = deque()
+        self._told: list[_Told] | None = None
+        self._thread = 0
+
+    def execute(self, work: Work) -> None:
+        """Run a batch: after this round of the event loop when this thread runs it, else when it is free."""
+        relay = self._relay
+        if relay.leader is self:
+            self._flying[work.place] = work
+            self._own.append(work)
+            relay.interrupt()
+        else:
+            super().execute(work)
+
+    def instruct(self, instruction: Callable[[Instance], None]) -> None:
+        """Call that with the instance, on its thread, after what was given to it before."""
+        self._step_down()
+        super().instruct(instruction)
+
+    def stop(self) -> None:
+        """Close the instance after what was given to it before."""
+        self._step_down()
+        super().stop()
+
+    def lead(self, mark: Mark) -> None:
+        """See `Leader`."""
+        self._inbox.put(functools.partial(self._lead, mark))
+
+    def overtaken(self) -> None:
+        """See `Leader`."""
+        self._briskness.overtaken(monotonic())
+
+    def _step_down(self) -> None:
+        if self._relay.leader is self:
+            self._relay.appoint(None)
+
+    def _arrived(self, work: Work) -> None:
+        if self._flying.get(work.place) is work:
+            self._stand(work)
+        super()._arrived(work)
+
+    def _stand(self, work: Work) -> None:
+        """Find out whether to lead, before the next batch is sent."""
+        briskness = self._briskness
+        briskness.executed(work.done_ns - work.started_ns, len(work.calls))
+        leads = self._relay.leader is self
+        if leads and briskness.is_slow:
+            self._step_down()
+        elif not briskness.may_lead(monotonic()):
+            return
+        elif self._relay.election.counted(self, leads) and len(self._flying) == 1:
+            self._relay.appoint(self)
+
+    def _lead(self, mark: Mark, instance: Instance) -> None:
+        """Have the loop until somebody else is appointed, or this thread is overtaken."""
+        relay = self._relay
+        self._thread = threading.get_ident()
+        leads = end(mark)
+        while leads and relay.leader is self:
+            if self._own:
+                leads = self._execute_own(instance, mark)
+            if leads and relay.leader is self:
+                relay.turn(once=bool(self._own))
+        if leads:
+            relay.pass_on()
+        while self._own:
+            self._execute(instance, self._own.popleft())
+
+    def _execute_own(self, instance: Instance, mark: Mark) -> bool:
+        """Execute the oldest of the batches, while no loop runs on this thread; whether it was not overtaken."""
+        relay = self._relay
+        told: list[_Told] = []
+        self._told = told
+        relay.begin(self, mark)
+        try:
+            self._execute(instance, self._own.popleft())
+        except BaseException:
+            self._told = None
+            if end(mark):
+                relay.leader = None
+                relay.pass_on()
+            raise
+        self._told = None
+        if not end(mark):
+            for listener, arguments in told:
+                self._tell(listener, *arguments)
+            return False
+        self._hear(told)
+        return True
+
+    def _hear(self, told: list[_Told]) -> None:
+        """Tell the listeners at once: that is on the loop's thread here, and saves a round of the loop."""
+        asyncio._set_running_loop(self._loop)
+        try:
+            for listener, arguments in told:
+                listener(*arguments)
+        except Exception as error:  # noqa: BLE001 - as the loop itself does with what a callback raises
+            self._loop.call_exception_handler({"message": f"hearing of instance '{self.name}'", "exception": error})
+        finally:
+            asyncio._set_running_loop(None)
+
+    def _tell(self, listener: Callable[..., None], *arguments: object) -> None:
+        told = self._told
+        if told is not None and threading.get_ident() == self._thread:
+            told.append((listener, arguments))
+        else:
+            super()._tell(listener, *arguments)
+
+
+class LeadingNativeWorker(LeadingWorker, NativeWorker):
+    """The same for models that compute outside of Python."""
+
+    allowed_ns = NATIVE_NANOSECONDS

@@ -1,0 +1,162 @@
+"""Which thread runs the event loop: the main one, or that of the instance which is asked most and answers quickly.
+
+It is the pattern Leader/Followers (Schmidt, Stal, Rohnert, Buschmann: Pattern-Oriented Software Architecture 2).
+"""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Coroutine
+from typing import Any, Protocol, TypeVar
+
+from naiad._kernel.leading.candidacy import Election
+
+_T = TypeVar("_T")
+
+Mark = list["Leader"]
+"""Holds the leader while it executes, or is on its way to lead. Whoever takes it out has the event loop to give."""
+
+TICK = 0.005
+"""Seconds between two looks of the watch. Whoever executes at two of them, the same, is overtaken."""
+
+_QUIET_TICKS = 200
+"""After so many looks at nothing new the watch sleeps until somebody executes."""
+
+
+class Leader(Protocol):
+    """Somebody with a thread that can run the event loop."""
+
+    def lead(self, mark: Mark) -> None:
+        """The event loop is yours as soon as your thread is free, if `mark` still holds you then. For any thread."""
+        ...
+
+    def overtaken(self) -> None:
+        """Your execution takes so long that another thread runs the loop now. Called while nobody runs it."""
+        ...
+
+
+class Relay:
+    """Hands an event loop from thread to thread.
+
+    One thread has the loop: it runs it, or executes a batch meanwhile, between two runs and never inside of one. So
+    when an execution takes long, or waits for something that only the loop can give, the main thread goes on with the
+    loop, and nothing else waits for it: at most two ticks.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.leader: Leader | None = None
+        """Who is to have the loop from now on; None for the main thread. For the thread that has it."""
+        self.is_running = False
+        self.election = Election()
+        self._mark: Mark = []
+        self._thread = 0
+        self._executions = 0
+        self._home: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._alarm = threading.Event()
+        self._ended = threading.Event()
+        self._watching = False
+        self._over = False
+
+    def run(self, main: Coroutine[Any, Any, _T]) -> _T:
+        """Run a coroutine until it returns. The calling thread has the loop at first and in the end."""
+        task = self.loop.create_task(main)
+        task.add_done_callback(self._finish)
+        threading.Thread(target=self._watch, name="naiad-watch", daemon=True).start()
+        try:
+            while not self._over:
+                self.turn()
+                if self.leader is not None:
+                    self.pass_on()
+                    self._home.get()
+        finally:
+            self._ended.set()
+            self._alarm.set()
+        return task.result()
+
+    def turn(self, once: bool = False) -> None:
+        """Run the loop until somebody stops it, or for one round. For the thread that has it."""
+        if once:
+            self.loop.stop()
+        self.is_running = True
+        try:
+            self.loop.run_forever()
+        finally:
+            self.is_running = False
+
+    def interrupt(self) -> None:
+        """End the turn with this round. For the thread that has the loop."""
+        if self.is_running:
+            self.loop.stop()
+
+    def appoint(self, leader: Leader | None) -> None:
+        """Give the loop to that one after this round. For the thread that has it."""
+        self.leader = None if self._over else leader
+        self.interrupt()
+
+    def pass_on(self) -> None:
+        """Give the loop to whoever is to have it. For the thread that had it until now, outside of a turn."""
+        leader = self.leader
+        if leader is None:
+            self._home.put(None)
+            return
+        self._mark = mark = [leader]
+        self._executions += 1
+        self._keep_watch()
+        leader.lead(mark)
+
+    def begin(self, leader: Leader, mark: Mark) -> None:
+        """The leader executes from now on, on this thread, and can be overtaken."""
+        self._executions += 1
+        self._thread = threading.get_ident()
+        mark.append(leader)
+        self._keep_watch()
+
+    def let_go(self) -> None:
+        """What executes on the calling thread is about to wait: if that one has the loop, another one needs it."""
+        if threading.get_ident() == self._thread:
+            self.overtake()
+
+    def overtake(self) -> bool:
+        """Let the main thread have the loop while the leader executes; whether it did. For any thread."""
+        try:
+            leader = self._mark.pop()
+        except IndexError:  # nobody executes at present, or another thread was faster
+            return False
+        self.leader = None
+        leader.overtaken()
+        self._home.put(None)
+        return True
+
+    def _finish(self, _task: object) -> None:
+        self._over = True
+        self.appoint(None)
+
+    def _keep_watch(self) -> None:
+        if not self._watching:
+            self._watching = True
+            self._alarm.set()
+
+    def _watch(self) -> None:
+        while not self._ended.is_set():
+            self._alarm.wait()
+            self._alarm.clear()
+            seen, quiet = -1, 0
+            while quiet < _QUIET_TICKS and not self._ended.wait(TICK):
+                if self._executions != seen:
+                    seen, quiet = self._executions, 0
+                    continue
+                quiet += 1
+                self.overtake()
+            self._watching = False
+            if self._executions != seen:  # somebody executed while this looked away
+                self._keep_watch()
+
+
+def end(mark: Mark) -> bool:
+    """The leader of that mark has executed; whether it was not overtaken, and has the loop."""
+    try:
+        mark.pop()
+    except IndexError:
+        return False
+    return True
