@@ -216,6 +216,20 @@ def test_a_server_that_hangs_is_left_alone(redis_server: RedisServer) -> None:
         assert cache.report().failures >= 100
 
 
+def test_a_request_waits_no_longer_for_an_answer_than_the_setting_says(redis_server: RedisServer) -> None:
+    with opened(port=redis_server.port, timeout=0.4) as cache:
+        cache.insert(KEY, answer(1))
+        until(lambda: asked(cache))
+        redis_server.freeze()
+        started = time.monotonic()
+        found = asked(cache)
+        taken = time.monotonic() - started
+        redis_server.thaw()
+
+    assert found is None
+    assert 0.4 <= taken < 0.8
+
+
 @pytest.mark.parametrize("content", [b"", b"garbage", b"\x80\x04N."])
 def test_what_somebody_else_put_there_is_a_miss(
     redis_server: RedisServer, content: bytes, caplog: pytest.LogCaptureFixture

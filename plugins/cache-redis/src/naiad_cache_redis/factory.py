@@ -86,7 +86,8 @@ class RedisCaching:
             db=read.db,
             socket_timeout=read.socket_timeout,
             socket_connect_timeout=read.connect_timeout,
-            retry=Retry(NoBackoff(), 1),  # for a connection that the server has closed in the meantime
+            # for a connection that the server has closed in the meantime; who does not answer is not asked twice
+            retry=Retry(NoBackoff(), 1, (redis.ConnectionError,)),
             ssl=read.tls,
             ssl_check_hostname=True,  # the default only from version 6 of the library on
             ssl_ca_certs=read.cacert or None,
