@@ -209,6 +209,15 @@ def test_the_command_draws_it(serving: Running) -> None:
     assert lines[5][3].startswith("1 item of 1 request: ")
 
 
+def test_the_command_tells_the_phases_of_steps_apart(serving: Running) -> None:
+    words = [NAIAD, "infer", "composed", "--url", serving.url, "--input", "x=123", "--explain"]
+
+    ran = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
+
+    names = [line.split("\t")[0] for line in ran.stdout.splitlines()]
+    assert [name for name in names if name.endswith("wait")] == ["add/wait", "cached/wait"]
+
+
 def test_a_server_may_keep_it_to_itself_and_traces_all_the_same(start: Start, tmp_path: Path) -> None:
     models.write(tmp_path / "models", "add", explained.ADD)
     models.write(tmp_path / "models", "echo", models.ECHO)

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from naiad._kernel.cli.chart import drawn, rows
+from naiad._kernel.cli.chart import drawn, plain, rows
 
 EXECUTION = {
     "instance": "add_sub_0",
@@ -55,6 +55,12 @@ def test_steps_are_indented_below_their_models() -> None:
 
     assert [name for name, *_ in table][1:-1] == ["first", "  take in", "  wait", "  input", "  infer", "  output"]
     assert table[1][1:] == ("5.0", "1345.0", "version 2")
+    assert [name for name, *_ in plain(told)] == [
+        "take in",
+        "first",
+        *(f"first/{phase}" for phase in ("take in", "wait", "input", "infer", "output")),
+        "answer",
+    ]
 
 
 def test_a_hit_of_the_cache_has_no_executions() -> None:

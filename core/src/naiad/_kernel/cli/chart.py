@@ -7,6 +7,8 @@ from typing import Any
 _BAR = 23
 """Characters that all of the time takes."""
 
+_INDENT = "  "
+
 _PHASES = (
     ("input", "started", "input_done"),
     ("infer", "input_done", "infer_done"),
@@ -30,6 +32,17 @@ def rows(explanation: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
         (phase.name, f"{phase.start:.1f}", f"{phase.end - phase.start:.1f}", phase.note)
         for phase in phases(explanation)
     ]
+
+
+def plain(explanation: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+    """The same rows for a program that reads them: a phase of a step is named behind the step, as `detect/wait`."""
+    way: list[str] = []
+    found = []
+    for name, start, took, note in rows(explanation):
+        told = name.lstrip()
+        way[(len(name) - len(told)) // len(_INDENT) :] = [told]
+        found.append(("/".join(way), start, took, note))
+    return found
 
 
 def drawn(explanation: Mapping[str, Any]) -> list[str]:
@@ -70,7 +83,7 @@ def _course(told: Mapping[str, Any], start: float, indent: str) -> Iterator[Phas
         begin = min((end for end, *_ in _steps_to_the_queue(step)), default=start)
         end = max(begin, step.get("answered", 0.0), _last(step))
         yield Phase(f"{indent}{step['model']}", begin, end, f"version {step['version']}")
-        yield from _course(step, begin, f"{indent}  ")
+        yield from _course(step, begin, indent + _INDENT)
 
 
 def _steps_to_the_queue(told: Mapping[str, Any]) -> list[tuple[float, str, str]]:

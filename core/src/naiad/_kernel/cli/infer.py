@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from naiad._kernel.cli.chart import drawn, rows
+from naiad._kernel.cli.chart import drawn, plain
 from naiad._kernel.cli.client import DEFAULT_URL, Client
 from naiad._kernel.cli.parser import Parser, Subparsers
 from naiad._kernel.cli.tables import print_table
@@ -76,7 +76,7 @@ def _print_explanation(text: str | None) -> int:
     if sys.stdout.isatty():
         print("", *drawn(json.loads(text)), sep="\n")
     else:
-        print_table(("Phase", "Start µs", "Took µs", "Note"), rows(json.loads(text)))
+        print_table(("Phase", "Start µs", "Took µs", "Note"), plain(json.loads(text)))
     return 0
 
 
