@@ -1,0 +1,97 @@
+"""Models that answer quickly, whose threads run the event loop: what they may do, and what they cannot hold up."""
+
+from pathlib import Path
+
+from . import models
+from .conftest import Start
+from .gates import Gate
+from .running import Running, until
+
+QUICK = """
+import sys
+import urllib.request
+
+from naiad_custom import FP32, Array, model
+
+LEADS, WAITS, ASKS, LEAVES = -1.0, -2.0, -3.0, -4.0
+
+
+def leads():
+    frame = sys._getframe()
+    while frame is not None and frame.f_code.co_name != "_execute_own":
+        frame = frame.f_back
+    return frame is not None
+
+
+@model
+def quick(x: Array[FP32, -1]) -> Array[FP32, -1]:
+    if x[0] == LEADS:
+        return x * 0 + leads()
+    if x[0] == WAITS:
+        wait()
+    if x[0] == ASKS:
+        with urllib.request.urlopen(f"http://127.0.0.1:{int(x[1])}/v2/health/live") as answer:
+            return x * 0 + answer.status
+    if x[0] == LEAVES:
+        raise SystemExit(3)
+    return x
+"""
+LEADS, WAITS, ASKS, LEAVES = -1.0, -2.0, -3.0, -4.0
+
+
+def leading(start: Start, repository: Path, gate: Gate, *options: str) -> Running:
+    """A server whose event loop runs on the thread of model 'quick'."""
+    models.write(repository, "quick", QUICK + gate.function("wait"))
+    running = start(*options)
+    until(lambda: number(running, LEADS) == 1.0)
+    return running
+
+
+def number(running: Running, *values: float) -> float:
+    answer = running.infer("quick", *values)
+    assert answer.status == 200, answer.body
+    value: float = answer.document["outputs"][0]["data"][0]
+    return value
+
+
+def test_one_that_asks_its_own_server_is_answered(start: Start, repository: Path, gate: Gate) -> None:
+    running = leading(start, repository, gate)
+
+    assert number(running, ASKS, running.port) == 200
+    assert number(running, 5.0) == 5.0
+
+
+def test_one_that_hangs_holds_nobody_else_up(start: Start, repository: Path, gate: Gate) -> None:
+    running = leading(start, repository, gate, "--exit-timeout-secs=0.3")
+
+    late = running.infer("quick", WAITS, headers={"Request-Timeout": "0.2"})
+    live = running.ask("GET", "/v2/health/live")
+    waiting = running.infer("quick", 1.0, headers={"Request-Timeout": "0.05"})
+    gate.open()
+    again = running.infer("quick", 1.0, headers={"Request-Timeout": "30"})
+
+    assert (late.status, live.status, waiting.status, again.status) == (504, 200, 504, 200)
+
+
+def test_a_signal_stops_the_server_while_one_leads_and_while_one_hangs(
+    start: Start, repository: Path, gate: Gate
+) -> None:
+    running = leading(start, repository, gate)
+    running.terminate()
+    assert running.exit_status() == 0
+
+    running = leading(start, repository, gate, "--exit-timeout-secs=0.3")
+    assert running.infer("quick", WAITS, headers={"Request-Timeout": "0.1"}).status == 504
+    running.terminate()
+    assert running.exit_status() == 1
+
+
+def test_one_that_dies_is_replaced_and_leads_again(start: Start, repository: Path, gate: Gate) -> None:
+    running = leading(start, repository, gate)
+
+    lost = running.infer("quick", LEAVES)
+    until(lambda: running.ask("GET", "/v2/models/quick/ready").status == 200)
+    until(lambda: number(running, LEADS) == 1.0)
+
+    assert lost.status in (500, 503)
+    assert "died" in lost.error
