@@ -72,12 +72,27 @@ def found(text, **options):
             "unexpected data type TYPE_FP32 for CONTROL_SEQUENCE_CORRID for m",
         ),
         (
-            f"state [ {{ {STATE} }}, {{ {STATE} }} ]",
+            f"""state [ {{ {STATE} }}, {{ {STATE.replace('"out"', '"other"')} }} ]""",
             "state[1].input_name",
             "State input name 'in' specified more than once.",
         ),
-        ('state { input_name: "a" }', "state[0]", "a state must specify 'output_name'"),
-        ('state { input_name: "a" output_name: "b" dims: 0 }', "state[0].dims[0]", "a dimension of state 'a'"),
+        (
+            f"""state [ {{ {STATE} }}, {{ {STATE.replace('"in"', '"b"')} }} ]""",
+            "state[1].output_name",
+            "State output name 'out' specified more than once.",
+        ),
+        ('state { input_name: "a" data_type: TYPE_FP32 }', "state[0]", "a state must specify 'output_name'"),
+        ('state { input_name: "a" output_name: "b" }', "state[0].data_type", "state 'a' must specify 'data_type'"),
+        (
+            'state { input_name: "a" output_name: "b" data_type: TYPE_FP32 dims: 0 }',
+            "state[0].dims[0]",
+            "a dimension of state 'a'",
+        ),
+        (
+            f'control_input {{ name: "in" control {{ bool_false_true: [ false, true ] }} }} state {{ {STATE} }}',
+            "state[0].input_name",
+            "state 'in' of m is also a control",
+        ),
         (f"state {{ {STATE} use_growable_memory: true }}", "state[0].use_growable_memory", "needs"),
     ],
 )
@@ -127,6 +142,32 @@ def test_initial_state_rules(text, path, message):
     told = found(f"sequence_batching {{ state {{ {STATE} initial_state {{ {text} }} }} }}")
 
     assert told == [(f"sequence_batching.state[0].initial_state[0]{path}", message)]
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "message"),
+    [
+        (
+            'control_input { name: "x" control { bool_false_true: [ false, true ] } }',
+            "control_input[0].name",
+            "control",
+        ),
+        ('state { input_name: "x" output_name: "b" data_type: TYPE_FP32 }', "state[0].input_name", "state"),
+    ],
+)
+def test_what_the_server_gives_is_no_input_of_clients(text, path, message):
+    told = found(f'input {{ name: "x" data_type: TYPE_FP32 dims: 1 }} sequence_batching {{ {text} }}')
+
+    assert told == [(f"sequence_batching.{path}", f"{message} 'x' of m is also an input of clients")]
+
+
+def test_a_state_that_is_an_output_too_has_its_type():
+    output = 'output { name: "out" data_type: TYPE_INT32 dims: [ 4, -1 ] }'
+
+    told = found(f"{output} sequence_batching {{ state {{ {STATE} }} }}")
+
+    message = "state 'out' is TYPE_FP32 here and TYPE_INT32 among the outputs"
+    assert told == [("sequence_batching.state[0].data_type", message)]
 
 
 def test_a_state_has_one_initial_state():

@@ -115,3 +115,9 @@ def test_growable_memory_needs_one_buffer_and_a_gpu(same_buffer: bool, kind: Ins
 
     assert phrase in told
     assert bool(phrase) == bool(told)
+
+
+@pytest.mark.parametrize("dims", ["[ 1000000, 1000000, 1000000 ]", f"[ {2**40}, {2**40} ]"])
+def test_a_state_that_no_memory_holds_is_named(dims: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"state 'in' of model 'm' with dims .* is too large for memory"):
+        state(f"data_type: TYPE_FP32 dims: {dims}")

@@ -79,7 +79,13 @@ def _kept(state: SequenceState, config: ModelConfig, model_directory: Path, show
     if state.use_growable_memory:
         _require_growing(state, config)
     kind = tensor_type(wire_name(state.data_type))
-    array = _initial(state, kind, model_directory, config.name)
+    try:
+        array = _initial(state, kind, model_directory, config.name)
+    except (MemoryError, ValueError) as error:  # numpy's, for what is too large to be made or even to be counted
+        raise InvalidArgumentError(
+            f"state '{state.input_name}' of model '{config.name}' with dims {list(state.dims)} is too large for "
+            f"memory: {error}"
+        ) from error
     if config.max_batch_size > 0:
         array = array.reshape(1, *array.shape)
     array.flags.writeable = False

@@ -27,6 +27,7 @@ def problems(config: ModelConfig) -> Iterator[Problem]:
         return
     yield from _strategies(batching, config)
     yield from _controls(batching, config.name)
+    yield from _given_twice(batching, config)
 
 
 def _strategies(batching: ModelSequenceBatching, config: ModelConfig) -> Iterator[Problem]:
@@ -67,6 +68,26 @@ def _tensor(given: SequenceControlInput, path: str, tensors: set[str], name: str
         message = f"sequence batching control tensor '{given.name}' is specified for multiple control kinds for {name}"
         yield Problem(message, path, hint="give each control a tensor of its own")
     tensors.add(given.name)
+
+
+def _given_twice(batching: ModelSequenceBatching, config: ModelConfig) -> Iterator[Problem]:
+    """What the server gives to the model comes from nowhere else."""
+    inputs = {given.name for given in config.input}
+    controls = {given.name for given in batching.control_input}
+    for index, given in enumerate(batching.control_input):
+        if given.name and given.name in inputs:
+            path = element("sequence_batching.control_input", index)
+            yield _twice(f"{path}.name", f"control '{given.name}'", "an input of clients", config)
+    for index, state in enumerate(batching.state):
+        path = f"{element('sequence_batching.state', index)}.input_name"
+        if state.input_name and state.input_name in inputs:
+            yield _twice(path, f"state '{state.input_name}'", "an input of clients", config)
+        if state.input_name and state.input_name in controls:
+            yield _twice(path, f"state '{state.input_name}'", "a control", config)
+
+
+def _twice(path: str, what: str, other: str, config: ModelConfig) -> Problem:
+    return Problem(f"{what} of {config.name} is also {other}", path, hint="the server gives it; keep one of them")
 
 
 def _flag(control: SequenceControl, path: str, name: str) -> Iterator[Problem]:
