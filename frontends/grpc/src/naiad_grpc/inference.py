@@ -12,7 +12,7 @@ from naiad.protocol.forwarding import HeaderForwarding
 from naiad.types import Request, Response
 from naiad_grpc.codec import AnswerForm, Encoder, request_id_of
 from naiad_grpc.inference_intake import CallContext, Intake
-from naiad_grpc.statuses import RpcError, rpc_error
+from naiad_grpc.statuses import RpcError, rpc_error, too_long
 from naiad_grpc.streaming import InferStream
 from naiad_grpc.streaming_loop import pump
 
@@ -29,8 +29,10 @@ ERROR_KEY = "triton_grpc_error"
 class Inference:
     """Decodes, submits and encodes. Everything is for the event loop's thread."""
 
-    def __init__(self, server: "Server", forwarding: HeaderForwarding) -> None:
+    def __init__(self, server: "Server", forwarding: HeaderForwarding, most: int) -> None:
+        """`most` is how many bytes a message may have."""
         self._server = server
+        self._most = most
         self._intake = Intake(server, forwarding)
         self._encoder = Encoder(self._batches, server.labels)
 
@@ -82,7 +84,7 @@ class Inference:
         except NaiadError as error:
             raise rpc_error(error) from error
         ends_at_error = (ERROR_KEY, "true") in (context.invocation_metadata() or ())
-        return InferStream(self._server, self._intake, self._encoder, caller, ends_at_error)
+        return InferStream(self._server, self._intake, self._encoder, caller, self._most, ends_at_error)
 
     def _deliver(
         self, request: Request, form: AnswerForm, answered: Callable[[Answer], None], outcome: Response | Exception
@@ -102,7 +104,9 @@ class Inference:
         try:
             if outcome.parameters and EXPLAIN in outcome.parameters:
                 return encoded_twice(outcome, partial(self._encoder.encode, outcome, form))
-            return self._encoder.encode(outcome, form)
+            message = self._encoder.encode(outcome, form)
+            size = sum(map(len, message))
+            return message if size <= self._most else too_long(size, self._most, request.id)
         except Exception as error:  # noqa: BLE001 - the caller must get an answer whatever a model put into its outputs
             return rpc_error(error, request.id)
 
@@ -112,8 +116,9 @@ class Inference:
 
 def make_inference(server: "Server") -> Inference:
     """The inference of a server, as its options say. Raises InvalidArgumentError for one that makes no sense."""
-    pattern = server.settings["grpc-header-forward-pattern"]
-    return Inference(server, HeaderForwarding(pattern, "--grpc-header-forward-pattern"))
+    settings = server.settings
+    forwarding = HeaderForwarding(settings["grpc-header-forward-pattern"], "--grpc-header-forward-pattern")
+    return Inference(server, forwarding, settings["grpc-max-message-size"])
 
 
 def _settle(answered: asyncio.Future[Answer], answer: Answer) -> None:

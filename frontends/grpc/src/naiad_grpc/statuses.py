@@ -89,6 +89,15 @@ def rpc_error(error: Exception, request_id: str = "") -> RpcError:
     return RpcError(Code.INTERNAL, told("the server failed to answer; its log tells why", request_id))
 
 
+def too_long(size: int, most: int, request_id: str = "") -> RpcError:
+    """The status of a request whose response is a message of `size` bytes, where `most` are allowed."""
+    reason = (
+        f"the response is a message of {size} bytes, more than the {most} that --grpc-max-message-size allows; ask for "
+        "fewer outputs, have them in shared memory, or raise the option"
+    )
+    return RpcError(Code.RESOURCE_EXHAUSTED, told(reason, request_id))
+
+
 def told(message: str, request_id: str = "") -> str:
     """The message as the caller gets it: with the id of its request in front if that has one, and always UTF-8."""
     front = f"[request id: {request_id}] " if request_id else ""

@@ -12,7 +12,7 @@ from naiad.types import Request, Response
 from naiad_grpc.codec import Encoder, encode_error, request_id_of
 from naiad_grpc.codec.forms import PLAIN
 from naiad_grpc.inference_intake import Caller, Intake
-from naiad_grpc.statuses import RpcError, rpc_error
+from naiad_grpc.statuses import RpcError, rpc_error, too_long
 from naiad_grpc.streaming_requests import Asked, Message, Outcome, Ready
 
 if TYPE_CHECKING:
@@ -38,14 +38,16 @@ class InferStream:
     """
 
     def __init__(
-        self, server: "Server", intake: Intake, encoder: Encoder, caller: Caller, ends_at_error: bool = False
+        self, server: "Server", intake: Intake, encoder: Encoder, caller: Caller, most: int, ends_at_error: bool = False
     ) -> None:
+        """`most` is how many bytes a message may have."""
         self.on_ready: Callable[[], None] = _nothing
         self.on_room: Callable[[], None] = _nothing
         self._server = server
         self._intake = intake
         self._encoder = encoder
         self._caller = caller
+        self._most = most
         self._ends_at_error = ends_at_error
         self._ready = Ready(MOST_READY, MOST_READY_BYTES)
         self._open: set[Asked] = set()
@@ -137,6 +139,8 @@ class InferStream:
                 message = encoded_twice(response, partial(self._encoder.encode_part, response, asked.form))
             else:
                 message = self._encoder.encode_part(response, asked.form)
+            if (size := sum(map(len, message))) > self._most:
+                raise too_long(size, self._most, asked.request.id)
         except Exception as error:  # noqa: BLE001 - the caller must get an answer whatever a model put into its outputs
             self._deliver_error(asked, error, response.version, response.final)
         else:

@@ -80,7 +80,7 @@ class FakeServer:
     """
 
     def __init__(self, **settings):
-        self.settings = {"grpc-header-forward-pattern": "", **settings}
+        self.settings = {"grpc-header-forward-pattern": "", "grpc-max-message-size": 2**31 - 1, **settings}
         self.tracing = FakeTracing()
         self.shared_memory = SimpleNamespace(region=self._region)
         self.calls = []

@@ -1,8 +1,9 @@
 """How much of a stream waits: models wait for a slow reader, and requests for room."""
 
 from naiad_grpc import streaming
+from naiad_grpc.inference import make_inference
 
-from .telling import taken
+from .telling import final_of, taken
 
 
 def test_models_wait_for_a_slow_reader_and_go_on_when_it_has_caught_up(stream, server, ask):
@@ -77,3 +78,17 @@ def test_a_response_that_waits_for_another_counts_as_its_request_did(stream, ser
     assert stream.full
     server.calls[0].answer()
     assert not stream.full
+
+
+def test_a_response_over_the_limit_is_an_error_and_the_stream_goes_on(make_server, context, ask):
+    server = make_server(**{"grpc-max-message-size": 1000})
+    stream = make_inference(server).open_stream(context())
+    stream.feed(ask("7", model="d"))
+    (call,) = server.calls
+
+    call.end(final=False, parameters={"p": "x" * 1000})
+    call.answer(final=True)
+
+    error, answer = taken(stream)
+    assert error.error_message.startswith("[request id: 7] the response is a message of ")
+    assert (final_of(error), final_of(answer), answer.error_message) == (False, True, "")

@@ -97,6 +97,25 @@ def test_what_a_model_puts_into_its_outputs_cannot_leave_the_caller_without_an_a
     assert "Traceback" in caplog.text
 
 
+@pytest.mark.parametrize("most", [10_028, 10_027])
+def test_a_response_over_the_limit_is_told_with_its_option(make_server, ask, context, most):
+    server = make_server(**{"grpc-max-message-size": most})
+    answers = []
+    make_inference(server).begin(ask("7"), context(), answers.append)
+
+    server.calls[0].deliver(Response("m", 1, "7", {"Y": Tensor.of("Y", np.zeros(10_000, np.uint8))}))
+
+    (answer,) = answers
+    if most == 10_028:
+        assert len(b"".join(answer)) == 10_028
+    else:
+        assert answer.code is Code.RESOURCE_EXHAUSTED
+        assert answer.message.startswith(
+            "[request id: 7] the response is a message of 10028 bytes, more than the 10027"
+        )
+        assert "--grpc-max-message-size" in answer.message
+
+
 def test_the_deadline_of_the_call_is_that_of_the_request(infer, server, ask, context):
     before = monotonic()
 
