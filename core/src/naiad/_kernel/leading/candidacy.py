@@ -14,13 +14,15 @@ NANOSECONDS_EACH = 5_000
 """How much longer for each of its requests, which cost the event loop some eight times as much."""
 
 _MEMORY = 16
-_WELL_BELOW, _ABOVE = 0.8, 1.2
+_MOST = 4.0
+_PROMISING, _TOO_MUCH = 2.0, 1.2
+"""Of what it may take: as much before it leads, for half of it may be waiting for the interpreter, and as it leads."""
 
 MAJORITY = 64
 """So many batches more than everybody else make somebody the leader."""
 
 _FIRST_BAR, _LONGEST_BAR = 1.0, 64.0
-"""Seconds that an overtaken instance may not lead: doubled each time, and forgiven after as long a time without."""
+"""Seconds that whoever was too slow may not lead: doubled each time, and forgiven after as long a time without."""
 
 
 class Briskness:
@@ -30,28 +32,33 @@ class Briskness:
 
     def __init__(self, allowed_ns: int) -> None:
         self._allowed = allowed_ns
-        self._share = 2.0 * _ABOVE  # whoever is new has to prove itself
+        self._share = _MOST  # whoever is new has to prove itself
         self._bar = _FIRST_BAR
         self._barred_until = 0.0
 
     def executed(self, took_ns: int, requests: int) -> None:
         """A batch of so many requests took so many nanoseconds."""
         share = took_ns / (self._allowed + NANOSECONDS_EACH * requests)
-        self._share += (min(share, 4.0) - self._share) / _MEMORY
+        self._share += (min(share, _MOST) - self._share) / _MEMORY
 
-    def overtaken(self, now: float) -> None:
-        """An execution took far too long."""
+    def appointed(self) -> None:
+        """It leads from now on; what its executions took when it did not is of no account."""
+        self._share = 1.0
+
+    def bar(self, now: float) -> None:
+        """As a leader it was too slow."""
+        self._share = _MOST
         self._bar = min(self._bar * 2.0, _LONGEST_BAR) if now < self._barred_until + self._bar else _FIRST_BAR
         self._barred_until = now + self._bar
 
     @property
     def is_slow(self) -> bool:
-        """Whether whoever leads should not any more."""
-        return self._share > _ABOVE
+        """Whether as a leader it takes too long."""
+        return self._share > _TOO_MUCH
 
     def may_lead(self, now: float) -> bool:
-        """Whether it is quick, and was for a while."""
-        return self._share < _WELL_BELOW and now >= self._barred_until
+        """Whether it may turn out to be quick enough."""
+        return self._share < _PROMISING and now >= self._barred_until
 
 
 class Election:

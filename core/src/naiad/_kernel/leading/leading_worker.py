@@ -59,7 +59,7 @@ class LeadingWorker(Worker):
 
     def overtaken(self) -> None:
         """See `Leader`."""
-        self._briskness.overtaken(monotonic())
+        self._briskness.bar(monotonic())
 
     def _step_down(self) -> None:
         if self._relay.leader is self:
@@ -74,12 +74,14 @@ class LeadingWorker(Worker):
         """Find out whether to lead, before the next batch is sent."""
         briskness = self._briskness
         briskness.executed(work.done_ns - work.started_ns, len(work.calls))
-        leads = self._relay.leader is self
+        leads, now = self._relay.leader is self, monotonic()
         if leads and briskness.is_slow:
+            briskness.bar(now)
             self._step_down()
-        elif not briskness.may_lead(monotonic()):
+        elif not briskness.may_lead(now):
             return
         elif self._relay.election.counted(self, leads) and len(self._flying) == 1:
+            briskness.appointed()
             self._relay.appoint(self)
 
     def _lead(self, mark: Mark, instance: Instance) -> None:
