@@ -127,7 +127,7 @@ def test_parameters_of_the_protocol_and_of_the_caller_are_kept_apart():
 def test_a_priority_and_a_timeout_may_be_as_large_as_the_protocol_can_say():
     request, _ = decode_json({"parameters": {"priority": 2**64 - 1, "timeout": 2**64 - 1}, "inputs": []})
 
-    assert (request.priority, request.timeout_microseconds) == (2**63 - 1, 2**63 - 1)
+    assert (request.priority, request.timeout_microseconds) == (2**63 - 1, 2**64 - 1)
 
 
 def test_forwarded_headers_become_parameters_and_win():

@@ -23,7 +23,7 @@ def read_parameters(given: Mapping[str, Any]) -> Parameters:
             # above the levels of the model all mean the default one, so what no signed integer holds may be rounded
             known["priority"] = min(as_unsigned(value, key), MAX_INT)
         elif key == "timeout":
-            known["timeout_microseconds"] = min(as_unsigned(value, key), MAX_INT)
+            known["timeout_microseconds"] = as_unsigned(value, key)
         else:
             own[key] = own_parameter(key, value)
     return Parameters(**known, own=own)
