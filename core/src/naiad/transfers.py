@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from naiad._kernel.shared_memory.devices import DeviceMemory
+from naiad.datatypes import tensor_type
 from naiad.devices import Device, DeviceTensor, OnDevice
 from naiad.errors import NaiadError
 from naiad.protocol.buffers import Buffer, bool_array, unpack_strings
@@ -59,10 +60,6 @@ class SharedContent:
         if isinstance(region, DeviceMemory) and region.device in devices:
             return region.tensor(self._offset, datatype, self._shape)
         return None
-
-    def blank(self) -> np.ndarray:
-        """Zeros in place of what cannot be had."""
-        return np.zeros(self._shape, self._dtype)
 
     def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
         return self.fetch().__dlpack__(**options)
@@ -177,9 +174,9 @@ class Transfer:
                     raise
 
     def _blank(self) -> None:
+        """In place of all of them, also of those that were copied: nobody needs them any more."""
         for tensor in self._tensors:
-            if isinstance(tensor.payload, SharedContent):
-                tensor.payload = tensor.payload.blank()
+            tensor.payload = _zeros(tensor)
 
     def store(self, outputs: Mapping[str, Tensor]) -> None:
         """Copy the outputs. Raises InvalidArgumentError."""
@@ -189,6 +186,15 @@ class Transfer:
                 array = tensor.array
                 if array.flags.c_contiguous and array.nbytes:
                     place.store(tensor, array.data.cast("B"))
+
+
+def _zeros(tensor: Tensor) -> np.ndarray:
+    """Zeros in place of what cannot be had, all of them the same one where there is no memory for so many."""
+    dtype = tensor_type(tensor.datatype).dtype
+    try:
+        return np.zeros(tensor.shape, dtype)
+    except MemoryError:
+        return np.broadcast_to(np.zeros((), dtype), tensor.shape)
 
 
 def transfer_of(inputs: Mapping[str, Tensor], places: Mapping[str, Place | None]) -> Transfer | None:

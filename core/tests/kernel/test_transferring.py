@@ -97,6 +97,42 @@ def test_a_client_that_takes_its_memory_away_fails_its_own_request_only(tmp_path
     assert np.all(target.memory == 2.0)
 
 
+def test_a_request_alone_without_its_memory_is_not_executed(tmp_path):
+    broken = Region(1.0)
+    broken.gone = True
+
+    outcomes, sizes = asyncio.run(serve(tmp_path, request_over(broken, Region())[0]))
+
+    assert (sizes, [str(outcome) for outcome in outcomes]) == ([1], ["the segment has shrunk"])
+    assert isinstance(outcomes[0], InvalidArgumentError)
+
+
+def test_zeros_for_which_there_is_no_memory_take_none():
+    broken = Region()
+    broken.gone = True
+    content = SharedContent(broken, 0, SIZE, (2**40, 2), np.dtype(np.float32))
+    tensor = Tensor("INPUT", "FP32", (2**40, 2), content)
+
+    with pytest.raises(InvalidArgumentError):
+        transfer_of({"INPUT": tensor}, {}).fetch()
+
+    assert (tensor.array.shape, tensor.array.dtype, tensor.array[-1].tolist()) == ((2**40, 2), np.float32, [0.0, 0.0])
+
+
+def test_what_was_copied_for_a_request_that_fails_is_let_go():
+    whole, broken = Region(1.0), Region()
+    broken.gone = True
+    inputs = {
+        name: Tensor(name, "FP32", (COUNT,), SharedContent(region, 0, SIZE, (COUNT,), np.dtype(np.float32)))
+        for name, region in (("A", whole), ("B", broken))
+    }
+
+    with pytest.raises(InvalidArgumentError):
+        transfer_of(inputs, {}).fetch()
+
+    assert [tensor.array.any() for tensor in inputs.values()] == [False, False]
+
+
 def test_a_place_that_is_gone_fails_its_own_request_only(tmp_path):
     source, gone, target = Region(5.0), Region(), Region()
     gone.gone = True
@@ -139,13 +175,13 @@ def test_small_tensors_are_not_worth_it():
 def test_a_request_that_failed_leaves_nothing_to_the_garbage_collector():
     broken = Region()
     broken.gone = True
-    batch = Batch([request_over(broken, Region())[0]], [1])
+    batch = Batch([request_over(broken, Region())[0] for _ in range(2)], [1, 1])
     gone = weakref.ref(broken)
     gc.disable()
 
     try:
         failures = fetch_inputs(batch)
-        assert list(failures) == [0]
+        assert list(failures) == [0, 1]
         del batch, broken, failures
         assert gone() is None
     finally:

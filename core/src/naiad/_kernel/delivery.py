@@ -38,7 +38,10 @@ class Delivery:
     def answer(self, work: Work) -> None:
         """Conclude every call of a batch that came back, but for those that stream, and count them together."""
         phases = work.phases()
-        outcomes = work.outcomes if work.error is None else [work.error] * len(work.calls)
+        outcomes = work.outcomes
+        if work.error is not None:
+            # its frames hold the work, which holds it: the memory of clients would wait for the garbage collector
+            outcomes = [work.error.with_traceback(None)] * len(work.calls)
         if work.traces:
             tell_execution(work, outcomes)
         totals: list[int] = []

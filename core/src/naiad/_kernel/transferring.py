@@ -13,7 +13,8 @@ def fetch_inputs(batch: Batch, devices: Collection[Device] = ()) -> dict[int, Na
     """Copy the inputs, but for those that lie on one of these devices.
 
     Gives the errors of the requests that cannot have theirs, by their index in the batch. Those are executed all the
-    same, over zeros, for the sake of the others.
+    same, over zeros, for the sake of the others. Raises the error of a request that is alone in its batch: the model
+    need not compute what nobody gets.
     """
     failures: dict[int, NaiadError] = {}
     for index, request in enumerate(batch.requests):
@@ -23,6 +24,8 @@ def fetch_inputs(batch: Batch, devices: Collection[Device] = ()) -> dict[int, Na
             except NaiadError as error:
                 failures[index] = error.with_traceback(None)  # which holds this very dict, and the memory of the client
     batch.mark_input_done()
+    if failures and len(batch.requests) == 1:
+        raise failures.pop(0)
     return failures
 
 
