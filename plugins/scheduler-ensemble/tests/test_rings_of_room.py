@@ -9,6 +9,7 @@ import pytest
 
 from naiad import Request, Tensor
 from naiad.backend import Answer, Batch, ModelContext
+from naiad.calls import ModelCalls
 from naiad.errors import CallRingError
 
 from .parts import Part, Parts, ask, infer, plus, until
@@ -28,6 +29,10 @@ class Calling:
         self._contexts[context.config.name] = context
         return self._load(context)
 
+    def models(self, caller: str, batch: Batch) -> ModelCalls:
+        """What a model calls others with while it executes that batch."""
+        return self._contexts[caller].models.within(batch.requests)
+
     def asks(self, caller: str, model: str, name: str, elsewhere: bool = False) -> Callable[[Batch], Answer]:
         """A function of `caller`: 0 or less is the answer to itself, all else one more than what `model` answers."""
 
@@ -35,7 +40,7 @@ class Calling:
             x = batch.input("x")
             if float(x.flat[0]) <= 0:
                 return {"y": x}
-            models = self._contexts[caller].models.within(batch.requests)
+            models = self.models(caller, batch)
             request = Request(model, {name: Tensor.of(name, x - np.float32(1))})
             if elsewhere:
                 with ThreadPoolExecutor(1) as pool:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from naiad._kernel.answers import Outcome
@@ -12,6 +12,7 @@ from naiad.types import Request, Response
 
 if TYPE_CHECKING:
     from naiad._kernel.calls.callers import Caller
+    from naiad._kernel.calls.rooms import Hold
     from naiad._kernel.sequences.rows import BatchRow
     from naiad._kernel.streams import ResponseStream
 
@@ -34,6 +35,7 @@ class Call:
     """
 
     __slots__ = (
+        "_behind",
         "_paused",
         "_take_back",
         "arrival",
@@ -82,6 +84,15 @@ class Call:
         if self.held is None:
             self.held = deque()
         self.held.append(response)
+
+    @property
+    def behind(self) -> "Sequence[Hold]":
+        """The waits for room at steps of an ensemble that it is paused for."""
+        return getattr(self, "_behind", ())  # set for few: every request goes through __init__
+
+    @behind.setter
+    def behind(self, holds: "Sequence[Hold]") -> None:
+        self._behind = holds
 
     @property
     def is_paused(self) -> bool:

@@ -71,6 +71,17 @@ def wait_for_room(hold: Hold, caller: object, refuse: Callable[[CallRingError], 
     asyncio.get_running_loop().call_later(SECOND_LOOK, look_again)
 
 
+def lift_pauses_for(room: Room) -> None:
+    """Something has just been paused until there is room: let it go on, if the room is taken by who waits for it."""
+    for leaves in room.under_way().values():
+        for leaf in leaves:
+            for caller in () if isinstance(leaf, Hold) else leaf[1].callers:
+                if caller.open_waits():
+                    picture = Picture(caller)
+                    if caller in picture.graph.stuck() and picture.lift_pauses():
+                        return
+
+
 def lift_pauses(caller: Caller) -> None:
     """Let the streams go on that this caller has not read, if what else it waits for may need what they occupy.
 
@@ -128,7 +139,7 @@ class Picture:
         self._caller = caller
         self._waits: dict[Hashable, set[Wait]] = {}
         self._places: dict[Hashable, Sequence[Set[Hashable]]] = {}
-        self._open: list[Caller] = [caller]
+        self._open: list[Caller | Call] = [caller]
         if where is not None:
             self._look_at(where)
         while self._open:
@@ -138,15 +149,21 @@ class Picture:
         self.graph = WaitGraph(self._waits, self._places)
 
     def lift_pauses(self) -> bool:
-        """Let the streams go on that those who are stuck have not read; whether there were any."""
-        stuck = [each for each in self.graph.stuck() if isinstance(each, Caller)]
-        lifted = [begun for caller in stuck for begun in list(caller.begun) if begun.lift()]
-        return bool(lifted)
+        """Let the streams go on that those who are stuck have not read, or have no room for; whether there were any."""
+        stuck = self.graph.stuck()
+        unread = [begun for each in stuck if isinstance(each, Caller) for begun in list(each.begun) if begun.lift()]
+        held = [hold for each in stuck if isinstance(each, Call) for hold in each.behind]
+        for hold in held:
+            hold.lift()
+        return bool(unread or held)
 
-    def _follow(self, caller: Caller) -> None:
+    def _follow(self, caller: Caller | Call) -> None:
         if caller in self._waits:
             return
         waits = self._waits[caller] = set()
+        if isinstance(caller, Call):
+            waits.update(self._waits_of(caller.behind))
+            return
         waits.update(self._waits_of(caller.open_waits()))
 
     def _waits_of(self, leaves: Sequence[Leaf]) -> Iterator[Wait]:
@@ -166,7 +183,7 @@ class Picture:
         self._look_at(version)
         return Queued(version)
 
-    def _served(self, by: set[Caller]) -> Wait:
+    def _served(self, by: set[Caller | Call]) -> Wait:
         self._open.extend(by)
         return Served(frozenset(by))
 
@@ -194,11 +211,17 @@ class Picture:
             self._open.extend(callers)
 
 
-def _holders(work: "Work", caller: Caller) -> set[Caller]:
-    """Who keeps an execution from its end: callers in it that wait, as this one is about to, and those it waits for."""
-    found: set[Caller] = set()
+def _holders(work: "Work", caller: Caller) -> set[Caller | Call]:
+    """Who keeps an execution from its end: callers in it that wait, as this one is about to, and those it waits for.
+
+    A call of it that is paused until there is room at other steps of its ensemble stands for itself.
+    """
+    found: set[Caller | Call] = set()
     for call in work.calls:
         found.update(each for each in call.callers if each is caller or each.open_waits())
-        if call.is_paused and isinstance(call.request.caller, Caller):
-            found.add(call.request.caller)
+        if call.is_paused:
+            if call.behind:
+                found.add(call)
+            if isinstance(call.request.caller, Caller):
+                found.add(call.request.caller)
     return found

@@ -1,6 +1,6 @@
 """Room at the steps of ensembles, of which `max_inflight_requests` leaves only so much, as something to wait for."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -35,12 +35,13 @@ class Room:
 
 
 class Hold:
-    """One wait for a room, until it is `over`."""
+    """One wait for a room, until it is `over`; `lift` lets those go on that are paused for it, and gather responses."""
 
-    __slots__ = ("over", "room")
+    __slots__ = ("lift", "over", "room")
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: Room, lift: Callable[[], None]) -> None:
         self.room = room
+        self.lift = lift
         self.over = False
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from naiad._kernel.answers import Outcome
 from naiad._kernel.call import Call, Deliver
-from naiad._kernel.calls.following import wait_for_room
+from naiad._kernel.calls.following import lift_pauses_for, wait_for_room
 from naiad._kernel.calls.rooms import Hold, Leaf, Room
 from naiad._kernel.ensembles.steps import StepCall, flags_in, parameters_of, tensors_of, within
 from naiad.ensembles import EnsembleResponse, Moves
@@ -25,7 +25,7 @@ class EnsembleCall(Call):
     `queue_ns` and `phases` are sums over the steps that are over, `responses` counts what was delivered.
     """
 
-    __slots__ = ("_early", "_held", "_holders", "_is_paused", "_run", "_running", "_version", "responses")
+    __slots__ = ("_early", "_held", "_holders", "_is_lifted", "_is_paused", "_run", "_running", "_version", "responses")
 
     def __init__(self, version: "EnsembleVersion", request: Request, deliver: Deliver, batch_size: int) -> None:
         super().__init__(_take_back, request, deliver, Ticket(0, monotonic(), batch_size))
@@ -34,7 +34,7 @@ class EnsembleCall(Call):
         self._running: set[StepCall] = set()
         self._held: set[StepCall] = set()
         self._holders: dict[int, int] = {}  # how many held steps wait behind each decoupled one
-        self._is_paused = False
+        self._is_paused = self._is_lifted = False
         self._early: list[Outcome] | None = []
         self.responses = 0
 
@@ -136,12 +136,12 @@ class EnsembleCall(Call):
             self._respond(response)
 
     def _hold(self, step: StepCall) -> None:
+        hold = step.hold = Hold(Room(self._version, step.start.step), self._lift)
         self._held.add(step)
         self._hold_behind(step, 1)
         if self.request.deadline is not None and self.timer is None:
             delay = max(0.0, self.request.deadline - monotonic())
             self.timer = self._version.loop.call_later(delay, self._expire)
-        hold = step.hold = Hold(Room(self._version, step.start.step))
         wait_for_room(hold, self.request.caller, lambda error: self.fail(error, step))
 
     def _submit(self, step: StepCall) -> None:
@@ -169,7 +169,15 @@ class EnsembleCall(Call):
         """Make a running step wait while its responses have nowhere to go, and go on when they have."""
         if step.call is None:
             return
-        if self._is_paused or self._holders.get(step.start.step):
+        number = step.start.step
+        is_ahead = bool(self._holders.get(number)) and not self._is_lifted
+        if is_ahead:
+            steps = self._version.composition.steps
+            held = [each for each in self._held if number in steps[each.start.step].behind]
+            step.call.behind = [each.hold for each in held if each.hold is not None]
+        elif step.call.behind:
+            step.call.behind = ()
+        if self._is_paused or is_ahead:
             step.call.pause()
         else:
             step.call.resume()
@@ -177,10 +185,18 @@ class EnsembleCall(Call):
     def _hold_behind(self, step: StepCall, change: int) -> None:
         """The decoupled steps that it runs behind are too far ahead, or are no longer."""
         for behind in self._version.composition.steps[step.start.step].behind:
-            self._holders[behind] = self._holders.get(behind, 0) + change
+            held = self._holders[behind] = self._holders.get(behind, 0) + change
             for running in list(self._running):
                 if running.start.step == behind:
                     self._throttle(running)
+            if step.hold is not None and held == 1 and not self._is_lifted:
+                lift_pauses_for(step.hold.room)
+
+    def _lift(self) -> None:
+        """Let the decoupled steps go on however far ahead they are: what would make room waits for them."""
+        self._is_lifted = True
+        for step in list(self._running):
+            self._throttle(step)
 
     def _leave(self) -> None:
         """Take back what runs, forget what is held, and be forgotten."""
