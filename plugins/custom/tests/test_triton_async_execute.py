@@ -72,11 +72,16 @@ raise ValueError("broken")
     [
         ("SystemExit(3)", "instance 'm_0' failed: SystemExit: 3"),
         ("KeyboardInterrupt", "instance 'm_0' failed: KeyboardInterrupt$"),
+        ("Unspeakable", "instance 'm_0' failed: Unspeakable$"),
         ("asyncio.CancelledError", "the model raised CancelledError; catch it where a task of the model's own"),
     ],
 )
 def test_whatever_an_async_execute_raises_its_callers_are_told_and_the_next_are_served(folder, raised, told):
     body = f"""
+class Unspeakable(Exception):
+    def __str__(self):
+        raise RuntimeError("even the message fails")
+
 sender = requests[0].get_response_sender()
 if number(requests[0]):
     raise {raised}

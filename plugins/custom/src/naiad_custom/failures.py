@@ -18,8 +18,15 @@ class Failures:
             return error
         named = f" '{request.id}'" if request.id else ""
         self._logger.error("instance '%s' failed a request%s", self._name, named, exc_info=error)
-        failure = ModelFailedError(
-            f"instance '{self._name}' failed: {type(error).__name__}: {error}".removesuffix(": ")
-        )
+        failure = ModelFailedError(f"instance '{self._name}' failed: {_told(error)}")
         failure.__cause__ = error
         return failure
+
+
+def _told(error: BaseException) -> str:
+    """`ValueError: its text`; the type alone where there is no text, or where asking for it raises too."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - the error's own code, which must not leave the caller without an answer
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
