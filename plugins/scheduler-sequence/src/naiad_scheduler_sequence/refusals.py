@@ -3,6 +3,9 @@
 from naiad.config import DataType, ModelConfig, SequenceControlKind
 from naiad.scheduler import Drop, DropReason, Ticket
 
+_SHOWN = 128
+"""How much of an id stands in a message."""
+
 
 class Entrance:
     """Says what is wrong with a request to a model whose requests come in sequences.
@@ -37,8 +40,8 @@ class Entrance:
             wanted, given = ("a text", "a number") if self._kind is str else ("a number", "a text")
             return _invalid(
                 ticket,
-                f"inference request to model '{self._model}' has {given} as correlation ID, {ticket.sequence_id!r}, "
-                f"but its CONTROL_SEQUENCE_CORRID tensor takes {wanted}; send {wanted}",
+                f"inference request to model '{self._model}' has {given} as correlation ID, "
+                f"{_shown(ticket.sequence_id)!r}, but its CONTROL_SEQUENCE_CORRID tensor takes {wanted}; send {wanted}",
             )
         return None
 
@@ -46,8 +49,9 @@ class Entrance:
         """The answer to a request of a sequence that there is not, or no longer."""
         return _invalid(
             ticket,
-            f"inference request for sequence {ticket.sequence_id} to model '{self._model}' must specify the START flag "
-            "on the first request of the sequence; it has not started, has ended, or was silent for too long",
+            f"inference request for sequence {_shown(ticket.sequence_id)} to model '{self._model}' must specify the "
+            "START flag on the first request of the sequence; it has not started, has ended, or was silent for too "
+            "long",
         )
 
     def too_late(self) -> str:
@@ -59,11 +63,18 @@ class Entrance:
 
     def lost(self, correlation_id: int | str) -> str:
         """What the requests of a sequence are told whose instance has died."""
-        which = f"sequence {correlation_id}" if correlation_id else "the sequence"
+        which = f"sequence {_shown(correlation_id)}" if correlation_id else "the sequence"
         return (
             f"the instance of model '{self._model}' that {which} ran on has died, and with it what the model knew of "
             "the sequence; start it anew"
         )
+
+
+def _shown(correlation_id: int | str) -> int | str:
+    """An id as messages have it: callers choose texts of any length."""
+    if isinstance(correlation_id, str) and len(correlation_id) > _SHOWN:
+        return f"{correlation_id[:_SHOWN]}…"
+    return correlation_id
 
 
 def _kind_of_id(config: ModelConfig) -> type | None:

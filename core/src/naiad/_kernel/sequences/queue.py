@@ -75,8 +75,8 @@ class SequenceQueue(ModelQueue):
         call = super().submit(request, batch_size, shape_key, deliver)
         if call.ticket.sequence_start and self._live.is_open(call.ticket.sequence_id):
             _logger.warning(
-                "sequence %r of model '%s' starts anew before it has ended: the model forgets what was before; if two "
-                "callers chose the same id, let them choose others",
+                "sequence %.128r of model '%s' starts anew before it has ended: the model forgets what was before; if "
+                "two callers chose the same id, let them choose others",
                 call.ticket.sequence_id,
                 self._model,
             )
