@@ -115,4 +115,9 @@ def _fits(element: Any, code: str) -> bool:
 
 def _wrong_type(elements: list[Any], types: frozenset[type], name: str, told: str) -> InvalidArgumentError:
     wrong = next(element for element in elements if type(element) not in types)
-    return InvalidArgumentError(f"Unable to parse 'data': input '{name}' takes {told}, got {wrong!r:.80}")
+    written = _IN_JSON.get(repr(wrong)) or f"{wrong!r:.80}"
+    return InvalidArgumentError(f"Unable to parse 'data': input '{name}' takes {told}, got {written}")
+
+
+_IN_JSON = {"True": "true", "False": "false", "None": "null"}
+"""As the client has written them."""
