@@ -9,6 +9,7 @@ import pytest
 from naiad import Request, Tensor
 from naiad.errors import (
     DeadlineExceededError,
+    InternalError,
     InvalidArgumentError,
     ModelFailedError,
     UnknownError,
@@ -90,3 +91,27 @@ async def test_a_caller_who_leaves_takes_the_running_step_back(chain: Parts) -> 
         for sample in metrics["nv_inference_request_failure"].samples
         if {("model", "e"), ("reason", "CANCELED")} <= set(sample.labels)
     ] == [1]
+
+
+class Broken:
+    """A version of a model whose submitting is broken, as no version should be."""
+
+    name, version = "broken", 1
+
+    def submit(self, request: Request, deliver: object, streams: bool = False) -> None:
+        raise ValueError("as it should never be")
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["at the beginning", "behind another step"])
+async def test_a_fault_of_the_server_in_a_step_leaves_nobody_waiting(chain: Parts, place: int) -> None:
+    async with chain.serving() as server:
+        version = server._models.find("e")
+        steps = list(version.steps)
+        steps[place] = Broken()
+        sound, version.steps = version.steps, tuple(steps)
+        with pytest.raises(InternalError, match=f"as it should never be .step {place} of 'e', model 'broken'"):
+            await server.infer(ask("e"))
+
+        assert version.outstanding == 0
+        version.steps = sound
+        assert (await server.infer(ask("e", 1))).outputs["C"].array[0] == 12

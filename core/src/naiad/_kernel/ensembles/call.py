@@ -1,5 +1,6 @@
 """One request to an ensemble on its way through the models. There is no task: what a step answers starts the next."""
 
+import logging
 from collections import deque
 from collections.abc import Hashable, Sequence
 from time import monotonic
@@ -10,6 +11,7 @@ from naiad._kernel.call import Call, Deliver
 from naiad._kernel.calls.following import lift_pauses_for, wait_for_room
 from naiad._kernel.calls.rooms import Hold, Leaf, Room
 from naiad._kernel.ensembles.steps import StepCall, flags_in, parameters_of, tensors_of, within
+from naiad._kernel.telling import told
 from naiad.ensembles import EnsembleResponse, Moves
 from naiad.errors import DeadlineExceededError, InternalError, InvalidArgumentError, NaiadError
 from naiad.scheduler import Ticket
@@ -17,6 +19,9 @@ from naiad.types import Request, Response
 
 if TYPE_CHECKING:
     from naiad._kernel.ensembles.version import EnsembleVersion
+
+
+_logger = logging.getLogger("naiad.model")
 
 
 class EnsembleCall(Call):
@@ -152,6 +157,11 @@ class EnsembleCall(Call):
             self._done(step)
             self.fail(error, step)
             return
+        except Exception as error:  # a fault of our own: nobody must wait for ever because of it
+            _logger.exception("a step of ensemble '%s' failed", self._version.name)
+            self._done(step)
+            self.fail(InternalError(told(error)), step)
+            return
         if self._is_paused or self._held:
             self._throttle(step)
 
@@ -214,8 +224,8 @@ class EnsembleCall(Call):
 
     def _expire(self) -> None:
         if self._held:
-            told = f"the request still waited for room at a step after {monotonic() - self.arrival:.3f} s"
-            self.fail(DeadlineExceededError(f"Deadline Exceeded: {told}"))
+            waited = f"the request still waited for room at a step after {monotonic() - self.arrival:.3f} s"
+            self.fail(DeadlineExceededError(f"Deadline Exceeded: {waited}"))
 
     # Responses
 

@@ -89,7 +89,11 @@ class EnsembleVersion:
         call = EnsembleCall(self, request, deliver, batch_size)
         self._calls.add(call)
         self._drained.clear()
-        call.begin()
+        try:
+            call.begin()
+        except BaseException:
+            self.left(call)  # also where it had no time to leave
+            raise
         return call
 
     def left(self, call: EnsembleCall) -> None:
