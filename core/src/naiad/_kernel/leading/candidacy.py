@@ -13,7 +13,7 @@ needs the interpreter gains nothing by a thread of its own, one that does not ru
 NANOSECONDS_EACH = 5_000
 """How much longer for each of its requests, which cost the event loop some eight times as much."""
 
-_MEMORY = 16
+_MEMORY = 64
 _MOST = 4.0
 _PROMISING, _TOO_MUCH = 2.0, 1.2
 """Of what it may take: as much before it leads, for half of it may be waiting for the interpreter, and as it leads."""
