@@ -1,5 +1,6 @@
 """Telling an instance that a sequence is over, on the instance's own thread."""
 
+import inspect
 import logging
 
 from naiad.backend import Instance
@@ -9,11 +10,14 @@ _logger = logging.getLogger("naiad.model")
 
 
 def tell_end(correlation_id: int | str, reason: SequenceEndReason, instance: Instance) -> None:
-    """Tell it; what it raises is logged, because no request waits for it."""
+    """Tell it; what it raises is logged, because no request waits for it, and so is that it wants to be awaited."""
     listen = getattr(instance, "sequence_ended", None)
     if listen is None:
         return
     try:
-        listen(correlation_id, reason)
+        answer = listen(correlation_id, reason)
+        if inspect.iscoroutine(answer):
+            answer.close()
+            raise TypeError("its sequence_ended is an 'async def', which nobody awaits here: make it a plain 'def'")
     except Exception:
         _logger.exception("an instance failed to take note that sequence %r is over (%s)", correlation_id, reason)
