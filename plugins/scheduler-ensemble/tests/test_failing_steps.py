@@ -2,11 +2,13 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
 
 from naiad import Request, Tensor
+from naiad.ensembles import Composition
 from naiad.errors import (
     DeadlineExceededError,
     InternalError,
@@ -115,3 +117,34 @@ async def test_a_fault_of_the_server_in_a_step_leaves_nobody_waiting(chain: Part
         assert version.outstanding == 0
         version.steps = sound
         assert (await server.infer(ask("e", 1))).outputs["C"].array[0] == 12
+
+
+class Faulty:
+    """A composition whose runs begin, and fail at the first answer, as none should."""
+
+    def __init__(self, composition: Composition) -> None:
+        self._composition = composition
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._composition, name)
+
+    def run(self, inputs: Mapping[str, Tensor], requested: tuple[str, ...]) -> "Faulty":
+        return Faulty(self._composition.run(inputs, requested))
+
+    def answered(self, *answer: object) -> None:
+        raise ValueError("as it should never be")
+
+
+async def test_a_fault_of_a_composition_leaves_nobody_waiting_and_no_room_taken(chain: Parts) -> None:
+    chain.join("b", "A", "B", "one x=A -> y=B", scheduling="max_inflight_requests: 1")
+
+    async with chain.serving() as server:
+        version = server._models.find("b")
+        sound, version.composition = version.composition, Faulty(version.composition)
+        for _ in range(2):
+            with pytest.raises(InternalError, match="as it should never be"):
+                await server.infer(ask("b"))
+
+        assert version.outstanding == 0
+        version.composition = sound
+        assert (await server.infer(ask("b", 1))).outputs["B"].array[0] == 2

@@ -119,7 +119,11 @@ class EnsembleCall(Call):
             self._running.discard(step)
             self._add_times(step)
         flags = flags_in(outcome.parameters) if outcome.parameters else None
-        self._follow(self._run.answered(step.start, outcome.outputs, final, flags))
+        try:
+            self._follow(self._run.answered(step.start, outcome.outputs, final, flags))
+        except Exception as error:  # a fault of our own: nobody must wait for ever because of it
+            _logger.exception("an answer within ensemble '%s' could not be handed on", self._version.name)
+            self.fail(InternalError(told(error)), step)
         if final:
             self._done(step)
 
