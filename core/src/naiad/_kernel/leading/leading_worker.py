@@ -14,6 +14,12 @@ from naiad._kernel.native_worker import NativeWorker
 from naiad._kernel.worker import Work, Worker
 from naiad.backend import Instance
 
+_IN_A_ROW = 8
+"""So many batches at most between two rounds of the event loop, which has to read and write as well.
+
+One at a time cost 13 % of the requests over gRPC at 16: each round lets other threads have the interpreter.
+"""
+
 _Told = tuple[Callable[..., None], tuple[object, ...]]
 
 
@@ -90,14 +96,22 @@ class LeadingWorker(Worker):
         self._thread = threading.get_ident()
         leads = end(mark)
         while leads and relay.leader is self:
-            if self._own:
-                leads = self._execute_own(instance, mark)
+            leads = self._execute_some(instance, mark)
             if leads and relay.leader is self:
                 relay.turn(once=bool(self._own))
         if leads:
             relay.pass_on()
         while self._own:
             self._execute(instance, self._own.popleft())
+
+    def _execute_some(self, instance: Instance, mark: Mark) -> bool:
+        """Execute what was given to it, and a few times what comes of that; whether it was not overtaken."""
+        for _ in range(_IN_A_ROW):
+            if not self._own or self._relay.leader is not self:
+                break
+            if not self._execute_own(instance, mark):
+                return False
+        return True
 
     def _execute_own(self, instance: Instance, mark: Mark) -> bool:
         """Execute the oldest of the batches, while no loop runs on this thread; whether it was not overtaken."""
