@@ -32,6 +32,8 @@ _HTTP = "what is no sound HTTP"
 _REFUSED = "requests that a queue refused or that were cancelled, in the statistics"
 _BEHIND = "a request behind a refused one on the same connection"
 _SEQUENCE = "`sequence_id` and its flags in responses of an ensemble"
+_ALONE = "an output that an early step of an ensemble makes, asked for alone"
+_TWICE = "a failed request of an ensemble, in the metrics"
 _COUNTS = "a request that its model answers with an error, in the statistics"
 
 _OF_GENERATE = (
@@ -133,6 +135,12 @@ _OF_SEQUENCES = (
     Accepted("a request that a model which is not iterative wants again", "sequences/again_*:status", "500 *"),
 )
 _OF_ENSEMBLES = (
+    Accepted("the order of the outputs of an ensemble", "*ensembles/all:*output*"),
+    Accepted("settings that newer versions have", "config/*.max_inflight_requests", "0", "'(absent)'"),
+    Accepted(_ALONE, "ensembles/of_the_first_step:status", "200", "400 *deadlock*"),
+    Accepted(_ALONE, "grpc_ensembles/of_the_first_step:status", "OK", "INVALID_ARGUMENT *deadlock*"),
+    Accepted(_TWICE, "metrics/get:$.nv_inference_request_failure.values.halfway 1 OTHER", "1.0", "2.0"),
+    Accepted(_SEQUENCE, "metrics/halfway_0:$.parameters", "'(absent)'"),
     Accepted(_SEQUENCE, "*ensembles/*.parameters", "'(absent)'", "{'sequence_id': 0, *"),
     Accepted(_SEQUENCE, "*ensembles/*.sequence_*", "'(absent)'"),
     Accepted(_SEQUENCE, "metrics/chain:$.parameters", "'(absent)'"),

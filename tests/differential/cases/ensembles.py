@@ -21,7 +21,7 @@ _HOW = (*range(8), *range(10, 18))
 
 def cases() -> list[Case]:
     """Every case of this page."""
-    return [*_answers(), *_refused(), *_failing(), *_decoupled(), *_told(), *_without_models()]
+    return [*_answers(), *_refused(), *_failing(), *_decoupled(), *_told(), *_of_the_first_step(), *_without_models()]
 
 
 def _answers() -> list[Case]:
@@ -43,6 +43,8 @@ def _answers() -> list[Case]:
         rpc.infer("ensembles/first", "chain", _messages(), rpc.RAW, outputs=one),
         rpc.infer("ensembles/id", "chain", _messages(), rpc.RAW, outputs=one, id="the id"),
         stream_case("stream/ensembles/good", [rpc.infer_request("chain", _messages(), rpc.RAW, one, id="s")]),
+        infer("ensembles/all", "chain", [_A, _B]),
+        rpc.infer("ensembles/all", "chain", _messages(), rpc.RAW),
         http_case("ensembles/generate", "POST", "/v2/models/halfway/generate", {"FIRST": 0}),
     ]
 
@@ -96,6 +98,13 @@ def _told() -> list[Case]:
         for name in ("chain", "ranked", "add_sub")
     ]
     return [*found, grpc_case("grpc_ensembles/statistics", "ModelStatistics", asked, any_value=_COUNTS)]
+
+
+def _of_the_first_step() -> list[Case]:
+    return [
+        infer("ensembles/of_the_first_step", "chain", [_A, _B], wanted("SUM")),
+        rpc.infer("ensembles/of_the_first_step", "chain", _messages(), rpc.RAW, outputs=[rpc.wanted("SUM")]),
+    ]
 
 
 def _without_models() -> list[Case]:

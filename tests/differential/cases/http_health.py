@@ -2,7 +2,7 @@
 
 from ..answers import Case
 from ..http_asking import bytes_case, http_case, request
-from ..repository import ENSEMBLES, names
+from ..repository import names
 
 _SERVER = ("$.name", "$.version")
 _PLACES = {
@@ -75,7 +75,6 @@ def cases() -> list[Case]:
     for name in names():
         found.append(http_case(f"metadata/{name}", "GET", f"/v2/models/{name}"))
         found.append(http_case(f"ready/{name}", "GET", f"/v2/models/{name}/ready"))
-        if name not in ENSEMBLES:  # newer versions have a setting for them that 2.51 has not
-            found.append(http_case(f"config/{name}", "GET", f"/v2/models/{name}/config"))
+        found.append(http_case(f"config/{name}", "GET", f"/v2/models/{name}/config"))
     found.append(bytes_case("health/http_1.0", request("GET", "/v2/health/live").replace(b"HTTP/1.1", b"HTTP/1.0")))
     return found

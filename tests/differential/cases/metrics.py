@@ -17,7 +17,7 @@ _COUNTERS = (
     "nv_inference_count",
     "nv_inference_exec_count",
 )
-_COUNTED = ("add_sub", "chain", "failing")
+_COUNTED = ("add_sub", "chain", "failing", "halfway")
 OPTIONS = ("--metrics-config=summary_latencies=true", "--metrics-config=histogram_latencies=true")
 
 
@@ -30,6 +30,7 @@ def cases() -> list[Case]:
         *(infer(f"metrics/counting_{number}", "counting", [tensor("IN", "INT32", [1], [number])]) for number in (3, 4)),
         infer("metrics/chain", "chain", [A | {"name": "A"}, B | {"name": "B"}], wanted("TWICE_A")),
         infer("metrics/chain_refused", "chain", [A | {"name": "A"}]),
+        *(infer(f"metrics/halfway_{how}", "halfway", [tensor("FIRST", "INT32", [1], [how])]) for how in (0, 1)),
         Case("metrics/get", _metrics, ("$.nv_*.help",)),
         _elsewhere("metrics/post", request("POST", "/metrics", b"")),
         _elsewhere("metrics/other_path", request("GET", "/nothing")),
