@@ -179,3 +179,19 @@ async def test_a_model_that_hangs_past_the_deadline_is_given_up_and_others_go_on
 
         backend.release()
         assert isinstance(await server.infer(request("hangs", 2)), Response)
+
+
+async def test_the_error_of_a_model_holds_no_frames_and_so_no_tensors(tmp_path: Path) -> None:
+    def fails(batch: Batch) -> Answer:
+        raise ValueError("not in this mood")
+
+    backend = FakeBackend(answer=fails)
+    backend.write(tmp_path, "m")
+
+    async with running(tmp_path, backend) as server:
+        with pytest.raises(ModelFailedError) as caught:
+            await server.infer(request("m", 1))
+
+    cause = caught.value.__cause__
+    assert isinstance(cause, ValueError)
+    assert cause.__traceback__ is None

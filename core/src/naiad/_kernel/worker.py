@@ -201,7 +201,7 @@ class Worker:
                 extra={"model": self._reader.model, "version": str(self._reader.version), "request_id": ids},
             )
             work.error = ModelFailedError(f"instance '{self.name}' failed: {told(error)}")
-            work.error.__cause__ = error
+            work.error.__cause__ = error.with_traceback(None)  # which is logged, and holds the batch by its frames
         self._hand_back(work)
 
     def _hand_back(self, work: Work) -> None:
