@@ -76,8 +76,8 @@ _OF_GRPC = (
     Accepted("`repository_name` of an index request over gRPC", "grpc_repository/index_named:status", "OK"),
     Accepted("unknown model in a load request", "grpc_repository/load_unknown:status", "NOT_FOUND *", "INTERNAL *"),
     Accepted(_LOAD, "grpc_repository/*:status", "INVALID_ARGUMENT *", "INTERNAL *"),
-    Accepted("an unknown key in an unload request over gRPC", "grpc_repository/unload_unknown*:status", theirs="OK"),
-    Accepted("an unknown key in an unload request over gRPC", "repository/unload_unknown_par*:status", "400 *", "200"),
+    Accepted("an unknown key in an unload request", "grpc_repository/unload_unknown*:status", theirs="OK"),
+    Accepted("an unknown key in an unload request", "repository/unload_unknown_par*:status", "400 *", "200"),
 )
 _OF_SETTINGS = (
     Accepted("trace or log settings of an unknown name", "*/*unknown:status", "400 *", "200"),
