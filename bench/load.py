@@ -97,14 +97,14 @@ def read_perf_analyzer(text: str) -> Load:
     return Load(float(throughput[-1]), int(p99[-1]) / 1000)
 
 
-def wrk(url: str, script: Path, connections: int, seconds: int, *arguments: str) -> Load:
-    """One measurement with wrk on one thread; the script gets the arguments, and its `done` prints a JSON object.
+def wrk(url: str, script: Path, connections: int, seconds: int, *arguments: str, threads: int = 1) -> Load:
+    """One measurement with wrk; the script gets the arguments, and its `done` prints a JSON object.
 
     Raises LoadError.
     """
     if shutil.which("wrk") is None:
         raise LoadError("wrk is not installed (Debian and Ubuntu: apt-get install wrk)")
-    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", str(script), url, "--", *arguments]
+    command = ["wrk", f"-t{threads}", f"-c{connections}", f"-d{seconds}s", "-s", str(script), url, "--", *arguments]
     ended = subprocess.run(command, capture_output=True, text=True)
     return read_wrk(ended.stdout + ended.stderr)
 

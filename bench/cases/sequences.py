@@ -1,13 +1,13 @@
 """Many sequences at once on an accumulator: what a request of a sequence costs the server."""
 
 import functools
-import shutil
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cases.case import Case
-from load import with_cost
+from load import Load, with_cost, wrk
 from report import Goal, Row
 from rounds import SEQUENCE_MODELS, Run, side_by_side
 from servers import WORK, Running
@@ -19,9 +19,7 @@ _CONCURRENCY = 64
 _LENGTH = 20
 _OPTIONS = ("--sequence-length", str(_LENGTH), "--sequence-length-variation", "0")
 _STRATEGIES = {"direct": "direct {}", "oldest": f"oldest {{ max_candidate_sequences: {_CONCURRENCY} }}"}
-_PLACES = {"": "", "_on_loop": ", on the event loop"}
-"""Models of the same files twice, and how their rows are told apart."""
-_ON_LOOP = 'parameters { key: "execute_on" value { string_value: "event_loop" } }\n'
+_SCRIPT = Path(__file__).resolve().parent.parent / "sequences.lua"
 _CONFIG = """backend: "onnxruntime"
 max_batch_size: 64
 instance_group [ { kind: KIND_CPU count: 1 } ]
@@ -39,49 +37,47 @@ sequence_batching {
 
 
 def measure(run: Run) -> Sequence[Row]:
+    parts = itertools.count(1)  # of the ids of sequences, which are not used twice
+
     def once(running: Running) -> dict[str, float]:
         numbers = {}
-        for strategy, place, told in _rows():
-            model = f"accumulator_{strategy}{place}"
-            load_it = functools.partial(run.generator, running.port, model, _CONCURRENCY, _OPTIONS)
-            load, cost = with_cost(running, model, load_it)
-            counted = running.get(f"/v2/models/{model}/stats")["model_stats"][0]
-            numbers[f"{strategy}{told}: inferences/s"] = load.per_second
-            numbers[f"{strategy}{told}: p99, ms"] = load.p99_milliseconds
-            numbers[f"{strategy}{told}: server's processor time, µs each"] = cost
-            numbers[f"{strategy}{told}: requests in a batch"] = counted["inference_count"] / counted["execution_count"]
+        for strategy in _STRATEGIES:
+            model = f"accumulator_{strategy}"
+            url = f"http://127.0.0.1:{running.port}/v2/models/{model}/infer"
+            generators: dict[str, Callable[[], Load]] = {
+                "": functools.partial(run.generator, running.port, model, _CONCURRENCY, _OPTIONS),
+                ", wrk": lambda url=url: wrk(url, _SCRIPT, _CONCURRENCY, 4, str(next(parts)), threads=_CONCURRENCY),
+            }
+            for told, load_it in generators.items():
+                before = _counted(running, model)
+                load, cost = with_cost(running, model, load_it)
+                inferences, executions = (new - old for new, old in zip(_counted(running, model), before, strict=True))
+                numbers[f"{strategy}{told}: inferences/s"] = load.per_second
+                numbers[f"{strategy}{told}: p99, ms"] = load.p99_milliseconds
+                numbers[f"{strategy}{told}: server's processor time, µs each"] = cost
+                numbers[f"{strategy}{told}: requests in a batch"] = inferences / executions
         return numbers
 
-    seen = side_by_side(run, once, models=_copied(WORK / "sequence-python"), own=built(WORK / "sequence"))
+    seen = side_by_side(run, once, models=SEQUENCE_MODELS, own=built(WORK / "sequence"))
     goal = Goal(least=1.5, of_ratio=True)
-    return seen.rows({f"{strategy}{told}: inferences/s": goal for strategy, _, told in _rows()})
+    return seen.rows({f"{strategy}{told}: inferences/s": goal for strategy in _STRATEGIES for told in ("", ", wrk")})
 
 
-def _rows() -> Iterator[tuple[str, str, str]]:
-    """Each strategy on a thread, then each on the event loop."""
-    for place, told in _PLACES.items():
-        for strategy in _STRATEGIES:
-            yield strategy, place, told
-
-
-def _copied(repository: Path) -> Path:
-    """The repository with the Python models under every name."""
-    for strategy, place, _ in _rows():
-        source = SEQUENCE_MODELS / f"accumulator_{strategy}"
-        shutil.copytree(source, repository / f"{source.name}{place}", dirs_exist_ok=True)
-    return repository
+def _counted(running: Running, model: str) -> tuple[int, int]:
+    """How many inferences and how many executions there were so far."""
+    counted = running.get(f"/v2/models/{model}/stats")["model_stats"][0]
+    return counted["inference_count"], counted["execution_count"]
 
 
 def built(repository: Path) -> Path:
     """The repository with the same accumulators as ONNX models, whose states the server keeps."""
     import onnx
 
-    for strategy, place, _ in _rows():
-        folder = repository / f"accumulator_{strategy}{place}"
+    for strategy, fields in _STRATEGIES.items():
+        folder = repository / f"accumulator_{strategy}"
         (folder / "1").mkdir(parents=True, exist_ok=True)
         onnx.save(_accumulator(), folder / "1" / "model.onnx")
-        config = _CONFIG.replace("STRATEGY", _STRATEGIES[strategy])
-        (folder / "config.pbtxt").write_text(config + (_ON_LOOP if place else ""))
+        (folder / "config.pbtxt").write_text(_CONFIG.replace("STRATEGY", fields))
     return repository
 
 
@@ -104,9 +100,9 @@ CASE = Case(
     "sequence",
     "Sequences with implicit state",
     f"An accumulator, `max_batch_size: 64`, one instance, {_CONCURRENCY} sequences of {_LENGTH} requests at once; "
-    "perf_analyzer over HTTP on the same machine. Here it is an ONNX model whose sums the server keeps as implicit "
-    "state; there, without a backend that has states, a `TritonPythonModel` that keeps them by correlation id. "
-    "The rows 'on the event loop' are the same model, configured with `execute_on: event_loop`, which Naiad alone "
-    "understands.",
+    "perf_analyzer over HTTP on the same machine; in the rows 'wrk' wrk with a thread and a connection a sequence, "
+    "for perf_analyzer takes more of the two processors for a request than either server. Here it is an ONNX model "
+    "whose sums the server keeps as implicit "
+    "state; there, without a backend that has states, a `TritonPythonModel` that keeps them by correlation id.",
     measure,
 )
