@@ -103,7 +103,7 @@ def elected(batches, leader=None):
     """Who leads after these batches, each of whoever it names."""
     election = Election()
     for candidate in batches:
-        if election.counted(candidate, candidate is leader):
+        if election.counted(candidate, leader):
             leader = candidate
     return leader
 
@@ -111,6 +111,11 @@ def elected(batches, leader=None):
 def test_whoever_executes_alone_is_elected():
     assert elected(["a"] * (MAJORITY - 1)) is None
     assert elected(["a"] * MAJORITY) == "a"
+
+
+def test_one_of_equals_is_better_than_none():
+    assert elected(["a", "b", "c"] * MAJORITY) in ("a", "b", "c")
+    assert elected(["a", "b"] * (MAJORITY // 2 - 1)) is None
 
 
 def test_the_leader_stays_while_it_executes_as_much_as_its_rival():

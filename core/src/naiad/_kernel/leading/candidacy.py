@@ -1,7 +1,5 @@
 """Who should run the event loop, as a decision without clock and thread: whose batches are short, and many."""
 
-from collections.abc import Hashable
-
 PYTHON_NANOSECONDS = 250_000
 NATIVE_NANOSECONDS = 100_000
 """How long an execution may keep the event loop waiting: models in Python, those that compute without its lock.
@@ -65,17 +63,18 @@ class Election:
     """Finds who executes more batches than all others together, in constant time and space.
 
     R. S. Boyer, J S. Moore: MJRTY - A Fast Majority Vote Algorithm (1981). The leader's batches count against rivals.
+    While nobody leads all count for whoever comes last: steps of an ensemble are equals, and one is better than none.
     """
 
     __slots__ = ("_rival", "_votes")
 
     def __init__(self) -> None:
-        self._rival: Hashable = None
+        self._rival: object = None
         self._votes = 0
 
-    def counted(self, candidate: Hashable, is_leader: bool) -> bool:
-        """A quick one has executed a batch; whether it should lead from now on."""
-        if not is_leader and (candidate is self._rival or not self._votes):
+    def counted(self, candidate: object, leader: object) -> bool:
+        """A quick one has executed a batch; whether it should lead from now on. `leader` is None where nobody leads."""
+        if leader is None or (candidate is not leader and (candidate is self._rival or not self._votes)):
             self._rival = candidate
             self._votes += 1
         elif self._votes:

@@ -86,7 +86,7 @@ class LeadingWorker(Worker):
             self._step_down()
         elif not briskness.may_lead(now):
             return
-        elif self._relay.election.counted(self, leads) and len(self._flying) == 1:
+        elif self._relay.election.counted(self, self._relay.leader) and len(self._flying) == 1:
             briskness.appointed()
             self._relay.appoint(self)
 
@@ -140,11 +140,15 @@ class LeadingWorker(Worker):
         asyncio._set_running_loop(self._loop)
         try:
             for listener, arguments in told:
-                listener(*arguments)
-        except Exception as error:  # noqa: BLE001 - as the loop itself does with what a callback raises
-            self._loop.call_exception_handler({"message": f"hearing of instance '{self.name}'", "exception": error})
+                self._call(listener, arguments)
         finally:
             asyncio._set_running_loop(None)
+
+    def _call(self, listener: Callable[..., None], arguments: tuple[object, ...]) -> None:
+        try:
+            listener(*arguments)
+        except Exception as error:  # noqa: BLE001 - as the loop itself does with what a callback raises
+            self._loop.call_exception_handler({"message": f"hearing of instance '{self.name}'", "exception": error})
 
     def _tell(self, listener: Callable[..., None], *arguments: object) -> None:
         told = self._told
