@@ -63,7 +63,8 @@ class Election:
     """Finds who executes more batches than all others together, in constant time and space.
 
     R. S. Boyer, J S. Moore: MJRTY - A Fast Majority Vote Algorithm (1981). The leader's batches count against rivals.
-    While nobody leads all count for whoever comes last: steps of an ensemble are equals, and one is better than none.
+    Of equals, such as the steps of an ensemble, none leads: one that does keeps the loop from feeding the others, which
+    cost the ensemble of three in bench/ 12 % of its requests at 64 and gained 3 % at 1.
     """
 
     __slots__ = ("_rival", "_votes")
@@ -74,7 +75,7 @@ class Election:
 
     def counted(self, candidate: object, leader: object) -> bool:
         """A quick one has executed a batch; whether it should lead from now on. `leader` is None where nobody leads."""
-        if leader is None or (candidate is not leader and (candidate is self._rival or not self._votes)):
+        if candidate is not leader and (candidate is self._rival or not self._votes):
             self._rival = candidate
             self._votes += 1
         elif self._votes:
