@@ -86,8 +86,13 @@ def _stop_signal(exit_timeout: float) -> asyncio.Event:
         stop.set()
 
     loop = asyncio.get_running_loop()
+
+    def hand_over(number: int, _frame: object) -> None:
+        if not loop.is_closed():  # else the process is about to end anyway
+            loop.call_soon_threadsafe(received, number)
+
     for number in (signal.SIGINT, signal.SIGTERM):  # not the loop's handlers: it need not run on the main thread
-        signal.signal(number, lambda number, _frame: loop.call_soon_threadsafe(received, number))
+        signal.signal(number, hand_over)
     return stop
 
 
