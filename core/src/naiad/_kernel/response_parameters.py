@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from naiad._kernel.text import is_text
 from naiad.errors import ModelFailedError
 
 
 def check_parameters(parameters: Mapping[str, Any], model: str) -> None:
     """Raises ModelFailedError for a parameter of a response of that model which cannot be sent as it is."""
     for name, value in parameters.items():
-        if not (type(name) is str and _is_text(name)):
+        if not (type(name) is str and is_text(name)):
             raise ModelFailedError(f"model '{model}' gave a parameter of its response the name {name!r:.80}; use text")
         if not _can_be_sent(value.item() if isinstance(value, np.generic) else value):
             raise ModelFailedError(
@@ -22,15 +23,7 @@ def check_parameters(parameters: Mapping[str, Any], model: str) -> None:
 
 def _can_be_sent(value: Any) -> bool:
     if isinstance(value, str):
-        return _is_text(value)
+        return is_text(value)
     if isinstance(value, int):
         return -(2**63) <= value < 2**64
     return isinstance(value, float)
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

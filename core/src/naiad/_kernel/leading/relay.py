@@ -100,17 +100,15 @@ class Relay:
         if leader is None:
             self._home.put(None)
             return
-        self._mark = mark = [leader]
-        self._executions += 1
-        self._keep_watch()
+        mark: Mark = []
+        self._mark = mark
+        self._guard(leader, mark)
         leader.lead(mark)
 
     def begin(self, leader: Leader, mark: Mark) -> None:
         """The leader executes from now on, on this thread, and can be overtaken."""
-        self._executions += 1
         self._thread = threading.get_ident()
-        mark.append(leader)
-        self._keep_watch()
+        self._guard(leader, mark)
 
     def let_go(self) -> None:
         """What executes on the calling thread is about to wait: if that one has the loop, another one needs it."""
@@ -119,9 +117,8 @@ class Relay:
 
     def overtake(self) -> bool:
         """Let the main thread have the loop while the leader executes; whether it did. For any thread."""
-        try:
-            leader = self._mark.pop()
-        except IndexError:  # nobody executes at present, or another thread was faster
+        leader = _taken(self._mark)
+        if leader is None:  # nobody executes at present, or another thread was faster
             return False
         self.leader = None
         leader.overtaken()
@@ -131,6 +128,12 @@ class Relay:
     def _finish(self, _task: object) -> None:
         self._over = True
         self.appoint(None)
+
+    def _guard(self, leader: Leader, mark: Mark) -> None:
+        """From now on whoever takes the leader out of the mark has the loop."""
+        self._executions += 1
+        mark.append(leader)
+        self._keep_watch()
 
     def _keep_watch(self) -> None:
         if not self._watching:
@@ -155,8 +158,11 @@ class Relay:
 
 def end(mark: Mark) -> bool:
     """The leader of that mark has executed; whether it was not overtaken, and has the loop."""
+    return _taken(mark) is not None
+
+
+def _taken(mark: Mark) -> Leader | None:
     try:
-        mark.pop()
+        return mark.pop()
     except IndexError:
-        return False
-    return True
+        return None

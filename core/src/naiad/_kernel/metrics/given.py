@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from naiad._kernel.metrics.snapshots import LabelPairs
+from naiad._kernel.text import is_text
 from naiad.errors import InvalidArgumentError
 
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
@@ -25,7 +26,7 @@ def checked_name(name: Any) -> str:
 
 def checked_description(name: str, description: Any) -> str:
     """The description of that family. Raises InvalidArgumentError unless it is text that UTF-8 can carry."""
-    if not _is_text(description):
+    if not is_text(description):
         raise InvalidArgumentError(f"the description of metric '{name}' is {description!r}; give it a text")
     return str(description)
 
@@ -42,7 +43,7 @@ def checked_labels(name: str, labels: Any) -> LabelPairs:
                 f"metric '{name}' cannot have the label '{label}': it needs letters, digits and '_', neither a "
                 f"digit nor '__' first, and cannot be {' or '.join(_TAKEN_LABELS)}"
             )
-        if not _is_text(value):
+        if not is_text(value):
             raise InvalidArgumentError(
                 f"label '{label}' of metric '{name}' is {value!r}; the values of labels are text"
             )
@@ -72,14 +73,3 @@ def checked_number(name: str, value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         pass
     raise InvalidArgumentError(f"metric '{name}' was given {value!r}, which is no number; give it a real number")
-
-
-def _is_text(value: Any) -> bool:
-    """Whether it is a text without halves of surrogate pairs."""
-    if not isinstance(value, str):
-        return False
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
