@@ -50,11 +50,15 @@ def test_the_workspace_has_its_members() -> None:
     ]
 
 
+COMPILING = {"core": {"hatch_build.py"}}
+"""What a member has besides, to compile a part of it."""
+
+
 @pytest.mark.parametrize("member", MEMBERS, ids=named)
 def test_each_member_has_the_same_shape(member: Path) -> None:
     found = {path.name for path in member.iterdir() if not path.name.startswith((".", "__")) and path.name != "dist"}
 
-    assert found == {"README.md", "pyproject.toml", "src", "tests"}
+    assert found == {"README.md", "pyproject.toml", "src", "tests"} | COMPILING.get(named(member), set())
     assert package(member).is_dir()
     assert (package(member) / "py.typed").read_text() == ""
     assert (member / "README.md").read_text().startswith(f"# {project(member)['project']['name']}\n")

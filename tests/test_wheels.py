@@ -5,12 +5,15 @@ the distributions that the wheels' own metadata asks for, and what these ask for
 the tests, and `pip check` says whether anything is missing.
 """
 
+import os
+import shutil
 import subprocess
 import urllib.request
 from collections.abc import Callable, Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zipfile import ZipFile
 
 import onnx
 import pytest
@@ -38,6 +41,8 @@ PLUGINS = (
     "plugins/torch",
 )
 MEMBERS = ("core", *PLUGINS, "frontends/http", "frontends/grpc", "frontends/metrics")
+
+GUARD = "naiad/_kernel/shared_memory/libguard.so"
 
 GREETINGS = ("WARNING: All log messages before absl", "I0000 ")
 """What TensorFlow writes when it is imported, past every log."""
@@ -89,6 +94,20 @@ def environment(folder: Path, wheels: Iterable[Path], extras: Iterable[str]) -> 
             link(distribution, packages)
     subprocess.run([*PIP, "--python", python, "check"], check=True)
     return python
+
+
+def test_the_kernel_has_its_guard_where_there_is_a_compiler_and_does_without_where_there_is_none(
+    wheels: dict[str, Path], tmp_path: Path
+) -> None:
+    command = [*PIP, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", tmp_path, ROOT / "core"]
+    subprocess.run(command, check=True, env={**os.environ, "CC": str(tmp_path / "none")})
+
+    (without,) = tmp_path.glob("*.whl")
+    assert without.name.endswith("-py3-none-any.whl")
+    assert GUARD not in ZipFile(without).namelist()
+    if shutil.which("cc"):
+        assert "-py3-none-linux_" in wheels["naiad"].name
+        assert GUARD in ZipFile(wheels["naiad"]).namelist()
 
 
 @pytest.mark.parametrize("distribution", sorted(PROOFS))

@@ -11,6 +11,7 @@ import numpy as np
 
 from naiad._kernel.shared_memory.cuda import load_cuda
 from naiad._kernel.shared_memory.devices import Gpus, open_device_memory
+from naiad._kernel.shared_memory.mapping import Loan
 from naiad._kernel.shared_memory.segments import open_segment
 from naiad.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
 from naiad.protocol.buffers import Buffer
@@ -57,6 +58,17 @@ class Region(Protocol):
 
         Raises InvalidArgumentError when they do not lie within the region, or the client has taken them away.
         """
+        ...
+
+    def lend(self, offset: int, byte_size: int) -> Loan | None:
+        """These bytes, which lie within the region, where they are, for a model that is about to execute.
+
+        None where they have to be read.
+        """
+        ...
+
+    def shrunk(self) -> InvalidArgumentError:
+        """What to say when lent bytes were taken away."""
         ...
 
     def write(self, offset: int, byte_size: int, content: Sequence[Buffer], output: str) -> None:

@@ -1,7 +1,8 @@
-"""Large tensors that are copied in from and out to shared memory by the thread that executes their request.
+"""Large tensors in shared memory, which the thread that executes their request has to do with.
 
-The copy of 600 KB takes about 70 µs, which the event loop would have to spend for each request and each response; the
-workers have processors of their own. Memory of a GPU that the model computes on is read in place, and written there.
+Models read the client's own memory where they can (`Region.lend`), and it is copied where not; outputs are copied to
+it. A copy of 600 KB takes some 60 µs, which the event loop would have to spend for each request. Memory of a GPU that
+the model computes on is read in place, and written there.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -11,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from naiad._kernel.shared_memory.devices import DeviceMemory
+from naiad._kernel.shared_memory.mapping import Loan
+from naiad._kernel.shared_memory.segments import LARGE
 from naiad.datatypes import tensor_type
 from naiad.devices import Device, DeviceTensor, OnDevice
 from naiad.errors import NaiadError
@@ -18,10 +21,9 @@ from naiad.protocol.buffers import Buffer, bool_array, unpack_strings
 from naiad.shared_memory import Region
 from naiad.types import Tensor
 
-LARGE = 64 << 10
-"""From so many bytes on a copy is left to the worker."""
-
 _CPU = (1, 0)
+_NOTHING = np.empty(0, np.uint8)
+"""The payload of what nobody asks for any more."""
 
 
 class SharedContent:
@@ -48,6 +50,17 @@ class SharedContent:
             content = self._region.read(self._offset, self._size)
             self._array = np.ndarray(self._shape, self._dtype, content.data)
         return self._array
+
+    def lend(self) -> tuple[np.ndarray, Loan] | None:
+        """The tensor where it lies, None where it has to be copied, or has been. Raises InvalidArgumentError."""
+        if self._array is not None:
+            return None
+        loan = self._region.lend(self._offset, self._size)
+        return None if loan is None else (np.ndarray(self._shape, self._dtype, loan.array), loan)
+
+    def shrunk(self) -> NaiadError:
+        """What to say when lent memory was taken away."""
+        return self._region.shrunk()
 
     @property
     def nbytes(self) -> int:
@@ -140,16 +153,20 @@ class Place:
 
 
 class Transfer:
-    """What the worker copies for one request: the tensors over `SharedContent` before it, and outputs after it.
+    """What the worker does for one request: it gets the tensors over `SharedContent` before it, and stores outputs.
 
     What it does not copy out (strings, outputs whose bytes are not in order), whoever encodes the response does.
+    `may_lend` allows that inputs are lent to the model: nobody but the model will ask for them, nor for an output that
+    was stored.
     """
 
-    __slots__ = ("_places", "_tensors")
+    __slots__ = ("_loans", "_places", "_tensors", "may_lend")
 
     def __init__(self, tensors: Sequence[Tensor], places: Mapping[str, Place]) -> None:
         self._tensors = tensors
         self._places = places
+        self._loans: list[tuple[Tensor, SharedContent, Loan]] = []
+        self.may_lend = False
 
     @property
     def on_device(self) -> OnDevice | None:
@@ -158,8 +175,8 @@ class Transfer:
         found = {name: (region.device,) for name, region in regions.items() if isinstance(region, DeviceMemory)}
         return found or None
 
-    def fetch(self, devices: Collection[Device] = ()) -> None:
-        """Copy the inputs, but for those that lie on one of these devices.
+    def fetch(self, devices: Collection[Device] = (), lend: bool = False) -> None:
+        """Get the inputs: lent where that is allowed, where they are if on one of these devices, or as copies.
 
         Raises InvalidArgumentError; zeros stand for those that could not be had then.
         """
@@ -167,11 +184,26 @@ class Transfer:
             content = tensor.payload
             if isinstance(content, SharedContent):
                 try:
-                    resident = content.on_device(tensor.datatype, devices) if devices else None
-                    tensor.payload = content.fetch() if resident is None else resident
+                    tensor.payload = self._had(tensor, content, devices, lend)
                 except NaiadError:
                     self._blank()
+                    for _, _, loan in self._loans:
+                        loan.end()
+                    self._loans = []
                     raise
+
+    def _had(
+        self, tensor: Tensor, content: SharedContent, devices: Collection[Device], lend: bool
+    ) -> np.ndarray | DeviceTensor:
+        resident = content.on_device(tensor.datatype, devices) if devices else None
+        if resident is not None:
+            return resident
+        lent = content.lend() if lend and self.may_lend else None
+        if lent is None:
+            return content.fetch()
+        array, loan = lent
+        self._loans.append((tensor, content, loan))
+        return array
 
     def _blank(self) -> None:
         """In place of all of them, also of those that were copied: nobody needs them any more."""
@@ -179,13 +211,33 @@ class Transfer:
             tensor.payload = _zeros(tensor)
 
     def store(self, outputs: Mapping[str, Tensor]) -> None:
-        """Copy the outputs. Raises InvalidArgumentError."""
+        """Copy the outputs, and let go of them when inputs are lent: they may be the same arrays. Raises NaiadError."""
         for name, place in self._places.items():
             tensor = outputs.get(name)
             if tensor is not None and tensor.datatype != "BYTES" and not place.take(tensor):
                 array = tensor.array
                 if array.flags.c_contiguous and array.nbytes:
                     place.store(tensor, array.data.cast("B"))
+                    if self._loans:
+                        tensor.payload = _NOTHING
+
+    def give_back(self) -> bool:
+        """Take back what was lent, when nothing but the model refers to it; whether the model only read it.
+
+        Raises InvalidArgumentError when the client has taken it away meanwhile.
+        """
+        if not self._loans:
+            return True
+        loans, self._loans = self._loans, []
+        plain = True
+        for tensor, content, loan in loans:
+            tensor.payload = content
+            plain = loan.end() and plain
+        if not plain:
+            for _, content, loan in loans:
+                if loan.is_torn:
+                    raise content.shrunk()
+        return plain
 
 
 def _zeros(tensor: Tensor) -> np.ndarray:

@@ -40,6 +40,9 @@ class Region:
         self._use()
         return self.memory.view(np.uint8)[offset : offset + byte_size].copy()
 
+    def lend(self, offset, byte_size):
+        return None
+
     def write(self, offset, byte_size, content, output):
         self._use()
         joined = np.frombuffer(b"".join(content), np.uint8)

@@ -26,6 +26,7 @@ from naiad._kernel.metrics.collector import Metrics
 from naiad._kernel.models import Models
 from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.reading import responses
+from naiad._kernel.shared_memory.guard import GUARD
 from naiad._kernel.starting import follow_disk, load_start_up_models, with_own
 from naiad._kernel.tracing.options import read_options
 from naiad._kernel.tracing.tracer import Tracer
@@ -105,6 +106,8 @@ class Server:
         self.metrics.cache = self._caching.cache
         for warning in self.plugins.warnings():
             _logger.warning("%s", warning)
+        if self.settings["allow-client-shm"] and GUARD is None:
+            _logger.info("tensors in shared memory are copied: naiad was installed without a C compiler")
         try:
             self.tracing.open()
             await load_start_up_models(self._models, self.settings)

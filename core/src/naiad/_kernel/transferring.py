@@ -1,4 +1,4 @@
-"""Copying the tensors of a batch from and to shared memory, on the worker's thread; an error is its request's own."""
+"""The tensors of a batch in shared memory, on the worker's thread; an error is its request's own."""
 
 from collections.abc import Collection, Sequence
 
@@ -9,8 +9,8 @@ from naiad.errors import NaiadError
 from naiad.types import Response
 
 
-def fetch_inputs(batch: Batch, devices: Collection[Device] = ()) -> dict[int, NaiadError]:
-    """Copy the inputs, but for those that lie on one of these devices.
+def fetch_inputs(batch: Batch, devices: Collection[Device] = (), lend: bool = False) -> dict[int, NaiadError]:
+    """Get the inputs: where they are, if on one of these devices or the instance may be lent them; or copies.
 
     Gives the errors of the requests that cannot have theirs, by their index in the batch. Those are executed all the
     same, over zeros, for the sake of the others. Raises the error of a request that is alone in its batch: the model
@@ -20,7 +20,7 @@ def fetch_inputs(batch: Batch, devices: Collection[Device] = ()) -> dict[int, Na
     for index, request in enumerate(batch.requests):
         if request.transfer is not None:
             try:
-                request.transfer.fetch(devices)
+                request.transfer.fetch(devices, lend)
             except NaiadError as error:
                 failures[index] = error.with_traceback(None)  # which holds this very dict, and the memory of the client
     batch.mark_input_done()
@@ -43,3 +43,20 @@ def store_outputs(
             except NaiadError as error:
                 found[index] = error.with_traceback(None)
     return found
+
+
+def give_back(batch: Batch) -> tuple[dict[int, NaiadError], bool]:
+    """Take back what was lent; called when the kernel has let go of the answer, but for what it sends.
+
+    Gives the errors of the requests whose clients have taken it away meanwhile, by their index, and whether the model
+    only read it.
+    """
+    failures: dict[int, NaiadError] = {}
+    plain = True
+    for index, request in enumerate(batch.requests):
+        if request.transfer is not None:
+            try:
+                plain = request.transfer.give_back() and plain
+            except NaiadError as error:
+                failures[index] = error.with_traceback(None)
+    return failures, plain

@@ -109,8 +109,9 @@ class ModelVersion:
                 f"this call takes exactly one response and doesn't support models with decoupled transaction policy, "
                 f"such as '{self.name}'; ask it over ModelStreamInfer (gRPC), generate_stream (HTTP) or Server.stream"
             )
-        if request.transfer is not None and request.on_device is None:
-            request.on_device = request.transfer.on_device
+        transfer = request.transfer
+        if transfer is not None and request.on_device is None:
+            request.on_device = transfer.on_device
         if self.cache is not None and request.on_device is not None:
             request = replace(request, on_device=None)  # a cache keeps what lies in host memory
         batch_size, shape_key = self._checker.check(request)
@@ -118,6 +119,8 @@ class ModelVersion:
         if queue is None or not self._instances.hopeful:
             raise ModelNotReadyError(f"model '{self.name}' version {self.version}: {self._no_instance()}", 1.0)
         seen = self._checker.as_the_model_sees(request)
+        if transfer is not None:  # whoever keeps or shows tensors needs copies
+            transfer.may_lend = self.cache is None and request.trace is None and not self._reader.decoupled
         if request.trace is not None:
             queue.traces = True
             tell_arrival(request.trace, self.version, request, seen)

@@ -13,7 +13,7 @@ from typing import Any
 from naiad._kernel.answers import AnswerReader, Outcome
 from naiad._kernel.telling import told
 from naiad._kernel.tracing.kernel_events import execute_traced
-from naiad._kernel.transferring import fetch_inputs, store_outputs
+from naiad._kernel.transferring import fetch_inputs, give_back, store_outputs
 from naiad.backend import Answer, Batch, Instance
 from naiad.errors import InternalError, ModelFailedError, NaiadError, WorkerDiedError
 from naiad.tracing import Trace
@@ -30,6 +30,7 @@ class Work:
     """
 
     __slots__ = (
+        "answer",
         "batch",
         "calls",
         "done_ns",
@@ -51,6 +52,7 @@ class Work:
         self.traces: Sequence[Trace] = ()
         self.reason = ""
         self.failures: dict[int, NaiadError] | None = None
+        self.answer: Answer = ()
         self.outcomes: Sequence[Outcome | None] = ()
         self.error: NaiadError | None = None
         self.started_ns = 0
@@ -92,6 +94,7 @@ class Worker:
         self._on_death = on_death
         self._inbox: queue.SimpleQueue[Work | Callable[[Instance], None] | None] = queue.SimpleQueue()
         self._flying: dict[int, Work] = {}
+        self._lends = True
 
     @property
     def executing(self) -> Collection[Work]:
@@ -155,7 +158,7 @@ class Worker:
         try:
             for request in work.batch.requests:
                 if request.transfer is not None:
-                    work.failures = fetch_inputs(work.batch, getattr(instance, "input_devices", ()))
+                    work.failures = fetch_inputs(work.batch, getattr(instance, "input_devices", ()), self._lends)
                     break
             answer = instance.execute(work.batch) if not work.traces else execute_traced(instance, work, self.name)
         except Exception as error:  # noqa: BLE001 - a model may raise anything, and its callers are told
@@ -164,16 +167,19 @@ class Worker:
         if isinstance(answer, Future):
             answer.add_done_callback(functools.partial(self._finish_later, work))
         else:
-            self._finish(work, answer)
+            work.answer = answer
+            del answer  # it may hold inputs, which only the model may still hold when they are taken back
+            self._finish(work)
 
-    def _finish(self, work: Work, answer: Answer) -> None:
+    def _finish(self, work: Work) -> None:
         batch = work.batch
         if not batch.infer_done_ns:
             batch.infer_done_ns = monotonic_ns()
         try:
-            work.outcomes = self._reader.read(answer, batch)
+            work.outcomes, work.answer = self._reader.read(work.answer, batch), ()
             if work.failures is not None:
                 work.outcomes = store_outputs(batch, work.outcomes, work.failures)
+                self._take_back(work)
         except Exception as error:  # noqa: BLE001 - an answer can be broken in any way, and its callers are told
             self._fail(work, error)
             return
@@ -181,11 +187,18 @@ class Worker:
 
     def _finish_later(self, work: Work, future: "Future[Answer]") -> None:
         try:
-            answer = future.result()
+            work.answer = future.result()
         except BaseException as error:  # noqa: BLE001 - a model may raise anything, and its callers are told
             self._fail(work, error)
         else:
-            self._finish(work, answer)
+            self._finish(work)
+
+    def _take_back(self, work: Work) -> None:
+        """End the loans of inputs; a model that does more than read them gets copies from now on."""
+        failures, plain = give_back(work.batch)
+        self._lends = self._lends and plain
+        if failures:
+            work.outcomes = [failures.get(index, outcome) for index, outcome in enumerate(work.outcomes)]
 
     def _fail(self, work: Work, error: BaseException) -> None:
         if isinstance(error, NaiadError):
@@ -202,6 +215,8 @@ class Worker:
             )
             work.error = ModelFailedError(f"instance '{self.name}' failed: {told(error)}")
             work.error.__cause__ = error.with_traceback(None)  # which is logged, and holds the batch by its frames
+        if work.failures is not None:
+            self._take_back(work)
         self._hand_back(work)
 
     def _hand_back(self, work: Work) -> None:

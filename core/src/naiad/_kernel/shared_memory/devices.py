@@ -53,6 +53,13 @@ class DeviceMemory:
         """The tensor whose bytes, which lie within the region, begin there; where it is, without a copy."""
         return DeviceTensor.at(self._address + offset, self.device, datatype, shape, self)
 
+    def lend(self, offset: int, byte_size: int) -> None:
+        """None: the host cannot read it where it is."""
+
+    def shrunk(self) -> InvalidArgumentError:
+        """What to say when lent bytes were taken away."""
+        return InvalidArgumentError(f"shared memory region '{self.name}' is not there any more")
+
     def take(self, offset: int, byte_size: int, tensor: DeviceTensor, output: str) -> None:
         """Copy a tensor, which lies on this GPU without gaps, to the `byte_size` bytes from `offset` on.
 

@@ -66,6 +66,14 @@ def host_bytes(name: str, byte_size: int) -> np.ndarray:
         ) from error
 
 
+def is_left(byte_size: int) -> bool:
+    """Whether that much memory can be had, as far as anything tells."""
+    if byte_size < _ASKED_FOR:
+        return True
+    left = free_bytes()
+    return left is None or byte_size <= left
+
+
 def _check_overflow(name: str, offset: int, byte_size: int) -> None:
     if offset + byte_size > LARGEST:
         raise InvalidArgumentError(

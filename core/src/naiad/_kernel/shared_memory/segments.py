@@ -1,10 +1,11 @@
-"""POSIX shared memory: a part of a segment that a client made, read and written through its descriptor.
+"""POSIX shared memory: a part of a segment that a client made.
 
-It is never mapped: a client may truncate its segment at any time, and touching a page behind the end of a mapped one
-kills the process, while a system call only says so. The copy that this costs is also what keeps a model's input from
-changing under it.
+A client may truncate its segment at any time, and touching a page behind the end of a mapped one kills the process,
+while a system call only says so. So what is small is read and written through the descriptor; what is large is lent to
+models and written through mappings (`mapping`), where these can be guarded.
 """
 
+import mmap
 import os
 import stat
 import weakref
@@ -14,22 +15,35 @@ from errno import EAGAIN, EMFILE, ENFILE, ENOENT
 import numpy as np
 
 from naiad._kernel.shared_memory.extents import check_extent, check_piece, check_room, host_bytes
+from naiad._kernel.shared_memory.guard import GUARD, Guard
+from naiad._kernel.shared_memory.mapping import Lender, Loan, Mapping, mapped
 from naiad.errors import InvalidArgumentError, NaiadError, NotFoundError, UnavailableError
 from naiad.protocol.buffers import Buffer
 
 RESERVED_PREFIX = "triton_python_backend_shm_region_"
+LARGE = 64 << 10
+"""From so many bytes on a mapping costs less than a system call."""
+
 _FOLDER = "/dev/shm/"  # noqa: S108 - where Linux keeps POSIX shared memory
 
 
 class SegmentMemory:
-    """The `byte_size` bytes from `start` on of an open segment; the descriptor is closed with the last user of this."""
+    """The `byte_size` bytes from `start` on of an open segment; the descriptor is closed with the last user of this.
 
-    def __init__(self, name: str, key: str, descriptor: int, start: int, byte_size: int) -> None:
+    Without a guard nothing is mapped.
+    """
+
+    def __init__(
+        self, name: str, key: str, descriptor: int, start: int, byte_size: int, guard: Guard | None = GUARD
+    ) -> None:
         self.name = name
         self._key = key
         self._descriptor = descriptor
         self._start = start
         self._size = byte_size
+        self._guard = guard
+        self._lender = None if guard is None else Lender(guard, descriptor, start, byte_size)
+        self._written: Mapping | None = None
         weakref.finalize(self, os.close, descriptor)
 
     def check(self, offset: int, byte_size: int) -> None:
@@ -47,11 +61,23 @@ class SegmentMemory:
             while done < byte_size:
                 read = os.preadv(self._descriptor, (view[done:],), place + done)
                 if not read:
-                    raise self._shrunk()
+                    raise self.shrunk()
                 done += read
         except OSError as error:
             raise _failed("read", self.name, error) from error
         return array
+
+    def lend(self, offset: int, byte_size: int) -> Loan | None:
+        """These bytes of the region, to be read where they are; None where they have to be copied."""
+        return None if self._lender is None else self._lender.lend(offset, byte_size)
+
+    def shrunk(self) -> InvalidArgumentError:
+        """What to tell a client that has taken memory away."""
+        return InvalidArgumentError(
+            f"shared memory region '{self.name}' is not all there any more: its segment '{self._key}' has "
+            f"{os.fstat(self._descriptor).st_size} bytes now, and the region ends at {self._start + self._size}; "
+            "unregister it and register what there is"
+        )
 
     def write(self, offset: int, byte_size: int, content: Sequence[Buffer], output: str) -> None:
         """Put the buffers there one after the other; `output` is the tensor that they are, for the error.
@@ -61,10 +87,12 @@ class SegmentMemory:
         check_piece(self.name, self._size, offset, byte_size)
         needed = sum(map(len, content))
         check_room(self.name, output, needed, byte_size)
+        if needed >= LARGE and self._write_mapped(offset, content):
+            return
         place = self._start + offset
         try:
             if os.fstat(self._descriptor).st_size < place + needed:  # writing would make the segment longer
-                raise self._shrunk()
+                raise self.shrunk()
             for buffer in content:
                 done = 0
                 while done < len(buffer):
@@ -73,12 +101,23 @@ class SegmentMemory:
         except OSError as error:
             raise _failed("write", self.name, error) from error
 
-    def _shrunk(self) -> InvalidArgumentError:
-        return InvalidArgumentError(
-            f"shared memory region '{self.name}' is not all there any more: its segment '{self._key}' has "
-            f"{os.fstat(self._descriptor).st_size} bytes now, and the region ends at {self._start + self._size}; "
-            "unregister it and register what there is"
-        )
+    def _write_mapped(self, offset: int, content: Sequence[Buffer]) -> bool:
+        """Write the buffers through a mapping; whether that could be done. Raises InvalidArgumentError."""
+        guard = self._guard
+        if guard is None or not guard.is_whole(self._descriptor, self._start + self._size):
+            return False
+        mapping = self._written
+        if mapping is None:
+            mapping = self._written = mapped(guard, self._descriptor, self._start, self._size, mmap.MAP_SHARED)
+            if mapping is None:
+                return False
+        for buffer in content:
+            mapping.write(offset, buffer)
+            offset += len(buffer)
+        if mapping.is_torn:
+            self._written = None
+            raise self.shrunk()
+        return True
 
 
 def open_segment(name: str, key: str, offset: int, byte_size: int) -> SegmentMemory:

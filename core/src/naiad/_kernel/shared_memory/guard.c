@@ -1,0 +1,145 @@
+/* Keeps a process alive when a client shortens a shared memory segment that is mapped here.
+
+   Touching a page behind the end of a mapped file is SIGBUS, which ends the process (mmap(2)). For the spans that are
+   covered, the handler puts fresh pages of zeros in place of the rest of the span and marks it as torn, and whoever
+   touched it goes on; libwayland and systemd-journald do the same. Any other SIGBUS goes to the handler that was there
+   before. The handler only uses mmap, sigaction and raise and what lies in the table, all of which a handler may, and
+   it needs no lock of Python's: the thread that was interrupted may belong to a framework.
+
+   What else is here is asked for each request, when the caches hold its tensors and little of the interpreter. */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SPANS 4096
+
+struct span {
+    _Atomic uintptr_t begin;
+    _Atomic uintptr_t end;
+};
+
+static struct span spans[SPANS];
+
+atomic_uchar naiad_guard_torn[SPANS]; /* 1 for a span that is */
+
+static struct sigaction before;
+static uintptr_t page_size;
+
+static int mend(uintptr_t address) {
+    for (size_t each = 0; each < SPANS; each++) {
+        struct span *span = &spans[each];
+        uintptr_t begin = atomic_load(&span->begin), end = atomic_load(&span->end);
+        if (address < begin || address >= end) continue;
+        uintptr_t page = address & ~(page_size - 1);
+        atomic_store(&naiad_guard_torn[each], 1);
+        return mmap((void *)page, end - page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
+               MAP_FAILED;
+    }
+    return 0;
+}
+
+static void on_sigbus(int number, siginfo_t *info, void *context) {
+    int saved = errno;
+    if (info->si_code > 0 && mend((uintptr_t)info->si_addr)) {
+        errno = saved;
+    } else if (before.sa_flags & SA_SIGINFO) {
+        before.sa_sigaction(number, info, context);
+    } else if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) {
+        sigaction(SIGBUS, &before, NULL); /* a fault happens again, and ends the process as it would have without us */
+        if (info->si_code <= 0) raise(number);
+    } else {
+        before.sa_handler(number);
+    }
+}
+
+/* Handle SIGBUS from now on, also when somebody else has taken it over meanwhile; whether that worked. */
+int naiad_guard_install(void) {
+    struct sigaction now, ours;
+    if (sigaction(SIGBUS, NULL, &now)) return 0;
+    if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_sigbus) return 1;
+    page_size = (uintptr_t)sysconf(_SC_PAGESIZE);
+    before = now;
+    memset(&ours, 0, sizeof ours);
+    ours.sa_sigaction = on_sigbus;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigemptyset(&ours.sa_mask);
+    return !sigaction(SIGBUS, &ours, NULL);
+}
+
+/* Cover the pages from `begin` on; the place in the table, -1 when it is full. One caller at a time. */
+int naiad_guard_cover(uintptr_t begin, size_t size) {
+    for (int each = 0; each < SPANS; each++) {
+        struct span *span = &spans[each];
+        if (atomic_load(&span->begin)) continue;
+        atomic_store(&naiad_guard_torn[each], 0);
+        atomic_store(&span->end, begin + size);
+        atomic_store(&span->begin, begin);
+        return each;
+    }
+    return -1;
+}
+
+/* Forget a span, before its pages are unmapped. */
+void naiad_guard_uncover(int place) {
+    atomic_store(&spans[place].end, 0);
+    atomic_store(&spans[place].begin, 0);
+}
+
+/* How many page faults the process has had, -1 where that is not known. The first write to each page of a private
+   mapping is one, whoever writes (getrusage(2)). */
+static long faults(void) {
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) ? -1 : usage.ru_minflt + usage.ru_majflt;
+}
+
+/* Whether any of these pages of a private mapping is no longer its file's, by /proc/self/pagemap, which `pagemap` is
+   (docs.kernel.org/admin-guide/mm/pagemap.html); also where that cannot be read. */
+static int is_written(int pagemap, uintptr_t begin, size_t size) {
+    uint64_t entries[512], place = begin / page_size, left = size / page_size;
+    while (left) {
+        size_t some = left < 512 ? left : 512;
+        if (pread(pagemap, entries, some * sizeof *entries, place * sizeof *entries) !=
+            (ssize_t)(some * sizeof *entries))
+            return 1;
+        for (size_t each = 0; each < some; each++)
+            if (entries[each] >> 62 && !(entries[each] >> 61 & 1)) return 1;
+        place += some;
+        left -= some;
+    }
+    return 0;
+}
+
+/* Whether a file has memory for all that it holds, up to `end` at least: touching a hole would make it memory. */
+int naiad_guard_is_whole(int file, long long end) {
+    struct stat status;
+    return !fstat(file, &status) && status.st_size >= end && status.st_blocks * 512LL >= status.st_size;
+}
+
+/* The mark of a loan that begins now, of a private mapping of a file; -1 for one that is not whole. */
+long naiad_guard_lend(int file, long long end) { return naiad_guard_is_whole(file, end) ? faults() : -1; }
+
+/* What became of lent pages since that mark: 1 when their span is torn, 2 when they were written to, or both.
+   The page map looks at each page, which takes 10 us for 600 KB, and is only asked after a fault. */
+int naiad_guard_taken_back(int span, int pagemap, uintptr_t begin, size_t size, long mark) {
+    int torn = atomic_load(&naiad_guard_torn[span]);
+    return torn | (faults() != mark && is_written(pagemap, begin, size) ? 2 : 0);
+}
+
+/* Put pages of this process's own in place of covered ones, with what these hold now; 0 when there is no memory. */
+int naiad_guard_detach(void *begin, size_t size) {
+    void *own = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (own == MAP_FAILED) return 0;
+    memcpy(own, begin, size);
+    if (mremap(own, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, begin) != MAP_FAILED) return 1;
+    munmap(own, size);
+    return 0;
+}

@@ -1,0 +1,82 @@
+"""Memory of clients that is mapped here, and that they may take away at any time: see `guard.c`."""
+
+import ctypes
+import os
+import threading
+from pathlib import Path
+
+_LIBRARY = Path(__file__).with_name("libguard.so")
+_SPANS = 4096
+
+TORN = 1
+WRITTEN = 2
+
+
+class Guard:
+    """Spans of memory that may be touched also when what was mapped there is gone.
+
+    Zeros are in its place then, and the span is torn from then on. Addresses and sizes are those of whole pages. Raises
+    OSError when the library cannot be loaded, or Linux does not tell what became of pages.
+    """
+
+    def __init__(self) -> None:
+        # with the interpreter's lock held: none of the functions waits, and getting the lock back may take long
+        self._library = found = ctypes.PyDLL(str(_LIBRARY))
+        found.naiad_guard_cover.argtypes = (ctypes.c_size_t, ctypes.c_size_t)
+        found.naiad_guard_detach.argtypes = (ctypes.c_size_t, ctypes.c_size_t)
+        self._is_whole = found.naiad_guard_is_whole
+        self._is_whole.argtypes = (ctypes.c_int, ctypes.c_longlong)
+        self._lend = found.naiad_guard_lend
+        self._lend.argtypes = (ctypes.c_int, ctypes.c_longlong)
+        self._lend.restype = ctypes.c_long
+        self._taken_back = found.naiad_guard_taken_back
+        self._taken_back.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_long)
+        self._taken_back.restype = ctypes.c_int
+        self._torn = memoryview((ctypes.c_uint8 * _SPANS).in_dll(found, "naiad_guard_torn")).cast("B")
+        self._pagemap = os.open("/proc/self/pagemap", os.O_RDONLY | os.O_CLOEXEC)
+        self._lock = threading.Lock()
+
+    def cover(self, address: int, byte_size: int) -> int | None:
+        """Guard these pages; the number of the span, None when they cannot be guarded."""
+        with self._lock:
+            if not self._library.naiad_guard_install():
+                return None
+            span: int = self._library.naiad_guard_cover(address, byte_size)
+        return span if span >= 0 else None
+
+    def uncover(self, span: int) -> None:
+        """Guard them no more; called before they are unmapped."""
+        self._library.naiad_guard_uncover(span)
+
+    def is_torn(self, span: int) -> bool:
+        """Whether somebody touched what was not there any more."""
+        return self._torn[span] != 0
+
+    def is_whole(self, descriptor: int, end: int) -> bool:
+        """Whether an open file reaches to there, and is memory already, which touching a hole would only make it."""
+        return bool(self._is_whole(descriptor, end))
+
+    def lend(self, descriptor: int, end: int) -> int:
+        """A mark of now, for pages of a private mapping of that file; -1 when it is not whole."""
+        mark: int = self._lend(descriptor, end)
+        return mark
+
+    def taken_back(self, span: int, address: int, byte_size: int, mark: int) -> int:
+        """What became of these pages of that span since the mark: `TORN`, `WRITTEN`, both or 0."""
+        became: int = self._taken_back(span, self._pagemap, address, byte_size, mark)
+        return became
+
+    def detach(self, address: int, byte_size: int) -> bool:
+        """Make covered pages the process's own, with what is in them now; False when there is no memory for them."""
+        return bool(self._library.naiad_guard_detach(address, byte_size))
+
+
+def load_guard() -> Guard | None:
+    """The guard of this process, None where it was not built."""
+    try:
+        return Guard()
+    except OSError:
+        return None
+
+
+GUARD = load_guard()
