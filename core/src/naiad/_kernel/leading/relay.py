@@ -10,17 +10,12 @@ from collections.abc import Coroutine
 from typing import Any, Protocol, TypeVar
 
 from naiad._kernel.leading.candidacy import Election
+from naiad._kernel.leading.watch import Watch, timer
 
 _T = TypeVar("_T")
 
 Mark = list["Leader"]
 """Holds the leader while it executes, or is on its way to lead. Whoever takes it out has the event loop to give."""
-
-TICK = 0.005
-"""Seconds between two looks of the watch. Whoever executes at two of them, the same, is overtaken."""
-
-_QUIET_TICKS = 200
-"""After so many looks at nothing new the watch sleeps until somebody executes."""
 
 
 class Leader(Protocol):
@@ -40,7 +35,7 @@ class Relay:
 
     One thread has the loop: it runs it, or executes a batch meanwhile, between two runs and never inside of one. So
     when an execution takes long, or waits for something that only the loop can give, the main thread goes on with the
-    loop, and nothing else waits for it: at most two ticks.
+    loop, and nothing else waits for it longer than the watch allows (`watch.LONG`).
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -51,18 +46,15 @@ class Relay:
         self.election = Election()
         self._mark: Mark = []
         self._thread = 0
-        self._executions = 0
         self._home: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._alarm = threading.Event()
-        self._ended = threading.Event()
-        self._watching = False
+        self._watch = Watch(self.overtake, timer())
         self._over = False
 
     def run(self, main: Coroutine[Any, Any, _T]) -> _T:
         """Run a coroutine until it returns. The calling thread has the loop at first and in the end."""
         task = self.loop.create_task(main)
         task.add_done_callback(self._finish)
-        threading.Thread(target=self._watch, name="naiad-watch", daemon=True).start()
+        self._watch.start()
         try:
             while not self._over:
                 self.turn()
@@ -70,8 +62,7 @@ class Relay:
                     self.pass_on()
                     self._home.get()
         finally:
-            self._ended.set()
-            self._alarm.set()
+            self._watch.end()
         return task.result()
 
     def turn(self, once: bool = False) -> None:
@@ -131,29 +122,8 @@ class Relay:
 
     def _guard(self, leader: Leader, mark: Mark) -> None:
         """From now on whoever takes the leader out of the mark has the loop."""
-        self._executions += 1
+        self._watch.begin()
         mark.append(leader)
-        self._keep_watch()
-
-    def _keep_watch(self) -> None:
-        if not self._watching:
-            self._watching = True
-            self._alarm.set()
-
-    def _watch(self) -> None:
-        while not self._ended.is_set():
-            self._alarm.wait()
-            self._alarm.clear()
-            seen, quiet = -1, 0
-            while quiet < _QUIET_TICKS and not self._ended.wait(TICK):
-                if self._executions != seen:
-                    seen, quiet = self._executions, 0
-                    continue
-                quiet += 1
-                self.overtake()
-            self._watching = False
-            if self._executions != seen:  # somebody executed while this looked away
-                self._keep_watch()
 
 
 def end(mark: Mark) -> bool:
