@@ -60,10 +60,10 @@ class Echo(grpc.GenericRpcHandler):
 
 
 @contextmanager
-def echoing(running: Running, model: str) -> Iterator[Running]:
-    """The echo in front of a server that runs, in a process of its own."""
+def echoing(running: Running, model: str, loop: str = "asyncio") -> Iterator[Running]:
+    """The echo in front of a server that runs, in a process of its own, on an event loop of "asyncio" or "uvloop"."""
     port = free_port()
-    command = [sys.executable, __file__, str(port), str(running.ports.grpc), model]
+    command = [sys.executable, __file__, str(port), str(running.ports.grpc), model, loop]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         if process.stdout is None or not process.stdout.readline():
@@ -99,5 +99,7 @@ if __name__ == "__main__":
     parser.add_argument("port", type=int)
     parser.add_argument("behind", type=int)
     parser.add_argument("model")
+    parser.add_argument("loop", choices=("asyncio", "uvloop"))
     given = parser.parse_args()
-    uvloop.run(serve(given.port, given.behind, given.model))
+    run = asyncio.run if given.loop == "asyncio" else uvloop.run
+    run(serve(given.port, given.behind, given.model))

@@ -15,7 +15,7 @@ from rounds import MODELS, Run
 from servers import Naiad, Running
 
 _SCRIPT = Path(__file__).resolve().parent.parent / "mixed_traffic.py"
-_WARM_UP = 60.0
+_WARM_UP = 120.0
 _SECONDS = 300.0
 _SETTLED_WITHIN = 15.0
 
@@ -75,7 +75,7 @@ CASE = Case(
     "soak",
     "Five minutes of clients that leave",
     "32 clients, each request on a connection of its own: HTTP with binary, JSON, large and broken bodies, event "
-    "streams, gRPC calls and streams; a third leaves within its request or within the answer. After a minute of "
+    "streams, gRPC calls and streams; a third leaves within its request or within the answer. After two minutes of "
     "warm-up, five minutes are measured: the slope of the resident memory, and what is left when all clients are gone.",
     measure,
     reference="at the end",

@@ -73,6 +73,11 @@ class Election:
         self._rival: object = None
         self._votes = 0
 
+    @property
+    def is_contested(self) -> bool:
+        """Whether anybody but the leader has executed lately, so that the leader's own batches count."""
+        return self._votes > 0
+
     def counted(self, candidate: object, leader: object) -> bool:
         """A quick one has executed a batch; whether it should lead from now on. `leader` is None where nobody leads."""
         if candidate is not leader and (candidate is self._rival or not self._votes):

@@ -72,77 +72,74 @@ class LeadingWorker(Worker):
             self._relay.appoint(None)
 
     def _arrived(self, work: Work) -> None:
-        if self._flying.get(work.place) is work:
-            self._stand(work)
+        if self._flying.get(work.place) is not work:
+            return
+        relay, briskness = self._relay, self._briskness
+        briskness.executed(work.done_ns - work.started_ns, len(work.calls))
+        if relay.leader is not self or briskness.is_slow or relay.election.is_contested:
+            self._stand()
         super()._arrived(work)
 
-    def _stand(self, work: Work) -> None:
+    def _stand(self) -> None:
         """Find out whether to lead, before the next batch is sent."""
-        briskness = self._briskness
-        briskness.executed(work.done_ns - work.started_ns, len(work.calls))
-        leads, now = self._relay.leader is self, monotonic()
+        relay, briskness = self._relay, self._briskness
+        leads, now = relay.leader is self, monotonic()
         if leads and briskness.is_slow:
             briskness.bar(now)
             self._step_down()
         elif not briskness.may_lead(now):
             return
-        elif self._relay.election.counted(self, self._relay.leader) and len(self._flying) == 1:
+        elif relay.election.counted(self, relay.leader) and len(self._flying) == 1:
             briskness.appointed()
-            self._relay.appoint(self)
+            relay.appoint(self)
 
     def _lead(self, mark: Mark, instance: Instance) -> None:
         """Have the loop until somebody else is appointed, or this thread is overtaken."""
-        relay = self._relay
+        relay, own = self._relay, self._own
         self._thread = threading.get_ident()
         leads = end(mark)
         while leads and relay.leader is self:
-            leads = self._execute_some(instance, mark)
+            if own:
+                leads = self._execute_some(instance, mark)
             if leads and relay.leader is self:
-                relay.turn(once=bool(self._own))
+                relay.turn(once=bool(own))
         if leads:
             relay.pass_on()
-        while self._own:
-            self._execute(instance, self._own.popleft())
+        while own:
+            self._execute(instance, own.popleft())
 
     def _execute_some(self, instance: Instance, mark: Mark) -> bool:
-        """Execute what was given to it, and a few times what comes of that; whether it was not overtaken."""
+        """Execute what was given to it, and a few times what comes of that; whether it was not overtaken.
+
+        No loop runs on this thread meanwhile, but for the listeners, who are told at once: that saves a round of it.
+        """
+        relay, own, loop = self._relay, self._own, self._loop
         for _ in range(_IN_A_ROW):
-            if not self._own or self._relay.leader is not self:
-                break
-            if not self._execute_own(instance, mark):
-                return False
-        return True
-
-    def _execute_own(self, instance: Instance, mark: Mark) -> bool:
-        """Execute the oldest of the batches, while no loop runs on this thread; whether it was not overtaken."""
-        relay = self._relay
-        told: list[_Told] = []
-        self._told = told
-        relay.begin(self, mark)
-        try:
-            self._execute(instance, self._own.popleft())
-        except BaseException:
+            told: list[_Told] = []
+            self._told = told
+            relay.begin(self, mark)
+            try:
+                self._execute(instance, own.popleft())
+            except BaseException:
+                self._told = None
+                if end(mark):
+                    relay.leader = None
+                    relay.pass_on()
+                raise
             self._told = None
-            if end(mark):
-                relay.leader = None
-                relay.pass_on()
-            raise
-        self._told = None
-        if not end(mark):
-            for listener, arguments in told:
-                self._tell(listener, *arguments)
-            return False
-        self._hear(told)
+            if not end(mark):
+                for listener, arguments in told:
+                    self._tell(listener, *arguments)
+                return False
+            asyncio._set_running_loop(loop)
+            try:
+                for listener, arguments in told:
+                    self._call(listener, arguments)
+            finally:
+                asyncio._set_running_loop(None)
+            if not own or relay.leader is not self:
+                break
         return True
-
-    def _hear(self, told: list[_Told]) -> None:
-        """Tell the listeners at once: that is on the loop's thread here, and saves a round of the loop."""
-        asyncio._set_running_loop(self._loop)
-        try:
-            for listener, arguments in told:
-                self._call(listener, arguments)
-        finally:
-            asyncio._set_running_loop(None)
 
     def _call(self, listener: Callable[..., None], arguments: tuple[object, ...]) -> None:
         try:
