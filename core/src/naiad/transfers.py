@@ -156,8 +156,8 @@ class Transfer:
     """What the worker does for one request: it gets the tensors over `SharedContent` before it, and stores outputs.
 
     What it does not copy out (strings, outputs whose bytes are not in order), whoever encodes the response does.
-    `may_lend` allows that inputs are lent to the model: nobody but the model will ask for them, nor for an output that
-    was stored.
+    `may_lend` allows that inputs are lent to the model; where others than the model may ask for them, or for an output
+    that was stored, it is to be taken back.
     """
 
     __slots__ = ("_loans", "_places", "_tensors", "may_lend")
@@ -166,7 +166,7 @@ class Transfer:
         self._tensors = tensors
         self._places = places
         self._loans: list[tuple[Tensor, SharedContent, Loan]] = []
-        self.may_lend = False
+        self.may_lend = True
 
     @property
     def on_device(self) -> OnDevice | None:

@@ -12,6 +12,7 @@ import pytest
 from naiad import Server
 from naiad._kernel.shared_memory.guard import GUARD
 from naiad._kernel.shared_memory.segments import LARGE, SegmentMemory
+from naiad.backend import Reply
 from naiad.errors import InvalidArgumentError, NaiadError
 from naiad.testing.backends import FakeBackend
 from naiad.testing.caches import FakeCache
@@ -209,3 +210,24 @@ def test_whoever_keeps_tensors_or_answers_at_any_time_gets_copies(tmp_path, clie
     asyncio.run(ask())
 
     assert model.lent == [False]
+
+
+def test_a_client_that_takes_its_memory_away_gets_no_second_answer_from_a_model_that_sent_one(tmp_path, client):
+    class Sending(Model):
+        def __call__(self, batch):
+            super().__call__(batch)
+            batch.sender(0).send(Reply({"OUTPUT": np.zeros((1, COUNT), np.float32)}), final=True)
+            return [None]
+
+    model = Sending()
+
+    def shrink(array):
+        os.truncate(client.path, HALF)
+        array.sum()
+
+    model.act = shrink
+
+    (response,) = asyncio.run(asked(tmp_path, model, client.request))
+
+    assert model.lent == [True]
+    assert not response.outputs["OUTPUT"].array.any()

@@ -119,6 +119,21 @@ def test_what_a_model_keeps_does_not_change_when_the_client_goes_on(region, segm
     assert kept.tolist() == [4] * 10
 
 
+def test_what_is_kept_while_there_is_no_memory_for_a_copy_can_still_be_read(region, segment, monkeypatch):
+    monkeypatch.setattr("naiad._kernel.shared_memory.mapping.is_left", lambda size: False)
+    kept_mappings = []
+    monkeypatch.setattr("naiad._kernel.shared_memory.mapping._NEVER_LET_GO", kept_mappings)
+    loan = region.lend(0, SIZE)
+    kept = array_of(loan)
+
+    assert not loan.end()
+    del loan
+    segment.resize(0)
+
+    assert not kept.any()
+    assert len(kept_mappings) == 1
+
+
 def test_the_next_loan_after_one_that_was_kept_sees_the_client(region, segment):
     loan = region.lend(0, SIZE)
     kept = array_of(loan)

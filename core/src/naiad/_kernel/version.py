@@ -119,8 +119,8 @@ class ModelVersion:
         if queue is None or not self._instances.hopeful:
             raise ModelNotReadyError(f"model '{self.name}' version {self.version}: {self._no_instance()}", 1.0)
         seen = self._checker.as_the_model_sees(request)
-        if transfer is not None:  # whoever keeps or shows tensors needs copies
-            transfer.may_lend = self.cache is None and request.trace is None and not self._reader.decoupled
+        if transfer is not None and (self.cache is not None or request.trace is not None or self._reader.decoupled):
+            transfer.may_lend = False  # whoever keeps or shows tensors needs copies
         if request.trace is not None:
             queue.traces = True
             tell_arrival(request.trace, self.version, request, seen)

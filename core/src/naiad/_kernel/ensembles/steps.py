@@ -78,6 +78,8 @@ class StepCall:
             sent.trace = self.trace = request.trace.child(version.name, version.version, request.id)
         if request.transfer is not None:
             sent.transfer = transfer_of(sent.inputs, {})
+            if sent.transfer is not None:  # other steps may have the same inputs
+                sent.transfer.may_lend = False
         self.version = version
         self.call = version.submit(sent, self._deliver, streams=True)
 

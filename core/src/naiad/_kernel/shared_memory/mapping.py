@@ -25,6 +25,10 @@ _ALIGNMENT = 64
 """Bytes to a multiple of which the inputs of models are aligned; frameworks copy, or refuse, what is not."""
 
 
+_NEVER_LET_GO: list["Mapping"] = []
+"""Mappings that somebody refers to while there was no memory for copies."""
+
+
 class Mapping:
     """`byte_size` bytes of a client from the address `address` on, whose pages are the guarded span `span`."""
 
@@ -131,8 +135,8 @@ class Lender:
         """A loan has ended, whose bytes somebody may have kept; whether they were read and nothing else."""
         start, size = loan.start, loan.stop - loan.start
         became = self._guard.taken_back(mapping.span, start, size, loan.mark)
-        if kept and is_left(size):  # without memory for it, whoever keeps them sees what the client does
-            self._guard.detach(start, size)
+        if kept and not (is_left(size) and self._guard.detach(start, size)):
+            _NEVER_LET_GO.append(mapping)  # whoever keeps them sees what the client does, and is guarded for ever
         with self._lock:
             if self._mapping is mapping:
                 self._lent.remove(loan)
