@@ -18,7 +18,7 @@ LEADS, WAITS, ASKS, LEAVES = -1.0, -2.0, -3.0, -4.0
 
 def leads():
     frame = sys._getframe()
-    while frame is not None and frame.f_code.co_name != "_execute_own":
+    while frame is not None and frame.f_code.co_name != "_execute_some":
         frame = frame.f_back
     return frame is not None
 
