@@ -1,8 +1,8 @@
 """Servers of `grpc.aio` on one port, from when they take it to the last call.
 
-One such server takes in one call a round of its event loop, however many wait, so that requests reach their model's
-queue one by one. Several servers that share the port take in as many a round: 16 and 64 concurrent requests of a
-batching model became 1.4 and 1.8 times as fast with eight, and 64 another 7 to 18 % with sixteen.
+One such server handles one new call a round of its event loop, however many there are, so that requests reach their
+model's queue one by one. Several servers that share the port handle as many a round: 16 and 64 concurrent requests of
+a batching model became 1.4 and 1.8 times as fast with eight, and 64 another 7 to 18 % with sixteen.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ import grpc
 from naiad.options import Settings
 from naiad.protocol.addresses import UNIX, cannot_listen
 from naiad_grpc.service.operations import Operation
+from naiad_grpc.transport.accepting import taking_in_what_has_come
 from naiad_grpc.transport.addresses import find_place
 from naiad_grpc.transport.arguments import channel_arguments
 from naiad_grpc.transport.credentials import server_credentials
@@ -35,7 +36,7 @@ class Listener:
         self._settings = settings
         self._credentials = server_credentials(settings)
         self._handlers = Handlers(operations, settings["grpc-restricted-protocol"])
-        with woken_by_a_pipe():
+        with woken_by_a_pipe(), taking_in_what_has_come():
             self._servers = [grpc.aio.server(options=channel_arguments(settings)) for _ in range(_acceptors(settings))]
         for server in self._servers:
             server.add_generic_rpc_handlers((self._handlers,))
