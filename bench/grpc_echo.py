@@ -60,7 +60,7 @@ class Echo(grpc.GenericRpcHandler):
 
 
 @contextmanager
-def echoing(running: Running, model: str, loop: str = "asyncio") -> Iterator[Running]:
+def echoing(running: Running, model: str, loop: str) -> Iterator[Running]:
     """The echo in front of a server that runs, in a process of its own, on an event loop of "asyncio" or "uvloop"."""
     port = free_port()
     command = [sys.executable, __file__, str(port), str(running.ports.grpc), model, loop]

@@ -26,7 +26,8 @@ class GuardBuild(BuildHookInterface[Any]):
         if self.target_name != "wheel" or not sys.platform.startswith("linux"):
             return
         source = Path(self.root, "src", _FOLDER, "guard.c")
-        folder = source.parent if version == "editable" else Path(tempfile.mkdtemp())
+        self._scratch = tempfile.TemporaryDirectory()  # goes with this hook, after the wheel was made
+        folder = source.parent if version == "editable" else Path(self._scratch.name)
         library = folder / "libguard.so"
         try:
             library.unlink(missing_ok=True)  # a server may have it open

@@ -57,6 +57,15 @@ def write(repository: Path, name: str, code: str) -> None:
     (folder / "model.py").write_text(code)
 
 
+def serve(start: Start, repository: Path, name: str, code: str, region: Any) -> Running:
+    """A server of that one model, at which the region is registered as 'r'."""
+    write(repository, name, code)
+    running = start("--allow-client-shm=true")
+    with running.client() as client:
+        client.register_system_shared_memory("r", key_of(region), 2 * SIZE)
+    return running
+
+
 def ask(running: Running, model: str, region: Any) -> np.ndarray:
     with running.client() as client:
         client.infer(model, [placed("FRAME", (LARGE,), "FP32", "r", SIZE)], outputs=[wanted("RESULT", "r", SIZE, SIZE)])
@@ -71,11 +80,8 @@ def frame(region: Any, value: float) -> None:
 def test_a_model_that_compares_a_frame_with_the_one_before_has_both(
     start: Start, repository: Path, make_region: Callable[[int], Any]
 ) -> None:
-    write(repository, "motion", MOTION)
     region = make_region(2 * SIZE)
-    running = start("--allow-client-shm=true")
-    with running.client() as client:
-        client.register_system_shared_memory("r", key_of(region), 2 * SIZE)
+    running = serve(start, repository, "motion", MOTION, region)
 
     seen = []
     for value in (1.0, 3.0, 7.0, 15.0):
@@ -88,11 +94,8 @@ def test_a_model_that_compares_a_frame_with_the_one_before_has_both(
 def test_a_model_that_computes_in_place_leaves_the_frame_as_it_is(
     start: Start, repository: Path, make_region: Callable[[int], Any]
 ) -> None:
-    write(repository, "twice", IN_PLACE)
     region = make_region(2 * SIZE)
-    running = start("--allow-client-shm=true")
-    with running.client() as client:
-        client.register_system_shared_memory("r", key_of(region), 2 * SIZE)
+    running = serve(start, repository, "twice", IN_PLACE, region)
     frame(region, 3.0)
 
     results = [set(ask(running, "twice", region)) for _ in range(3)]

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from naiad._kernel.shared_memory.guard import GUARD, Guard, load_guard
+from naiad._kernel.shared_memory.guard import GUARD, load_guard
 from naiad._kernel.shared_memory.segments import SegmentMemory
 
 SIZE = 1 << 20
@@ -195,7 +195,6 @@ def test_a_hollow_segment_is_not_lent_for_that_would_fill_it(memory, make_segmen
 
 
 def test_without_a_guard_nothing_is_lent_and_all_is_copied(segment, tmp_path):
-    assert Guard is not None
     region = SegmentMemory("r", segment.key, os.open(segment.path, os.O_RDWR), 0, SIZE, guard=None)
 
     assert region.lend(0, SIZE) is None
@@ -219,16 +218,15 @@ def test_a_client_that_shrinks_its_segment_all_the_time_never_stops_the_server(r
 
     thread = threading.Thread(target=torment)
     thread.start()
-    torn = lent = 0
+    lent = 0
     try:
         while lent < 300:
             loan = region.lend(0, SIZE)
             if loan is not None:
                 lent += 1
-                total = int(array_of(loan).sum())
+                content = array_of(loan).copy()
                 loan.end()
-                torn += loan.is_torn
-                assert total == SIZE or loan.is_torn or total >= 0
+                assert content.max() <= 1  # the client's ones, or zeros
     finally:
         stop.set()
         thread.join()
