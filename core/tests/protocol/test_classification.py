@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from naiad.errors import InvalidArgumentError
 from naiad.protocol.classification import best_classes
@@ -41,6 +43,33 @@ def test_a_label_that_is_empty_is_none():
 
 def test_more_classes_than_elements_give_all():
     assert classes([1, 2], 10, np.int32).shape == (2,)
+
+
+@given(
+    st.lists(st.sampled_from([0.0, -0.0, 1.0, 2.5, -3.0, np.nan, np.inf, -np.inf]), min_size=1, max_size=30),
+    st.integers(1, 31),
+    st.sampled_from([np.float32, np.float64, np.int8, np.uint64]),
+)
+def test_the_best_are_the_first_of_all_in_order(values, count, dtype):
+    if dtype in (np.int8, np.uint64):
+        values = np.abs(np.nan_to_num(values, nan=5, posinf=7, neginf=9))
+    row = np.array(values, dtype)
+
+    order = sorted(range(len(row)), key=lambda index: (np.isnan(row[index]), -float(row[index]), index))
+    order = [index for index in order if not np.isnan(row[index])] + [i for i in range(len(row)) if np.isnan(row[i])]
+
+    best = classes(row, count, dtype).array.tolist()
+    assert [int(each.rpartition(b":")[2]) for each in best] == order[:count]
+
+
+def test_only_the_best_of_many_are_sorted(monkeypatch):
+    sizes = []
+    argsort = np.argsort
+    monkeypatch.setattr(np, "argsort", lambda keys, **options: sizes.append(len(keys)) or argsort(keys, **options))
+
+    best = classes(np.arange(1_000_000), 2).array.tolist()
+
+    assert (best, sizes) == ([b"999999.000000:999999", b"999998.000000:999998"], [2])
 
 
 def test_each_entry_of_a_batch_has_its_own():

@@ -5,12 +5,14 @@ A BYTES element is its length, an unsigned 32-bit little-endian integer, and the
 
 from collections.abc import Iterable
 from struct import Struct
+from struct import error as StructError  # noqa: N812 - a name of its own, as other errors have
 
 import numpy as np
 
 from naiad.errors import InvalidArgumentError
 
 _LENGTH = Struct("<I")
+_PIECE = 262144
 Buffer = bytes | bytearray | memoryview
 
 
@@ -19,34 +21,48 @@ def unpack_strings(content: Buffer, count: int, name: str, model: str) -> np.nda
 
     Raises InvalidArgumentError when it holds fewer or more than `count`, or ends within one.
     """
+    content = bytes(content)  # slices of it are elements; no copy of what is `bytes` already
     elements: list[bytes] = []
-    add = elements.append
-    place, end = 0, len(content)
-    while place < end:
-        if end - place < 4:
-            raise InvalidArgumentError(
+    add, length_at = elements.append, _LENGTH.unpack_from
+    offset = 0
+    try:
+        for _ in range(count):
+            start = offset + 4
+            offset = start + length_at(content, offset)[0]
+            add(content[start:offset])
+    except StructError:
+        offset = -1
+    if offset != len(content):
+        raise _wrong_strings(content, count, name, model)
+    return object_array(elements)
+
+
+def _wrong_strings(content: bytes, count: int, name: str, model: str) -> InvalidArgumentError:
+    """What is wrong with elements that do not fill their content."""
+    offset, end, elements = 0, len(content), 0
+    while offset < end:
+        if end - offset < 4:
+            return InvalidArgumentError(
                 f"incomplete string length indicator for inference input '{name}' for model '{model}', "
-                f"expecting 4 bytes but only {end - place} bytes available; every element needs its length in front"
+                f"expecting 4 bytes but only {end - offset} bytes available; every element needs its length in front"
             )
-        (length,) = _LENGTH.unpack_from(content, place)
-        place += 4
-        if end - place < length:
-            raise InvalidArgumentError(
+        (length,) = _LENGTH.unpack_from(content, offset)
+        offset += 4
+        if end - offset < length:
+            return InvalidArgumentError(
                 f"incomplete string data for inference input '{name}' for model '{model}', "
-                f"expecting string of length {length} but only {end - place} bytes available"
+                f"expecting string of length {length} but only {end - offset} bytes available"
             )
-        if len(elements) == count:
-            raise InvalidArgumentError(
+        if elements == count:
+            return InvalidArgumentError(
                 f"unexpected number of string elements {count + 1} for inference input '{name}' for model '{model}', "
                 f"expecting {count}"
             )
-        add(bytes(content[place : place + length]))
-        place += length
-    if len(elements) != count:
-        raise InvalidArgumentError(
-            f"expected {count} string elements for inference input '{name}' for model '{model}', got {len(elements)}"
-        )
-    return object_array(elements)
+        elements += 1
+        offset += length
+    return InvalidArgumentError(
+        f"expected {count} string elements for inference input '{name}' for model '{model}', got {elements}"
+    )
 
 
 def pack_strings(elements: Iterable[bytes | str]) -> bytes:
@@ -61,7 +77,8 @@ def pack_strings(elements: Iterable[bytes | str]) -> bytes:
 def object_array(elements: list[bytes]) -> np.ndarray:
     """A flat object array of these `bytes`."""
     array = np.empty(len(elements), dtype=object)
-    array[:] = elements
+    for start in range(0, len(elements), _PIECE):  # each call keeps the interpreter's lock
+        array[start : start + _PIECE] = elements[start : start + _PIECE]
     return array
 
 

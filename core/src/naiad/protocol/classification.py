@@ -38,16 +38,33 @@ def best_classes(tensor: Tensor, classes: int, labels: Sequence[str], batched: b
 
 
 def _best_of(row: np.ndarray, kept: int, labels: Sequence[str]) -> list[bytes]:
-    last = len(row) - 1
-    # sorting the reversed row in rising order keeps equal values in order when the result is read backwards
-    keys = row[::-1]
-    if row.dtype.kind == "f" and np.isnan(row).any():
+    chosen = _candidates(row, kept) if 0 < kept < len(row) else np.arange(len(row))
+    # sorting the reversed values in rising order keeps equal ones in order when the result is read backwards
+    keys = row[chosen][::-1]
+    if row.dtype.kind == "f" and np.isnan(keys).any():
         there = ~np.isnan(keys)
         rising = np.lexsort((np.where(there, keys, 0), there))
     else:
         rising = np.argsort(keys, kind="stable")
-    order = last - rising[::-1][:kept]
+    order = chosen[len(chosen) - 1 - rising[::-1][:kept]]
     return [_told(row[index], int(index), labels) for index in order]
+
+
+def _candidates(row: np.ndarray, kept: int) -> np.ndarray:
+    """The indices of the `kept` best values, rising: of several that equal the worst of them, the first ones."""
+    ranks = row
+    missing = np.isnan(row) if row.dtype.kind == "f" else None
+    if missing is not None and missing.any():
+        present = len(row) - int(missing.sum())
+        if present <= kept:
+            return np.sort(np.concatenate((np.flatnonzero(~missing), np.flatnonzero(missing)[: kept - present])))
+        ranks = np.where(missing, -np.inf, row)
+    worst = np.partition(ranks, len(row) - kept)[len(row) - kept]
+    above = np.flatnonzero(ranks > worst)
+    equal = ranks == worst
+    if missing is not None:
+        equal &= ~missing
+    return np.sort(np.concatenate((above, np.flatnonzero(equal)[: kept - len(above)])))
 
 
 def _told(value: np.generic, index: int, labels: Sequence[str]) -> bytes:
