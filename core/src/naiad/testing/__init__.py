@@ -2,7 +2,8 @@
 
 `serve` is in `naiad.testing.serving`, `Client` in `naiad.testing.clients`, the fixture `naiad_serve` in
 `naiad.testing.fixtures`, checks and fakes for backends in `naiad.testing.backends`, for schedulers in
-`naiad.testing.schedulers`, fakes for tracing in `naiad.testing.tracing`.
+`naiad.testing.schedulers`, fakes for tracing in `naiad.testing.tracing`, memory checks in `naiad.testing.retention`,
+checks of CPU time in `naiad.testing.cost`.
 """
 
 import importlib
