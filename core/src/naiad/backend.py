@@ -173,12 +173,13 @@ executed again. Its sender, if it was taken, goes on: the next batch gives the s
 class Instance(Protocol):
     """One loaded copy of a model.
 
-    It may also have: `ready() -> str`, the reason why it is not ready ("" when it is), called often and from the event
-    loop, so it must return at once; `sequence_ended(correlation_id, reason)`; `concurrency: int`, how many batches it
-    takes at once when `execute` returns futures (1 without it); and `input_devices: Collection[Device]`, the devices of
-    `naiad.devices` whose tensors it takes as they are, by `Batch.resident`. `sequence_ended` is called on the thread
-    that executes, after the batches that came before, for each sequence that this instance has executed requests of
-    and that is over; `reason` is a `naiad.scheduler.SequenceEndReason`. Not when the instance itself has died.
+    It may also have: `ready() -> str`, the reason why it is not ready ("" when it is), called often, on a thread of its
+    own and beside `execute`, so it may block but not be `async def`; `sequence_ended(correlation_id, reason)`;
+    `concurrency: int`, how many batches it takes at once when `execute` returns futures (1 without it); and
+    `input_devices: Collection[Device]`, the devices of `naiad.devices` whose tensors it takes as they are, by
+    `Batch.resident`. `sequence_ended` is called on the thread that executes, after the batches that came before, for
+    each sequence that this instance has executed requests of and that is over; `reason` is a
+    `naiad.scheduler.SequenceEndReason`. Not when the instance itself has died.
     """
 
     def execute(self, batch: Batch) -> "Answer | Future[Answer]":
@@ -211,7 +212,11 @@ class Model(Protocol):
 
 @runtime_checkable
 class Backend(Protocol):
-    """Loads models of one kind. Import the framework inside `complete` and `load`, never at module level."""
+    """Loads models of one kind. Import the framework inside `complete` and `load`, never at module level.
+
+    A backend that keeps something of `complete` for `load` may have a method `forget(context)` as well: it is called
+    with the context of `complete` when the configuration is refused, so that no `load` follows.
+    """
 
     traits: BackendTraits
 

@@ -127,6 +127,22 @@ class PluginError(InternalError):
     """A plugin is broken, missing or clashes with another."""
 
 
+def drop_tracebacks(error: BaseException) -> None:
+    """Clear the tracebacks of an error and of its causes, so that reference counts free what their frames hold.
+
+    Frames hold the tensors of a request, and often the error itself: a cycle, which keeps them until a garbage
+    collection.
+    """
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        each = waiting.pop()
+        if each is not None and id(each) not in seen:
+            seen.add(id(each))
+            each.__traceback__ = None
+            waiting += (each.__cause__, each.__context__)
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing wrong in a model configuration.

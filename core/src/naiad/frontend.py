@@ -22,3 +22,12 @@ class Frontend(Protocol):
     async def stop(self, grace: float) -> None:
         """Take no new connections, finish what is in flight within `grace` seconds, then close."""
         ...
+
+
+@runtime_checkable
+class KnowsClients(Protocol):
+    """What a frontend may offer as well: it knows whether clients are connected, and so how long a stop may wait."""
+
+    async def without_clients(self) -> None:
+        """Return as soon as no client is connected; at once where none is."""
+        ...

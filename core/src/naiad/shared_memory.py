@@ -12,12 +12,21 @@ import numpy as np
 from naiad._kernel.shared_memory.cuda import load_cuda
 from naiad._kernel.shared_memory.devices import Gpus, open_device_memory
 from naiad._kernel.shared_memory.mapping import Loan
-from naiad._kernel.shared_memory.segments import open_segment
-from naiad.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
+from naiad._kernel.shared_memory.segments import OpenSegments, open_segment
+from naiad.errors import (
+    AlreadyExistsError,
+    InvalidArgumentError,
+    NotFoundError,
+    UnavailableError,
+    UnsupportedError,
+)
 from naiad.protocol.buffers import Buffer
 
 Kind = Literal["system", "cuda"]
 """Where the memory of a region is: in the host, or on a GPU."""
+
+MOST_REGIONS = 1024
+"""So many regions may be registered at a time unless an option says otherwise."""
 
 _TOLD = {"system": "system", "cuda": "CUDA"}
 
@@ -83,12 +92,23 @@ class Region(Protocol):
 class SharedMemory:
     """The regions that clients have registered with one server; used on the event loop's thread.
 
-    Unless `allowed`, clients may register and unregister nothing. `gpus` loads CUDA when it is first needed, and
-    raises InvalidArgumentError where there is none.
+    Unless `allowed`, clients may register and unregister nothing, and never more than `most_regions` at a time. With
+    `lends` models read large inputs in system memory where they are, in place of copies: a client can change them while
+    a model executes. `gpus` loads CUDA when it is first needed, and raises InvalidArgumentError where there is none.
     """
 
-    def __init__(self, allowed: bool, gpus: Callable[[], Gpus] = load_cuda) -> None:
+    def __init__(
+        self,
+        allowed: bool,
+        gpus: Callable[[], Gpus] = load_cuda,
+        *,
+        lends: bool = False,
+        most_regions: int = MOST_REGIONS,
+    ) -> None:
         self._allowed = allowed
+        self._lends = lends
+        self._most_regions = most_regions
+        self._opened = OpenSegments()
         self._load_gpus = gpus
         self._gpus: Gpus | None = None
         self._regions: dict[str, tuple[SystemRegion | CudaRegion, Region]] = {}
@@ -96,17 +116,19 @@ class SharedMemory:
     def register_system(self, name: str, key: str, offset: int, byte_size: int) -> None:
         """Make a part of the POSIX shared memory segment `key` (`/name`) known as `name`.
 
-        Raises UnsupportedError unless clients may, AlreadyExistsError for a name that is taken, NotFoundError without
-        such a segment, InvalidArgumentError for a key or size that makes no sense.
+        Raises UnsupportedError unless clients may, AlreadyExistsError for a name that is taken, UnavailableError when
+        there are too many regions or open files, NotFoundError without such a segment, InvalidArgumentError for a key
+        or size that is invalid.
         """
         self._check_new(name)
-        self._regions[name] = (SystemRegion(name, key, offset, byte_size), open_segment(name, key, offset, byte_size))
+        opened = open_segment(name, key, offset, byte_size, self._opened, lends=self._lends)
+        self._regions[name] = (SystemRegion(name, key, offset, byte_size), opened)
 
     def register_cuda(self, name: str, raw_handle: bytes, device_id: int, byte_size: int) -> None:
         """Make the CUDA allocation that an IPC handle of 64 bytes stands for known as `name`.
 
-        Raises UnsupportedError unless clients may, AlreadyExistsError for a name that is taken, InvalidArgumentError
-        without GPUs and for a handle, GPU or size that makes no sense.
+        Raises UnsupportedError unless clients may, AlreadyExistsError for a name that is taken, UnavailableError when
+        there are too many regions, InvalidArgumentError without GPUs and for a handle, GPU or size that is invalid.
         """
         self._check_new(name)
         if self._gpus is None:
@@ -171,6 +193,11 @@ class SharedMemory:
         if name in self._regions:
             raise AlreadyExistsError(
                 f"shared memory region '{name}' already in manager; unregister it first, or take another name"
+            )
+        if len(self._regions) >= self._most_regions:
+            raise UnavailableError(
+                f"shared memory region '{name}' cannot be registered: there are {len(self._regions)} regions, and "
+                f"--max-shared-memory-regions is {self._most_regions}; unregister regions that are not used"
             )
 
     def _check_allowed(self) -> None:

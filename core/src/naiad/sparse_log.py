@@ -3,7 +3,8 @@
 import logging
 from time import monotonic
 
-_EVERY = 60.0
+SECONDS_BETWEEN = 60.0
+"""A warning that comes more often is logged once in this time."""
 
 
 class SparseLog:
@@ -21,5 +22,5 @@ class SparseLog:
             self._left_out += 1
             return
         more = f" ({self._left_out} more since the last such line)" if self._left_out else ""
-        self._next, self._left_out = now + _EVERY, 0
+        self._next, self._left_out = now + SECONDS_BETWEEN, 0
         self._logger.warning(message + more, *values)

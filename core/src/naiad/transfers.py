@@ -185,11 +185,11 @@ class Transfer:
             if isinstance(content, SharedContent):
                 try:
                     tensor.payload = self._had(tensor, content, devices, lend)
-                except NaiadError:
+                except BaseException:  # a MemoryError, too: a loan that does not end is never lent again
                     self._blank()
-                    for _, _, loan in self._loans:
+                    loans, self._loans = self._loans, []
+                    for _, _, loan in loans:
                         loan.end()
-                    self._loans = []
                     raise
 
     def _had(

@@ -188,7 +188,7 @@ def test_a_server_without_explanations_is_told(server: Canned, capsys: pytest.Ca
     status = main(["infer", "add", "--url", server.url, "--input", "A=1,2", "--explain"])
 
     assert status == 1
-    assert capsys.readouterr().err == "the server gave no explanation; it may run with --allow-explain=false\n"
+    assert capsys.readouterr().err == "the server gave no explanation; start it with --allow-explain\n"
 
 
 def test_no_server_is_told_with_how_to_start_one(capsys: pytest.CaptureFixture[str]) -> None:

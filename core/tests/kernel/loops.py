@@ -27,7 +27,7 @@ async def jump(seconds: float) -> None:
     await turns()
 
 
-async def turns(count: int = 10) -> None:
+async def turns(count: int = 30) -> None:
     """Let what is ready on the running loop happen, and what becomes ready by that."""
     for _ in range(count):
         await asyncio.sleep(0)

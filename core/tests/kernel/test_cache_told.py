@@ -71,7 +71,7 @@ async def test_an_explanation_is_of_its_own_request_and_is_not_kept(
     cache = FakeCache()
     tensor = Tensor.of("INPUT", np.zeros(values, np.float32))
 
-    async with caching(tmp_path, backend, cache) as server:
+    async with caching(tmp_path, backend, cache, allow_explain=True) as server:
         first = await server.infer(Request("m", {"INPUT": tensor}, parameters={"explain": True}))
         await until(lambda: cache.entries)
         second = await server.infer(Request("m", {"INPUT": tensor}))

@@ -1,6 +1,7 @@
 """Models that load, unload and ask for other models, at any time of their own lives."""
 
 import asyncio
+import itertools
 import threading
 from pathlib import Path
 
@@ -49,6 +50,45 @@ async def test_a_model_is_loaded_by_a_model_that_is_loaded_with_one_load_at_a_ti
         await server.load("a")
 
         assert [entry.state for entry in server.index()] == ["READY"] * 3
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+async def test_backends_load_models_within_loads_deeper_than_there_are_threads(tmp_path: Path, threads: int) -> None:
+    names = ["a", "b", "c", "d", "e", "f"]
+    following = dict(itertools.pairwise(names))
+
+    def load(context: ModelContext) -> SteeredModel:
+        wanted = following.get(context.config.name)
+        if wanted is not None:
+            context.models.load(wanted)
+        return SteeredModel(backend)
+
+    backend = Steered(load=load)
+    for name in names:
+        write_model(tmp_path, name)
+
+    async with running(tmp_path, backend, **EXPLICIT, model_load_thread_count=threads) as server:
+        await asyncio.wait_for(server.load("a"), 10)
+
+        assert [entry.state for entry in server.index()] == ["READY"] * 6
+
+
+async def test_many_loads_that_each_load_another_share_few_threads(tmp_path: Path) -> None:
+    def load(context: ModelContext) -> SteeredModel:
+        outer, _, number = context.config.name.partition("-")
+        if outer == "outer":
+            context.models.load(f"inner-{number}")
+        return SteeredModel(backend)
+
+    backend = Steered(load=load)
+    for number in range(6):
+        write_model(tmp_path, f"outer-{number}")
+        write_model(tmp_path, f"inner-{number}")
+
+    async with running(tmp_path, backend, **EXPLICIT, model_load_thread_count=2) as server:
+        await asyncio.wait_for(asyncio.gather(*(server.load(f"outer-{number}") for number in range(6))), 10)
+
+        assert [entry.state for entry in server.index()] == ["READY"] * 12
 
 
 async def test_models_that_all_load_the_same_one_wait_for_it_together(tmp_path: Path) -> None:

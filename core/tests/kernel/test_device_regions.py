@@ -99,7 +99,9 @@ async def ask(backend, region, root, place=LARGE):
     request = Request("m", {"x": Tensor("x", "FP32", (COUNT,), SharedContent(region, 0, LARGE, (COUNT,), FLOAT))})
     request.transfer = transfer_of(request.inputs, {"y": Place(region, LARGE, place)})
     async with Server(model_repository=[root], plugins=[backend]) as server:
-        return await server.infer(request)
+        response = await server.infer(request)
+    assert request.on_device is None  # nobody changes the caller's own
+    return response
 
 
 async def test_a_model_on_the_gpu_reads_and_writes_there(gpus, region, tmp_path):

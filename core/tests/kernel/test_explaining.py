@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 from time import monotonic_ns
 from typing import Any
@@ -14,8 +15,10 @@ from naiad.testing.tracing import FakeTrace
 from naiad.types import Request, Response
 
 from .schedulers import AllAtOnce, Scheduling
-from .serving import request, rows, running
+from .serving import request, rows
+from .serving import running as running_kernel
 
+running = partial(running_kernel, allow_explain=True)
 BATCHED = "max_batch_size: 8 dynamic_batching { }"
 
 

@@ -12,8 +12,10 @@ import pytest
 from naiad import Server
 from naiad._kernel.shared_memory.guard import GUARD
 from naiad._kernel.shared_memory.segments import LARGE, SegmentMemory
+from naiad._kernel.transferring import fetch_inputs
 from naiad.backend import Reply
-from naiad.errors import InvalidArgumentError, NaiadError
+from naiad.batch import Batch
+from naiad.errors import InternalError, InvalidArgumentError, NaiadError
 from naiad.testing.backends import FakeBackend
 from naiad.testing.caches import FakeCache
 from naiad.transfers import Place, SharedContent, transfer_of
@@ -231,3 +233,37 @@ def test_a_client_that_takes_its_memory_away_gets_no_second_answer_from_a_model_
 
     assert model.lent == [True]
     assert not response.outputs["OUTPUT"].array.any()
+
+
+def test_inputs_that_were_lent_are_given_back_when_there_is_no_memory_for_another(
+    client: Client,
+) -> None:
+    class NoMemory:
+        name = "full"
+
+        def check(self, offset: int, byte_size: int) -> None:
+            return None
+
+        def lend(self, offset: int, byte_size: int) -> None:
+            return None
+
+        def read(self, offset: int, byte_size: int) -> np.ndarray:
+            raise MemoryError
+
+    def tensor(name: str, region: object) -> Tensor:
+        content = SharedContent(region, 0, SIZE, (1, COUNT), np.dtype(np.float32))  # type: ignore[arg-type]
+        return Tensor(name, "FP32", (1, COUNT), content)
+
+    inputs = {"A": tensor("A", client.region), "B": tensor("B", NoMemory())}
+    transfer = transfer_of(inputs, {})
+    assert transfer is not None
+
+    request = Request("m", inputs)
+    request.transfer = transfer
+
+    with pytest.raises(InternalError, match="the inputs in shared memory cannot be read: MemoryError"):
+        fetch_inputs(Batch([request], [1]), lend=True)
+
+    loan = client.region.lend(0, SIZE)
+    assert loan is not None
+    loan.end()

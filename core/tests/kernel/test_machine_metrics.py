@@ -1,5 +1,7 @@
 """The metrics of the machine and of its GPUs, and what models execute on which of them."""
 
+import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from naiad._kernel.metrics.options import MetricsConfig
 from naiad._kernel.metrics.series import MetricStore
 from naiad.testing.backends import FakeBackend
 
+from .loops import jump
 from .serving import Steered, request, running, write_model
 from .telling_metrics import ONE, Told, told, with_reason
 
@@ -55,6 +58,28 @@ async def test_gpus_are_told_as_of_the_last_look_at_them() -> None:
     assert nothing == {}
     assert gpus(metrics) == {"nv_gpu_utilization": {one: 0.5, other: 0.0}, "nv_energy_consumption": {one: 12.5}}
     assert len(looks) == 1
+
+
+async def test_a_driver_that_hangs_costs_one_thread_and_stops_no_scrape() -> None:
+    looks: list[int] = []
+    release = threading.Event()
+
+    def hang() -> tuple[GpuReading, ...]:
+        looks.append(1)
+        release.wait(10)
+        return (GpuReading("GPU-1", utilization=0.5),)
+
+    metrics = Metrics(MetricsConfig(interval=0.0), list, MetricStore(), hang)
+
+    for _ in range(3):
+        scrape = asyncio.ensure_future(metrics.scrape())
+        await jump(1.1)
+        assert await scrape
+    assert (gpus(metrics), len(looks)) == ({}, 1)
+
+    release.set()
+    await metrics.scrape()
+    assert gpus(metrics)["nv_gpu_utilization"] == {frozenset({("gpu_uuid", "GPU-1")}): 0.5}
 
 
 @pytest.mark.parametrize("config", [MetricsConfig(gpu=False), MetricsConfig(enabled=False)])

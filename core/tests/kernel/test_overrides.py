@@ -1,12 +1,13 @@
 """Files that come with a load request: unpacked into a folder of their own, which no name leaves."""
 
+import errno
 import tempfile
 from pathlib import Path
 
 import pytest
 
 from naiad._kernel.overrides import unpacked
-from naiad.errors import InvalidArgumentError
+from naiad.errors import InvalidArgumentError, UnavailableError
 
 
 @pytest.fixture
@@ -60,3 +61,24 @@ def test_a_path_longer_than_paths_can_be_is_refused_and_nothing_is_left(temporar
         unpacked({"/".join(["x" * 200] * 30): b""})
 
     assert list(temporary.iterdir()) == []
+
+
+def test_a_full_disk_is_an_error_that_names_the_folder(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write_bytes(path: Path, content: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", write_bytes)
+
+    with pytest.raises(UnavailableError, match=f"the 3 bytes .* to '{temporary}': No space left on device; make room"):
+        unpacked({"1/weights": b"abc"})
+
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_folder_for_files_that_cannot_be_made_is_an_error_that_names_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+
+    with pytest.raises(UnavailableError, match=r"nowhere.*: No such file or directory; make room there, or set TMPDIR"):
+        unpacked({"1/weights": b"abc"})

@@ -47,7 +47,8 @@ async def test_without_polling_nobody_looks(tmp_path: Path, backend: FakeBackend
         backend.write(tmp_path, "new")
         await jump(3600)
 
-        assert server.index() == [IndexEntry("m", 1, "READY"), IndexEntry("new")]
+        assert server.index() == [IndexEntry("m", 1, "READY")]
+        assert await server.fresh_index() == [IndexEntry("m", 1, "READY"), IndexEntry("new")]
 
 
 async def test_a_new_model_is_loaded(tmp_path: Path, backend: FakeBackend) -> None:

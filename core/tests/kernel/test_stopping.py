@@ -297,3 +297,62 @@ async def test_a_frontend_that_fails_to_stop_holds_up_nothing(
 
     assert "still talking" in caplog.text
     assert "close m 1" in backend.events
+
+
+# The lame-duck time
+
+
+class Connected(Listening):
+    """A frontend that has a client until `left` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = asyncio.Event()
+
+    async def without_clients(self) -> None:
+        await self.left.wait()
+
+
+async def test_while_clients_are_connected_a_stopping_server_answers_and_is_not_ready(
+    tmp_path: Path, backend: FakeBackend
+) -> None:
+    frontend = Connected()
+
+    async with running(tmp_path, backend, frontend) as server:
+        assert not server.draining
+        stopping = asyncio.ensure_future(server.stop(lame_duck=5.0))
+        await turns()
+        answer = await server.infer(request("m", 1))
+
+        assert (server.live(), server.draining) == (True, True)
+        assert server.ready().reasons == ("the server is DRAINING",)
+        assert float(answer.outputs["OUTPUT"].array[0]) == 1
+        assert frontend.events[1:] == []
+        frontend.left.set()
+        assert await stopping
+
+
+async def test_the_lame_duck_time_ends_though_clients_stay(tmp_path: Path, backend: FakeBackend) -> None:
+    frontend = Connected()
+
+    async with running(tmp_path, backend, frontend) as server:
+        stopping = asyncio.ensure_future(server.stop(lame_duck=5.0))
+        await jump(4)
+        assert frontend.events[1:] == []
+        await jump(2)
+
+        assert await stopping
+    assert len(frontend.events) == 2
+
+
+async def test_the_lame_duck_time_takes_half_of_the_exit_timeout_at_most(tmp_path: Path, backend: FakeBackend) -> None:
+    async with running(tmp_path, backend, Connected(), exit_timeout_secs=2.0) as server:
+        stopping = asyncio.ensure_future(server.stop(lame_duck=60.0))
+        await jump(1.1)
+
+        assert await stopping
+
+
+async def test_without_clients_there_is_no_lame_duck_time(tmp_path: Path, backend: FakeBackend) -> None:
+    async with running(tmp_path, backend, Listening()) as server:
+        assert await server.stop(lame_duck=3600.0)

@@ -12,6 +12,7 @@ import pytest
 
 from naiad._kernel.shared_memory.guard import GUARD, load_guard
 from naiad._kernel.shared_memory.segments import SegmentMemory
+from naiad.shared_memory import SharedMemory
 
 SIZE = 1 << 20
 PAGE = os.sysconf("SC_PAGESIZE")
@@ -22,6 +23,11 @@ pytestmark = pytest.mark.skipif(GUARD is None, reason="built without a C compile
 @pytest.fixture
 def segment(make_segment):
     return make_segment(b"\1" * SIZE)
+
+
+@pytest.fixture
+def memory():
+    return SharedMemory(allowed=True, lends=True)
 
 
 @pytest.fixture

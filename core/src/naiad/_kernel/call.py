@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from naiad._kernel.answers import Outcome
+from naiad._kernel.foreign_errors import raise_interrupt
 from naiad.scheduler import Ticket
 from naiad.types import Request, Response
 
@@ -128,5 +129,6 @@ class Call:
         if listener is not None:
             try:
                 listener()
-            except Exception:
+            except BaseException as error:
+                raise_interrupt(error)
                 _logger.exception("model '%s' failed to take note that a request was cancelled", request.model_name)

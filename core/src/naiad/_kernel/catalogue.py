@@ -1,25 +1,22 @@
 """Every model that the server knows of, which of its versions serve, and what is asked about them."""
 
-import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from naiad._kernel.entries import READY, ModelEntry
-from naiad._kernel.repository import scan
 from naiad._kernel.sequences.handover import Handover
 from naiad._kernel.served import ServedVersion
-from naiad.errors import NaiadError, NotFoundError
+from naiad.errors import NotFoundError
 from naiad.reports import IndexEntry, ModelStatistics, Readiness
 from naiad.types import Request
-
-_logger = logging.getLogger("naiad.model")
 
 
 class Catalogue:
     """The models of these repositories: `entries` by name, `serving_by_name` the READY versions, the largest also as 0.
 
-    `handover` knows the sequences that go on in versions that are none of these any more. Every method runs on the
-    event loop's thread.
+    `handover` knows the sequences that go on in versions that are none of these any more, `folders` the models that
+    were in the repositories when these were last read, by name in order, as they are in the index without versions.
+    Every method runs on the event loop's thread.
     """
 
     def __init__(self, roots: Sequence[Path]) -> None:
@@ -27,6 +24,7 @@ class Catalogue:
         self.entries: dict[str, ModelEntry] = {}
         self.serving_by_name: dict[str, dict[int, ServedVersion]] = {}
         self.handover = Handover()
+        self.folders: Mapping[str, IndexEntry] = {}
 
     def find(self, name: str, version: int = 0) -> ServedVersion:
         """The READY version, the largest for version 0. Raises NotFoundError or ModelNotReadyError with the reason."""
@@ -80,16 +78,16 @@ class Catalogue:
         return [each.statistics() for each in self._in_order(name) if version in (0, each.version)]
 
     def index(self, only_ready: bool = False) -> list[IndexEntry]:
-        """Every model folder on disk, and every version that was asked for with its state and the reason for it."""
-        names = {name for name, entry in self.entries.items() if not entry.is_over()}
-        try:
-            names.update(scan(self.roots))
-        except NaiadError as error:
-            _logger.warning("%s", error)
+        """Every model folder, as last read, and every version that was to be loaded with its state and the reason."""
+        folders = self.folders
+        more = [name for name, entry in self.entries.items() if name not in folders and not entry.is_over()]
         found = []
-        for name in sorted(names):
+        for name in sorted([*folders, *more]) if more else folders:
             entry = self.entries.get(name)
-            found.extend(entry.index() if entry is not None else [IndexEntry(name)])
+            if entry is None:
+                found.append(folders[name])
+            else:
+                found.extend(entry.index())
         return [entry for entry in found if entry.state == READY] if only_ready else found
 
     def _in_order(self, name: str) -> list[ServedVersion]:

@@ -7,12 +7,14 @@ from time import monotonic_ns
 
 from naiad._kernel.answers import Outcome
 from naiad._kernel.call import Call
+from naiad._kernel.foreign_errors import raise_interrupt
 from naiad._kernel.response_counters import ResponseKind
 from naiad._kernel.statistics import FailureReason, VersionCounters
 from naiad._kernel.streams import ResponseStream, Sent
+from naiad._kernel.telling import told
 from naiad._kernel.tracing.kernel_events import tell_execution, tell_sent
 from naiad._kernel.worker import Work
-from naiad.errors import ModelFailedError, NaiadError
+from naiad.errors import InternalError, ModelFailedError, NaiadError, drop_tracebacks
 
 _logger = logging.getLogger("naiad.model")
 
@@ -36,12 +38,28 @@ class Delivery:
             self._order.append(call)
 
     def answer(self, work: Work) -> None:
-        """Conclude every call of a batch that came back, but for those that stream, and count them together."""
+        """Conclude every call of a batch that came back, but for those that stream, and count them together.
+
+        If that raises, which would be a fault of the server, the calls without an outcome fail: none may hang for it.
+        """
+        try:
+            self._conclude_all(work)
+        except BaseException as error:
+            raise_interrupt(error)
+            _logger.exception("answering a batch of model '%s' failed", self._model)
+            failure = InternalError(
+                f"model '{self._model}' executed the request, and its answer was lost: {told(error)}"
+            )
+            for call, each in zip(work.calls, errors_of(failure, len(work.calls)), strict=True):
+                if not call.over and (call.stream is None or call.stream.ended):
+                    self._counters.failed(1, 0, FailureReason.OTHER)
+                    self.conclude(call, each)
+
+    def _conclude_all(self, work: Work) -> None:
         phases = work.phases()
-        outcomes = work.outcomes
+        outcomes: Sequence[Outcome | None] = work.outcomes
         if work.error is not None:
-            # its frames hold the work, which holds it: the memory of clients would wait for the garbage collector
-            outcomes = [work.error.with_traceback(None)] * len(work.calls)
+            outcomes = errors_of(work.error, len(work.calls))
         if work.traces:
             tell_execution(work, outcomes)
         totals: list[int] = []
@@ -53,9 +71,10 @@ class Delivery:
             if outcome is None or call.stream is not None:
                 if call.stream is not None and outcome is None:
                     continue
-                outcome = work.error or self._misanswered(call)
+                outcome = outcome if outcome is not None and work.error is not None else self._misanswered(call)
             arrival_ns = int(call.arrival * 1e9)
             if isinstance(outcome, NaiadError):
+                drop_tracebacks(outcome)
                 failed += 1
                 failed_ns += work.done_ns - arrival_ns
             else:
@@ -87,6 +106,8 @@ class Delivery:
                 self._count_first(stream, outcome)
             if call.request.trace is not None:
                 tell_sent(call.request.trace, stream.opened_ns, outcome)
+            if isinstance(outcome, NaiadError):
+                drop_tracebacks(outcome)
             if isinstance(outcome, NaiadError) or outcome.final:
                 self._count(stream, outcome)
                 self.conclude(call, outcome)
@@ -125,8 +146,9 @@ class Delivery:
                 if not call.over:
                     break
                 self._order.popleft()
-                if call.outcome is not None:
-                    self._deliver(call, call.outcome)
+                outcome, call.outcome = call.outcome, None
+                if outcome is not None:
+                    self._deliver(call, outcome)
         finally:
             self._releasing = False
 
@@ -165,8 +187,30 @@ class Delivery:
     def _deliver(self, call: Call, outcome: Outcome) -> None:
         try:
             call.deliver(outcome)
-        except Exception:
+        except BaseException as error:
+            raise_interrupt(error)
             _logger.exception("delivering a response of model '%s' failed", self._model)
+
+
+def errors_of(error: NaiadError, count: int) -> Sequence[NaiadError]:
+    """An error for each of `count` calls, none of which is shared or has a traceback.
+
+    Each caller raises its own, which adds to the traceback; and the frames of a traceback hold the tensors of a batch.
+    """
+    drop_tracebacks(error)
+    return [error, *(_twin(error) for _ in range(count - 1))] if count else []
+
+
+def _twin(error: NaiadError) -> NaiadError:
+    """A copy of an error; the error itself where its class cannot be copied."""
+    kind = type(error)
+    try:
+        twin = kind.__new__(kind, *error.args)  # in a fifth of the time of copy.copy
+    except Exception:  # noqa: BLE001 - a model's own class of errors may need other arguments
+        return error
+    twin.__dict__.update(error.__dict__)
+    twin.__cause__ = error.__cause__
+    return twin
 
 
 def _has_an_order(call: Call) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from naiad._kernel.telling import told
 from naiad.errors import NaiadError, PluginError
-from naiad.frontend import Frontend
+from naiad.frontend import Frontend, KnowsClients
 
 if TYPE_CHECKING:
     from naiad._kernel.server import Server
@@ -34,6 +34,18 @@ class Frontends:
             self._started.append(frontend)
             if where:
                 _logger.info("%s frontend listens at %s", frontend.name, where)
+
+    async def without_clients(self, seconds: float) -> None:
+        """Return when no client is connected, or after so many seconds; frontends that cannot say so do not count."""
+        waits = [
+            asyncio.ensure_future(frontend.without_clients())
+            for frontend in self._started
+            if isinstance(frontend, KnowsClients)
+        ]
+        if waits:
+            _, late = await asyncio.wait(waits, timeout=seconds)
+            for wait in late:
+                wait.cancel()
 
     async def stop(self, grace: float) -> None:
         """End all of them at the same time, each within `grace` seconds."""

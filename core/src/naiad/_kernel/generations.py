@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from naiad._kernel.ensembles.prepared import PreparedEnsemble
-from naiad._kernel.loading import Loader, PreparedModel
+from naiad._kernel.loading import SECONDS_TO_CLOSE, Loader, PreparedModel
 from naiad._kernel.repository import ModelSource
 from naiad._kernel.telling import told
 from naiad._kernel.version import ModelVersion
@@ -22,7 +22,7 @@ async def prepare(loader: Loader, source: ModelSource, retries: int) -> Prepared
 
     Completing a configuration opens the model's files and runs its code, which may fail for a while only.
     """
-    return await _tried(retries, source.name, "preparing it", lambda: asyncio.to_thread(loader.prepare, source))
+    return await _tried(retries, source.name, "preparing it", lambda: loader.prepare_on_thread(source))
 
 
 async def load_generation(loader: Loader, prepared: PreparedModel, retries: int) -> dict[int, ModelVersion]:
@@ -40,11 +40,14 @@ async def load_generation(loader: Loader, prepared: PreparedModel, retries: int)
     except asyncio.CancelledError:
         await asyncio.gather(*(version.close(0.0) for version in loaded.values()))
         raise
-    failures = [result for result in results if result is not None]
-    if failures:
-        await asyncio.gather(*(version.close() for version in loaded.values()))
-        raise failures[0]
-    return loaded
+    failure = next((result for result in results if result is not None), None)
+    if failure is None:
+        return loaded
+    try:
+        await asyncio.gather(*(version.close(SECONDS_TO_CLOSE) for version in loaded.values()))
+        raise failure
+    finally:
+        del failure, results  # whose traceback holds this frame, and with it what was prepared
 
 
 async def guarded(name: str, work: Awaitable[_T]) -> _T:

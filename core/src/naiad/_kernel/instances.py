@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from time import monotonic, monotonic_ns
 
 from naiad._kernel.answers import AnswerReader
+from naiad._kernel.readiness import PATIENCE, ReadyCheck, ready_check_of, refuse_async_ready
 from naiad._kernel.sequences.telling import tell_end
-from naiad._kernel.telling import told
-from naiad._kernel.worker import MakeWorker, Work, Worker
+from naiad._kernel.worker import MakeWorker, Work, Worker, close_quietly
 from naiad.backend import Instance, Placement
 from naiad.devices import Device
 from naiad.errors import NaiadError
@@ -32,13 +32,24 @@ class InstanceSlot:
     `setbacks` are the deaths and failed replacements in a row, `live_since` (`time.monotonic`) is when it was ready.
     """
 
-    __slots__ = ("instance", "live_since", "placement", "places", "reason", "setbacks", "state", "worker")
+    __slots__ = (
+        "instance",
+        "live_since",
+        "placement",
+        "places",
+        "ready_check",
+        "reason",
+        "setbacks",
+        "state",
+        "worker",
+    )
 
     def __init__(self, placement: Placement) -> None:
         self.placement = placement
         self.places: tuple[int, ...] = ()
         self.worker: Worker | None = None
         self.instance: Instance | None = None
+        self.ready_check: ReadyCheck | None = None
         self.state = "STARTING"
         self.reason = ""
         self.setbacks = 0
@@ -48,17 +59,11 @@ class InstanceSlot:
         """Whether batches may wait for this instance: it takes them, or died only just now and is being replaced."""
         return bool(self.places) and (self.state == "READY" or self.setbacks == 1)
 
-    def not_ready_because(self) -> str:
-        """Why this instance cannot serve; "" when it can."""
+    def not_ready_because(self, until: float) -> str:
+        """Why this instance cannot serve; "" when it can. Waits until then (`time.monotonic`) for its own answer."""
         if self.state != "READY":
             return f"instance '{self.placement.name}' is {self.state}: {self.reason or 'it is being made'}"
-        ready = getattr(self.instance, "ready", None)
-        if ready is None:
-            return ""
-        try:
-            reason = ready()
-        except Exception as error:  # noqa: BLE001 - the instance's own code; whatever it raises is the reason
-            reason = told(error)
+        reason = "" if self.ready_check is None else self.ready_check.reason(until)
         return f"instance '{self.placement.name}' is not ready: {reason}" if reason else ""
 
     @property
@@ -152,6 +157,15 @@ class Instances:
             raise RuntimeError(f"place {work.place} has no worker")
         worker.execute(work)
 
+    def reasons_against(self) -> list[str]:
+        """For each instance but passive ones, why it cannot serve; "" for those that can."""
+        slots = [slot for slot in self.slots if not slot.placement.group.passive]
+        for slot in slots:
+            if slot.ready_check is not None:
+                slot.ready_check.begin()  # all of them at the same time
+        until = monotonic() + PATIENCE
+        return [slot.not_ready_because(until) for slot in slots]
+
     def sequence_ended(self, place: int, correlation_id: int | str, reason: SequenceEndReason) -> None:
         """Tell the instance of that place that a sequence is over, where it wants to know; after its batches so far."""
         slot = self._by_place[place]
@@ -176,11 +190,26 @@ class Instances:
     def _start_worker(self, slot: InstanceSlot) -> Worker:
         placement = slot.placement
         worker = self._worker(
-            placement.name, lambda: self._make(placement), self._reader, self._loop, self._on_done, self._worker_died
+            placement.name,
+            functools.partial(self._make_instance, placement),
+            self._reader,
+            self._loop,
+            self._on_done,
+            self._worker_died,
         )
         slot.worker = worker
         worker.start()
         return worker
+
+    def _make_instance(self, placement: Placement) -> Instance:
+        instance = self._make(placement)
+        try:
+            _check_members(instance)
+            refuse_async_ready(instance, placement.name)
+        except BaseException:
+            close_quietly(instance, placement.name)
+            raise
+        return instance
 
     def _new_places(self, slot: InstanceSlot, instance: Instance) -> tuple[int, ...]:
         first = len(self._by_place)
@@ -190,6 +219,7 @@ class Instances:
 
     def _go_live(self, slot: InstanceSlot, instance: Instance) -> None:
         slot.instance, slot.state, slot.reason, slot.live_since = instance, "READY", "", monotonic()
+        slot.ready_check = ready_check_of(instance)
         self._judge()
         for place in slot.places:
             self.on_free(place)
@@ -198,7 +228,7 @@ class Instances:
         slot = next(slot for slot in self.slots if slot.worker is worker)
         proved = monotonic() - slot.live_since > _LONGEST_RETRY
         slot.setbacks = 1 if proved else slot.setbacks + 1
-        slot.instance, slot.state = None, "DEAD"
+        slot.instance, slot.state, slot.ready_check = None, "DEAD", None
         slot.reason = f"its worker died ({reason}) and is being replaced"
         self._judge()
         self.on_lost(slot.places, works)
@@ -227,6 +257,13 @@ class Instances:
 
     def _judge(self) -> None:
         self.hopeful = any(slot.is_hopeful() for slot in self.slots)
+
+
+def _check_members(instance: Instance) -> None:
+    """Read what the event loop will read, while whatever that raises fails the load alone."""
+    int(getattr(instance, "concurrency", 1))
+    list(getattr(instance, "input_devices", ()))
+    hasattr(instance, "sequence_ended")
 
 
 def _delay(setbacks: int) -> float:

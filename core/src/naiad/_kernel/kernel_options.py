@@ -8,6 +8,7 @@ from naiad._kernel.metrics.options import METRICS_OPTIONS
 from naiad._kernel.rate_limiter.options import RATE_LIMIT_OPTIONS
 from naiad._kernel.tracing.options import TRACE_OPTIONS
 from naiad.options import Option, boolean, positive
+from naiad.shared_memory import MOST_REGIONS
 
 
 def _count(text: str) -> int:
@@ -65,8 +66,39 @@ SERVER_OPTIONS = (
     Option(
         "allow-client-shm", False, "let clients register shared memory, which they may then name in requests", boolean
     ),
-    Option("allow-explain", True, "answer requests that ask for it with their timeline", boolean),
+    Option(
+        "shared-memory-lending",
+        False,
+        "let models read large inputs where clients have them, who may change them meanwhile, in place of copies",
+        boolean,
+    ),
+    Option(
+        "max-shared-memory-regions", MOST_REGIONS, "the most regions that may be registered at a time", positive, "N"
+    ),
+    Option("allow-explain", False, "answer requests that ask for it with their timeline", boolean),
+    Option(
+        "max-bytes-in-flight",
+        0,
+        "the most bytes of bodies, messages and answers held at once; 0 takes half of the memory there is",
+        _count,
+        "BYTES",
+    ),
+    Option(
+        "watchdog-secs",
+        60.0,
+        "end the process, with status 70, when its event loop has stood still for so long; 0 never does",
+        _seconds,
+        "SECS",
+    ),
     Option("exit-timeout-secs", 30.0, "how long a stopping server waits for requests in flight", _seconds, "SECS"),
+    Option("restart", False, "start the server again, from a parent process, when it crashed", boolean),
+    Option(
+        "lame-duck-secs",
+        1.0,
+        "how long a stopping server that is no longer ready still answers clients that are connected",
+        _seconds,
+        "SECS",
+    ),
 )
 
 LOG_OPTIONS = (

@@ -4,11 +4,11 @@ import asyncio
 import functools
 import logging
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import current_thread, main_thread
 
+from naiad._kernel.bounded_threads import BoundedThreads
 from naiad._kernel.caching.caching import Caching
 from naiad._kernel.calls.model_calls import Calls, tell_loaded
 from naiad._kernel.choosing_worker import worker_for
@@ -30,11 +30,13 @@ from naiad._kernel.metrics.families import RESERVED
 from naiad._kernel.metrics.options import MetricsConfig
 from naiad._kernel.metrics.plans import latency_plan, told_of_families
 from naiad._kernel.metrics.series import MetricStore
+from naiad._kernel.native_worker import SWITCH_INTERVAL
 from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.rate_limiter.sharing import Sharing
 from naiad._kernel.repository import ModelSource
 from naiad._kernel.sequences.tensors import SequenceTensors, sequence_tensors
 from naiad._kernel.telling import told
+from naiad._kernel.threads import on_own_thread
 from naiad._kernel.version import ModelVersion, labels_of
 from naiad._kernel.warmup_progress import Warmups
 from naiad._kernel.worker import MakeWorker
@@ -51,6 +53,8 @@ from naiad.scheduler import SchedulerFactory
 from naiad.warmup import WarmupSample
 
 _logger = logging.getLogger("naiad.model")
+SECONDS_TO_CLOSE = 30.0
+"""So long a load that failed waits for what it had loaded to close; then it fails all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +72,14 @@ class Loader:
     """Prepares and loads models. `prepare` blocks and belongs on a thread; `load` awaits what blocks.
 
     `metrics` has what the models that were loaded made for themselves, `metrics_config` what is counted; `sharing` is
-    what their executions share, None where nothing is limited; `caching` may be given a response cache.
+    what their executions share, None where nothing is limited; `caching` may be given a response cache. `threads` run
+    what blocks.
     """
 
-    def __init__(self, registry: PluginRegistry, settings: Settings, executor: Executor) -> None:
+    def __init__(self, registry: PluginRegistry, settings: Settings) -> None:
         self._registry = registry
         self._settings = settings
-        self._executor = executor
+        self.threads = BoundedThreads("naiad-load", settings["model-load-thread-count"])
         self.metrics = MetricStore(RESERVED)
         self.metrics_config = MetricsConfig.of(settings)
         self.sharing = Sharing.of(settings)
@@ -93,6 +98,11 @@ class Loader:
             require_folder(source)
             return self._prepare(source)
 
+    async def prepare_on_thread(self, source: ModelSource) -> PreparedModel | PreparedEnsemble:
+        """As `prepare`, for the event loop."""
+        with SWITCH_INTERVAL.hastened():
+            return await self.threads.run(self.prepare, source)
+
     def _prepare(self, source: ModelSource) -> PreparedModel | PreparedEnsemble:
         written = read_config(source, self._settings["model-config-name"])
         config = replace(written.config, name=source.name)
@@ -106,24 +116,41 @@ class Loader:
         with in_place(written):
             config = self._with_backend(config, source, versions[0])
             backend = self._registry.backend(config.backend)
-            if not self._settings["disable-auto-complete-config"]:
-                config = self._completed(backend, self._context(config, versions[-1], source))
-            config = normalise(config, traits=backend.traits, gpus=gpu_count())
-            check(replace(written, config=config), source)
-            return PreparedModel(
-                contexts=tuple(
-                    replace(
-                        self._context(config, version, source),
-                        metrics=MetricRegistry(self.metrics),
-                        models=NoModels() if self.calls is None else self.calls.of_model(config.name),
-                    )
-                    for version in versions
-                ),
-                backend=backend,
-                factory=self._registry.scheduler(wanted_scheduler(config)),
-                placements=instance_placements(config, gpu_count()),
-                worker=worker_for(config, backend.traits, self.relay),
-            )
+            context = self._context(config, versions[-1], source)
+            try:
+                if not self._settings["disable-auto-complete-config"]:
+                    config = self._completed(backend, context)
+                return self._prepared(written, config, source, versions, backend)
+            except BaseException:
+                forget = getattr(backend, "forget", None)
+                if forget is not None:
+                    forget(context)
+                raise
+
+    def _prepared(
+        self,
+        written: WrittenConfig,
+        config: ModelConfig,
+        source: ModelSource,
+        versions: Sequence[int],
+        backend: Backend,
+    ) -> PreparedModel:
+        config = normalise(config, traits=backend.traits, gpus=gpu_count())
+        check(replace(written, config=config), source)
+        return PreparedModel(
+            contexts=tuple(
+                replace(
+                    self._context(config, version, source),
+                    metrics=MetricRegistry(self.metrics),
+                    models=NoModels() if self.calls is None else self.calls.of_model(config.name),
+                )
+                for version in versions
+            ),
+            backend=backend,
+            factory=self._registry.scheduler(wanted_scheduler(config)),
+            placements=instance_placements(config, gpu_count()),
+            worker=worker_for(config, backend.traits, self.relay),
+        )
 
     def _prepare_ensemble(
         self, written: WrittenConfig, config: ModelConfig, source: ModelSource, versions: Sequence[int]
@@ -164,22 +191,29 @@ class Loader:
         return config
 
     async def load(self, prepared: PreparedModel, context: ModelContext) -> ModelVersion:
-        """Load one version, with every instance warmed up. Raises whatever making an instance raised."""
+        """Load one version, with every instance warmed up. Raises whatever making an instance raised.
+
+        Python that imports for seconds takes the interpreter from the event loop for 5 ms at a time, and the loop needs
+        it several times for each request: so the switch interval is short meanwhile.
+        """
         try:
-            return await self._load(prepared, context)
+            with SWITCH_INTERVAL.hastened():
+                return await self._load(prepared, context)
         except BaseException:
             context.metrics.close()
             raise
 
     async def _load(self, prepared: PreparedModel, context: ModelContext) -> ModelVersion:
-        loop = asyncio.get_running_loop()
-        model, labels, warmup, sequences = await loop.run_in_executor(
-            self._executor, self._load_blocking, prepared, context
-        )
-        plan = latency_plan(context.config, self.metrics_config)
-        version = ModelVersion(
-            context, model, prepared.placements, labels, warmup, prepared.worker, plan, self.sharing, sequences
-        )
+        model, labels, warmup, sequences = await self.threads.run(self._load_blocking, prepared, context)
+        try:
+            plan = latency_plan(context.config, self.metrics_config)
+            version = ModelVersion(
+                context, model, prepared.placements, labels, warmup, prepared.worker, plan, self.sharing, sequences
+            )
+        except BaseException:
+            closing = asyncio.ensure_future(on_own_thread(f"naiad-close-{context.config.name}", _close_quietly, model))
+            await asyncio.wait([closing], timeout=SECONDS_TO_CLOSE)
+            raise
         try:
             await self.caching.attach(version, context, self.metrics_config)
             with self.warmups.following(version.name, version.version, version.warmup.progress):
@@ -188,7 +222,7 @@ class Loader:
             await version.close(0.0)  # whoever cancels a load does not wait for a model that hangs
             raise
         except BaseException:
-            await version.close()
+            await version.close(SECONDS_TO_CLOSE)
             raise
         tell_loaded(context, version)
         return version
@@ -213,6 +247,14 @@ class Loader:
             settings=settings,
             compute_capability=compute_capability() if wants_gpu else "",
         )
+
+
+def _close_quietly(model: Model) -> None:
+    """Close a model that no version was made of; the error that kept it from one matters more."""
+    try:
+        model.close()
+    except BaseException:
+        _logger.exception("closing a model that did not load failed")
 
 
 @contextmanager

@@ -11,9 +11,11 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, TextIO
 
 from naiad._kernel.log_control import LogControl
+from naiad._kernel.log_writer import LogStream, LogWriter, QueuedHandler
 from naiad.errors import InvalidArgumentError
 
 VERBOSE_2 = 5
@@ -26,16 +28,6 @@ _SWITCHES = {"I": "log-info", "W": "log-warning", "E": "log-error"}
 _LEVELS = {"I": logging.INFO, "W": logging.WARNING, "E": logging.ERROR}
 
 
-class LogStream(Protocol):
-    """What lines are written to; a text file is one."""
-
-    def write(self, text: str, /) -> Any: ...
-
-    def flush(self) -> Any: ...
-
-    def isatty(self) -> bool: ...
-
-
 @contextmanager
 def logging_to(
     settings: Mapping[str, Any], stdout: LogStream | None = None, stderr: LogStream | None = None
@@ -44,10 +36,13 @@ def logging_to(
 
     Up to INFO goes to `stdout`, the rest to `stderr` (both the process's own by default), all of it to `log-file` where
     that is set. Lines of other libraries appear from WARNING up. Raises InvalidArgumentError when the file cannot be
-    opened.
+    opened. A thread writes the lines, so that what they are written to holds up nobody.
     """
     with ExitStack() as undo:
-        handlers = _handlers(settings, stdout or sys.stdout, stderr or sys.stderr)
+        writer = LogWriter()
+        handlers = _handlers(settings, writer, stdout or sys.stdout, stderr or sys.stderr, undo)
+        writer.start()
+        undo.callback(writer.close)
         switches = _Switches()
 
         def apply(options: Mapping[str, Any]) -> None:
@@ -60,7 +55,7 @@ def logging_to(
         undo.enter_context(_level(logging.getLogger("naiad"), logging.INFO))
         apply(settings)
         for handler, _ in handlers:
-            undo.callback(_close, handler)
+            undo.callback(handler.close)
             handler.addFilter(switches.lets_through)
             logging.getLogger().addHandler(handler)
             undo.callback(logging.getLogger().removeHandler, handler)
@@ -75,26 +70,36 @@ def control_of_a_library(settings: Mapping[str, Any]) -> LogControl:
     return LogControl(settings, lambda options: logging.getLogger("naiad").setLevel(_lowest(options)))
 
 
-def _handlers(settings: Mapping[str, Any], stdout: LogStream, stderr: LogStream) -> list[tuple[logging.Handler, bool]]:
+def flush_log() -> None:
+    """Wait until what was logged is written, for a second at most where `logging_to` set the log up."""
+    for handler in logging.getLogger().handlers:
+        handler.flush()
+
+
+def _handlers(
+    settings: Mapping[str, Any], writer: LogWriter, stdout: LogStream, stderr: LogStream, undo: ExitStack
+) -> list[tuple[logging.Handler, bool]]:
     """The handlers, and whether what they write to takes colours."""
     path = settings["log-file"]
     if path:
         try:
-            return [(logging.FileHandler(path, encoding="utf-8"), False)]
+            file = Path(path).open("a", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115 - `undo` closes it
         except OSError as error:
             raise InvalidArgumentError(
                 f"--log-file {path} cannot be opened: {error.strerror}; give a file in a folder that can be written"
             ) from error
-    quiet, loud = logging.StreamHandler(stdout), logging.StreamHandler(stderr)
+        undo.callback(_close, file)
+        return [(QueuedHandler(writer, file), False)]
+    quiet, loud = QueuedHandler(writer, stdout), QueuedHandler(writer, stderr)
     quiet.addFilter(lambda record: record.levelno < logging.WARNING)
     loud.addFilter(lambda record: record.levelno >= logging.WARNING)
     return [(quiet, takes_colours(stdout)), (loud, takes_colours(stderr))]
 
 
-def _close(handler: logging.Handler) -> None:
-    """Close it; a full disk is no reason for a server to end badly, and was told of on stderr line by line."""
+def _close(file: TextIO) -> None:
+    """Close it; a full disk is no reason for a server to end badly, and was reported on stderr."""
     with suppress(OSError):
-        handler.close()
+        file.close()
 
 
 def takes_colours(stream: LogStream) -> bool:

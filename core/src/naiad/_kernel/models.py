@@ -1,12 +1,15 @@
 """All models of a server: how they are loaded, swapped and unloaded, losing no request."""
 
 import asyncio
+import functools
 import logging
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from naiad._kernel.bounded_threads import BoundedThreads
 from naiad._kernel.calls.load_waits import LoadWaits
 from naiad._kernel.catalogue import Catalogue
 from naiad._kernel.configs import not_found
@@ -24,25 +27,29 @@ from naiad.options import Settings
 from naiad.reports import IndexEntry
 
 _logger = logging.getLogger("naiad.model")
+_DISK_THREADS = 4
+"""So many folders are read or written at once."""
 
 
 class Models(Catalogue):
     """Loads and unloads. Every method runs on the event loop's thread; what blocks is sent to threads.
 
-    `load_slots` are the loads that may go on at once, `load_waits` those that wait for others; `closed` says that there
-    will be no more.
+    `load_waits` are the loads that wait for others; `closed` says that there will be no more.
     """
 
     def __init__(self, loader: Loader, settings: Settings) -> None:
         super().__init__([Path(root).absolute() for root in settings["model-repository"]])
         self._loader = loader
         self._compares_content = settings["model-control-mode"] != "none"
-        self.load_slots = asyncio.Semaphore(settings["model-load-thread-count"])
+        self._load_slots = asyncio.Semaphore(settings["model-load-thread-count"])
         self.load_waits = LoadWaits()
         self._retries: int = settings["model-load-retry-count"]
         self._fingerprints = Fingerprints()
-        self._rotation = Rotation(self, self._own)
+        self._disk = BoundedThreads("naiad-disk", _DISK_THREADS)
+        self._rotation = Rotation(self, self._own, self._forget)
         self._ensembles = Ensembles(self, self._rotation)
+        self._found: Mapping[str, Sequence[Path]] = {}
+        self._reading, self._reads = asyncio.Lock(), 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._loads: dict[str, asyncio.Task[None]] = {}
         self.closed = False
@@ -51,12 +58,33 @@ class Models(Catalogue):
         """Every model, version and state; a version that loads says how far its warmup is."""
         return self._loader.warmups.told_in(super().index(only_ready))
 
+    async def read_folders(self) -> Mapping[str, Sequence[Path]]:
+        """The folders of all models of the repositories, for `index` too. Raises NotFoundError for an unreadable one.
+
+        Callers that come during a read share the next one: the folder that a caller has just made may have been missed.
+        """
+        awaited = self._reads + 1
+        async with self._reading:
+            if self._reads < awaited:
+                self._reads += 1
+                self._found, self.folders = await self._disk.run(_read, self.roots)
+            return self._found
+
+    async def fresh_index(self, only_ready: bool = False) -> list[IndexEntry]:
+        """As `index`, over the folders as they are now; where these cannot be read, as they were."""
+        if not only_ready:
+            try:
+                await self.read_folders()
+            except NaiadError as error:
+                _logger.warning("%s", error)
+        return self.index(only_ready)
+
     async def load_all(self, names: Sequence[str] | None = None) -> None:
         """Load these models, or all of the repositories; a failure stays with its model.
 
         Raises NotFoundError for a repository that cannot be read.
         """
-        found = await asyncio.to_thread(scan, self.roots)
+        found = await self.read_folders()
         wanted = sorted(found) if names is None else list(dict.fromkeys(names))
         await self._load_many({name: found.get(name, []) for name in wanted})
 
@@ -76,11 +104,13 @@ class Models(Catalogue):
             )
         if files and not config:
             raise InvalidArgumentError("Load parameter 'config' must be specified for model file override")
-        folders = await asyncio.to_thread(find, self.roots, name)
+        folders = await self._disk.run(find, self.roots, name)
         if not folders and not files:
             raise not_found(name)
         await self._owned(name, self._load(name, folders, config, files or {}, again=True))
-        self.entries[name].explicit = True
+        entry = self.entries.get(name)
+        if entry is not None:  # it may have been unloaded since
+            entry.explicit = True
 
     async def unload(self, name: str, dependents: bool = False) -> None:
         """Take a model out of service; what it has taken in is still answered. Unknown models are out of it already.
@@ -101,12 +131,26 @@ class Models(Catalogue):
 
     async def follow_disk(self) -> None:
         """Load what is new or changed in the repositories and unload what is gone."""
-        found = await asyncio.to_thread(scan, self.roots)
+        found = await self.read_folders()
         gone = [name for name, entry in self.entries.items() if name not in found and not entry.unloaded]
         for name in gone:
             _logger.info("model '%s' is gone from the repositories", name, extra={"model": name})
             await self.unload(name)
         await self._load_many(found)
+
+    @asynccontextmanager
+    async def load_lent(self) -> AsyncIterator[None]:
+        """Let one more model load during the block, in which the load of a model waits for that of another."""
+        self._load_slots.release()
+        async with self._loader.threads.lent():
+            try:
+                yield
+            finally:
+                await self._load_slots.acquire()  # before the thread, as every load gets them
+
+    def has_work(self) -> bool:
+        """Whether any version that is not freed has a request that is not over."""
+        return any(version.outstanding for version in self._rotation.alive)
 
     async def give_up_loads(self) -> None:
         """Load nothing from now on; what is loading fails, and who waits for it is told at once."""
@@ -127,6 +171,16 @@ class Models(Catalogue):
         deadline = monotonic() + grace
         await self.give_up_loads()
         return await self._rotation.close(deadline - monotonic())
+
+    async def _forget(self, entry: ModelEntry) -> None:
+        """Know a model no more that was unloaded and that no repository has, or has any more."""
+        name = entry.name
+        if not entry.is_over():
+            return
+        folders = await self._disk.run(find, self.roots, name)
+        if not folders and entry.is_over() and name not in self._loads and self.entries.get(name) is entry:
+            del self.entries[name]
+            self._fingerprints.forget(root / name for root in self.roots)
 
     # How a load goes
 
@@ -149,12 +203,19 @@ class Models(Catalogue):
     async def _owned(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         """Await a task of our own: it goes on when the caller is cancelled, and `close` gives it up."""
         task = self._loads[name] = self._own(work)
+        task.add_done_callback(functools.partial(self._load_ended, name))
         try:
             await asyncio.shield(task)
         except asyncio.CancelledError:
             if task.cancelled():
                 raise ShuttingDownError("the server is stopping; the load was given up") from None
             raise
+        finally:
+            del task  # which holds the error, whose traceback holds this frame, and the files of the request
+
+    def _load_ended(self, name: str, task: asyncio.Task[None]) -> None:
+        if self._loads.get(name) is task:
+            del self._loads[name]
 
     def _own(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
@@ -176,7 +237,7 @@ class Models(Catalogue):
         entry = self.entries.setdefault(name, ModelEntry(name))
         entry.ambiguous = len(folders) > 1
         async with entry.lock:
-            fingerprint = await asyncio.to_thread(self._fingerprint, folders)
+            fingerprint = await self._fingerprint(folders)
             same = fingerprint is not None and fingerprint == entry.fingerprint and not (config or entry.overridden)
             if same and not (again and entry.has_failed()):
                 return
@@ -184,7 +245,7 @@ class Models(Catalogue):
             folder = None
             try:
                 if files:
-                    folder = await guarded(name, asyncio.to_thread(unpacked, files))
+                    folder = await guarded(name, self._disk.run(unpacked, files))
                     folders = [Path(folder.name)]
                 await self._replace_generation(entry, _source(name, folders, config), folder, again)
             except NaiadError as error:
@@ -193,17 +254,19 @@ class Models(Catalogue):
                 raise
             finally:
                 if folder is not None and entry.folder is not folder:
-                    await asyncio.to_thread(folder.cleanup)
+                    await self._disk.run(folder.cleanup)
 
-    def _fingerprint(self, folders: Sequence[Path]) -> str | None:
+    async def _fingerprint(self, folders: Sequence[Path]) -> str | None:
         """What the folders hold, or None where nobody asks twice: reading all weights would double the start."""
-        return "\n".join(map(self._fingerprints.of, folders)) if self._compares_content else None
+        if not self._compares_content:
+            return None
+        return await self._disk.run(lambda: "\n".join(map(self._fingerprints.of, folders)))
 
     async def _replace_generation(
         self, entry: ModelEntry, source: ModelSource, folder: Folder | None, again: bool
     ) -> None:
         started = monotonic()
-        async with self.load_slots:
+        async with self._load_slots:
             prepared = await prepare(self._loader, source, self._retries)
             for context in prepared.contexts:
                 if context.version not in entry.serving:
@@ -264,10 +327,15 @@ class Models(Catalogue):
         if entry is not None and (entry.serving or (entry.has_failed() and not again)):
             return ""
         with self.load_waits.waiting(ensemble, name):
-            folders = await asyncio.to_thread(find, self.roots, name)
+            folders = await self._disk.run(find, self.roots, name)
             if folders:
                 await self._load_quietly(name, folders)
         return ""
+
+
+def _read(roots: Sequence[Path]) -> tuple[Mapping[str, Sequence[Path]], Mapping[str, IndexEntry]]:
+    found = scan(roots)
+    return found, {name: IndexEntry(name) for name in sorted(found)}
 
 
 def _source(name: str, folders: Sequence[Path], config: str) -> ModelSource:

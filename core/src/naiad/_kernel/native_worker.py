@@ -2,6 +2,8 @@
 
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from naiad._kernel.worker import Work, Worker
@@ -39,6 +41,15 @@ class SwitchInterval:
             if not self._asking and self._patient:
                 sys.setswitchinterval(self._patient)
                 self._patient = 0.0
+
+    @contextmanager
+    def hastened(self) -> Iterator[None]:
+        """The eager interval during the block, if it is allowed."""
+        self.hasten()
+        try:
+            yield
+        finally:
+            self.relax()
 
 
 SWITCH_INTERVAL = SwitchInterval()

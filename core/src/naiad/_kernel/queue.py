@@ -9,7 +9,8 @@ from naiad._kernel.alarm import Alarm
 from naiad._kernel.answers import AnswerReader
 from naiad._kernel.assembling import Assembler, calls_of
 from naiad._kernel.call import Call, Deliver
-from naiad._kernel.delivery import Delivery
+from naiad._kernel.delivery import Delivery, errors_of
+from naiad._kernel.foreign_errors import raise_interrupt
 from naiad._kernel.gathering import Gathering
 from naiad._kernel.refusals import came_too_late, expired, reason_of, refusal
 from naiad._kernel.statistics import FailureReason, VersionCounters
@@ -90,7 +91,7 @@ class ModelQueue:
         call = Call(self.take_back, request, deliver, ticket)
         try:
             refused = self._scheduler.arrive(ticket)
-        except Exception as error:
+        except BaseException as error:
             self._counters.failed(1, 0, FailureReason.OTHER)
             raise self._scheduler_failed(error) from error
         if refused is not None:
@@ -124,20 +125,26 @@ class ModelQueue:
             return
         try:
             lost(place, monotonic())
-        except Exception as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
+        except BaseException as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
             self._scheduler_failed(error)
         self._gathering.arm()
 
     def done(self, work: Work) -> None:
         """A batch came back: let the place pull its next one, and answer the calls while that executes."""
-        self._settle(work)
-        self.free(work.place)
-        self._delivery.answer(work)
+        try:
+            self._settle(work)
+        finally:
+            try:
+                self.free(work.place)
+            finally:
+                self._delivery.answer(work)
 
     def lost(self, work: Work) -> None:
         """A batch died with its worker: its calls fail, and the place stays away."""
-        self._settle(work)
-        self._delivery.answer(work)
+        try:
+            self._settle(work)
+        finally:
+            self._delivery.answer(work)
 
     def take_back(self, call: Call) -> None:
         """The caller went away."""
@@ -146,8 +153,9 @@ class ModelQueue:
 
     def fail_all(self, error: NaiadError, executing: bool = False) -> None:
         """Fail everything that waits; what executes goes on, and with `executing` nobody waits for it any more."""
-        for call in list(self._calls.values()) if executing else self._waiting_calls():
-            self._fail_call(call, error)
+        calls = list(self._calls.values()) if executing else self._waiting_calls()
+        for call, each in zip(calls, errors_of(error, len(calls)), strict=True):
+            self._fail_call(call, each)
 
     async def drained(self) -> None:
         """Return when no request waits, executes or streams."""
@@ -162,7 +170,7 @@ class ModelQueue:
     def _decide(self) -> None:
         now = monotonic()
         try:
-            decision = self._scheduler.decide(now, self._idle)
+            decision = self._scheduler.decide(now, tuple(self._idle))
             if decision.ended:
                 self._end_sequences(decision.ended)
             for dispatch in decision.dispatches:
@@ -172,7 +180,7 @@ class ModelQueue:
             if decision.wake_at != self._wake_at:
                 self._wake_at = decision.wake_at
                 self._alarm.set(decision.wake_at)
-        except Exception as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
+        except BaseException as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
             self._scheduler_failed(error)
 
     def _end_sequences(self, ended: Sequence[SequenceEnd]) -> None:
@@ -181,21 +189,20 @@ class ModelQueue:
     def _dispatch(self, dispatch: Dispatch) -> None:
         calls = calls_of(dispatch, self._idle, self._calls, self._running, self._streaming)
         work = self._assembler.work(dispatch, calls)
+        self._counters.closed(dispatch.reason)  # first: it raises for a reason that is not hashable
         self._idle.remove(dispatch.instance)
         self._gathering.sent(len(dispatch.tickets))
         self._running.update(dispatch.tickets)
-        self._counters.closed(dispatch.reason)
         if self.traces:
             work.traces = [call.request.trace for call in work.calls if call.request.trace is not None]
             work.reason = dispatch.reason
         self._send(work)
 
     def _drop(self, drop: Drop) -> None:
-        error = refusal(drop, self._model)
         for ticket in drop.tickets:
             call = self._calls.get(ticket)
             if call is not None:
-                self._fail_call(call, error, reason_of(drop), settled=True)
+                self._fail_call(call, refusal(drop, self._model), reason_of(drop), settled=True)
 
     def _woken(self) -> None:
         self._wake_at = None
@@ -268,19 +275,22 @@ class ModelQueue:
         try:
             if self._scheduler.settle(tickets, now):
                 self._gathering.arm()
-        except Exception as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
+        except BaseException as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
             self._scheduler_failed(error)
 
-    def _scheduler_failed(self, error: Exception) -> InternalError:
+    def _scheduler_failed(self, error: BaseException) -> InternalError:
         """Start a new scheduler and fail all that waited with the old one; returns what they were told."""
+        raise_interrupt(error)
         _logger.error("the scheduler of model '%s' failed; it starts anew", self._model, exc_info=error)
         try:
             self._start_scheduler()
-        except Exception:
+        except BaseException as again:
+            raise_interrupt(again)
             _logger.exception("no new scheduler for model '%s' can be made; the old one goes on", self._model)
         failure = InternalError(f"the scheduler of model '{self._model}' failed: {told(error)}")
-        for call in self._waiting_calls():
-            self._fail_call(call, failure, settled=True)
+        calls = self._waiting_calls()
+        for call, each in zip(calls, errors_of(failure, len(calls) + 1)[1:], strict=True):
+            self._fail_call(call, each, settled=True)
         return failure
 
     def _waiting_calls(self) -> list[Call]:

@@ -29,7 +29,10 @@ async def responses(submit: Callable[[Deliver], Call]) -> AsyncGenerator[Respons
             if waiting.qsize() == _MANY // 2:
                 call.resume()
             if isinstance(outcome, NaiadError):
-                raise outcome
+                try:
+                    raise outcome
+                finally:
+                    del outcome  # its traceback holds this frame, and the request with it
             yield outcome
             if outcome.final:
                 return

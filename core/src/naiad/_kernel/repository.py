@@ -4,7 +4,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -93,15 +93,24 @@ def _is_meant_as_folder(path: Path) -> bool:
     return path.is_dir() or (path.is_symlink() and not path.exists())
 
 
+_Digests = dict[str, tuple[tuple[int, int, int], bytes]]
+"""The state and the digest of each file."""
+
+
 class Fingerprints:
-    """Tells whether the content of a model folder has changed, reading only files whose size or times have."""
+    """Tells whether the content of a model folder has changed, reading only files whose size or times have.
+
+    For any thread, but for one at a time for the same folder. Files that are gone are forgotten.
+    """
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[tuple[int, int, int], bytes]] = {}
+        self._known: dict[Path, _Digests] = {}
 
     def of(self, directory: Path) -> str:
         """A digest over the names and contents of all files and folders below `directory`."""
         digest = hashlib.blake2b(digest_size=16)
+        known = self._known.get(directory, {})
+        read: _Digests = {}
         seen: set[str] = set()
         for folder, folders, files in os.walk(directory, followlinks=True):
             real = os.path.realpath(folder)
@@ -109,21 +118,29 @@ class Fingerprints:
             seen.add(real)
             digest.update(f"{os.path.relpath(folder, directory)}\0{len(files)}\0".encode(errors="surrogateescape"))
             for name in sorted(files):
-                digest.update(name.encode(errors="surrogateescape") + b"\0" + self._file(os.path.join(folder, name)))  # noqa: PTH118 - os.walk speaks strings
+                path = os.path.join(folder, name)  # noqa: PTH118 - os.walk speaks strings
+                digest.update(name.encode(errors="surrogateescape") + b"\0" + _digest_of(path, known, read))
+        self._known[directory] = read
         return digest.hexdigest()
 
-    def _file(self, path: str) -> bytes:
-        try:
-            found = os.stat(path)  # noqa: PTH116 - os.walk speaks strings
-            if not stat.S_ISREG(found.st_mode):
-                return str(found.st_mode).encode()
-            state = (found.st_size, found.st_mtime_ns, found.st_ino)
-            known = self._known.get(path)
-            if known is not None and known[0] == state:
-                return known[1]
+    def forget(self, directories: Iterable[Path]) -> None:
+        """Know nothing of these folders any more."""
+        for directory in directories:
+            self._known.pop(directory, None)
+
+
+def _digest_of(path: str, known: _Digests, read: _Digests) -> bytes:
+    """The digest of a file, as it is known if the file has not changed; kept in `read`."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - os.walk speaks strings
+        if not stat.S_ISREG(found.st_mode):
+            return str(found.st_mode).encode()
+        state = (found.st_size, found.st_mtime_ns, found.st_ino)
+        entry = known.get(path)
+        if entry is None or entry[0] != state:
             with open(path, "rb") as file:  # noqa: PTH123 - os.walk speaks strings
-                content = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).digest()
-        except OSError as error:
-            return str(error.errno).encode()
-        self._known[path] = (state, content)
-        return content
+                entry = (state, hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).digest())
+    except OSError as error:
+        return str(error.errno).encode()
+    read[path] = entry
+    return entry[1]

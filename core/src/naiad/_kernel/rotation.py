@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from time import monotonic
 from typing import Any
 
@@ -11,6 +11,7 @@ from naiad._kernel.draining import drained
 from naiad._kernel.ensembles.version import EnsembleVersion
 from naiad._kernel.entries import UNAVAILABLE, UNLOADED, UNLOADING, ModelEntry, VersionState
 from naiad._kernel.served import ServedVersion
+from naiad._kernel.threads import on_own_thread
 
 Folder = tempfile.TemporaryDirectory[str]
 
@@ -18,13 +19,20 @@ Folder = tempfile.TemporaryDirectory[str]
 class Rotation:
     """Swaps generations. `own` runs a coroutine as a task of the server's, which is given up when that stops.
 
-    `alive` are all versions that are not freed. One that ensembles still need outlives them.
+    `retired` is called when versions of a model have been freed. `alive` are all versions that are not freed. One that
+    ensembles still need outlives them.
     """
 
-    def __init__(self, catalogue: Catalogue, own: Callable[[Coroutine[Any, Any, None]], object]) -> None:
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        own: Callable[[Coroutine[Any, Any, None]], object],
+        retired: Callable[[ModelEntry], Awaitable[None]],
+    ) -> None:
         self.alive: set[ServedVersion] = set()
         self._catalogue = catalogue
         self._own = own
+        self._retired = retired
 
     def swap(
         self, entry: ModelEntry, successors: Mapping[int, ServedVersion], folder: Folder | None = None, why: str = ""
@@ -55,9 +63,9 @@ class Rotation:
         self._catalogue.serving_by_name.clear()
         left = max(0.1, deadline - monotonic())
         ended = await asyncio.gather(*(version.close(left) for version in self.alive))
-        for entry in self._catalogue.entries.values():
-            if entry.folder is not None:
-                await asyncio.to_thread(entry.folder.cleanup)
+        folders = [entry.folder for entry in self._catalogue.entries.values() if entry.folder is not None]
+        if folders:
+            await asyncio.wait([asyncio.ensure_future(_removed(folder)) for folder in folders], timeout=left)
         return all(ended)
 
     async def _retire(self, entry: ModelEntry, versions: Sequence[ServedVersion], folder: Folder | None) -> None:
@@ -66,7 +74,8 @@ class Rotation:
             await asyncio.gather(*(self._end(entry, version) for version in versions))
         finally:
             if folder is not None:
-                await asyncio.to_thread(folder.cleanup)
+                await _removed(folder)
+        await self._retired(entry)
 
     async def _end(self, entry: ModelEntry, version: ServedVersion) -> None:
         """An ensemble submits the later steps of a request to the versions that it began with: these end after it."""
@@ -79,3 +88,7 @@ class Rotation:
         state = entry.states.get(version.version)
         if state is not None and state.state == UNLOADING:
             entry.states[version.version] = VersionState(UNAVAILABLE, state.reason or UNLOADED)
+
+
+async def _removed(folder: Folder) -> None:
+    await on_own_thread("naiad-remove-files", folder.cleanup)

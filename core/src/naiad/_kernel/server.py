@@ -1,10 +1,10 @@
 """The server: plugins, models and frontends put together, and everything that a frontend may ask of it."""
 
 import asyncio
+import functools
 import logging
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -28,8 +28,11 @@ from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.reading import responses
 from naiad._kernel.shared_memory.guard import GUARD
 from naiad._kernel.starting import follow_disk, load_start_up_models, with_own
+from naiad._kernel.stop_steps import StopSteps
+from naiad._kernel.threads import on_own_thread
 from naiad._kernel.tracing.options import read_options
 from naiad._kernel.tracing.tracer import Tracer
+from naiad.byte_budget import ByteBudget, default_limit
 from naiad.config import ModelConfig
 from naiad.errors import (
     NaiadError,
@@ -52,7 +55,10 @@ from naiad.types import Request, Response
 _logger = logging.getLogger("naiad")
 
 _SECONDS_TO_WRITE = 1.0
-"""So long traces may be written after everything else took all of `exit-timeout-secs`."""
+"""So long traces may be written, and a cache closed, after everything else took all of `exit-timeout-secs`."""
+
+_SPARE_SECONDS = 0.5
+"""How much longer than it was asked to a step of the stop may take before it is given up."""
 
 
 class Server:
@@ -62,6 +68,7 @@ class Server:
     options of `naiad serve` by name, already as values. Everything after `start` happens on the event loop that
     started it, except where a docstring says otherwise. `shared_memory` are the regions that clients registered,
     `tracing` and `logging` the settings that can be changed while it runs; `metrics`, from `start` on, what it did.
+    `bytes_in_flight` is the budget that frontends reserve the memory of large payloads from.
     `relay`, where it is set before `start`, lets the threads of models run the event loop in turns.
     """
 
@@ -77,17 +84,22 @@ class Server:
         if model_repository:
             given["model-repository"] = tuple(str(root) for root in model_repository)
         self.settings = Settings(self.plugins.options(), given)
-        self.shared_memory = SharedMemory(self.settings["allow-client-shm"])
+        self.shared_memory = SharedMemory(
+            self.settings["allow-client-shm"],
+            lends=self.settings["shared-memory-lending"],
+            most_regions=self.settings["max-shared-memory-regions"],
+        )
         self.tracing = Tracer(read_options(self.settings, os.environ), lambda name: self._models.find(name))
         self.logging = control_of_a_library(self.settings)
+        self.bytes_in_flight = ByteBudget(self.settings["max-bytes-in-flight"] or default_limit())
         self.relay: Relay | None = None
         self._state = "NEW"
         self.metrics: Metrics
         self._models: Models
-        self._executor: ThreadPoolExecutor
         self._frontends = Frontends()
         self._poller: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[bool] | None = None
+        self.stop_steps = StopSteps()
 
     async def start(self) -> None:
         """Load the start-up models, then open the frontends.
@@ -96,18 +108,11 @@ class Server:
         repository cannot be read or a frontend cannot listen; the server is stopped then.
         """
         self._state = "STARTING"
-        self._executor = ThreadPoolExecutor(self.settings["model-load-thread-count"], "naiad-load")
-        loader = Loader(self.plugins, self.settings, self._executor)
-        loader.relay = self.relay
-        self._caching = loader.caching = open_caching(self.plugins, self.settings)
-        self._models = Models(loader, self.settings)
-        self._calls = loader.calls = Calls(self._models, self.load, self.unload, self.relay)
-        self.metrics = Metrics(loader.metrics_config, self._models.serving, loader.metrics, sharing=loader.sharing)
-        self.metrics.cache = self._caching.cache
-        for warning in self.plugins.warnings():
-            _logger.warning("%s", warning)
-        if self.settings["allow-client-shm"] and GUARD is None:
-            _logger.info("tensors in shared memory are copied: naiad was installed without a C compiler")
+        try:
+            self._assemble()
+        except BaseException:
+            self._state = "STOPPED"  # nothing has begun that would have to end
+            raise
         try:
             self.tracing.open()
             await load_start_up_models(self._models, self.settings)
@@ -122,35 +127,65 @@ class Server:
             following = follow_disk(self._models, self.settings["repository-poll-secs"])
             self._poller = asyncio.get_running_loop().create_task(following)
 
-    async def stop(self) -> bool:
+    def _assemble(self) -> None:
+        """Make the parts of the server. Raises NaiadError for options and plugins that do not fit."""
+        loader = Loader(self.plugins, self.settings)
+        loader.relay = self.relay
+        self._models = Models(loader, self.settings)
+        self._calls = loader.calls = Calls(self._models, self.load, self.unload, self.relay)
+        self.metrics = Metrics(loader.metrics_config, self._models.serving, loader.metrics, sharing=loader.sharing)
+        for warning in self.plugins.warnings():
+            _logger.warning("%s", warning)
+        if self.settings["shared-memory-lending"] and GUARD is None:
+            _logger.warning("--shared-memory-lending lends nothing: naiad was installed without a C compiler")
+        self._caching = loader.caching = open_caching(self.plugins, self.settings)  # last: it has to be closed
+        self.metrics.cache = self._caching.cache
+
+    async def stop(self, lame_duck: float = 0.0) -> bool:
         """Take no new requests, answer those in flight within `exit-timeout-secs`, and free everything.
 
-        Returns whether all ended in time. Later calls wait for the first, and return the same.
+        For up to `lame_duck` seconds before, the server is no longer ready but still answers what clients that are
+        connected send; this is part of `exit-timeout-secs`, of which it takes half at most. Returns whether all ended
+        in time. Later calls wait for the first, and return the same.
         """
-        if self._state == "NEW":
+        if self._state == "NEW" or (self._state == "STOPPED" and self._stopping is None):
             return True
         if self._stopping is None:
-            self._stopping = asyncio.get_running_loop().create_task(self._stop())
+            self._stopping = asyncio.get_running_loop().create_task(self._stop(lame_duck))
         return await asyncio.shield(self._stopping)
 
-    async def _stop(self) -> bool:
+    async def _stop(self, lame_duck: float) -> bool:
+        steps = self.stop_steps
+        deadline: float = monotonic() + self.settings["exit-timeout-secs"]
+
+        def seconds() -> float:
+            return max(0.0, deadline - monotonic())
+
+        if lame_duck and self._state == "READY":
+            self._state = "DRAINING"
+            limit = min(lame_duck, seconds() / 2)
+            waiting = self._frontends.without_clients(limit)
+            await steps.run("the lame-duck time", waiting, limit + _SPARE_SECONDS, None)
         self._state = "STOPPING"
-        deadline = monotonic() + self.settings["exit-timeout-secs"]
         if self._poller is not None:
             self._poller.cancel()
-            await asyncio.gather(self._poller, return_exceptions=True)
-        await self._models.finish_sequences(deadline - monotonic())
-        await self._frontends.stop(deadline - monotonic())
-        ended = await self._models.close(max(0.0, deadline - monotonic()))
-        await self._caching.close()
-        await asyncio.to_thread(self.tracing.close, max(_SECONDS_TO_WRITE, deadline - monotonic()))
-        self._calls.close()
-        self._executor.shutdown(wait=False, cancel_futures=True)
-        self.shared_memory.close()
+            await steps.run("the repository poller", self._poller, _SPARE_SECONDS, None)
+        await steps.run("sequences", self._models.finish_sequences(seconds()), seconds() + _SPARE_SECONDS, None)
+        await steps.run("the frontends", self._frontends.stop(seconds()), seconds() + _SPARE_SECONDS, None)
+        ended = await steps.run("the models", self._models.close(seconds()), None, False)  # bounds each of its parts
+        await steps.run("the response cache", self._caching.close(), max(_SECONDS_TO_WRITE, seconds()), None)
+        writing = max(_SECONDS_TO_WRITE, seconds())
+        closing = on_own_thread("naiad-close-traces", self.tracing.close, writing)
+        await steps.run("the traces", closing, writing + _SPARE_SECONDS, None)
+        await steps.run("the rest", self._free(), _SPARE_SECONDS, None)
         self._state = "STOPPED"
         if not ended:
             _logger.error("some instances did not end within %g s", self.settings["exit-timeout-secs"])
         return ended
+
+    async def _free(self) -> None:
+        self._calls.close()
+        self.shared_memory.close()
 
     async def __aenter__(self) -> "Server":
         await self.start()
@@ -171,7 +206,7 @@ class Server:
         unknown model, wrong input, full queue. `Call.cancel` says that the caller went away; nothing is delivered after
         it. `Call.pause` and `resume` say how fast the caller reads.
         """
-        if self._state not in ("READY", "STARTING") and not (
+        if self._state not in ("READY", "STARTING", "DRAINING") and not (
             self._state == "STOPPING" and self._models.handover.version_for(request)
         ):
             raise ShuttingDownError(f"the server is {self._state} and takes no inference requests")
@@ -182,20 +217,12 @@ class Server:
     async def infer(self, request: Request) -> Response:
         """The response to a request. Raises its error; cancelling the task takes the request back."""
         answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-
-        def deliver(outcome: Outcome) -> None:
-            if answer.done():
-                return
-            if isinstance(outcome, NaiadError):
-                answer.set_exception(outcome)
-            else:
-                answer.set_result(outcome)
-
-        call = self.submit(request, deliver)
+        call = self.submit(request, functools.partial(_settle, answer))
         try:
             return await answer
         finally:
             call.cancel()
+            del answer, call  # they hold an error, whose traceback holds this frame and the request
 
     def stream(self, request: Request) -> AsyncGenerator[Response, None]:
         """The responses to a request, one by one, no faster than they are taken. Raises its error.
@@ -204,11 +231,20 @@ class Server:
         """
         return responses(lambda deliver: self.submit(request, deliver, streams=True))
 
+    def has_work(self) -> bool:
+        """Whether a request was taken in that is not answered yet, or a large message is on its way in or out."""
+        return self.bytes_in_flight.reserved > 0 or self._models.has_work()
+
     # Health
 
     def live(self) -> bool:
         """Whether the server runs at all; it is live from the moment it listens until it has stopped."""
-        return self._state in ("STARTING", "READY", "STOPPING")
+        return self._state in ("STARTING", "READY", "DRAINING", "STOPPING")
+
+    @property
+    def draining(self) -> bool:
+        """Whether the server is about to stop, so that clients should connect elsewhere; it may still answer them."""
+        return self._state in ("DRAINING", "STOPPING", "STOPPED")
 
     def ready(self) -> Readiness:
         """Whether the server can serve what it was asked to serve, and why not.
@@ -253,8 +289,15 @@ class Server:
         return self._models.find(name, version).instances()
 
     def index(self, ready: bool = False) -> list[IndexEntry]:
-        """Every model of the repositories with its versions, their states and the reasons."""
+        """Every model of the repositories with its versions, their states and the reasons; reads no disk.
+
+        Models that nobody loaded are listed as of the last read: at the start, by `fresh_index`, and by each poll.
+        """
         return self._models.index(ready)
+
+    async def fresh_index(self, ready: bool = False) -> list[IndexEntry]:
+        """As `index`, once the repositories have been read again, on a thread; concurrent callers share a read."""
+        return await self._models.fresh_index(ready)
 
     # Model control
 
@@ -283,3 +326,12 @@ class Server:
                 "explicit model load / unload is not allowed if polling is enabled; "
                 f"the model control mode is '{mode}', start the server with --model-control-mode=explicit"
             )
+
+
+def _settle(answer: "asyncio.Future[Response]", outcome: Outcome) -> None:
+    if answer.done():
+        return
+    if isinstance(outcome, NaiadError):
+        answer.set_exception(outcome)
+    else:
+        answer.set_result(outcome)

@@ -11,6 +11,12 @@ from naiad._kernel.response_counters import ResponseCounters, ResponseKind
 from naiad.backend import MemoryUsage
 from naiad.reports import BatchStatistics, Duration, ModelStatistics
 
+MOST_REASONS = 32
+"""So many reasons of batches are counted apart; a scheduler that gives a new text each time would fill the memory."""
+
+OTHER_REASON = "other"
+"""The reason that counts all further ones together."""
+
 
 class FailureReason(StrEnum):
     """Why a request failed, in the words of the metric that counts failures."""
@@ -48,7 +54,10 @@ class VersionCounters:
 
     def closed(self, reason: str) -> None:
         """A batch was closed for that reason."""
-        self.reasons[reason] = self.reasons.get(reason, 0) + 1  # in half of the time that a Counter takes
+        reasons = self.reasons
+        if reason not in reasons and len(reasons) >= MOST_REASONS:
+            reason = OTHER_REASON
+        reasons[reason] = reasons.get(reason, 0) + 1  # in half of the time that a Counter takes
 
     def hit(self, total_ns: int) -> None:
         """A request was answered by the response cache after `total_ns`, none of which it waited in a queue."""

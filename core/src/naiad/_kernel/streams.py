@@ -5,12 +5,12 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from time import monotonic_ns
 from typing import NamedTuple, Protocol
 
 from naiad._kernel.answers import AnswerReader, Outcome
 from naiad._kernel.call import Call
+from naiad._kernel.foreign_errors import raise_interrupt
 from naiad._kernel.threads import runs_here
 from naiad.backend import Reply, Sender
 from naiad.devices import DeviceTensor
@@ -139,8 +139,13 @@ class ResponseStream:
     def release(self) -> None:
         """Let the senders that wait for room go on."""
         while self._rooms:
-            with suppress(IndexError):  # another thread may release as well
+            try:
                 self._rooms.popleft().set_result(None)
+            except IndexError:  # another thread may release as well
+                return
+            except BaseException as error:  # a callback of the model's on this future
+                raise_interrupt(error)
+                _logger.exception("a sender of model '%s' that waited for room failed", self._reader.model)
 
     def _wait_for_room(self) -> "Future[None] | None":
         if not self._is_full():

@@ -9,6 +9,7 @@ from dataclasses import replace
 from naiad._kernel.caching.serving import CacheFront
 from naiad._kernel.call import Call, Deliver
 from naiad._kernel.calls.following import follow
+from naiad._kernel.foreign_errors import raise_interrupt
 from naiad._kernel.instances import Instances
 from naiad._kernel.metrics.latencies import LatencyPlan
 from naiad._kernel.queue import ModelQueue
@@ -21,6 +22,7 @@ from naiad._kernel.sequences.reading import reader_for
 from naiad._kernel.sequences.tensors import SequenceTensors
 from naiad._kernel.served import metadata_of
 from naiad._kernel.statistics import VersionCounters
+from naiad._kernel.threads import on_own_thread
 from naiad._kernel.tracing.kernel_events import tell_arrival
 from naiad._kernel.warming import Warmup
 from naiad._kernel.worker import MakeWorker, Work
@@ -110,8 +112,8 @@ class ModelVersion:
                 f"such as '{self.name}'; ask it over ModelStreamInfer (gRPC), generate_stream (HTTP) or Server.stream"
             )
         transfer = request.transfer
-        if transfer is not None and request.on_device is None:
-            request.on_device = transfer.on_device
+        if transfer is not None and request.on_device is None and transfer.on_device is not None:
+            request = replace(request, on_device=transfer.on_device)  # the caller's own stays as it is
         if self.cache is not None and request.on_device is not None:
             request = replace(request, on_device=None)  # a cache keeps what lies in host memory
         batch_size, shape_key = self._checker.check(request)
@@ -185,8 +187,7 @@ class ModelVersion:
 
     def readiness(self) -> Readiness:
         """Ready while at least one instance can serve; the reasons tell what is wrong with the others all the same."""
-        slots = [slot for slot in self._instances.slots if not slot.placement.group.passive]
-        reasons = [slot.not_ready_because() for slot in slots]
+        reasons = self._instances.reasons_against()
         return Readiness(not all(reasons), tuple(reason for reason in reasons if reason))
 
     def instances(self) -> tuple[InstanceReport, ...]:
@@ -254,7 +255,7 @@ class ModelVersion:
         finally:
             if self._share is not None:  # those that hang, and are given up, hold nothing back from the others
                 self._share.leave()
-        await asyncio.to_thread(self._free)
+        await on_own_thread(f"naiad-close-{self.name}", self._free)
 
     def _memory_usage(self) -> Sequence[MemoryUsage]:
         usage = getattr(self._model, "memory_usage", None)
@@ -262,12 +263,13 @@ class ModelVersion:
             return ()
         try:
             return tuple(usage())
-        except Exception:
+        except BaseException as error:
+            raise_interrupt(error)
             _logger.exception("asking model '%s' version %d for its memory usage failed", self.name, self.version)
             return ()
 
     def _free(self) -> None:
-        """Close the model, on a pool's thread: what ends that thread (SystemExit) would end the event loop too."""
+        """Close the model, on a thread of its own: one that hangs holds up no other, SystemExit ends no event loop."""
         try:
             self._model.close()
         except BaseException:

@@ -15,7 +15,7 @@ from naiad._kernel.telling import told
 from naiad._kernel.tracing.kernel_events import execute_traced
 from naiad._kernel.transferring import fetch_inputs, give_back, store_outputs
 from naiad.backend import Answer, Batch, Instance
-from naiad.errors import InternalError, ModelFailedError, NaiadError, WorkerDiedError
+from naiad.errors import InternalError, ModelFailedError, NaiadError, WorkerDiedError, drop_tracebacks
 from naiad.tracing import Trace
 
 _logger = logging.getLogger("naiad.model")
@@ -188,10 +188,9 @@ class Worker:
     def _finish_later(self, work: Work, future: "Future[Answer]") -> None:
         try:
             work.answer = future.result()
-        except BaseException as error:  # noqa: BLE001 - a model may raise anything, and its callers are told
-            self._fail(work, error)
-        else:
             self._finish(work)
+        except BaseException as error:  # noqa: BLE001 - it must end neither the event loop nor the thread of a model
+            self._fail(work, error)
 
     def _take_back(self, work: Work) -> None:
         """End the loans of inputs; a model that does more than read them gets copies from now on."""
@@ -214,7 +213,8 @@ class Worker:
                 extra={"model": self._reader.model, "version": str(self._reader.version), "request_id": ids},
             )
             work.error = ModelFailedError(f"instance '{self.name}' failed: {told(error)}")
-            work.error.__cause__ = error.with_traceback(None)  # which is logged, and holds the batch by its frames
+            work.error.__cause__ = error
+        drop_tracebacks(error)  # the frames hold the batch
         if work.failures is not None:
             self._take_back(work)
         self._hand_back(work)
@@ -266,5 +266,5 @@ def close_quietly(instance: Instance, name: str) -> None:
     """Close an instance; what it raises is logged, because nobody can do anything about it."""
     try:
         instance.close()
-    except Exception:
+    except BaseException:
         _logger.exception("closing instance '%s' failed", name)

@@ -1,6 +1,5 @@
 """The server's cache and the fronts that it gets: one before each model version that asks for it."""
 
-import asyncio
 import hashlib
 import logging
 import os
@@ -11,6 +10,7 @@ from naiad import __version__
 from naiad._kernel.caching.opened import OpenedCache, open_cache
 from naiad._kernel.caching.serving import CacheFront
 from naiad._kernel.repository import Fingerprints
+from naiad._kernel.threads import on_own_thread
 from naiad.backend import ModelContext
 from naiad.config import ModelConfig
 
@@ -39,7 +39,7 @@ class Caching:
         version.generation = os.urandom(16)
         if _asks(context.config):
             if self.cache is not None and self.cache.shared:
-                version.generation = await asyncio.to_thread(_content, context)
+                version.generation = await on_own_thread("naiad-fingerprint", _content, context)
             version.cache = self.front(context.config, context.version, version.generation, metrics)
 
     def front(

@@ -52,7 +52,8 @@ class Keeper:
             self._complain_of_size(byte_size)
         elif byte_size >= LARGE:
             outputs = list(map(_view_of, outcome.outputs.values()))
-            copying = self._loop.run_in_executor(None, CachedResponse.copied, outputs, outcome.parameters)
+            threads = self._cache.threads
+            copying = self._loop.run_in_executor(threads, CachedResponse.copied, outputs, outcome.parameters)
             copying.add_done_callback(functools.partial(self._copied, lookup, started_ns))
         else:
             self._insert(lookup, CachedResponse.of(outcome), started_ns)

@@ -9,8 +9,10 @@ from typing import Protocol
 from naiad._kernel.answers import Outcome
 from naiad._kernel.caching.tracing import tell_hit
 from naiad._kernel.call import Call, Deliver
+from naiad._kernel.foreign_errors import raise_interrupt
+from naiad._kernel.telling import told
 from naiad.cache import CachedResponse
-from naiad.errors import NaiadError
+from naiad.errors import InternalError, NaiadError
 from naiad.scheduler import Ticket
 from naiad.types import Request, Response
 
@@ -27,8 +29,8 @@ class Front(Protocol):
         """The cache has answered, on whichever thread."""
         ...
 
-    def hit(self, lookup: "Lookup", cached: CachedResponse) -> Outcome:
-        """The answer from the cache, which is counted."""
+    def hit(self, lookup: "Lookup", cached: CachedResponse) -> Outcome | None:
+        """The answer from the cache, which is counted; None, and a line in the log, for a value that is none."""
         ...
 
     def missed(self, lookup: "Lookup") -> None:
@@ -52,6 +54,7 @@ class Lookup:
     """A request whose answer may be in the cache. `call` is None where the cache answered at once, with nothing.
 
     `started_ns` and `looked_up_ns` are when it was begun and when the cache had answered; `key` may still be unknown.
+    `expired` says that the cache did not answer in time.
     """
 
     __slots__ = (
@@ -60,6 +63,7 @@ class Lookup:
         "_send",
         "answered",
         "call",
+        "expired",
         "found",
         "inner",
         "key",
@@ -77,7 +81,7 @@ class Lookup:
         self.key = key
         self.started_ns = start_ns
         self.looked_up_ns = 0
-        self.answered = False
+        self.answered = self.expired = False
         self.found: CachedResponse | None = None
         self.call: Call | None = None
         self.inner: Call | None = None
@@ -110,17 +114,21 @@ class Lookup:
         if call is None or call.over or self.inner is not None:  # a thread that was quick lands twice
             return
         self._front.over(self)
-        if self.found is not None:
-            outcome = self._front.hit(self, self.found)
+        try:
+            outcome = None if self.found is None else self._front.hit(self, self.found)
+            if outcome is None:
+                self._front.missed(self)
+                self.inner = self.send()
+                return
             if self.request.trace is not None:
                 tell_hit(self.request.trace, outcome)
-            self.conclude(outcome)
-            return
-        self._front.missed(self)
-        try:
-            self.inner = self.send()
         except NaiadError as error:
-            self.conclude(error)
+            outcome = error
+        except BaseException as error:
+            raise_interrupt(error)
+            _logger.exception("a request to model '%s' failed behind the cache", self.request.model_name)
+            outcome = InternalError(f"the request to model '{self.request.model_name}' failed: {told(error)}")
+        self.conclude(outcome)
 
     def conclude(self, outcome: Outcome) -> None:
         """This is the outcome for the one who waits."""
@@ -129,7 +137,8 @@ class Lookup:
             call.over = True
         try:
             self._deliver(outcome)
-        except Exception:
+        except BaseException as error:
+            raise_interrupt(error)
             _logger.exception("delivering a response of model '%s' failed", self.request.model_name)
 
     def _sent_back(self, outcome: Outcome) -> None:

@@ -1,13 +1,17 @@
 """The one cache of a server: opened at its start, guarded against its failures, closed at its end."""
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from naiad._kernel.caching.breaker import Breaker
 from naiad._kernel.caching.options import chosen_cache
+from naiad._kernel.foreign_errors import raise_interrupt
 from naiad._kernel.telling import told
+from naiad._kernel.threads import on_own_thread
 from naiad.cache import Cache, CachedResponse, CacheReport
+from naiad.errors import NaiadError, PluginError
 from naiad.sparse_log import SparseLog
 
 if TYPE_CHECKING:
@@ -15,22 +19,49 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("naiad.cache")
 
+_THREADS = 2
+
 
 class OpenedCache:
-    """A cache by its name; what it raises is logged now and then, and a lookup that raised is a miss."""
+    """A cache by its name; what it raises is logged now and then, and a lookup that raised is a miss.
+
+    `threads` make the keys of large requests and copy large answers, so that these wait for no other kind of work. They
+    end with this object.
+    """
 
     def __init__(self, name: str, cache: Cache) -> None:
         self.name = name
         self.shared = bool(cache.shared)
         self.largest = cache.largest
+        self.breaker = Breaker()
+        self.threads = ThreadPoolExecutor(_THREADS, "naiad-cache")
         self._cache = cache
         self._log = SparseLog(_logger)
+
+    def timed_out(self, started: float, now: float) -> None:
+        """A lookup that began at `started` has no answer."""
+        pause = self.breaker.timed_out(started, now)
+        if pause:
+            _logger.warning(
+                "cache '%s' has not answered %d lookups in a row; requests go past it for %g s",
+                self.name,
+                self.breaker.timeouts,
+                pause,
+            )
+
+    def answered(self) -> None:
+        """A lookup was answered in time, on any thread."""
+        if self.breaker.answered():
+            _logger.info(
+                "cache '%s' answers again; requests that went past it so far: %d", self.name, self.breaker.skipped
+            )
 
     def lookup(self, key: bytes, found: Callable[[CachedResponse | None], None]) -> None:
         """As `Cache.lookup`."""
         try:
             self._cache.lookup(key, found)
-        except Exception as error:  # noqa: BLE001 - a plugin may raise anything, and the model can answer without it
+        except BaseException as error:  # noqa: BLE001 - a plugin may raise anything, and the model can answer without
+            raise_interrupt(error)
             self.complain("cache '%s' failed to look something up: %s", self.name, told(error))
             found(None)
 
@@ -38,14 +69,16 @@ class OpenedCache:
         """As `Cache.insert`."""
         try:
             self._cache.insert(key, response)
-        except Exception as error:  # noqa: BLE001 - as above
+        except BaseException as error:  # noqa: BLE001 - as above
+            raise_interrupt(error)
             self.complain("cache '%s' failed to take a response: %s", self.name, told(error))
 
     def report(self) -> CacheReport:
         """As `Cache.report`."""
         try:
             return self._cache.report()
-        except Exception as error:  # noqa: BLE001 - as above
+        except BaseException as error:  # noqa: BLE001 - as above
+            raise_interrupt(error)
             self.complain("cache '%s' failed to tell what it holds: %s", self.name, told(error))
             return CacheReport()
 
@@ -54,9 +87,9 @@ class OpenedCache:
         self._log.warning(message, *values)
 
     async def close(self) -> None:
-        """Close it, on a thread."""
+        """Close it, on a thread of its own."""
         try:
-            await asyncio.to_thread(self._cache.close)
+            await on_own_thread("naiad-close-cache", self._cache.close)
         except Exception:
             _logger.exception("closing cache '%s' failed", self.name)
 
@@ -64,14 +97,23 @@ class OpenedCache:
 def open_cache(registry: "PluginRegistry", settings: Mapping[str, Any]) -> OpenedCache | None:
     """The cache that the options ask for, None for none.
 
-    Raises InvalidArgumentError for options that make no sense, NotFoundError for a cache that no plugin offers, and
-    what opening it raises.
+    Raises InvalidArgumentError for options that make no sense, NotFoundError for a cache that no plugin offers,
+    PluginError when opening it fails.
     """
     chosen = chosen_cache(settings)
     if settings["cache-directory"]:
         _logger.warning("--cache-directory is not used: caches are plugins that are installed with pip")
     if chosen is None:
         return None
-    opened = OpenedCache(chosen.name, registry.cache(chosen.name).open(chosen.settings))
+    factory = registry.cache(chosen.name)
+    try:
+        opened = OpenedCache(chosen.name, factory.open(chosen.settings))
+    except NaiadError:
+        raise
+    except Exception as error:
+        _logger.debug("cache '%s' cannot be opened", chosen.name, exc_info=True)
+        raise PluginError(
+            f"cache '{chosen.name}' cannot be opened: {told(error)}; check its settings in --cache-config"
+        ) from error
     _logger.info("responses of models with response_cache { enable: true } are kept in the cache '%s'", chosen.name)
     return opened

@@ -5,7 +5,6 @@ import functools
 from collections import deque
 from time import monotonic, monotonic_ns
 
-from naiad._kernel.answers import Outcome
 from naiad._kernel.caching.counters import CacheCounters
 from naiad._kernel.caching.keeping import LARGE, Keeper
 from naiad._kernel.caching.keys import KeyMaker, size
@@ -14,7 +13,9 @@ from naiad._kernel.caching.opened import OpenedCache
 from naiad._kernel.caching.ordering import Order
 from naiad._kernel.caching.tracing import tell_lookup
 from naiad._kernel.call import Call, Deliver
+from naiad._kernel.foreign_errors import raise_interrupt
 from naiad._kernel.statistics import FailureReason, VersionCounters
+from naiad._kernel.telling import told
 from naiad._kernel.threads import runs_here
 from naiad.cache import CachedResponse
 from naiad.errors import DeadlineExceededError, NaiadError
@@ -22,6 +23,8 @@ from naiad.types import Request, Response, Tensor
 
 PATIENCE = 2.0
 """Seconds after which a cache that has not answered is not awaited any more."""
+_LONG = 0.5
+"""Seconds that a cache should not take; where a request's own deadline passes after that, it counts against it."""
 
 
 class CacheFront:
@@ -88,12 +91,12 @@ class CacheFront:
     def _submit(self, request: Request, deliver: Deliver, send: Send) -> Call:
         started_ns = monotonic_ns()
         byte_size = size(request)
-        if byte_size is None:
+        if byte_size is None or (self._cache.breaker.is_open and not self._cache.breaker.allows(started_ns / 1e9)):
             return send(deliver)
         if byte_size >= LARGE:
             lookup = Lookup(self, request, deliver, send, b"", started_ns)
             call = self._wait_for(lookup)
-            making = self._loop.run_in_executor(None, self._keys.key, request)
+            making = self._loop.run_in_executor(self._cache.threads, self._keys.key, request)
             making.add_done_callback(functools.partial(self._look_up_later, lookup))
             return call
         lookup = Lookup(self, request, deliver, send, self._keys.key(request), started_ns)
@@ -130,10 +133,14 @@ class CacheFront:
         deadline = lookup.request.deadline
         if deadline is not None and deadline <= monotonic():
             waited = (monotonic_ns() - lookup.started_ns) / 1e9
+            if waited >= _LONG:
+                self._cache.timed_out(lookup.started_ns / 1e9, monotonic())
             waiting = f"the request to model '{self._name}' still waited for the cache after {waited:.3f} s"
             self._fail(lookup, DeadlineExceededError(f"Deadline Exceeded: {waiting}"), FailureReason.REJECTED)
             return
         self._cache.complain("cache '%s' has not answered for %g s; the model is asked", self._cache.name, PATIENCE)
+        self._cache.timed_out(lookup.started_ns / 1e9, monotonic())
+        lookup.expired = True
         lookup.answer(None)
 
     def _fail(self, lookup: Lookup, error: NaiadError, reason: FailureReason) -> None:
@@ -146,6 +153,8 @@ class CacheFront:
 
     def landed(self, lookup: Lookup) -> None:
         """The cache has answered at once, on the event loop, or on a thread; answers of a thread share a wake-up."""
+        if self._cache.breaker.timeouts and not lookup.expired:
+            self._cache.answered()
         if runs_here(self._loop):
             if lookup.call is not None:
                 lookup.go_on()
@@ -163,15 +172,31 @@ class CacheFront:
         while self._landed:
             self._landed.popleft().go_on()
 
-    def hit(self, lookup: Lookup, cached: CachedResponse) -> Outcome:
-        """The response to the request, with its own id."""
+    def hit(self, lookup: Lookup, cached: CachedResponse) -> Response | None:
+        """The response to the request, with its own id; None for a value that no response can be made of."""
+        try:
+            response = self._response(lookup.request, cached)
+        except BaseException as error:  # noqa: BLE001 - a plugin may give anything, and the model can answer without it
+            raise_interrupt(error)
+            self._cache.complain(
+                "cache '%s' gave a wrong value for model '%s': %s; the model is asked",
+                self._cache.name,
+                self._name,
+                told(error),
+            )
+            return None
         request = lookup.request
-        outputs = {each.name: Tensor(each.name, each.datatype, each.shape, each.payload) for each in cached.outputs}
         now_ns = monotonic_ns()
         self.counters.hit(lookup.lookup_ns)
         self._counts.hit(now_ns - lookup.started_ns)
         if request.trace is not None:
             tell_lookup(request.trace, lookup.started_ns, lookup.looked_up_ns, hit=True)
+        return response
+
+    def _response(self, request: Request, cached: CachedResponse) -> Response:
+        if not isinstance(cached, CachedResponse):
+            raise TypeError(f"it is of type {type(cached).__name__}, and must be a CachedResponse")
+        outputs = {each.name: Tensor(each.name, each.datatype, each.shape, each.payload) for each in cached.outputs}
         parameters = dict(cached.parameters) if cached.parameters else {}
         return Response(self._name, self._version, request.id, outputs, parameters)
 

@@ -17,7 +17,8 @@ class ModelControl:
     """What models ask of the life of others. For the event loop's thread.
 
     A model that loads another in its own load waits for it with its own name taken, and with one of the few loads that
-    may go on at once. So that load is lent meanwhile, and a ring of models that load each other is refused.
+    may go on at once, perhaps on one of their threads. So both are lent meanwhile, and a ring of models that load each
+    other is refused.
     """
 
     def __init__(self, models: "Models", load: Load, unload: Unload) -> None:
@@ -56,8 +57,5 @@ class ModelControl:
                 "end; load models that need each other from outside, or after the load"
             )
         with waits.waiting(asker, name):
-            self._models.load_slots.release()
-            try:
+            async with self._models.load_lent():
                 yield
-            finally:
-                await self._models.load_slots.acquire()

@@ -2,7 +2,6 @@
 
 import asyncio
 import functools
-import logging
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
@@ -15,7 +14,6 @@ from naiad._kernel.threads import runs_here
 from naiad.errors import ShuttingDownError, UnsupportedError
 from naiad.types import Request, Response
 
-_logger = logging.getLogger("naiad.model")
 _T = TypeVar("_T")
 FindCaller = Callable[[], Caller | None]
 
@@ -53,7 +51,8 @@ class Crossing:
         call = InnerCall(self._ended, streams=True)
         flow = ResponseFlow(call.pause, lambda: self._post(call.resume))
         self._send(call, flow, request, find_caller)
-        return CalledResponses(flow, functools.partial(self._take_back, call), self.check_may_wait)
+        take_back, drop = functools.partial(self._take_back, call), functools.partial(self._drop, call, flow)
+        return CalledResponses(flow, take_back, drop, self.check_may_wait)
 
     def wait_for(self, make: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
         """Run a coroutine on the event loop and wait for what it returns. Raises ShuttingDownError when it stops."""
@@ -67,6 +66,7 @@ class Crossing:
             raise _stopped() from None
         finally:
             self._controls.pop(future, None)
+            del future  # which holds its error, whose traceback holds this frame, and what its caller sends
 
     def close(self) -> None:
         """Fail what is still under way, and refuse the rest."""
@@ -81,6 +81,8 @@ class Crossing:
         call.deliver_to(sink)
         self._open[call] = None
         self._post(lambda: self._begin(call, request, find_caller))
+        if self._closed:  # since it was looked at: the event loop may never get to it
+            call.abort(_stopped())
 
     def _begin(self, call: InnerCall, request: Request, find_caller: FindCaller) -> None:
         if self._closed:
@@ -99,16 +101,25 @@ class Crossing:
         if not call.over and not self._loop.is_closed():
             self._post(call.cancel)
 
+    def _drop(self, call: InnerCall, flow: ResponseFlow) -> None:
+        """Nobody can take the responses any more. Neither locks nor logs: the garbage collector calls it."""
+        if not call.over and not self._loop.is_closed():
+            self._post(functools.partial(_end_dropped, call, flow))
+
     def _post(self, act: Callable[[], None]) -> None:
         try:
             self._loop.call_soon_threadsafe(act)
         except RuntimeError:  # the loop is closed
             self._closed = True
-            _logger.debug("a model called another after its event loop had ended")
 
     def _check_open(self) -> None:
         if self._closed or self._loop.is_closed():
             raise _stopped()
+
+
+def _end_dropped(call: InnerCall, flow: ResponseFlow) -> None:
+    flow.end()
+    call.cancel()
 
 
 def _stopped() -> ShuttingDownError:

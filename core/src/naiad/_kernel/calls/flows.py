@@ -1,14 +1,18 @@
 """The responses of a call that may have many: from the event loop to the thread that takes them, at its pace."""
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
+from typing import Any
 
 from naiad._kernel.answers import Outcome
+from naiad._kernel.foreign_errors import raise_interrupt
 from naiad.errors import NaiadError
 from naiad.types import Response
+
+_logger = logging.getLogger("naiad.model")
 
 MANY = 16
 """So many responses wait to be taken before the called model has to wait as well; it goes on at half of them."""
@@ -45,7 +49,7 @@ class ResponseFlow:
                 self._waiting.append(outcome)
             is_crowded = len(self._waiting) == MANY
         if wanted is not None:
-            _settle(wanted, outcome if is_told else None)
+            settle(wanted, outcome if is_told else None)
         if is_crowded:
             self._pause()
 
@@ -60,7 +64,7 @@ class ResponseFlow:
             has_room = outcome is not None and len(self._waiting) == MANY // 2
         if has_room:
             self._resume()
-        _settle(future, outcome)
+        settle(future, outcome)
         return future
 
     def end(self) -> None:
@@ -70,23 +74,36 @@ class ResponseFlow:
             self._waiting.clear()
             wanted, self._wanted = self._wanted, None
         if wanted is not None:
-            _settle(wanted, None)
+            settle(wanted, None)
 
 
-def _settle(future: _Next, outcome: Outcome | None) -> None:
-    with suppress(InvalidStateError):  # whoever waited has given up
+def settle(future: Future[Any], outcome: Outcome | None) -> None:
+    """Give a future its outcome; callbacks that the model has set on it run here, and may raise anything."""
+    try:
         if isinstance(outcome, NaiadError):
             future.set_exception(outcome)
         else:
             future.set_result(outcome)
+    except InvalidStateError:  # whoever waited has given up
+        pass
+    except BaseException as error:
+        raise_interrupt(error)
+        _logger.exception("a callback of a model's call failed")
 
 
 class CalledResponses:
     """What a model holds: see `naiad.calls.Responses`. Dropping it takes the request back."""
 
-    def __init__(self, flow: ResponseFlow, take_back: Callable[[], None], check: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        flow: ResponseFlow,
+        take_back: Callable[[], None],
+        drop: Callable[[], None],
+        check: Callable[[], None],
+    ) -> None:
         self._flow = flow
         self._take_back = take_back
+        self._drop = drop
         self._check = check
 
     def __iter__(self) -> Iterator[Response]:
@@ -109,4 +126,4 @@ class CalledResponses:
         self._take_back()
 
     def __del__(self) -> None:
-        self.close()
+        self._drop()  # takes no lock: the garbage collector may call this on a thread that holds the flow's own

@@ -3,14 +3,15 @@
 import functools
 import logging
 from collections.abc import Callable
-from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Protocol
 
 from naiad._kernel.answers import Outcome
 from naiad._kernel.call import Call
 from naiad._kernel.calls.callers import Caller, Rest, left, made
+from naiad._kernel.calls.flows import settle
 from naiad._kernel.calls.following import lift_pauses
+from naiad._kernel.foreign_errors import raise_interrupt
 from naiad._kernel.telling import told
 from naiad.errors import InternalError, NaiadError
 from naiad.types import Request, Response
@@ -68,7 +69,8 @@ class InnerCall:
             self._call = submit(asked, self._deliver, self.streams)
         except NaiadError as error:
             self.abort(error)
-        except Exception as error:
+        except BaseException as error:
+            raise_interrupt(error)
             _logger.exception("a call to model '%s' failed", request.model_name)
             self.abort(InternalError(f"calling model '{request.model_name}' failed: {told(error)}"))
         else:
@@ -186,8 +188,4 @@ class OneResponse:
 
     def put(self, outcome: Outcome) -> None:
         """Settle the future, unless whoever waited has cancelled it."""
-        with suppress(InvalidStateError):
-            if isinstance(outcome, NaiadError):
-                self.future.set_exception(outcome)
-            else:
-                self.future.set_result(outcome)
+        settle(self.future, outcome)

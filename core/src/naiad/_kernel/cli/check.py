@@ -3,7 +3,6 @@
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,10 +58,9 @@ def problems_of(
     from naiad._kernel.repository import scan
 
     folders = scan([Path(root).absolute() for root in repositories])
-    with ThreadPoolExecutor(1) as executor:
-        loader = Loader(registry, settings, executor)
-        prepared: dict[str, PreparedModel | PreparedEnsemble] = {}
-        found = {name: _problems(registry, loader, name, folders[name], prepared) for name in sorted(folders)}
+    loader = Loader(registry, settings)
+    prepared: dict[str, PreparedModel | PreparedEnsemble] = {}
+    found = {name: _problems(registry, loader, name, folders[name], prepared) for name in sorted(folders)}
     broken = {name: problems for name, problems in found.items() if problems}
     return found | problems_of_ensembles({name: prepared[name] for name in folders if name not in broken}, broken)
 

@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _print_explanation(text: str | None) -> int:
     """Print the chart of an explanation, or why there is none."""
     if text is None:
-        print("the server gave no explanation; it may run with --allow-explain=false", file=sys.stderr)
+        print("the server gave no explanation; start it with --allow-explain", file=sys.stderr)
         return 1
     if sys.stdout.isatty():
         print("", *drawn(json.loads(text)), sep="\n")

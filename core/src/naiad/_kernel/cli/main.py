@@ -42,6 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     wanted = words[0] if words else ""
     try:
         arguments = _parser(wanted).parse_args(words or ["--help"])
+        arguments.words = words
         return int(arguments.run(arguments))
     except NaiadError as error:
         print(f"naiad {wanted}: {error}", file=sys.stderr)

@@ -2,15 +2,14 @@
 
 import argparse
 import asyncio
-import logging
-import os
 import shutil
 import sys
-from threading import Timer
 from typing import Any
 
 from naiad._kernel.cli.options import add_options, given, in_order, refuse_unknown
 from naiad._kernel.cli.parser import Parser, Subparsers
+from naiad._kernel.cli.process_end import end_process, end_process_later, flush
+from naiad._kernel.cli.supervisor import Supervisor, is_supervised
 from naiad._kernel.cli.terminal import StatusLine
 from naiad._kernel.kernel_options import KERNEL_OPTIONS
 from naiad._kernel.log_control import LogControl
@@ -20,7 +19,6 @@ from naiad.errors import InvalidArgumentError
 from naiad.options import Settings
 
 _MANY_FILES = 65536
-_SECONDS_TO_LEAVE = 1.0
 
 
 def add_parser(subparsers: "Subparsers[Parser]") -> None:
@@ -30,7 +28,7 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
     parser = subparsers.add_parser(
         "serve",
         usage="naiad serve [OPTION]... DIR...",
-        description="Serve the models of the repositories DIR until SIGINT or SIGTERM.",
+        description="Serve the models of the repositories DIR until SIGINT, SIGTERM or SIGHUP.",
         epilog="Write --name=value or --name value; a bare --name switches on. Further options come with plugins: "
         "see naiad plugins.",
     )
@@ -58,6 +56,9 @@ def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
     if not registry.frontends():
         registry.frontend("http")  # raises, with what to install: a server that nobody can reach is a mistake
     settings = Settings(options, values)
+    if settings["restart"] and not is_supervised():
+        with logging_to(settings):
+            return Supervisor(arguments.words).run()
     status_line = _status_line(settings)
     streams = (status_line.above(sys.stdout), status_line.above(sys.stderr)) if status_line else ()
     _allow_many_files()
@@ -67,15 +68,17 @@ def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
 
 def _serve(values: dict[str, Any], status_line: StatusLine | None, log: LogControl) -> int:
     # the server is imported only now: --help and mistakes are answered at once
+    from naiad._kernel.cli.memory import bound_allocator
     from naiad._kernel.cli.serving import serve
     from naiad._kernel.leading.relay import Relay
 
+    bound_allocator()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         relay = Relay(runner.get_loop())
         end = relay.run(serve(values, status_line, log, relay))
-        if end.left_threads:
-            _leave(end.status)
-        _leave_later(end.status)
+        if end.left_threads or not flush():
+            end_process(end.status)
+        end_process_later(end.status)
     return end.status
 
 
@@ -89,21 +92,6 @@ def _allow_many_files() -> None:
     wanted = _MANY_FILES if hard == resource.RLIM_INFINITY else min(hard, _MANY_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def _leave(status: int) -> None:
-    """End the process without waiting for threads that a model keeps busy."""
-    logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
-
-
-def _leave_later(status: int) -> None:
-    """End the process even if a thread of a pool never ends: one that still loads a model, or one that a model made."""
-    alarm = Timer(_SECONDS_TO_LEAVE, _leave, (status,))
-    alarm.daemon = True
-    alarm.start()
 
 
 def _loop_factory() -> Any:

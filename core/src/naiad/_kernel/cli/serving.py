@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import logging
-import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,10 +10,16 @@ from time import monotonic
 from typing import Any
 
 import naiad
+from naiad._kernel.cli.memory import caring_for_memory
+from naiad._kernel.cli.process_end import end_process
+from naiad._kernel.cli.stop_signals import StopSignals, end_without_the_interpreter
+from naiad._kernel.cli.supervisor import report_serving
 from naiad._kernel.cli.tables import print_table
 from naiad._kernel.cli.terminal import StatusLine
+from naiad._kernel.cli.watchdog import watching
 from naiad._kernel.leading.relay import Relay
 from naiad._kernel.log_control import LogControl
+from naiad._kernel.logs import flush_log
 from naiad._kernel.native_worker import SWITCH_INTERVAL
 from naiad.errors import NaiadError
 from naiad.reports import IndexEntry
@@ -31,13 +36,13 @@ class ServerEnd:
 
 
 async def serve(options: Mapping[str, Any], status_line: StatusLine | None, log: LogControl, relay: Relay) -> ServerEnd:
-    """Serve with these options until SIGINT or SIGTERM; with a status line, show progress and the models on it.
+    """Serve with these options until a stop signal; with a status line, show progress and the models on it.
 
     `log` changes the log that this process writes, `relay` runs the event loop that this is called on.
     """
     server = naiad.Server(options=options)
     server.logging, server.relay = log, relay
-    stop = _stop_signal(server.settings["exit-timeout-secs"])
+    stop = _stop_signal(server)
     _logger.info("naiad %s serves %s", naiad.__version__, ", ".join(server.settings["model-repository"]))
     try:
         async with _progress(server, status_line):
@@ -46,13 +51,21 @@ async def serve(options: Mapping[str, Any], status_line: StatusLine | None, log:
         for line in str(error).splitlines():
             _logger.error("%s", line)
         return ServerEnd(1)
+    except Exception as error:  # a plugin's, or a mistake of ours: the traceback is for those who ask for it
+        _logger.error("the server cannot start: %s: %s; --log-verbose=1 shows where", type(error).__name__, error)
+        _logger.debug("the server cannot start", exc_info=True)
+        return ServerEnd(1)
     if not interrupted:
         _settle_memory()
         SWITCH_INTERVAL.allowed = True
+        report_serving()
         if status_line is not None:
+            flush_log()
             print_models(server)
-        await stop.wait()
-    ended = await server.stop()
+        loop = asyncio.get_running_loop()
+        with watching(loop, server.settings["watchdog-secs"]), caring_for_memory(loop, server.has_work):
+            await stop.wait()
+    ended = await server.stop(0.0 if interrupted else server.settings["lame-duck-secs"])
     _logger.info("stopped" if ended else "stopped with requests unanswered")
     return ServerEnd(0 if ended else 1, left_threads=interrupted or not ended)
 
@@ -74,25 +87,18 @@ def print_models(server: naiad.Server) -> None:
     print_table(("Model", "Version", "State", "Reason"), rows)
 
 
-def _stop_signal(exit_timeout: float) -> asyncio.Event:
-    """An event that the first SIGINT or SIGTERM sets; further ones are logged and change nothing."""
-    stop = asyncio.Event()
+def _stop_signal(server: naiad.Server) -> asyncio.Event:
+    """An event of the running loop that the first stop signal of the process sets."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
 
-    def received(number: int) -> None:
-        if stop.is_set():
-            _logger.warning("Signal (%d) received again; still stopping, give it up to %g s", number, exit_timeout)
-            return
-        _logger.info("Signal (%d) received. Requests in flight have %g s to end", number, exit_timeout)
-        stop.set()
+    def describe_step() -> str:
+        return server.stop_steps.current or ("the event loop" if stop.is_set() else "the event loop does not run")
 
-    loop = asyncio.get_running_loop()
+    def set_stop() -> None:
+        loop.call_soon_threadsafe(stop.set)
 
-    def hand_over(number: int, _frame: object) -> None:
-        if not loop.is_closed():  # else the process is about to end anyway
-            loop.call_soon_threadsafe(received, number)
-
-    for number in (signal.SIGINT, signal.SIGTERM):  # not the loop's handlers: it need not run on the main thread
-        signal.signal(number, hand_over)
+    grace = server.settings["exit-timeout-secs"]
+    StopSignals(set_stop, describe_step, grace, end_process, end_without_the_interpreter).install()
     return stop
 
 

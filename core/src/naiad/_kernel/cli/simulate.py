@@ -6,7 +6,6 @@ import math
 import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -142,9 +141,8 @@ def _config_of_model(directory: Path, registry: PluginRegistry) -> "ModelConfig"
     from naiad._kernel.loading import Loader
     from naiad._kernel.repository import ModelSource
 
-    with ThreadPoolExecutor(1) as executor:
-        loader = Loader(registry, Settings(registry.options(), {}), executor)
-        return loader.prepare(ModelSource(directory.name, directory)).contexts[-1].config
+    loader = Loader(registry, Settings(registry.options(), {}))
+    return loader.prepare(ModelSource(directory.name, directory)).contexts[-1].config
 
 
 def _instances_of(config: "ModelConfig") -> int:

@@ -11,6 +11,7 @@ from naiad._kernel.call import Call, Deliver
 from naiad._kernel.calls.following import lift_pauses_for, wait_for_room
 from naiad._kernel.calls.rooms import Hold, Leaf, Room
 from naiad._kernel.ensembles.steps import StepCall, flags_in, parameters_of, tensors_of, within
+from naiad._kernel.foreign_errors import raise_interrupt
 from naiad._kernel.telling import told
 from naiad.ensembles import EnsembleResponse, Moves
 from naiad.errors import DeadlineExceededError, InternalError, InvalidArgumentError, NaiadError
@@ -121,7 +122,8 @@ class EnsembleCall(Call):
         flags = flags_in(outcome.parameters) if outcome.parameters else None
         try:
             self._follow(self._run.answered(step.start, outcome.outputs, final, flags))
-        except Exception as error:  # a fault of our own: nobody must wait for ever because of it
+        except BaseException as error:  # nobody must wait for ever because of it
+            raise_interrupt(error)
             _logger.exception("an answer within ensemble '%s' could not be handed on", self._version.name)
             self.fail(InternalError(told(error)), step)
         if final:
@@ -161,7 +163,8 @@ class EnsembleCall(Call):
             self._done(step)
             self.fail(error, step)
             return
-        except Exception as error:  # a fault of our own: nobody must wait for ever because of it
+        except BaseException as error:  # nobody must wait for ever because of it
+            raise_interrupt(error)
             _logger.exception("a step of ensemble '%s' failed", self._version.name)
             self._done(step)
             self.fail(InternalError(told(error)), step)

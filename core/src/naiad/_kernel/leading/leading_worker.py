@@ -8,6 +8,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
+from naiad._kernel.foreign_errors import raise_interrupt
 from naiad._kernel.leading.candidacy import NATIVE_NANOSECONDS, PYTHON_NANOSECONDS, Briskness
 from naiad._kernel.leading.relay import Mark, Relay, end
 from naiad._kernel.native_worker import NativeWorker
@@ -38,6 +39,7 @@ class LeadingWorker(Worker):
         self._own: deque[Work] = deque()
         self._told: list[_Told] | None = None
         self._thread = 0
+        self._has_loop = False
 
     def execute(self, work: Work) -> None:
         """Run a batch: after this round of the event loop when this thread runs it, else when it is free."""
@@ -94,22 +96,32 @@ class LeadingWorker(Worker):
             relay.appoint(self)
 
     def _lead(self, mark: Mark, instance: Instance) -> None:
-        """Have the loop until somebody else is appointed, or this thread is overtaken."""
+        """Have the loop until somebody else is appointed, or this thread is overtaken.
+
+        Whatever is raised meanwhile, the loop goes to the main thread: nobody else could take it from here.
+        """
         relay, own = self._relay, self._own
         self._thread = threading.get_ident()
-        leads = end(mark)
-        while leads and relay.leader is self:
-            if own:
-                leads = self._execute_some(instance, mark)
-            if leads and relay.leader is self:
-                relay.turn(once=bool(own))
-        if leads:
-            relay.pass_on()
+        self._has_loop = end(mark)
+        try:
+            while self._has_loop and relay.leader is self:
+                if own:
+                    self._execute_some(instance, mark)
+                if self._has_loop and relay.leader is self:
+                    relay.turn(once=bool(own))
+        except BaseException:
+            if self._has_loop:
+                relay.leader = None
+            raise
+        finally:
+            if self._has_loop:
+                self._has_loop = False
+                relay.pass_on()
         while own:
             self._execute(instance, own.popleft())
 
-    def _execute_some(self, instance: Instance, mark: Mark) -> bool:
-        """Execute what was given to it, and a few times what comes of that; whether it was not overtaken.
+    def _execute_some(self, instance: Instance, mark: Mark) -> None:
+        """Execute the batches in `_own`, and a few times what comes of that, unless another thread takes the loop.
 
         No loop runs on this thread meanwhile, but for the listeners, who are told at once: that saves a round of it.
         """
@@ -120,17 +132,13 @@ class LeadingWorker(Worker):
             relay.begin(self, mark)
             try:
                 self._execute(instance, own.popleft())
-            except BaseException:
+            finally:
                 self._told = None
-                if end(mark):
-                    relay.leader = None
-                    relay.pass_on()
-                raise
-            self._told = None
-            if not end(mark):
+                self._has_loop = end(mark)
+            if not self._has_loop:
                 for listener, arguments in told:
                     self._tell(listener, *arguments)
-                return False
+                return
             asyncio._set_running_loop(loop)
             try:
                 for listener, arguments in told:
@@ -138,13 +146,13 @@ class LeadingWorker(Worker):
             finally:
                 asyncio._set_running_loop(None)
             if not own or relay.leader is not self:
-                break
-        return True
+                return
 
     def _call(self, listener: Callable[..., None], arguments: tuple[object, ...]) -> None:
         try:
             listener(*arguments)
-        except Exception as error:  # noqa: BLE001 - as the loop itself does with what a callback raises
+        except BaseException as error:  # noqa: BLE001 - as the relay does with what a callback of the loop raises
+            raise_interrupt(error)
             self._loop.call_exception_handler({"message": f"hearing of instance '{self.name}'", "exception": error})
 
     def _tell(self, listener: Callable[..., None], *arguments: object) -> None:

@@ -4,15 +4,19 @@ It is the pattern Leader/Followers (Schmidt, Stal, Rohnert, Buschmann: Pattern-O
 """
 
 import asyncio
+import logging
 import queue
 import threading
 from collections.abc import Coroutine
 from typing import Any, Protocol, TypeVar
 
+from naiad._kernel.foreign_errors import raise_interrupt
 from naiad._kernel.leading.candidacy import Election
 from naiad._kernel.leading.watch import Watch, timer
+from naiad._kernel.telling import told
 
 _T = TypeVar("_T")
+_logger = logging.getLogger("naiad")
 
 Mark = list["Leader"]
 """Holds the leader while it executes, or is on its way to lead. Whoever takes it out has the event loop to give."""
@@ -66,12 +70,18 @@ class Relay:
         return task.result()
 
     def turn(self, once: bool = False) -> None:
-        """Run the loop until somebody stops it, or for one round. For the thread that has it."""
+        """Run the loop until somebody stops it, or for one round. For the thread that has it.
+
+        A loop lets SystemExit and KeyboardInterrupt of a callback through, which end the callback alone here.
+        """
         if once:
             self.loop.stop()
         self.is_running = True
         try:
             self.loop.run_forever()
+        except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+            raise_interrupt(error)
+            _logger.critical("a callback of the event loop raised %s; the server goes on", told(error), exc_info=error)
         finally:
             self.is_running = False
 
@@ -112,8 +122,10 @@ class Relay:
         if leader is None:  # nobody executes at present, or another thread was faster
             return False
         self.leader = None
-        leader.overtaken()
-        self._home.put(None)
+        try:
+            leader.overtaken()
+        finally:
+            self._home.put(None)
         return True
 
     def _finish(self, _task: object) -> None:

@@ -42,6 +42,7 @@ def add_cache(collection: Collection, cache: "OpenedCache") -> None:
         report.entries,
         report.byte_size,
         report.capacity,
+        cache.breaker.skipped,
     )
     for family, value in zip(families.CACHE, values, strict=True):
         if value is not None:

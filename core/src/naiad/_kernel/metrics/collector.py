@@ -15,6 +15,7 @@ from naiad._kernel.metrics.series import MetricStore
 from naiad._kernel.metrics.snapshots import MetricFamily
 from naiad._kernel.metrics.versions import add_version
 from naiad._kernel.rate_limiter.sharing import Sharing
+from naiad._kernel.threads import on_own_thread
 
 if TYPE_CHECKING:
     from naiad._kernel.caching.opened import OpenedCache
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 TURN = 0.001
 """Seconds for which metrics are collected at a time."""
+
+_GPU_SECONDS = 1.0
 
 
 class Metrics:
@@ -49,6 +52,7 @@ class Metrics:
         self._read_gpus = read_gpus
         self._gpus: tuple[GpuReading, ...] = ()
         self._gpus_read_at: float | None = None
+        self._gpu_reading: asyncio.Future[tuple[GpuReading, ...]] | None = None
 
     def collect(self) -> list[MetricFamily]:
         """Every metric as it stands, those of the GPUs as of the last `scrape`; none with `--allow-metrics=false`."""
@@ -58,6 +62,13 @@ class Metrics:
         for version in self._serving():
             add_version(collection, version, self._config)
         return self._with_everything_else(collection)
+
+    def collect_made_by_models(self) -> list[MetricFamily]:
+        """The metrics that models make for themselves, which cost nothing where there are none."""
+        if not self._config.enabled:
+            return []
+        with self._made_by_models.lock:
+            return self._made_by_models.collect()
 
     async def scrape(self) -> list[MetricFamily]:
         """Every metric, with the GPUs as they are now, in turns with what else the event loop has to do.
@@ -94,12 +105,20 @@ class Metrics:
             return collection.families() + self._made_by_models.collect()
 
     async def _look_at_gpus(self) -> None:
-        """Do so unless it was less than `--metrics-interval-ms` ago, on a thread: the driver takes a while."""
+        """Do so unless it was less than `--metrics-interval-ms` ago, on a thread: the driver takes a while.
+
+        A driver that hangs costs one thread, and a collection waits for it a second; the last values count meanwhile.
+        """
         now, last = monotonic(), self._gpus_read_at
         if not self._config.gpu or (last is not None and now - last < self._config.interval):
             return
         self._gpus_read_at = now
-        self._gpus = await asyncio.to_thread(self._read_gpus)
+        reading = self._gpu_reading
+        if reading is None or reading.done():
+            reading = self._gpu_reading = asyncio.ensure_future(on_own_thread("naiad-gpus", self._read_gpus))
+        await asyncio.wait((reading,), timeout=_GPU_SECONDS)
+        if reading.done():
+            self._gpus = reading.result()
 
     def _add_resources(self, collection: Collection) -> None:
         if self._sharing is None:

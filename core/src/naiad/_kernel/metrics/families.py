@@ -123,6 +123,7 @@ CACHE = (
     FamilyText("naiad_cache_entries", "gauge", "Responses in the cache"),
     FamilyText("naiad_cache_bytes", "gauge", "Bytes that the responses in the cache take"),
     FamilyText("naiad_cache_capacity_bytes", "gauge", "Bytes that the responses in the cache may take"),
+    FamilyText("naiad_cache_skipped_total", "counter", "Requests that went past a cache that did not answer"),
 )
 """Of the server's cache; what it cannot tell is left out."""
 

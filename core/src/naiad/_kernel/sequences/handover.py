@@ -20,11 +20,10 @@ class Handover:
     def begin(self, versions: Iterable[ServedVersion]) -> None:
         """These versions leave: nothing new starts in them."""
         for version in versions:
-            leaving = self._leaving.setdefault(version.name, [])
             queue = _queue(version)
-            if queue is None or version in leaving:
+            if queue is None or version in self._leaving.get(version.name, ()):
                 continue
-            leaving.append(version)
+            self._leaving.setdefault(version.name, []).append(version)
             if queue.open:
                 _logger.info(
                     "%s goes when its sequences have ended or fallen silent; under way: %d", _name(version), queue.open
@@ -35,6 +34,8 @@ class Handover:
         leaving = self._leaving.get(version.name, [])
         if version in leaving:
             leaving.remove(version)
+            if not leaving:
+                del self._leaving[version.name]
 
     def version_for(self, request: Request) -> ServedVersion | None:
         """The version that leaves and has the sequence of that request under way; None for any other request.

@@ -3,11 +3,13 @@
 import asyncio
 import logging
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from time import monotonic
 
 from naiad._kernel.answers import AnswerReader, Outcome
 from naiad._kernel.call import Call, Deliver
+from naiad._kernel.foreign_errors import raise_interrupt
 from naiad._kernel.queue import ModelQueue
 from naiad._kernel.refusals import refusal, scheduler_started_anew
 from naiad._kernel.sequences.assembling import SequenceAssembler
@@ -16,10 +18,11 @@ from naiad._kernel.sequences.reading import SequenceReader
 from naiad._kernel.sequences.rows import BatchRow, SequenceWork
 from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.streams import ResponseStream, Sent
+from naiad._kernel.telling import told
 from naiad._kernel.tracing.kernel_events import tell_phases
 from naiad._kernel.worker import Work
 from naiad.backend import Reschedule
-from naiad.errors import NaiadError
+from naiad.errors import InternalError, NaiadError
 from naiad.scheduler import Scheduler, SequenceEnd, SequenceEndReason
 from naiad.types import Request
 
@@ -53,7 +56,11 @@ class SequenceQueue(ModelQueue):
     @property
     def backlog(self) -> int | None:
         """How many sequences wait for a slot, None where the scheduler does not say."""
-        waiting = getattr(self._scheduler, "backlog", None)
+        try:
+            waiting = getattr(self._scheduler, "backlog", None)
+        except BaseException as error:  # noqa: BLE001 - metrics ask for this property of a plugin
+            raise_interrupt(error)
+            return None
         return waiting if isinstance(waiting, int) else None
 
     @property
@@ -95,7 +102,7 @@ class SequenceQueue(ModelQueue):
         if not isinstance(work, SequenceWork):
             super().done(work)
             return
-        self._take_rows_back(work)
+        self._take_rows_back_or_fail(work)
         if work.following is None:
             super().done(work)
             return
@@ -111,7 +118,7 @@ class SequenceQueue(ModelQueue):
         """A batch died with its worker, and what was to follow it cannot go there either."""
         following = None
         if isinstance(work, SequenceWork):
-            self._take_rows_back(work)
+            self._take_rows_back_or_fail(work)
             following = work.following
         super().lost(work)
         if following is not None:
@@ -132,6 +139,19 @@ class SequenceQueue(ModelQueue):
         self._closing.set()
 
     # What becomes of rows
+
+    def _take_rows_back_or_fail(self, work: SequenceWork) -> None:
+        """The same; a fault of the server in it fails the batch and ends its sequences, but keeps the slot."""
+        try:
+            self._take_rows_back(work)
+        except BaseException as error:
+            raise_interrupt(error)
+            _logger.exception("taking back a batch of sequences of model '%s' failed", self._model)
+            work.error = InternalError(f"the answer of model '{self._model}' was lost: {told(error)}")
+            work.calls = [row.call for row in work.rows if row.call is not None]
+            for row in work.rows:
+                with suppress(Exception):
+                    self._conclude(row, failed=True, reason=SequenceEndReason.CANCELLED)
 
     def _take_rows_back(self, work: SequenceWork) -> None:
         """Keep what the rows leave, queue again what the model asks for, and leave the rest to be answered."""
@@ -186,7 +206,7 @@ class SequenceQueue(ModelQueue):
         )
         try:
             refused = self._scheduler.arrive(ticket)
-        except Exception as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
+        except BaseException as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
             return self._scheduler_failed(error)
         if refused is not None:
             return refusal(refused, self._model)

@@ -22,7 +22,10 @@
 
 #define SPANS 4096
 
+/* `version` is odd while the span changes. The handler may run on another thread meanwhile, and must not take the end of
+   one span for that of another: it would map zeros over memory of somebody else. */
 struct span {
+    _Atomic unsigned version;
     _Atomic uintptr_t begin;
     _Atomic uintptr_t end;
 };
@@ -37,8 +40,11 @@ static uintptr_t page_size;
 static int mend(uintptr_t address) {
     for (size_t each = 0; each < SPANS; each++) {
         struct span *span = &spans[each];
+        unsigned version = atomic_load(&span->version);
         uintptr_t begin = atomic_load(&span->begin), end = atomic_load(&span->end);
         if (address < begin || address >= end) continue;
+        /* whoever touched the address holds its span, which does not change then: one that does is another */
+        if (version & 1 || atomic_load(&span->version) != version) continue;
         uintptr_t page = address & ~(page_size - 1);
         atomic_store(&naiad_guard_torn[each], 1);
         return mmap((void *)page, end - page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
@@ -75,14 +81,21 @@ int naiad_guard_install(void) {
     return !sigaction(SIGBUS, &ours, NULL);
 }
 
+/* One caller at a time: the interpreter's lock is held. */
+static void change(struct span *span, uintptr_t begin, uintptr_t end) {
+    atomic_fetch_add(&span->version, 1);
+    atomic_store(&span->begin, begin);
+    atomic_store(&span->end, end);
+    atomic_fetch_add(&span->version, 1);
+}
+
 /* Cover the pages from `begin` on; the place in the table, -1 when it is full. One caller at a time. */
 int naiad_guard_cover(uintptr_t begin, size_t size) {
     for (int each = 0; each < SPANS; each++) {
         struct span *span = &spans[each];
         if (atomic_load(&span->begin)) continue;
         atomic_store(&naiad_guard_torn[each], 0);
-        atomic_store(&span->end, begin + size);
-        atomic_store(&span->begin, begin);
+        change(span, begin, begin + size);
         return each;
     }
     return -1;
@@ -90,8 +103,7 @@ int naiad_guard_cover(uintptr_t begin, size_t size) {
 
 /* Forget a span, before its pages are unmapped. */
 void naiad_guard_uncover(int place) {
-    atomic_store(&spans[place].end, 0);
-    atomic_store(&spans[place].begin, 0);
+    change(&spans[place], 0, 0);
 }
 
 /* How many page faults the process has had, -1 where that is not known. The first write to each page of a private

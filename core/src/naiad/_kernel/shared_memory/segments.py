@@ -7,6 +7,7 @@ models and written through mappings (`mapping`), where these can be guarded.
 
 import mmap
 import os
+import resource
 import stat
 import weakref
 from collections.abc import Sequence
@@ -27,24 +28,47 @@ LARGE = 64 << 10
 _FOLDER = "/dev/shm/"  # noqa: S108 - where Linux keeps POSIX shared memory
 
 
+class OpenSegment:
+    """The descriptor of a segment, which is closed with the last region that uses this."""
+
+    __slots__ = ("__weakref__", "descriptor")
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        weakref.finalize(self, os.close, descriptor)
+
+
+OpenSegments = weakref.WeakValueDictionary[tuple[int, int], OpenSegment]
+"""The segments that regions use, by device and inode."""
+
+
 class SegmentMemory:
     """The `byte_size` bytes from `start` on of an open segment; the descriptor is closed with the last user of this.
 
-    Without a guard nothing is mapped.
+    Unless it `lends`, models get copies of all inputs. Without a guard nothing is mapped.
     """
 
     def __init__(
-        self, name: str, key: str, descriptor: int, start: int, byte_size: int, guard: Guard | None = GUARD
+        self,
+        name: str,
+        key: str,
+        segment: OpenSegment | int,
+        start: int,
+        byte_size: int,
+        guard: Guard | None = GUARD,
+        *,
+        lends: bool = True,
     ) -> None:
+        self._segment = OpenSegment(segment) if isinstance(segment, int) else segment
+        descriptor = self._segment.descriptor
         self.name = name
         self._key = key
         self._descriptor = descriptor
         self._start = start
         self._size = byte_size
         self._guard = guard
-        self._lender = None if guard is None else Lender(guard, descriptor, start, byte_size)
+        self._lender = None if guard is None or not lends else Lender(guard, descriptor, start, byte_size)
         self._written: Mapping | None = None
-        weakref.finalize(self, os.close, descriptor)
 
     def check(self, offset: int, byte_size: int) -> None:
         """Raise InvalidArgumentError unless these bytes lie within the region."""
@@ -120,8 +144,10 @@ class SegmentMemory:
         return True
 
 
-def open_segment(name: str, key: str, offset: int, byte_size: int) -> SegmentMemory:
-    """The region `name` over a part of the segment that `shm_open` knows as `key`.
+def open_segment(
+    name: str, key: str, offset: int, byte_size: int, opened: OpenSegments, *, lends: bool
+) -> SegmentMemory:
+    """The region `name` over a part of the segment that `shm_open` knows as `key`, perhaps one of those `opened`.
 
     Raises NotFoundError without such a segment, InvalidArgumentError for a key that is none, a segment that is too
     small or may not be opened, and UnavailableError when the server has no descriptor left.
@@ -134,11 +160,29 @@ def open_segment(name: str, key: str, offset: int, byte_size: int) -> SegmentMem
     except (OSError, ValueError) as error:
         raise _unopened(key, error) from error
     try:
-        _check_segment(name, key, os.fstat(descriptor), offset + byte_size)
-        return SegmentMemory(name, key, descriptor, offset, byte_size)
+        status = os.fstat(descriptor)
+        _check_segment(name, key, status, offset + byte_size)
+        segment = opened.get((status.st_dev, status.st_ino))
+        if segment is None:
+            _check_descriptor(key, descriptor)
     except BaseException:
         os.close(descriptor)
         raise
+    if segment is None:
+        segment = opened[status.st_dev, status.st_ino] = OpenSegment(descriptor)
+    else:
+        os.close(descriptor)
+    return SegmentMemory(name, key, segment, offset, byte_size, lends=lends)
+
+
+def _check_descriptor(key: str, descriptor: int) -> None:
+    """Raise UnavailableError unless there is one left for others; descriptors are numbered from the lowest free."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if most != resource.RLIM_INFINITY and descriptor >= most - most // 4:
+        raise UnavailableError(
+            f"Unable to open shared memory region: '{key}': the server has nearly as many open files as it may have "
+            f"({most}), and keeps the last quarter for connections; unregister regions, or raise 'ulimit -n'"
+        )
 
 
 def _file_name(name: str, key: str) -> str:

@@ -1,0 +1,160 @@
+"""Stop signals: SIGINT, SIGTERM and SIGHUP stop the server, and end the process when the stop stands still.
+
+Nothing here needs the event loop to run, the log to be written or a thread to be started after the signal.
+"""
+
+import faulthandler
+import logging
+import os
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum, auto
+from pathlib import Path
+from time import monotonic, sleep
+
+_logger = logging.getLogger("naiad")
+
+SPARE_SECONDS = 5.0
+"""The process ends this long after `exit-timeout-secs`, whatever stands still."""
+
+_SAME_KEY_SECONDS = 0.5
+"""A second SIGINT within this time is the same Ctrl-C, passed on by a program that we run under."""
+
+_LAST_RESORT_SECONDS = 2.0
+"""So much later a thread of C ends the process, without the interpreter's lock: other C code may never release it."""
+
+_SECONDS_TO_SPEAK = 1.0
+
+
+class Action(Enum):
+    """What a signal asks for."""
+
+    STOP = auto()
+    GO_ON = auto()
+    END_NOW = auto()
+
+
+@dataclass
+class StopPolicy:
+    """Decides what a signal does. Times are those of `time.monotonic()`."""
+
+    first_at: float | None = None
+    interrupted_at: float | None = None
+
+    def received(self, number: int, now: float) -> Action:
+        """The first signal stops the server, a second Ctrl-C ends the process, all others change nothing."""
+        interrupted_at = self.interrupted_at
+        if number == signal.SIGINT and interrupted_at is None:
+            self.interrupted_at = now
+        if self.first_at is None:
+            self.first_at = now
+            return Action.STOP
+        if number == signal.SIGINT and interrupted_at is not None and now - interrupted_at >= _SAME_KEY_SECONDS:
+            return Action.END_NOW
+        return Action.GO_ON
+
+
+class StopSignals:
+    """Receives the stop signals of a process and acts on them on threads of its own.
+
+    `stop` is called for the first signal, on another thread. `describe_step` says what the stop is busy with. `end`
+    ends the process with a status, `end_in` ends it after some seconds without the interpreter's lock, `grace` is
+    `exit-timeout-secs`.
+    """
+
+    def __init__(
+        self,
+        stop: Callable[[], object],
+        describe_step: Callable[[], str],
+        grace: float,
+        end: Callable[[int], object],
+        end_in: Callable[[float], object],
+    ) -> None:
+        self._stop = stop
+        self._describe_step = describe_step
+        self._grace = grace
+        self._end = end
+        self._end_in = end_in
+        self._policy = StopPolicy()
+        self._numbers: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._first: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def install(self) -> None:
+        """Receive the signals from now on; for the main thread. A SIGHUP that is ignored (`nohup`) stays ignored."""
+        for target in (self._act, self._watch):
+            threading.Thread(target=target, name="naiad-stop", daemon=True).start()
+        signal.signal(signal.SIGINT, self.receive)
+        signal.signal(signal.SIGTERM, self.receive)
+        hangup = getattr(signal, "SIGHUP", None)  # Windows has none
+        if hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN:
+            signal.signal(hangup, self.receive)
+
+    def receive(self, number: int, _frame: object = None) -> None:
+        """The signal handler. It may interrupt itself and anything else, so it takes no lock: `put` is re-entrant."""
+        self._numbers.put(number)
+
+    def act(self, number: int, now: float) -> None:
+        """Do what a signal asks for. The stop comes before the log line, and does not depend on it."""
+        action = self._policy.received(number, now)
+        if action is Action.STOP:
+            self._first.put(None)
+            with suppress(RuntimeError):  # the event loop is closed: the process is about to end anyway
+                self._stop()
+            _logger.info("Signal (%d) received. Requests in flight have %g s to end", number, self._grace)
+        elif action is Action.GO_ON:
+            text = (
+                "Signal (%d) received again; still stopping (%s), give it up to %g s; a second Ctrl-C ends it at once"
+            )
+            _logger.warning(text, number, self._describe_step(), self._grace)
+        else:
+            self._end_with("Signal (%d) received again; the process ends at once", number)
+
+    def _act(self) -> None:
+        while True:
+            number = self._numbers.get()
+            with suppress(BaseException):  # the next signal must still find this thread
+                self.act(number, monotonic())
+
+    def _watch(self) -> None:
+        self._first.get()
+        with suppress(Exception):
+            self._end_in(self._grace + SPARE_SECONDS + _LAST_RESORT_SECONDS)
+        sleep(self._grace + SPARE_SECONDS)
+        self._end_with(
+            "the stop took %g s and stands still: %s; the process ends; %s",
+            self._grace + SPARE_SECONDS,
+            self._describe_step(),
+            _main_frame(),
+        )
+
+    def _end_with(self, message: str, *values: object) -> None:
+        """End the process with these last words; they get a second, since a handler of somebody else may block."""
+        try:
+            speaking = threading.Thread(target=_logger.error, args=(message, *values), daemon=True)
+            speaking.start()
+            speaking.join(_SECONDS_TO_SPEAK)
+        finally:
+            self._end(1)
+
+
+def end_without_the_interpreter(seconds: float) -> None:
+    """Have a thread of C end the process (status 1) after so many seconds.
+
+    It would write stacks first, and a pipe that is not read would hold it up: they go to /dev/null.
+    """
+    silent = os.open(os.devnull, os.O_WRONLY)
+    faulthandler.dump_traceback_later(seconds, exit=True, file=silent)
+
+
+def _main_frame() -> str:
+    """The code that the main thread executes."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    if frame is None:
+        return "the main thread has ended"
+    code = frame.f_code
+    return f"the main thread is in {code.co_name} ({Path(code.co_filename).name}:{frame.f_lineno})"
