@@ -10,7 +10,14 @@ from naiad_http.envelopes import EnvelopeReader
 from naiad_http.heads import HeadReader
 from naiad_http.infer import Inference
 from naiad_http.restrictions import Restrictions
+from naiad_http.route_table import RouteTable
+from naiad_http.routes.operations import Operation
 from naiad_http.site import Site
+
+OPERATIONS = [
+    Operation("GET", "/v2/logging", "logging", "read", None),
+    Operation("POST", "/v2/logging", "logging", "write", None),
+]
 
 
 class FakeCall:
@@ -89,8 +96,9 @@ def fake_server():
 def make_site(fake_server):
     """Make a site over the fake server."""
 
-    def make(limit=1_000_000, pattern="", rules=()):
-        envelopes = EnvelopeReader(pattern, Restrictions(rules))
-        return Site(fake_server.submit, Inference(fake_server, limit), HeadReader(envelopes), limit)
+    def make(limit=1_000_000, pattern="", rules=(), **limits):
+        restrictions = Restrictions(rules)
+        heads = HeadReader(EnvelopeReader(pattern, restrictions), RouteTable(OPERATIONS, restrictions))
+        return Site(fake_server.submit, Inference(fake_server, limit), heads, limit, **limits)
 
     return make

@@ -8,7 +8,7 @@ import pytest
 
 from naiad.errors import QueueFullError
 from naiad.reports import ServerMetadata
-from naiad_http.application import make_application
+from naiad_http.application import make_application, operations
 from naiad_http.envelopes import EnvelopeReader
 from naiad_http.restrictions import Restrictions
 
@@ -61,7 +61,8 @@ def ask(make_site, fake_server):
     def ask(exchange, act=None, limit=1000, rules=()):
         restrictions = Restrictions(rules)
         envelopes = EnvelopeReader("^x-", restrictions)
-        application = make_application(fake_server, make_site(limit), envelopes, restrictions, lambda: False)
+        every = operations(fake_server, limit, lambda: False)
+        application = make_application(every, make_site(limit), envelopes, restrictions)
 
         async def run():
             await asyncio.wait_for(application(exchange.scope, exchange.receive, exchange.send), 20)
@@ -129,7 +130,7 @@ def test_a_client_that_leaves_within_its_body_is_not_waited_for(ask, fake_server
     assert fake_server.calls == []
 
 
-@pytest.mark.parametrize("path", ["/v2/models/m/infer", "/v2/repository/index"])
+@pytest.mark.parametrize("path", ["/v2/models/m/infer", "/v2/repository/models/m/load"])
 def test_too_large_a_body_is_refused(ask, path):
     exchange = ask(Exchange("POST", path, body=bytes(2000), pieces=10))
 

@@ -1,13 +1,14 @@
 """gzip and deflate both ways, and which coding an answer gets."""
 
 import gzip
+import os
 import zlib
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from naiad_http.compression import compress, decompress, wanted_coding
+from naiad_http.compression import MAX_MEMBERS, compress, decompress, wanted_coding
 from naiad_http.statuses import HttpError
 
 
@@ -32,6 +33,20 @@ def test_a_bomb_is_refused_before_it_unfolds():
 def test_many_members_share_the_limit():
     with pytest.raises(HttpError, match="exceeds the maximum"):
         decompress(gzip.compress(bytes(600)) * 2, "gzip", 1000)
+
+
+def test_as_many_streams_as_the_limit_make_one_body_and_one_more_is_refused():
+    whole = decompress(gzip.compress(b"ab") * MAX_MEMBERS, "gzip", 1000)
+
+    assert whole == b"ab" * MAX_MEMBERS
+    with pytest.raises(HttpError, match="more than 64 compressed streams; send it as one stream"):
+        decompress(gzip.compress(b"ab") * (MAX_MEMBERS + 1), "gzip", 1000)
+
+
+def test_a_stream_may_end_anywhere_within_what_zlib_gets_at_a_time():
+    first, second = os.urandom(65536 - 40), os.urandom(200_000)
+
+    assert decompress(gzip.compress(first, 0) + gzip.compress(second, 0), "gzip", 300_000) == first + second
 
 
 @pytest.mark.parametrize("body", [b"plain text", gzip.compress(b"abc")[:-4], gzip.compress(b"abc")[:12]])

@@ -8,7 +8,7 @@ import pytest
 
 from naiad.errors import ModelFailedError, QueueFullError
 from naiad.metrics import MetricFamily, Sample
-from naiad_http.application import make_application
+from naiad_http.application import make_application, operations
 from naiad_http.envelopes import EnvelopeReader
 from naiad_http.restrictions import Restrictions
 
@@ -70,7 +70,8 @@ def talk(make_site, fake_server):
         async def run():
             restrictions = Restrictions(rules)
             envelopes = EnvelopeReader("", restrictions)
-            application = make_application(fake_server, make_site(), envelopes, restrictions, lambda: False)
+            every = operations(fake_server, 1_000_000, lambda: False)
+            application = make_application(every, make_site(), envelopes, restrictions)
             exchange = Exchange(application, action, dict(document), list(headers), method)
             await exchange.settle()
             await script(exchange, fake_server.calls[0] if fake_server.calls else None)
@@ -90,7 +91,8 @@ def test_responses_are_events_and_those_that_come_together_one_piece(talk):
 
     exchange = talk(script)
 
-    assert (exchange.status, exchange.headers) == (200, {"content-type": "text/event-stream; charset=utf-8"})
+    assert (exchange.status, exchange.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+    assert (exchange.headers["cache-control"], exchange.headers["x-accel-buffering"]) == ("no-cache", "no")
     assert (exchange.texts, len(exchange.pieces)) == (["one", "two", "three"], 2)
     assert [message["more_body"] for message in exchange.sent[1:]] == [True, False]
 
@@ -191,7 +193,7 @@ def test_who_asks_for_it_is_told_of_the_load(talk, fake_server, action):
         for kind, value in {"used": 1, "max": 4, "tokens_per": 2}.items()
     ]
     family = MetricFamily("nv_trt_llm_kv_cache_block_metrics", "", "gauge", blocks)
-    fake_server.metrics = SimpleNamespace(collect=lambda: [family])
+    fake_server.metrics = SimpleNamespace(collect_made_by_models=lambda: [family])
 
     async def script(_exchange, call):
         call.send("one", final=True)

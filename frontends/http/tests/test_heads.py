@@ -10,7 +10,9 @@ from naiad_http.restrictions import Restrictions
 from naiad_http.statuses import HttpError
 
 
-def read(*lines, rules=()):
+def read(*lines, rules=(), host=b"Host: h"):
+    if host and lines[0].endswith(b" HTTP/1.1") and not any(line.startswith(b"Host") for line in lines):
+        lines = (*lines, host)
     block = b"".join(line + b"\r\n" for line in (*lines, b""))
     return HeadReader(EnvelopeReader("", Restrictions(rules))).read(block)
 
@@ -143,13 +145,40 @@ def test_what_is_no_request_is_refused(lines, status):
 
 def test_a_head_that_comes_again_is_remembered():
     reader = HeadReader(EnvelopeReader("", Restrictions()))
-    block = b"POST /v2/models/m/infer HTTP/1.1\r\n\r\n"
+    block = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: h\r\n\r\n"
 
     assert reader.read(block) is reader.read(block)
 
 
 def test_a_long_head_is_not_remembered():
     reader = HeadReader(EnvelopeReader("", Restrictions()))
-    block = b"POST /v2/models/m/infer HTTP/1.1\r\nCookie: %b\r\n\r\n" % (b"c" * 3000)
+    block = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: h\r\nCookie: %b\r\n\r\n" % (b"c" * 3000)
 
     assert reader.read(block) is not reader.read(block)
+
+
+def test_a_remembered_refusal_keeps_no_frames_of_the_connection_that_sent_it():
+    head = read(b"POST /v2/models/m/infer HTTP/1.1", b"Request-Timeout: never")
+
+    assert isinstance(head.refusal, InvalidArgumentError)
+    assert (head.refusal.__traceback__, head.refusal.__context__) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("lines", "count"),
+    [
+        ((b"GET /v2 HTTP/1.1",), 0),
+        ((b"POST /v2/models/m/infer HTTP/1.1", b"A: b"), 0),
+        ((b"GET /v2 HTTP/1.1", b"Host: a", b"Host: b"), 2),
+        ((b"GET /v2 HTTP/1.0", b"Host: a", b"host: a"), 2),
+    ],
+)
+def test_a_request_has_one_host(lines, count):
+    with pytest.raises(HttpError, match=f"one Host header, and this one has {count}") as caught:
+        read(*lines, host=b"")
+
+    assert caught.value.status == 400
+
+
+def test_a_client_of_http_1_0_needs_no_host():
+    assert read(b"GET /v2 HTTP/1.0", host=b"").path == b"/v2"

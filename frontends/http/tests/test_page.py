@@ -5,10 +5,10 @@ from pathlib import Path
 
 from naiad.protocol.restrictions import APIS
 from naiad_http.application import operations
-from naiad_http.idle import IDLE_SECONDS
+from naiad_http.incoming import LONGEST_HEAD
+from naiad_http.limits import IDLE_SECONDS
 from naiad_http.openapi import INFERENCE_PATHS
 from naiad_http.options import OPTIONS
-from naiad_http.reader import LONGEST_HEAD
 from naiad_http.statuses import STATUSES
 
 PAGE = (Path(__file__).parents[3] / "docs" / "http.md").read_text()

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from naiad_http.envelopes import EnvelopeReader
 from naiad_http.heads import HeadReader
-from naiad_http.reader import Message, RequestReader, Scratch, Signal
+from naiad_http.incoming import Message, Scratch
+from naiad_http.reader import RequestReader, Signal
 from naiad_http.restrictions import Restrictions
 from naiad_http.statuses import HttpError
 
@@ -58,7 +59,13 @@ def test_an_infer_body_is_split_where_its_json_ends(step):
 
 @STEPS
 def test_pipelined_requests_come_one_by_one_in_order(step):
-    content = infer(b"a", b"1") + b"GET /v2 HTTP/1.1\r\n\r\n" + infer(b"b", b"2" * 3000) + b"\r\n\r\n" + infer(b"c")
+    content = (
+        infer(b"a", b"1")
+        + b"GET /v2 HTTP/1.1\r\nHost: h\r\n\r\n"
+        + infer(b"b", b"2" * 3000)
+        + b"\r\n\r\n"
+        + infer(b"c")
+    )
 
     events = feed(make_reader(), content, step)
 
@@ -101,6 +108,43 @@ def test_tensors_begin_where_frameworks_can_read_them(front, size):
     (event,) = feed(make_reader(), infer(front, bytes(size)))
 
     assert np.frombuffer(event.rest, np.float64).flags.aligned
+
+
+def test_tensors_of_a_chunked_body_are_not_copied_and_begin_where_frameworks_can_read_them():
+    body = b"{}" + bytes(80_000)
+    head = INFER + b"Inference-Header-Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    (event,) = feed(make_reader(), head + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
+
+    array = np.frombuffer(event.rest, np.float64)
+    assert (event.front, len(array), array.flags.aligned) == (b"{}", 10_000, True)
+    assert isinstance(event.rest.obj, bytearray)
+
+
+def test_pipelined_requests_are_consumed_where_they_lie():
+    reader = make_reader()
+    content = infer(b"a") * 10
+    reader.buffer()[: len(content)] = content
+    reader.keep(len(content))
+    kept = reader.kept
+
+    reader.next_event()
+
+    assert reader.kept is kept
+    assert len(kept) == len(content) * 9 // 10
+
+
+@STEPS
+def test_a_few_empty_lines_in_front_of_a_request_are_skipped(step):
+    events = feed(make_reader(), (b"\r\n" * 16 + infer(b"a")) * 3, step)
+
+    assert len(events) == 3
+
+
+@STEPS
+def test_empty_lines_without_a_request_are_refused(step):
+    with pytest.raises(HttpError, match="more than 32 bytes of empty lines stand in front of the request line"):
+        feed(make_reader(), infer(b"a") + b"\r\n" * 17, step)
 
 
 def test_a_large_body_is_received_into_its_place():

@@ -1,6 +1,6 @@
 """The whole frontend as one ASGI application: inference in front, starlette's router for everything else."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -11,6 +11,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from naiad.errors import NaiadError
+from naiad.protocol.codec_threads import CodecThreads
 from naiad_http.envelopes import ACTION_PATH, EnvelopeReader
 from naiad_http.generation_app import GenerationApp
 from naiad_http.inference_app import InferenceApp, raw_path
@@ -31,11 +32,12 @@ if TYPE_CHECKING:
 
 
 def make_application(
-    server: "Server", site: Site, envelopes: EnvelopeReader, restrictions: Restrictions, stopping: Callable[[], bool]
+    every: Sequence[Operation], site: Site, envelopes: EnvelopeReader, restrictions: Restrictions
 ) -> ASGIApp:
-    """The ASGI application; `stopping` says whether health checks are to be told that the server is about to end."""
+    """The ASGI application of inference and of these operations."""
+    paths = {each.path: [other for other in every if other.path == each.path] for each in every}
     router = Starlette(
-        routes=[_route(each, restrictions) for each in operations(server, site.limit, stopping)],
+        routes=[_route(path, same, restrictions) for path, same in paths.items()],
         exception_handlers={
             NaiadError: _on_error,
             HttpError: _on_error,
@@ -54,8 +56,13 @@ def make_application(
     return application
 
 
-def operations(server: "Server", limit: int, stopping: Callable[[], bool]) -> list[Operation]:
-    """Every operation that starlette serves, in the order in which paths are tried."""
+def operations(
+    server: "Server", limit: int, stopping: Callable[[], bool], threads: CodecThreads | None = None
+) -> list[Operation]:
+    """Every operation that starlette serves, in the order in which paths are tried.
+
+    `stopping` says whether health checks are answered that the server is about to end; `threads` decode large bodies.
+    """
 
     async def openapi(_request: Request) -> Response:
         return as_json(document)
@@ -63,18 +70,24 @@ def operations(server: "Server", limit: int, stopping: Callable[[], bool]) -> li
     every = [
         *StatisticsRoutes(server).operations(),
         *HealthRoutes(server, stopping).operations(),
-        *SharedMemoryRoutes(server, limit).operations(),
-        *RepositoryRoutes(server, limit).operations(),
-        *TraceRoutes(server, limit).operations(),
-        *LoggingRoutes(server, limit).operations(),
+        *SharedMemoryRoutes(server).operations(),
+        *RepositoryRoutes(server, limit, threads or CodecThreads("naiad-http-codec")).operations(),
+        *TraceRoutes(server).operations(),
+        *LoggingRoutes(server).operations(),
         Operation("GET", "/openapi.json", "metadata", "This description", openapi),
     ]
     document = describe(every)
     return every
 
 
-def _route(operation: Operation, restrictions: Restrictions) -> Route:
-    return Route(operation.path, _restricted(operation, restrictions), methods=[operation.method])
+def _route(path: str, operations: Sequence[Operation], restrictions: Restrictions) -> Route:
+    """One route for all operations of a path, so that a 405 names all its methods."""
+    endpoints = {each.method: _restricted(each, restrictions) for each in operations}
+
+    async def endpoint(request: Request) -> Response:
+        return await endpoints["GET" if request.method == "HEAD" else request.method](request)
+
+    return Route(path, endpoint, methods=list(endpoints))
 
 
 def _restricted(operation: Operation, restrictions: Restrictions) -> Endpoint:

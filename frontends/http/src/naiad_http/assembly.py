@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 import uvicorn
 from starlette.types import ASGIApp
 
-from naiad_http.application import make_application
+from naiad_http.application import make_application, operations
 from naiad_http.envelopes import EnvelopeReader
 from naiad_http.heads import HeadReader
 from naiad_http.infer import Inference
+from naiad_http.limits import Limits
 from naiad_http.listener import Listener
 from naiad_http.protocol import HttpProtocol
 from naiad_http.restrictions import Restrictions
+from naiad_http.route_table import RouteTable
 from naiad_http.site import Site
 
 if TYPE_CHECKING:
@@ -56,5 +58,15 @@ def _assemble(server: "Server", stopping: Callable[[], bool]) -> tuple[Site, ASG
     restrictions = Restrictions(settings["http-restricted-api"])
     envelopes = EnvelopeReader(settings["http-header-forward-pattern"], restrictions)
     limit: int = settings["http-max-input-size"]
-    site = Site(server.submit, Inference(server, limit), HeadReader(envelopes), limit)
-    return site, make_application(server, site, envelopes, restrictions, stopping)
+    inference = Inference(server, limit, settings["http-max-json-output"])
+    every = operations(server, limit, stopping, inference.threads)
+    site = Site(
+        server.submit,
+        inference,
+        HeadReader(envelopes, RouteTable(every, restrictions)),
+        limit,
+        most_pipelined=settings["http-max-pipelined-bytes"],
+        limits=Limits.of(settings),
+        budget=server.bytes_in_flight,
+    )
+    return site, make_application(every, site, envelopes, restrictions)

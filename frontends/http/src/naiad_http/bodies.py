@@ -1,13 +1,19 @@
 """The body of an ASGI request, whole and bounded."""
 
+from collections.abc import Callable
+
 from starlette.types import Receive
 
 from naiad_http.chunks import too_large
 from naiad_http.statuses import HttpError
 
 
-async def read_body(receive: Receive, limit: int) -> bytes:
-    """The body of a request. Raises HttpError 400 beyond `limit` bytes, 499 when the client leaves before its end."""
+async def read_body(receive: Receive, limit: int, refusal: Callable[[int, int], HttpError] = too_large) -> bytes:
+    """The body of a request.
+
+    Raises HttpError 400, or what `refusal` makes of the size and the limit, beyond `limit` bytes; 499 when the client
+    leaves before its end.
+    """
     pieces: list[bytes] = []
     size = 0
     more = True
@@ -18,7 +24,7 @@ async def read_body(receive: Receive, limit: int) -> bytes:
         piece = message.get("body", b"")
         size += len(piece)
         if size > limit:
-            raise too_large(size, limit)
+            raise refusal(size, limit)
         pieces.append(piece)
         more = message.get("more_body", False)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)

@@ -22,13 +22,14 @@ class _Next(Enum):
 
 
 class ChunkReader:
-    """Takes the bytes behind a head in any pieces and puts the body together in `body`, of at most `limit` bytes.
+    """Takes the bytes behind a head in any pieces and puts the body together, of at most `limit` bytes.
 
-    Trailers are read and dropped.
+    Trailers are read and dropped. The body lies behind `padding` bytes, by which the owner may align a part of it.
     """
 
-    def __init__(self, limit: int) -> None:
-        self.body = bytearray()
+    def __init__(self, limit: int, padding: int = 0) -> None:
+        self._body = bytearray(padding)
+        self._padding = padding
         self._limit = limit
         self._next = _Next.SIZE
         self._line = bytearray()
@@ -41,6 +42,15 @@ class ChunkReader:
         """Whether the body is complete."""
         return self._next is _Next.NOTHING
 
+    @property
+    def size(self) -> int:
+        """The bytes of the body that are here."""
+        return len(self._body) - self._padding
+
+    def view(self) -> memoryview:
+        """The body that is here, without a copy; feed nothing while it is in use."""
+        return memoryview(self._body)[self._padding :]
+
     def feed(self, content: memoryview) -> int:
         """Take bytes in and return how many belong to the body: fewer than all only when it is complete.
 
@@ -50,7 +60,7 @@ class ChunkReader:
         while place < end and not self.done:
             if self._next is _Next.CONTENT:
                 taken = min(self._left, end - place)
-                self.body += content[place : place + taken]
+                self._body += content[place : place + taken]
                 self._left -= taken
                 place += taken
                 if self._left == 0:
@@ -97,8 +107,8 @@ class ChunkReader:
         self._chunks += 1
         if self._chunks > _MOST_CHUNKS:
             raise _malformed(f"there are more than {_MOST_CHUNKS} chunks; send fewer and larger ones")
-        if len(self.body) + self._left > self._limit:
-            raise too_large(len(self.body) + self._left, self._limit)
+        if self.size + self._left > self._limit:
+            raise too_large(self.size + self._left, self._limit)
         self._next = _Next.CONTENT
 
 

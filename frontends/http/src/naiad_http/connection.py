@@ -5,12 +5,15 @@ from abc import abstractmethod
 from time import monotonic_ns
 from typing import cast
 
-from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.server import ServerState
 
+from naiad.errors import NaiadError
 from naiad_http import wire
-from naiad_http.idle import IDLE_SECONDS, IdleWatch
-from naiad_http.reader import Event, Message, RequestReader
+from naiad_http.cycles import ReadFlow
+from naiad_http.idle import IdleWatch
+from naiad_http.incoming import Message
+from naiad_http.limits import SPARE_CONNECTIONS, Limits, make_room, too_many
+from naiad_http.reader import Event, Refusal, RequestReader
 from naiad_http.site import Site
 from naiad_http.statuses import Answer, HttpError, answer_to
 
@@ -22,8 +25,10 @@ GOODBYE_SECONDS = 1.0
 
 _MOST_UNSENT = 65536
 """So many bytes wait for a client before its model waits for it; TCP says so by itself, TLS takes eight times more."""
-_MOST_KEPT = 65536
-"""So many bytes of pipelined requests are taken in while one is in flight."""
+
+
+_CONTROL = (b"/v2/health/", b"/v2/repository/")
+"""The paths that are served on connections above the limit."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -37,14 +42,17 @@ class Connection(asyncio.BufferedProtocol):
         self._site = site
         self._state = server_state
         self._loop = loop
-        self._reader = RequestReader(site.heads, site.limit, site.scratch)
+        self._reader = RequestReader(site.heads, site.limit, site.scratch, site.budget)
         self._busy = False  # a request is in flight
         self._advancing = False  # we are inside the loop that starts requests
-        self._stopping = False  # the server stops: no further request
+        self._stopping = site.draining  # the server stops: no further request
+        self._spare = False  # there are too many connections: this one is for health checks and the like
+        self._unsent = 0  # bytes of answers that are reserved while the client does not read them
         self._refused = False  # whatever still comes is not read
         self._keep_alive = True
         self._began_ns = 0  # when the first part of a request came that comes in several, by `time.monotonic_ns`
         self._linger: asyncio.TimerHandle | None = None
+        self._postponed: Message | None = None  # a request that waits for a later turn of the event loop
 
     # What a subclass does
 
@@ -64,9 +72,33 @@ class Connection(asyncio.BufferedProtocol):
         self._secure = self._transport.get_extra_info("sslcontext") is not None
         if self._secure:
             self._transport.set_write_buffer_limits(_MOST_UNSENT)
-        self._flow = FlowControl(self._transport)
-        self._watch = IdleWatch(self._loop, self._transport, lambda: self._busy, self._end_idle)
-        self._state.connections.add(self)  # type: ignore[arg-type]
+        self._flow = ReadFlow(self._transport)
+        connections = cast("set[Connection]", self._state.connections)
+        limits = self._site.limits
+        if len(connections) >= limits.connections and not make_room(connections, self._loop.time()):
+            limits = self._limit_to_control(len(connections) + 1)
+        connections.add(self)
+        self._watch = IdleWatch(
+            self._loop, self._transport, self._reader, limits, lambda: self._busy, self._end_overdue
+        )
+
+    def _limit_to_control(self, count: int) -> Limits:
+        """Use a connection above the limit for health checks and the model repository, or for nothing."""
+        self._spare = self._stopping = True
+        if count > self._site.limits.connections + SPARE_CONNECTIONS:
+            self._write_answer(answer_to(too_many(self._site.limits.connections)), False)
+            self._transport.close()
+        return self._site.limits.spare()
+
+    @property
+    def idle_since(self) -> float:
+        """The loop's time from when the connection has nothing to do; infinity while it has."""
+        waits = self._busy or self._reader.missing or self._stopping or self._transport.is_closing()
+        return float("inf") if waits else self._watch.moved
+
+    def give_way(self) -> None:
+        """Close an idle connection, so that another client gets in."""
+        self._transport.close()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where the next bytes go."""
@@ -76,7 +108,7 @@ class Connection(asyncio.BufferedProtocol):
         """Bytes have come: answer the requests that they complete."""
         if self._busy or (self._flow.write_paused and not self._reader.in_body):
             self._reader.keep(nbytes)
-            if len(self._reader.kept) > _MOST_KEPT:
+            if len(self._reader.kept) > self._site.most_pipelined:
                 self._flow.pause_reading()
             return
         try:
@@ -85,7 +117,7 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse(error)
             return
         if event is None:
-            self._watch.moved = self._loop.time()
+            self._watch.begin()
             self._began_ns = self._began_ns or monotonic_ns()
         else:
             self._advance(event)
@@ -93,6 +125,7 @@ class Connection(asyncio.BufferedProtocol):
     def eof_received(self) -> None:
         """The client sends no more: it is gone, or its request stays a torso."""
         if self._busy:
+            self._postponed = None
             self._forget()
         elif self._reader.missing:
             self._write_answer(answer_to(HttpError(400, f"the request is not complete: {self._reader.missing}")), False)
@@ -104,21 +137,35 @@ class Connection(asyncio.BufferedProtocol):
         self._watch.stop()
         if self._linger is not None:
             self._linger.cancel()
+        self._reader.discard()
+        self._postponed = None
         self._forget()
+        self._release_unsent()
         self._flow.resume_writing()
 
     def pause_writing(self) -> None:
         """The client reads slower than we write: start no request until it has caught up."""
+        self._unsent = self._transport.get_write_buffer_size()
+        self._site.budget.add(self._unsent)
         self._flow.pause_writing()
 
     def resume_writing(self) -> None:
         """The client has caught up."""
         self._watch.drained += 1
+        self._release_unsent()
         self._flow.resume_writing()
         if not self._busy:
             self._resume()
 
+    def _release_unsent(self) -> None:
+        self._site.budget.release(self._unsent)
+        self._unsent = 0
+
     # What uvicorn and the listener call
+
+    def drain(self) -> None:
+        """The server is about to stop: close behind the next answer, and stay open until then."""
+        self._stopping = True
 
     def shutdown(self) -> None:
         """The server stops: close after the request that is in flight or on its way, at once without one."""
@@ -143,28 +190,67 @@ class Connection(asyncio.BufferedProtocol):
                 if type(event) is Message:
                     self._busy = True
                     self._keep_alive = event.head.keep_alive
-                    self._start(event)
+                    turns = self._site.turns
+                    if turns.free > 1 and not self._spare:
+                        turns.free -= 1
+                        self._start(event)
+                    else:
+                        self._start_in_turn(event)
+                elif type(event) is Refusal:
+                    self._refuse(event.error)
                 else:
                     self._transport.write(wire.CONTINUE)
                 if self._busy or self._refused or self._flow.write_paused or self._transport.is_closing():
                     return
                 event = self._reader.next_event()
+            if self._reader.kept or self._reader.in_body:
+                self._watch.begin()
         except HttpError as error:
             self._refuse(error)
         finally:
             self._advancing = False
 
+    def _start_in_turn(self, message: Message) -> None:
+        """Start a request, or leave it to a later turn of the event loop where this one has started its share."""
+        if self._spare and not message.head.path.startswith(_CONTROL):
+            self._write_answer(answer_to(too_many(self._site.limits.connections)), False)
+            self._finish()
+            return
+        turns = self._site.turns
+        if turns.free:
+            turns.free -= 1
+            if not turns.free:
+                turns.refill_soon(self._loop)
+            self._start(message)
+        else:
+            self._postponed = message
+            turns.postpone(self._start_postponed)
+
+    def _start_postponed(self) -> None:
+        message, self._postponed = self._postponed, None
+        if message is not None:
+            self._start(message)
+
     def _resume(self) -> None:
         """Go on with what came while a request was in flight, or while the client did not read."""
         if self._advancing or self._refused or self._transport.is_closing():
             return
-        self._flow.resume_reading()
         try:
             event = self._reader.next_event()
         except HttpError as error:
             self._refuse(error)
         else:
-            self._advance(event)
+            if event is not None:
+                self._advance(event)
+            elif self._reader.kept or self._reader.in_body:
+                self._watch.begin()
+        if self._flow.read_paused and not self._has_enough():
+            self._flow.read_on()
+
+    def _has_enough(self) -> bool:
+        """Whether requests wait in such numbers that no more are to be read until the one in flight is answered."""
+        waits = self._busy or self._flow.write_paused
+        return waits and len(self._reader.kept) > self._site.most_pipelined
 
     def _answer(self, answer: Answer) -> None:
         self._write_answer(answer, self._keep_alive and not self._stopping)
@@ -177,6 +263,9 @@ class Connection(asyncio.BufferedProtocol):
         """The answer is written: on to the next request, or close."""
         self._busy = False
         self._watch.moved = self._loop.time()
+        self._watch.began = 0.0
+        if self._reader.reserved:
+            self._reader.release()
         if self._stopping or not self._keep_alive:
             self._close()
         elif not self._advancing and not self._flow.write_paused:
@@ -197,7 +286,7 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._transport.abort()
 
-    def _refuse(self, error: HttpError) -> None:
+    def _refuse(self, error: HttpError | NaiadError) -> None:
         """Answer what cannot be read any further.
 
         Closing at once would make the system reset the connection, and a client that is still sending would never
@@ -210,11 +299,10 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write_eof()
         self._linger = self._loop.call_later(LINGER_SECONDS, self._transport.close)
 
-    def _end_idle(self) -> None:
+    def _end_overdue(self) -> None:
         if self._transport.is_closing():
             self._transport.abort()
             return
         if self._reader.missing:
-            reason = f"no bytes came for {IDLE_SECONDS:g} seconds: {self._reader.missing}"
-            self._write_answer(answer_to(HttpError(408, reason)), False)
+            self._write_answer(answer_to(HttpError(408, self._watch.reason)), False)
         self._transport.close()

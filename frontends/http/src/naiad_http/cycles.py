@@ -12,12 +12,26 @@ from uvicorn.protocols.utils import get_local_addr, get_remote_addr
 from uvicorn.server import ServerState
 
 from naiad_http.heads import Head
-from naiad_http.reader import Message
+from naiad_http.incoming import Message
 
 ENVELOPE = "naiad.envelope"
 """The ASGI extension that hands the envelope of an infer request on, since ASGI forgets the case of header names."""
 
 _log = logging.getLogger("uvicorn.error")
+
+
+class ReadFlow(FlowControl):
+    """uvicorn's flow control, but reading is resumed by the connection alone.
+
+    uvicorn's cycles resume it whenever an application receives, however many pipelined requests wait.
+    """
+
+    def resume_reading(self) -> None:
+        """Do nothing: see `read_on`."""
+
+    def read_on(self) -> None:
+        """Resume reading."""
+        super().resume_reading()
 
 
 def make_cycle(
@@ -42,7 +56,8 @@ def make_cycle(
         keep_alive=keep_alive,
         on_response=on_response,
     )
-    cycle.body += message.front
+    # a bytearray, as uvicorn has it, would be copied once more
+    cycle.body = b"".join((message.front, message.rest)) if message.rest else bytes(message.front)  # type: ignore[assignment]
     cycle.more_body = False
     cycle.message_event.set()
     return cycle

@@ -35,7 +35,7 @@ class EnvelopeReader:
         if found is None:
             return None
         lowered = {name.lower(): value for name, value in headers}
-        self._restrictions.check("inference", tuple(lowered.items()))
+        self._restrictions.check("inference", [(name.lower(), value) for name, value in headers])
         action = found[3].decode()
         header_length = None
         if action == "infer":

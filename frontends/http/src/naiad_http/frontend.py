@@ -1,9 +1,12 @@
 """The HTTP frontend: listens when the server starts, and ends when it stops."""
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from naiad.errors import InternalError
+from naiad.protocol.addresses import UNIX
+from naiad.protocol.forking import keep_from_children
 from naiad.protocol.ports import refuse_shared_ports
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ class HttpFrontend:
         self._listener: Listener | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
+        self._share: Callable[[], None] = lambda: None
 
     async def start(self, server: "Server") -> str:
         """Listen as the options say, and return the URL; "" with `--allow-http=false`.
@@ -46,6 +50,7 @@ class HttpFrontend:
         place = await open_place(settings["http-address"], settings["http-port"], settings["reuse-http-port"])
         self.address, self.port = place.address, place.port
         self._place, self._listener = place, listener
+        self._share = keep_from_children(place.port or place.address.removeprefix(UNIX))
         self._task = asyncio.get_running_loop().create_task(listener.serve(sockets=[place.listening]))
         started = asyncio.ensure_future(listener.listening.wait())
         await asyncio.wait((started, self._task), return_when=asyncio.FIRST_COMPLETED)
@@ -55,6 +60,12 @@ class HttpFrontend:
             raise InternalError("the HTTP listener ended before it listened") from self._task.exception()
         return place.url("http" if context is None else "https")
 
+    async def without_clients(self) -> None:
+        """Answer with `Connection: close` from now on, and return as soon as no connection is open."""
+        if self._listener is not None:
+            self._listener.drain()
+            await self._listener.without_connections()
+
     async def stop(self, grace: float) -> None:
         """Take no new connections, answer what is in flight within `grace` seconds, then close every connection."""
         self._stopping = True
@@ -63,4 +74,5 @@ class HttpFrontend:
         self._listener.end(grace)
         await self._task
         self._place.leave()
+        self._share()
         self._listener = self._task = self._place = None

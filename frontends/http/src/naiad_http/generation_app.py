@@ -10,13 +10,15 @@ from starlette.types import Receive, Scope, Send
 from naiad.errors import NaiadError, RequestCancelledError
 from naiad.types import Request
 from naiad_http.bodies import read_body
+from naiad_http.codec.requests import LARGE_BYTES
 from naiad_http.envelopes import EnvelopeReader
 from naiad_http.generate import EventStream, OneResponse
 from naiad_http.generations import with_headers
-from naiad_http.inference_app import as_asgi, envelope_of, left, send_answer
+from naiad_http.inference_app import as_asgi, envelope_of, left, send_answer, while_connected
 from naiad_http.site import Call, Site
 from naiad_http.statuses import Answer, Headers, HttpError, Outcome, answer_to, unexpected
 from naiad_http.telling import ApplicationTrace
+from naiad_http.wire import EVENT_HEADERS
 
 _MOST_WAITING = 16
 """So many responses wait for the ASGI server to take them; then the model waits."""
@@ -40,7 +42,12 @@ class GenerationApp:
             envelope = envelope_of(scope, self._envelopes)
             body = await read_body(receive, self._site.limit)
             received_ns = monotonic_ns()
-            request = self._site.inference.decode_generate(envelope, body)
+            inference = self._site.inference
+            if len(body) > LARGE_BYTES:
+                request = await while_connected(inference.decode_large_generate(envelope, body), receive)
+            else:
+                request = inference.decode_generate(envelope, body)
+            del body
             trace.begin(request, envelope, received_ns)
             request_id = request.id
             inbox = Inbox()
@@ -54,12 +61,16 @@ class GenerationApp:
             leaving.add_done_callback(lambda _: inbox.close())
             try:
                 headers = partial(self._site.inference.load_headers, envelope)
-                await (_answer if envelope.action == "generate" else _stream)(request, inbox, headers, send)
+                limit = self._site.inference.max_json_output
+                if envelope.action == "generate":
+                    await _answer(OneResponse(request.id, limit), request, inbox, headers, send)
+                else:
+                    await _stream(EventStream(request.id, limit), inbox, headers, send)
             except OSError:  # ASGI servers may tell so that the client is gone
                 pass
             finally:
                 leaving.cancel()
-                inbox.call.cancel()
+                inbox.end()
 
 
 class Inbox:
@@ -83,6 +94,13 @@ class Inbox:
         self._closed = True
         self._awake.set()
 
+    def end(self) -> None:
+        """Cancel the call, and break the cycle of the call and this inbox, which would keep the request."""
+        if self.call is not None:
+            self.call.cancel()
+        self.call = None
+        self._waiting.clear()
+
     async def __aiter__(self) -> AsyncIterator[list[Outcome]]:
         """All outcomes that came since the last time, until the inbox is closed."""
         while True:
@@ -96,8 +114,7 @@ class Inbox:
                 self.call.resume()
 
 
-async def _answer(request: Request, inbox: Inbox, headers: Callable[[], Headers], send: Send) -> None:
-    one = OneResponse(request.id)
+async def _answer(one: OneResponse, request: Request, inbox: Inbox, headers: Callable[[], Headers], send: Send) -> None:
     async for outcomes in inbox:
         for outcome in outcomes:
             answer = one.take(outcome)
@@ -108,9 +125,8 @@ async def _answer(request: Request, inbox: Inbox, headers: Callable[[], Headers]
     await send_answer(answer_to(error, request.id), send)
 
 
-async def _stream(request: Request, inbox: Inbox, headers: Callable[[], Headers], send: Send) -> None:
+async def _stream(stream: EventStream, inbox: Inbox, headers: Callable[[], Headers], send: Send) -> None:
     """Send what comes together as one piece; the head comes with the first."""
-    stream = EventStream(request.id)
     begun = False
     async for outcomes in inbox:
         events: list[bytes] = []
@@ -124,7 +140,7 @@ async def _stream(request: Request, inbox: Inbox, headers: Callable[[], Headers]
                 break
         if not begun:
             begun = True
-            lines = as_asgi((("Content-Type", "text/event-stream; charset=utf-8"), *headers()))
+            lines = as_asgi((("Content-Type", "text/event-stream; charset=utf-8"), *EVENT_HEADERS, *headers()))
             await send({"type": "http.response.start", "status": 200, "headers": lines})
         await send({"type": "http.response.body", "body": b"".join(events), "more_body": not stream.over})
         if stream.over:

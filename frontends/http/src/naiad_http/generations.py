@@ -21,8 +21,8 @@ class Outlet(Protocol):
 class WholeOutlet:
     """The outlet of `generate`: one answer, which `answer` writes; a success gets what `headers` gives too."""
 
-    def __init__(self, request_id: str, answer: Callable[[Answer], None], headers: Callable[[], Headers]) -> None:
-        self._one = OneResponse(request_id)
+    def __init__(self, one: OneResponse, answer: Callable[[Answer], None], headers: Callable[[], Headers]) -> None:
+        self._one = one
         self._answer = answer
         self._headers = headers
         self.over = False
@@ -40,8 +40,8 @@ class WholeOutlet:
 class EventOutlet:
     """The outlet of `generate_stream`: events, or an answer where there is an error in front of all of them."""
 
-    def __init__(self, request_id: str, writer: EventWriter, answer: Callable[[Answer], None]) -> None:
-        self._stream = EventStream(request_id)
+    def __init__(self, stream: EventStream, writer: EventWriter, answer: Callable[[Answer], None]) -> None:
+        self._stream = stream
         self._writer = writer
         self._answer = answer
         self.over = False

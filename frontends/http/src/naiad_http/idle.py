@@ -1,52 +1,104 @@
-"""Closing connections on which nothing moves any more."""
+"""Timeouts of one connection: closes it when it idles, or takes too long for a head or a body."""
 
 import asyncio
 from collections.abc import Callable
 
-IDLE_SECONDS = 75.0
-"""A connection on which nothing moves for so long is closed."""
+from naiad_http.limits import SLOWEST_BYTES_PER_SECOND, Limits
+from naiad_http.reader import RequestReader
+
+_NEVER = float("inf")
 
 
 class IdleWatch:
     """Watches one connection, with one timer whatever the number of its requests.
 
-    Set `moved` to the loop's time when something moves, and count in `drained` how often the client has caught up with
-    what is written to it. `working` says that the client waits for us, which does not count as idle; `on_idle` is
-    called when the client is idle, and again if that does not end it. A client that reads nothing of what is written to
-    it is cut off.
+    Set `moved` to the loop's time when something moves, `began` to 0 when a request is answered, and count in `drained`
+    how often the client has caught up with what is written to it. `working` says that the client waits for us, which
+    does not count as idle; `on_overdue` is called when a time is over, and again if that does not end the connection.
+    A client that reads nothing of what is written to it is cut off.
     """
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         transport: asyncio.Transport,
+        reader: RequestReader,
+        limits: Limits,
         working: Callable[[], bool],
-        on_idle: Callable[[], None],
+        on_overdue: Callable[[], None],
     ) -> None:
         self.moved = loop.time()
+        self.began = 0.0
+        self.drained = 0
         self._loop = loop
         self._transport = transport
+        self._reader = reader
+        self._limits = limits
         self._working = working
-        self._on_idle = on_idle
-        self.drained = 0
+        self._on_overdue = on_overdue
+        self._in_body = False
         self._before = (0, 0)
-        self._timer = loop.call_later(IDLE_SECONDS, self._look)
+        self._stalled = self.moved
+        self._due = self.moved + limits.idle
+        self._timer = loop.call_later(limits.idle, self._look)
+
+    def begin(self) -> None:
+        """Bytes came that complete no request: the time of its head runs, or that of its body."""
+        self.moved = self._loop.time()
+        in_body = self._reader.in_body
+        if not self.began or in_body != self._in_body:
+            self.began, self._in_body = self.moved, in_body
+            due = self._next_due()
+            if due < self._due:
+                self._arm(due)
 
     def stop(self) -> None:
-        """Watch no longer."""
+        """Watch no longer, and refer to the connection no longer: it would live until a garbage collection."""
         self._timer.cancel()
+        self._working, self._on_overdue = (lambda: False), (lambda: None)
+
+    @property
+    def reason(self) -> str:
+        """What took too long, in words."""
+        limits = self._limits
+        now = self._loop.time()
+        if now >= self.moved + limits.idle:
+            return f"no bytes came for {limits.idle:g} seconds: {self._reader.missing}"
+        if self._in_body:
+            return (
+                f"the body took longer than {limits.body:g} seconds and one for each {SLOWEST_BYTES_PER_SECOND} bytes: "
+                f"{self._reader.missing}; send it faster, or raise --http-body-seconds"
+            )
+        return f"the head took longer than {limits.head:g} seconds; send it faster, or raise --http-head-seconds"
+
+    def _next_due(self) -> float:
+        """When a time is over if nothing moves until then."""
+        if self._working():
+            return _NEVER
+        idle = self.moved + self._limits.idle
+        if not self.began:
+            return idle
+        if self._in_body:
+            due = self.began + self._limits.body + self._reader.body_size / SLOWEST_BYTES_PER_SECOND
+        else:
+            due = self.began + self._limits.head
+        return min(idle, due)
+
+    def _arm(self, due: float) -> None:
+        self._timer.cancel()
+        self._due = due
+        self._timer = self._loop.call_later(due - self._loop.time(), self._look)
 
     def _look(self) -> None:
+        now, idle = self._loop.time(), self._limits.idle
         unsent = self._transport.get_write_buffer_size()
-        now, before = (unsent, self.drained), self._before
-        self._before = now
-        if unsent and now == before:
+        if (unsent, self.drained) != self._before:
+            self._before, self._stalled = (unsent, self.drained), now
+        elif unsent and now >= self._stalled + idle:
             self._transport.abort()
             return
-        wait = IDLE_SECONDS
-        if not unsent and not self._working():
-            wait = self.moved + IDLE_SECONDS - self._loop.time()
-            if wait <= 0:
-                self._on_idle()
-                wait = IDLE_SECONDS
-        self._timer = self._loop.call_later(wait, self._look)
+        due = _NEVER if unsent else self._next_due()
+        if due <= now:
+            self._on_overdue()
+            due = _NEVER
+        self._arm(min(due, now + idle))

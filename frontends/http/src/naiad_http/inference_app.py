@@ -5,18 +5,22 @@ compressed, since that work belongs on another thread.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Coroutine, Mapping
+from functools import partial
 from time import monotonic_ns
-from typing import ParamSpec
+from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
 from starlette.types import Receive, Scope, Send
 
+from naiad.byte_budget import UNCHARGED_BYTES, ByteBudget
 from naiad.errors import NaiadError, RequestCancelledError
+from naiad.protocol.buffers import Buffer
 from naiad.types import Request
 from naiad_http.bodies import read_body
-from naiad_http.codec import Encoded
+from naiad_http.codec import AnswerForm, Encoded
 from naiad_http.codec.envelope import Envelope
+from naiad_http.codec.responses import LargeOutput
 from naiad_http.compression import compress, decompress, wanted_coding
 from naiad_http.cycles import ENVELOPE
 from naiad_http.envelopes import EnvelopeReader
@@ -24,9 +28,12 @@ from naiad_http.site import Site
 from naiad_http.statuses import Answer, Headers, HttpError, Outcome, answer_to, unexpected
 from naiad_http.telling import ApplicationTrace
 
-_P = ParamSpec("_P")
-_SMALL = 65536
-"""Up to so many bytes are (de)compressed at once: a thread would cost more."""
+_T = TypeVar("_T")
+_FEW_BYTES = 16384
+"""Answers up to this size are compressed on the event loop: a thread costs more."""
+
+_FEW_COMPRESSED = 1024
+"""Bodies up to this size are decompressed on the event loop: they hold at most a megabyte, which takes 2 ms."""
 
 
 class InferenceApp:
@@ -40,27 +47,65 @@ class InferenceApp:
         """Answer one request, whose path must be that of an infer route."""
         with ApplicationTrace(self._site.inference.tracing, send) as trace:
             try:
-                answer = await self._answer(scope, receive, trace)
+                with Charge(self._site.budget) as charge:
+                    answer = await self._answer(scope, receive, trace, charge)
             except (NaiadError, HttpError) as error:
                 answer = answer_to(error)
             except Exception as error:  # noqa: BLE001 - a bug must not leave the client without an answer in JSON
                 answer = unexpected(error)
             await send_answer(answer, trace.send)
 
-    async def _answer(self, scope: Scope, receive: Receive, trace: ApplicationTrace) -> Answer:
+    async def _answer(self, scope: Scope, receive: Receive, trace: ApplicationTrace, charge: "Charge") -> Answer:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         envelope = envelope_of(scope, self._envelopes)
-        body = await read_body(receive, self._site.limit)
+        body: Buffer = await read_body(receive, self._site.limit)
         received_ns = monotonic_ns()
-        body = await _off_loop(len(body), decompress, body, headers.get("content-encoding", ""), self._site.limit)
-        split = len(body) if envelope.header_length is None else max(0, envelope.header_length)
-        request, form = self._site.inference.decode(envelope, body[:split], body[split:])
+        request, form = await while_connected(self._decode(envelope, headers, body, charge), receive)
+        del body
         trace.begin(request, envelope, received_ns)
         outcome = await self._infer(request, receive)
-        encoded = self._site.inference.encode(outcome, request, form)
+        inference = self._site.inference
+        try:
+            encoded = inference.encode(outcome, request, form)
+        except LargeOutput:
+            encoded = await inference.threads.run(partial(inference.encode_large, outcome, request, form))
         if isinstance(encoded, Answer):
             return encoded
-        return await _whole_answer(encoded, wanted_coding(headers.get("accept-encoding", "")))
+        return await self._whole_answer(encoded, wanted_coding(headers.get("accept-encoding", "")))
+
+    async def _decode(
+        self, envelope: Envelope, headers: Mapping[str, str], body: Buffer, charge: "Charge"
+    ) -> tuple[Request, AnswerForm]:
+        inference, coding = self._site.inference, headers.get("content-encoding", "")
+        if coding:
+            body = await self._decompress(body, coding)
+            charge.reserve(len(body))
+        split = len(body) if envelope.header_length is None else max(0, envelope.header_length)
+        front = body if split == len(body) else bytes(body[:split])
+        rest = memoryview(body)[split:]
+        if inference.is_large(envelope, front, rest):
+            charge.reserve(inference.decoded_bytes(envelope, front))
+            return await inference.decode_large(envelope, front, rest)
+        return inference.decode(envelope, bytes(front), rest)
+
+    async def _decompress(self, body: Buffer, coding: str) -> Buffer:
+        if len(body) <= _FEW_COMPRESSED:
+            return decompress(body, coding, self._site.limit)
+        return await self._site.compression.run(partial(decompress, body, coding, self._site.limit))
+
+    async def _whole_answer(self, encoded: Encoded, coding: str) -> Answer:
+        content = b"".join((encoded.text, *encoded.buffers))
+        headers: Headers = (("Content-Type", "application/json"),)
+        if encoded.size:
+            length = str(len(encoded.text))
+            headers = (("Content-Type", "application/octet-stream"), ("Inference-Header-Content-Length", length))
+        if coding == "identity":
+            return Answer(200, content, headers)
+        if len(content) <= _FEW_BYTES:
+            content = compress(content, coding)
+        else:
+            content = await self._site.compression.run(partial(compress, content, coding))
+        return Answer(200, content, (*headers, ("Content-Encoding", coding), ("Vary", "Accept-Encoding")))
 
     async def _infer(self, request: Request, receive: Receive) -> Outcome:
         """The outcome of a request, which is taken back when the client leaves or the server cancels this task."""
@@ -92,6 +137,40 @@ def envelope_of(scope: Scope, envelopes: EnvelopeReader) -> Envelope:
     return envelope
 
 
+class Charge:
+    """What one request has of the budget of bytes in flight beside its body, until the end of a `with` block."""
+
+    def __init__(self, budget: ByteBudget) -> None:
+        self._budget = budget
+        self._reserved = 0
+
+    def reserve(self, count: int) -> None:
+        """Reserve more than a few bytes. Raises UnavailableError."""
+        if count > UNCHARGED_BYTES:
+            self._budget.reserve(count)
+            self._reserved += count
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._budget.release(self._reserved)
+
+
+async def while_connected(work: Coroutine[Any, Any, _T], receive: Receive) -> _T:
+    """What `work` returns. Raises RequestCancelledError, and cancels it, when the client leaves before."""
+    task, leaving = asyncio.ensure_future(work), asyncio.ensure_future(left(receive))
+    try:
+        await asyncio.wait((task, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise RequestCancelledError("the client left before its request was decoded")
+        return task.result()
+    finally:
+        leaving.cancel()
+        task.cancel()
+        del task  # it holds its error, whose traceback holds this frame
+
+
 async def send_answer(answer: Answer, send: Send) -> None:
     """Send a whole answer over ASGI."""
     headers = [*as_asgi(answer.headers), (b"content-length", b"%d" % len(answer.body))]
@@ -114,22 +193,3 @@ async def left(receive: Receive) -> None:
     """Return when the client is gone."""
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-async def _whole_answer(encoded: Encoded, coding: str) -> Answer:
-    content = b"".join((encoded.text, *encoded.buffers))
-    headers: Headers = (("Content-Type", "application/json"),)
-    if encoded.size:
-        length = str(len(encoded.text))
-        headers = (("Content-Type", "application/octet-stream"), ("Inference-Header-Content-Length", length))
-    if coding != "identity":
-        content = await _off_loop(len(content), compress, content, coding)
-        headers = (*headers, ("Content-Encoding", coding), ("Vary", "Accept-Encoding"))
-    return Answer(200, content, headers)
-
-
-async def _off_loop(size: int, work: Callable[_P, bytes], *args: _P.args, **kwargs: _P.kwargs) -> bytes:
-    """What `work` returns, on another thread when it has more than a little to do."""
-    if size <= _SMALL:
-        return work(*args, **kwargs)
-    return await asyncio.to_thread(work, *args, **kwargs)

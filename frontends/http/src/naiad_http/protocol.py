@@ -14,17 +14,21 @@ from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
-from naiad.errors import NaiadError, ShuttingDownError
+from naiad.errors import InternalError, NaiadError, ShuttingDownError
+from naiad.protocol.codec_threads import CodecJob
 from naiad.tracing import Trace
 from naiad.types import Request
 from naiad_http import wire
-from naiad_http.codec import AnswerForm
+from naiad_http.codec import AnswerForm, Encoded
 from naiad_http.codec.envelope import Envelope
+from naiad_http.codec.requests import LARGE_BYTES
+from naiad_http.codec.responses import LargeOutput
 from naiad_http.connection import Connection
 from naiad_http.cycles import make_cycle
 from naiad_http.event_writer import EventWriter
+from naiad_http.generate import EventStream, OneResponse
 from naiad_http.generations import EventOutlet, Outlet, WholeOutlet
-from naiad_http.reader import Message
+from naiad_http.incoming import Message
 from naiad_http.site import Call, Site
 from naiad_http.statuses import Answer, Headers, Outcome, answer_to, unexpected
 from naiad_http.telling import begin_trace, end_trace
@@ -48,6 +52,7 @@ class HttpProtocol(Connection):
         self._cycle: RequestResponseCycle | None = None
         self._tracing = site.inference.tracing
         self._trace: Trace | None = None
+        self._encoding: CodecJob[Encoded | Answer] | None = None  # of an answer that a thread encodes
 
     def pause_writing(self) -> None:
         """The client reads slower than we write: its model waits, and no request starts until it has caught up."""
@@ -71,7 +76,10 @@ class HttpProtocol(Connection):
     def _start(self, message: Message) -> None:
         head = message.head
         if head.direct and head.envelope is not None:
-            self._start_inference(head.envelope, message)
+            if head.length > LARGE_BYTES or head.chunked:
+                self._start_large(head.envelope, message)
+            else:
+                self._start_inference(head.envelope, message)
         elif head.refusal is not None:
             self._answer(answer_to(head.refusal))
         else:
@@ -84,14 +92,18 @@ class HttpProtocol(Connection):
     def _finish(self) -> None:
         if self._trace is not None:
             end_trace(self._trace)
-        self._call = self._deliver = self._cycle = self._trace = None
+        if self._encoding is not None:
+            self._encoding.cancel()
+        self._call = self._deliver = self._cycle = self._trace = self._encoding = None
         super()._finish()
 
     def _forget(self) -> None:
         if self._trace is not None:
             self._trace.end()
+        if self._encoding is not None:
+            self._encoding.cancel()
         call, cycle = self._call, self._cycle
-        self._call = self._deliver = self._cycle = self._trace = None
+        self._call = self._deliver = self._cycle = self._trace = self._encoding = None
         if call is not None:
             call.cancel()
         if cycle is not None:
@@ -125,30 +137,62 @@ class HttpProtocol(Connection):
         else:
             if self._busy:
                 self._call, self._deliver = call, deliver
+                if self._flow.write_paused:  # it wrote more while it was submitted than the client reads
+                    call.pause()
             else:  # the answer came at once, and what may follow is not wanted
                 call.cancel()
 
+    def _start_large(self, envelope: Envelope, message: Message) -> None:
+        """A request whose decoding may take milliseconds goes to the application, which decodes it on a thread."""
+        try:
+            is_large = self._site.inference.is_large(envelope, message.front, message.rest)
+        except NaiadError as error:
+            self._answer(answer_to(error))
+            return
+        if is_large:
+            self._start_application(message)
+        else:
+            self._start_inference(envelope, message)
+
     def _deliver_response(self, request: Request, form: AnswerForm, outcome: Outcome) -> None:
         """The server's answer to an infer request, or its error: write it."""
-        encoded = self._site.inference.encode(outcome, request, form)
+        try:
+            encoded = self._site.inference.encode(outcome, request, form)
+        except LargeOutput:
+            inference = self._site.inference
+            work = partial(inference.encode_large, outcome, request, form)
+            self._encoding = inference.threads.submit(work, self._write_encoded, self._loop)
+            return
+        if type(encoded) is Encoded:
+            self._write_success(encoded)
+        else:
+            self._write_encoded(encoded)
+
+    def _write_encoded(self, encoded: Encoded | Answer | BaseException) -> None:
+        if isinstance(encoded, BaseException):  # what no encoder may raise, such as SystemExit of a model's object
+            encoded = unexpected(InternalError(f"{type(encoded).__name__} while the answer was encoded"))
         if isinstance(encoded, Answer):
             self._answer(encoded)
-            return
+        else:
+            self._write_success(encoded)
+
+    def _write_success(self, encoded: Encoded) -> None:
         keep_alive = self._keep_alive and not self._stopping
-        self._tell_sending()
+        if self._trace is not None:
+            self._tell_sending()
         self._transport.writelines(wire.success(encoded, self._site.date, keep_alive))
         self._finish()
 
     def _outlet(self, envelope: Envelope, request_id: str, http_version: str) -> Outlet:
         """Where the outcomes of a generate request go."""
         headers = partial(self._site.inference.load_headers, envelope)
+        limit = self._site.inference.max_json_output
         if envelope.action == "generate":
-            return WholeOutlet(request_id, self._answer_early, headers)
+            return WholeOutlet(OneResponse(request_id, limit), self._answer_early, headers)
         chunked = http_version == "1.1"
         head = partial(self._stream_head, headers, chunked)
-        return EventOutlet(
-            request_id, EventWriter(self._transport, self._loop, head, chunked, self._end_stream), self._answer_early
-        )
+        writer = EventWriter(self._transport, self._loop, head, chunked, self._end_stream)
+        return EventOutlet(EventStream(request_id, limit), writer, self._answer_early)
 
     def _begin_trace(self, request: Request, envelope: Envelope, began_ns: int, received_ns: int) -> None:
         self._trace = begin_trace(self._tracing, request, envelope, began_ns or received_ns, received_ns)

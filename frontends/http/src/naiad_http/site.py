@@ -1,13 +1,19 @@
 """What all connections of one listener share."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from naiad.byte_budget import ByteBudget
+from naiad.protocol.codec_threads import CodecThreads
 from naiad_http.heads import HeadReader
+from naiad_http.incoming import Scratch
 from naiad_http.infer import Inference
-from naiad_http.reader import Scratch
+from naiad_http.limits import Limits
 from naiad_http.statuses import Outcome
+from naiad_http.turns import TurnBudget
 
 if TYPE_CHECKING:
     from naiad.types import Request
@@ -41,13 +47,27 @@ class Submit(Protocol):
 class Site:
     """The server as a connection sees it.
 
-    `limit` is the most bytes of a body, `date` the current Date header line; `on_lost` is told of a lost connection.
+    `limit` is the most bytes of a body, `most_pipelined` of requests that wait behind one in flight; `budget` bounds
+    the bytes of all connections. `draining` says that the server is about to stop, so that each connection is closed
+    behind its next answer. `date` is the current Date header line; `on_lost` is called when a connection is lost.
+    Compressed bodies and answers have threads of their own, so that they starve neither decoding nor model loads.
     """
 
     submit: Submit
     inference: Inference
     heads: HeadReader
     limit: int
+    most_pipelined: int = 65536
+    limits: Limits = field(default_factory=Limits)
+    budget: ByteBudget = field(default_factory=partial(ByteBudget, sys.maxsize))
+    draining: bool = False
     scratch: Scratch = field(default_factory=Scratch)
+    compression: CodecThreads = field(default_factory=partial(CodecThreads, "naiad-http-gzip"))
+    turns: TurnBudget = field(default_factory=TurnBudget)
     date: bytes = b""
     on_lost: Callable[[], None] = lambda: None
+
+    def close(self) -> None:
+        """End the threads after what they do; nothing waits for that."""
+        self.inference.threads.close()
+        self.compression.close()

@@ -8,6 +8,8 @@ from naiad_http.statuses import Answer, Headers, phrase
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
+EVENT_HEADERS: Headers = (("Cache-Control", "no-cache"), ("X-Accel-Buffering", "no"))
+"""Headers that keep caches and reverse proxies from holding events back."""
 _CLOSE = b"Connection: close\r\n"
 
 
@@ -44,7 +46,7 @@ def event_stream(headers: Headers, date: bytes, chunked: bool, keep_alive: bool)
     """The head of a stream of events; one that is not chunked lasts until the connection is closed."""
     return b"HTTP/1.1 200 OK\r\n%bContent-Type: text/event-stream; charset=utf-8\r\n%b%b%b\r\n" % (
         date,
-        _lines(headers),
+        _lines(EVENT_HEADERS + headers),
         b"Transfer-Encoding: chunked\r\n" if chunked else b"",
         b"" if keep_alive else _CLOSE,
     )

@@ -1,12 +1,15 @@
 """Responses become JSON and buffers that share memory with the model's arrays."""
 
+import json
+
 import numpy as np
 import orjson
 import pytest
 
-from naiad.errors import InvalidArgumentError
+from naiad.errors import InvalidArgumentError, TooLargeError
 from naiad.types import Response, Tensor
 from naiad_http.codec import AnswerForm, Encoder, OutputForm
+from naiad_http.codec.responses import LARGE_ELEMENTS, LargeOutput, json_content
 
 BINARY = AnswerForm(OutputForm(binary=True))
 JSON = AnswerForm()
@@ -161,3 +164,38 @@ def test_classes_may_be_binary():
     encoded = encoder(batched=False).encode(response(Tensor.of("Y", np.array([3, 9], np.int32))), form)
 
     assert b"".join(encoded.buffers) == b"\x03\x00\x00\x009:1"
+
+
+@pytest.mark.parametrize(
+    "array", [np.arange(200_000, dtype=np.int32), np.array([b"a", b"bc"] * 70_000, object), np.full(70_000, np.nan)]
+)
+def test_a_large_output_is_written_in_pieces_as_in_one(array):
+    text = json_content(Tensor.of("Y", array))
+
+    assert [str(each) for each in json.loads(text)] == [
+        each.decode() if isinstance(each, bytes) else str(each) for each in array.tolist()
+    ]
+
+
+def test_json_above_the_limit_is_refused_with_the_way_out():
+    small = Encoder(lambda *_: False, lambda *_: (), max_json_output=100)
+
+    small.encode(response(Tensor.of("Y", np.zeros(49, np.int8))), JSON)
+    with pytest.raises(TooLargeError, match=r"'Y' of 50 elements .* binary output .* --http-max-json-output"):
+        small.encode(response(Tensor.of("Y", np.zeros(50, np.int8))), JSON)
+
+
+def test_json_far_above_the_limit_is_refused_before_anything_is_written():
+    huge = np.broadcast_to(np.float32(1), (10**12,))  # takes no memory until somebody copies it
+
+    with pytest.raises(TooLargeError, match="2000000000000 bytes or more"):
+        json_content(Tensor("Y", "FP32", huge.shape, huge))
+
+
+@pytest.mark.parametrize("form", [JSON, AnswerForm(OutputForm(classes=1))])
+def test_a_large_output_is_left_to_a_thread(form):
+    large = response(Tensor.of("Y", np.zeros((1, LARGE_ELEMENTS + 1), np.float32)))
+
+    with pytest.raises(LargeOutput):
+        encoder().encode(large, form)
+    assert encoder().encode(large, form, on_thread=True).text

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import partial
 from heapq import heappop, heappush
 from types import SimpleNamespace
 
@@ -69,15 +70,22 @@ class FakeLoop:
     def time(self):
         return self.now
 
-    def call_soon(self, callback):
-        self.call_later(0, callback)
+    def call_soon(self, callback, *args):
+        self.call_later(0, callback, *args)
 
-    def call_later(self, delay, callback):
+    def call_later(self, delay, callback, *args):
         timer = SimpleNamespace(cancelled=False)
         timer.cancel = lambda: setattr(timer, "cancelled", True)
         self._count += 1
-        heappush(self._timers, (self.now + delay, self._count, timer, callback))
+        heappush(self._timers, (self.now + delay, self._count, timer, partial(callback, *args)))
         return timer
+
+    def turn(self):
+        """Run what is due now, and nothing that is scheduled meanwhile."""
+        due = [heappop(self._timers) for _ in range(sum(when <= self.now for when, *_ in self._timers))]
+        for _, _, timer, callback in due:
+            if not timer.cancelled:
+                callback()
 
     def move(self, seconds):
         end = self.now + seconds
@@ -88,14 +96,45 @@ class FakeLoop:
         self.now = end
 
 
+class FakeThreads:
+    """Runs work at once; with `waits`, when a test runs the job."""
+
+    def __init__(self):
+        self.jobs = []
+        self.waits = False
+
+    def submit(self, work, on_done, loop):
+        self.jobs.append(FakeJob(work, on_done))
+        if not self.waits:
+            self.jobs[-1].run()
+        return self.jobs[-1]
+
+
+class FakeJob:
+    """Work on a thread; `run` does it and reports."""
+
+    def __init__(self, work, on_done):
+        self.cancelled = False
+        self._work = work
+        self._on_done = on_done
+
+    def cancel(self):
+        self.cancelled = True
+
+    def run(self):
+        if not self.cancelled:
+            self._on_done(self._work())
+
+
 class Connection:
     """A protocol on its fake transport and loop."""
 
-    def __init__(self, site, secure=False):
+    def __init__(self, site, secure=False, loop=None, state=None):
         self.site = site
-        self.state = ServerState()
-        self.loop = FakeLoop()
+        self.state = state or ServerState()
+        self.loop = loop or FakeLoop()
         self.transport = FakeTransport(secure)
+        self.threads = site.inference.threads = FakeThreads()
         self.protocol = HttpProtocol(site, None, self.state, {}, self.loop)
         self.protocol.connection_made(self.transport)
 
@@ -184,6 +223,7 @@ def infer_request(values=(1, 2), request_id="", *headers, version="HTTP/1.1"):
     front = json.dumps({"id": request_id, "inputs": [tensor]}).encode()
     lines = [
         f"POST /v2/models/m/infer {version}",
+        "Host: h",
         f"Inference-Header-Content-Length: {len(front)}",
         f"Content-Length: {len(front) + len(content)}",
         *headers,
@@ -194,5 +234,5 @@ def infer_request(values=(1, 2), request_id="", *headers, version="HTTP/1.1"):
 def generate_request(document=None, *headers, action="generate_stream", version="HTTP/1.1"):
     """The bytes of a generate request."""
     body = json.dumps(document or {}).encode()
-    lines = [f"POST /v2/models/m/{action} {version}", f"Content-Length: {len(body)}", *headers]
+    lines = [f"POST /v2/models/m/{action} {version}", "Host: h", f"Content-Length: {len(body)}", *headers]
     return "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n" + body

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from naiad_http.connection import GOODBYE_SECONDS, LINGER_SECONDS
-from naiad_http.idle import IDLE_SECONDS
+from naiad_http.limits import IDLE_SECONDS
 
 
 @pytest.mark.parametrize("end", ["eof_received", "connection_lost"])
@@ -44,7 +44,7 @@ def test_a_body_longer_than_it_says_is_a_malformed_next_request(connection, fake
 
 def test_too_large_a_body_is_refused_and_its_bytes_go_by_unread(connect, fake_server, infer):
     connection = connect(limit=1000)
-    connection.send(b"POST /v2/models/m/infer HTTP/1.1\r\nContent-Length: 50000\r\n\r\n")
+    connection.send(b"POST /v2/models/m/infer HTTP/1.1\r\nHost: h\r\nContent-Length: 50000\r\n\r\n")
     refused_at_once = connection.answers()[0]
     connection.send(bytes(50_000) + infer())
     open_still = not connection.transport.closed
@@ -87,11 +87,11 @@ def test_a_torso_that_stays_one_is_told_so(connection, infer):
     assert (answer.status, connection.transport.closed) == (408, True)
 
 
-def test_a_slow_upload_that_moves_is_not_idle(connection, fake_server, infer):
-    request = infer()
-    for place in range(0, len(request), 20):
-        connection.send(request[place : place + 20])
-        connection.loop.move(IDLE_SECONDS / 2)
+def test_a_large_upload_over_a_slow_line_is_not_cut_off(connection, fake_server, infer):
+    request = infer([1] * 900_000)
+    for start in range(0, len(request), 8192):
+        connection.send(request[start : start + 8192])
+        connection.loop.move(1)
 
     assert len(fake_server.calls) == 1
 

@@ -19,6 +19,7 @@ def test_responses_are_events_of_a_chunked_stream(streaming):
 
     (answer,) = streaming.answers()
     assert (answer.status, answer.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+    assert (answer.headers["cache-control"], answer.headers["x-accel-buffering"]) == ("no-cache", "no")
     assert "content-length" not in answer.headers
     assert "connection" not in answer.headers
     assert texts(answer) == ["one", "two", "three"]
@@ -158,7 +159,7 @@ def test_who_asks_for_it_is_told_of_the_load(connection, fake_server, generate, 
         for kind, value in {"used": 1, "max": 4, "tokens_per": 2}.items()
     ]
     family = MetricFamily("nv_trt_llm_kv_cache_block_metrics", "", "gauge", blocks)
-    fake_server.metrics = SimpleNamespace(collect=lambda: [family])
+    fake_server.metrics = SimpleNamespace(collect_made_by_models=lambda: [family])
     connection.send(generate({}, "Endpoint-Load-Metrics-Format: text", action=action) + generate(action=action))
     fake_server.calls[0].send("one", final=True)
     fake_server.calls[1].send("one", final=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from naiad_http.idle import IDLE_SECONDS
+from naiad_http.limits import IDLE_SECONDS
 
 from .events import texts
 

@@ -7,6 +7,7 @@ import pytest
 
 from naiad.errors import ModelFailedError, QueueFullError
 from naiad.types import Response, Tensor
+from naiad_http.incoming import LONGEST_HEAD
 
 
 @pytest.mark.parametrize("step", [None, 1, 7])
@@ -37,6 +38,7 @@ def test_a_thousand_pipelined_requests_answered_at_once_do_not_pile_up(connectio
     fake_server.at_once = True
 
     connection.send(infer() * 5000)
+    connection.loop.move(0)
 
     assert len(connection.answers()) == 5000
 
@@ -46,10 +48,58 @@ def test_a_client_that_pipelines_too_much_is_not_read_for_a_while(connection, fa
     paused = connection.transport.reading_paused
     fake_server.at_once = True
     fake_server.calls[0].answer()
+    connection.loop.move(0)
 
     assert paused
     assert not connection.transport.reading_paused
     assert len(connection.answers()) > 300
+
+
+def test_pipelined_requests_that_are_answered_one_by_one_do_not_pile_up(connection, fake_server, infer):
+    most, sent = 0, 0
+    for answered in range(2000):
+        if not connection.transport.reading_paused:
+            connection.send(infer() * 100)
+            sent += 100
+        fake_server.calls[answered].answer()
+        connection.loop.move(0)
+        most = max(most, len(connection.protocol._reader.kept))
+
+    assert most <= connection.site.most_pipelined + LONGEST_HEAD
+    assert sent < 3000
+
+
+def test_an_application_that_receives_does_not_read_on(connection, infer):
+    connection.send(infer() * 1000)
+
+    connection.protocol._flow.resume_reading()
+
+    assert connection.transport.reading_paused
+
+
+def test_a_head_longer_than_what_may_wait_is_read_to_its_end(connect, fake_server, infer):
+    connection = connect(most_pipelined=100)
+    late = infer((), "late", "A: " + "a" * 2000)
+    connection.send(infer() + late[:1000])
+    connection.send(late[1000:1500])
+    paused = connection.transport.reading_paused
+    fake_server.calls[0].answer()
+    read_on = not connection.transport.reading_paused
+    connection.send(late[1500:])
+
+    assert (paused, read_on, fake_server.calls[1].request.id) == (True, True, "late")
+
+
+def test_a_stream_that_fills_the_connection_while_it_is_submitted_waits(connection, fake_server, generate):
+    def submit(request, deliver, streams=False):
+        call = fake_server.submit(request, deliver, streams)
+        connection.protocol.pause_writing()
+        return call
+
+    connection.site.submit = submit
+    connection.send(generate())
+
+    assert fake_server.calls[0].paused
 
 
 def test_no_request_starts_while_the_client_does_not_read(connection, fake_server, infer):
@@ -92,7 +142,7 @@ def test_a_large_answer_is_written_without_a_copy(connection, fake_server):
     array = np.zeros(100_000, np.uint8)
     body = b'{"inputs":[],"parameters":{"binary_data_output":true}}'
 
-    connection.send(b"POST /v2/models/m/infer HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+    connection.send(b"POST /v2/models/m/infer HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
     fake_server.calls[0].deliver(Response("m", 1, "", {"Y": Tensor.of("Y", array)}))
 
     (vector,) = connection.transport.vectors

@@ -113,6 +113,6 @@ def test_a_stream_begins_to_be_sent_with_its_first_event(connection, fake_server
 
 
 def test_other_requests_are_not_traced(connection, tracing):
-    connection.send(b"POST /v2/models/m/infer HTTP/1.1\r\nContent-Length: 1\r\n\r\n{")
+    connection.send(b"POST /v2/models/m/infer HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n{")
 
     assert tracing.traces == []

@@ -208,6 +208,6 @@ def run(request):
     def run(main):
         factory = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
         with asyncio.Runner(loop_factory=factory) as runner:
-            return runner.run(asyncio.wait_for(main, 60))
+            return runner.run(asyncio.wait_for(main, 110))
 
     return run

@@ -262,3 +262,20 @@ def test_the_application_runs_under_an_asgi_server_of_the_users_choice(run, make
 def test_every_error_of_a_start_is_ours(run, make_server):
     with pytest.raises(NaiadError):
         run(make_server(**{"http-address": "203.0.113.1"}).start())
+
+
+def test_many_clients_are_accepted_in_a_few_turns_of_the_loop(run, make_server):
+    async def main():
+        async with make_server() as server:
+            frontend = frontend_of(server)
+            connections = frontend._listener.server_state.connections
+            clients = [socket.create_connection(("127.0.0.1", frontend.port)) for _ in range(64)]
+            turns = 0
+            while len(connections) < 64:
+                await asyncio.sleep(0)
+                turns += 1
+            for each in clients:
+                each.close()
+            return turns
+
+    assert run(main()) < 32

@@ -67,6 +67,26 @@ def test_repository_requests_that_make_no_sense_are_refused(server, path, body, 
     assert error in json.loads(told)["error"]
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v2/repository/index",
+        "/v2/repository/models/add_sub/unload",
+        "/v2/systemsharedmemory/region/r/register",
+        "/v2/cudasharedmemory/region/r/register",
+        "/v2/trace/setting",
+        "/v2/logging",
+    ],
+)
+def test_a_document_that_has_no_need_of_more_is_small(server, path):
+    status, _, answer = server.ask("POST", path, b" " * 65_537)
+
+    assert status == 413
+    assert json.loads(answer)["error"].startswith(
+        "the body of 65537 bytes exceeds the maximum of 65536 bytes for this path"
+    )
+
+
 def test_the_index_tells_states_and_may_be_only_of_what_is_ready(server):
     server.ask("POST", "/v2/repository/models/add_sub/unload")
 

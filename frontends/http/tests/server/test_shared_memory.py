@@ -217,7 +217,9 @@ def test_a_segment_that_shrinks_while_the_model_runs_is_an_error(server, segment
     document = {"parameters": {"wait": True}, **mirrored(place(), place(offset=32))}
     text = json.dumps(document).encode()
     with server.connect() as wire:
-        wire.send(b"POST /v2/models/mirror_int8/infer HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (len(text), text))
+        wire.send(
+            b"POST /v2/models/mirror_int8/infer HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%b" % (len(text), text)
+        )
         assert server.gate.entered.wait(20)
         segment.write_bytes(b"short")
         server.gate.opened.set()
@@ -233,7 +235,9 @@ def test_a_region_that_is_unregistered_while_the_model_runs_still_takes_the_answ
     register(server, segment)
     text = json.dumps({"parameters": {"wait": True}, **mirrored(place(), place(offset=32))}).encode()
     with server.connect() as wire:
-        wire.send(b"POST /v2/models/mirror_int8/infer HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (len(text), text))
+        wire.send(
+            b"POST /v2/models/mirror_int8/infer HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%b" % (len(text), text)
+        )
         assert server.gate.entered.wait(20)
         assert post(server, "/v2/systemsharedmemory/region/r/unregister") == (200, "")
         server.gate.opened.set()
@@ -247,7 +251,9 @@ def test_the_answer_to_a_client_that_left_is_not_written(server, segment):
     register(server, segment)
     text = json.dumps({"parameters": {"wait": True}, **mirrored(place(), place(offset=32))}).encode()
     with server.connect() as wire:
-        wire.send(b"POST /v2/models/mirror_int8/infer HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (len(text), text))
+        wire.send(
+            b"POST /v2/models/mirror_int8/infer HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%b" % (len(text), text)
+        )
         assert server.gate.entered.wait(20)
     assert get(server, "/v2/systemsharedmemory/status")[0] == 200
 

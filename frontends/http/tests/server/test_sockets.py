@@ -57,7 +57,7 @@ def test_a_client_that_waits_for_our_word_gets_it(wire):
 
 
 @pytest.mark.parametrize(
-    "request_", [REQUEST.replace(b"1.1", b"1.0", 1), REQUEST.replace(b"Host: h", b"Connection: close")]
+    "request_", [REQUEST.replace(b"1.1", b"1.0", 1), REQUEST.replace(b"Host: h", b"Host: h\r\nConnection: close")]
 )
 def test_a_connection_that_is_not_to_be_kept_is_closed(wire, request_):
     wire.send(request_)
@@ -178,7 +178,7 @@ def test_a_client_that_leaves_takes_its_request_back(server):
 
 
 def test_a_deadline_of_the_caller_is_kept(server):
-    request = waiting_request().replace(b"Host: h", b"Request-Timeout: 0.05")
+    request = waiting_request().replace(b"Host: h", b"Host: h\r\nRequest-Timeout: 0.05")
     with server.connect() as wire:
         wire.send(request)
         status, _, body = wire.answer()

@@ -1,6 +1,7 @@
 """The body of an infer request to a Request; tensors are views on the received bytes, or copies of shared memory."""
 
 from collections.abc import Callable
+from math import prod
 
 import numpy as np
 
@@ -16,6 +17,18 @@ from naiad_http.codec.inputs import BinaryInput
 from naiad_http.codec.raw import raw_request
 from naiad_http.codec.remembered import LONGEST, Found, Remembered
 from naiad_http.codec.skeletons import Skeleton, read_skeleton
+
+LARGE_BYTES = 65536
+"""Up to here JSON, strings and copies take a millisecond or two, and are decoded on the event loop."""
+
+_BYTES_OF_JSON = 8
+"""What a byte of JSON takes as Python values: a number of 4 letters and a comma takes 40."""
+
+_BYTES_OF_STRING = 56
+"""What a string takes beside its own bytes: an object, and its pointer in a list and in an array."""
+
+LargeRequest = tuple[Skeleton, dict[str, Tensor]]
+"""What was read of a large body: its skeleton, and its inputs without those in shared memory."""
 
 
 class Decoder:
@@ -47,18 +60,51 @@ class Decoder:
         elif length == 0:
             return raw_request(envelope, self._model_config(envelope.model_name, envelope.version), rest)
         elif length != len(front):
-            total = len(front) + len(rest)
-            raise InvalidArgumentError(f"inference header size should be in range (0, {total}), got: {length}")
+            raise _wrong_header_length(length, len(front) + len(rest))
         else:
             skeleton, request_id, correlation_id = self._skeletons.find(bytes(front), envelope.model_name)
         if skeleton.size != len(rest):
             raise _wrong_size(skeleton, len(rest), envelope.model_name)
-        inputs = self._inputs(skeleton, rest, envelope.model_name)
-        form = self._form(skeleton) if skeleton.placed else skeleton.form
-        request = _request(envelope, skeleton, request_id, correlation_id, inputs)
-        if skeleton.placed or skeleton.shared:
-            request.transfer = transfer_of(inputs, {name: each.place for name, each in form.outputs.items()})
-        return request, form
+        inputs = _with_binary(skeleton, rest, envelope.model_name) if skeleton.binary else skeleton.tensors
+        return self._complete(envelope, skeleton, request_id, correlation_id, inputs)
+
+    def is_large(self, envelope: Envelope, front: Buffer, rest: Buffer) -> bool:
+        """Whether `read` and `complete` shall take the place of `decode`: reading may take milliseconds.
+
+        Tensors that are nothing but views on `rest` are no work, however large they are. Raises InvalidArgumentError.
+        """
+        if len(front) > LARGE_BYTES:
+            return True
+        if len(rest) <= LARGE_BYTES or not envelope.header_length or envelope.header_length != len(front):
+            return False
+        skeleton = self._skeletons.find(bytes(front), envelope.model_name)[0]
+        return not all(each.is_view for each in skeleton.binary)
+
+    def decoded_bytes(self, envelope: Envelope, front: Buffer) -> int:
+        """About how many bytes `read` takes beside those of the body. Raises InvalidArgumentError."""
+        if len(front) > LARGE_BYTES:
+            return _BYTES_OF_JSON * len(front)
+        skeleton = self._skeletons.find(bytes(front), envelope.model_name)[0]
+        return sum(each.size + _BYTES_OF_STRING * each.elements for each in skeleton.binary if each.datatype == "BYTES")
+
+    def read(self, envelope: Envelope, front: Buffer, rest: Buffer) -> "LargeRequest":
+        """What takes time of decoding a large body, for any thread: JSON, strings and copies.
+
+        Raises InvalidArgumentError; an input of BYTES with more elements than the model can take is not unpacked.
+        """
+        model = envelope.model_name
+        if envelope.header_length is not None and envelope.header_length != len(front):
+            raise _wrong_header_length(envelope.header_length, len(front) + len(rest))
+        skeleton = read_skeleton(front, model, self._limit)
+        if skeleton.size != len(rest):
+            raise _wrong_size(skeleton, len(rest), model)
+        _check_strings(skeleton, self._model_config(model, envelope.version))
+        return skeleton, _with_binary(skeleton, rest, model) if skeleton.binary else skeleton.tensors
+
+    def complete(self, envelope: Envelope, read: "LargeRequest") -> tuple[Request, AnswerForm]:
+        """The request and the form of its answer, as `decode`, from what `read` returned; for the event loop."""
+        skeleton, inputs = read
+        return self._complete(envelope, skeleton, skeleton.id, skeleton.parameters.correlation_id, inputs)
 
     def _whole_body(self, body: Buffer, model: str) -> Found:
         """What a body that is all JSON says; one that names shared memory is as good as a short front."""
@@ -68,19 +114,28 @@ class Decoder:
         skeleton = read_skeleton(body, model, self._limit)
         return skeleton, skeleton.id, skeleton.parameters.correlation_id
 
-    def _inputs(self, skeleton: Skeleton, rest: Buffer, model: str) -> dict[str, Tensor]:
-        """All inputs of the skeleton, the binary ones over `rest`, the shared ones as they are in their regions now."""
-        inputs = skeleton.tensors
-        if skeleton.binary:
-            inputs = _with_binary(skeleton, rest, model)
+    def _complete(
+        self,
+        envelope: Envelope,
+        skeleton: Skeleton,
+        request_id: str,
+        correlation_id: int | str,
+        inputs: dict[str, Tensor],
+    ) -> tuple[Request, AnswerForm]:
+        """The request with its inputs from shared memory as they are now, and the form of its answer."""
         if skeleton.shared:
-            found = inputs
-            inputs = found.copy()
-            for each in skeleton.shared:
-                inputs[each.name] = each.tensor(self._region(each.region), model)
-            if found:
-                return {name: inputs[name] for name in skeleton.names}
-        return inputs
+            inputs = self._with_shared(skeleton, inputs, envelope.model_name)
+        form = self._form(skeleton) if skeleton.placed else skeleton.form
+        request = _request(envelope, skeleton, request_id, correlation_id, inputs)
+        if skeleton.placed or skeleton.shared:
+            request.transfer = transfer_of(inputs, {name: each.place for name, each in form.outputs.items()})
+        return request, form
+
+    def _with_shared(self, skeleton: Skeleton, inputs: dict[str, Tensor], model: str) -> dict[str, Tensor]:
+        every = inputs.copy()
+        for each in skeleton.shared:
+            every[each.name] = each.tensor(self._region(each.region), model)
+        return {name: every[name] for name in skeleton.names} if inputs else every
 
     def _form(self, skeleton: Skeleton) -> AnswerForm:
         """The form of the answer, with the regions as they are now; the outputs must lie within them."""
@@ -131,6 +186,23 @@ def _array(given: BinaryInput, content: Buffer, start: int, model: str) -> np.nd
     if given.datatype == "BOOL":
         return bool_array(given.shape, content, start)
     return np.ndarray(given.shape, given.dtype, content, start).copy()
+
+
+def _check_strings(skeleton: Skeleton, config: ModelConfig) -> None:
+    """Raise InvalidArgumentError for more strings than the inputs of the model can have, before they are unpacked."""
+    declared = {each.name: each for each in config.input}
+    for given in skeleton.binary:
+        if given.datatype == "BYTES" and given.name in declared:
+            dims = declared[given.name].dims
+            most = prod(dims) * max(1, config.max_batch_size)
+            if -1 not in dims and given.elements > most:
+                raise InvalidArgumentError(
+                    f"input '{given.name}' has {given.elements} strings, but model '{config.name}' takes at most {most}"
+                )
+
+
+def _wrong_header_length(length: int, total: int) -> InvalidArgumentError:
+    return InvalidArgumentError(f"inference header size should be in range (0, {total}), got: {length}")
 
 
 def _wrong_size(skeleton: Skeleton, got: int, model: str) -> InvalidArgumentError:

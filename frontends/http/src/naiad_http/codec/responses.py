@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 import orjson
 
-from naiad.errors import InvalidArgumentError
+from naiad.errors import InvalidArgumentError, TooLargeError
 from naiad.protocol.buffers import Buffer, pack_strings
 from naiad.protocol.classification import best_classes
 from naiad.types import Response, Tensor
@@ -20,7 +20,21 @@ from naiad_http.codec.tensors import ONLY_BINARY
 _FEW_BYTES = 4096
 """Up to here a copy of a tensor costs less than one more buffer in a vectored write."""
 
+_PIECE = 65536
+"""So many elements are written as JSON at a time: the JSON library reserves up to 27 bytes for each, and ends the
+process where it cannot have them; it also keeps the interpreter's lock meanwhile."""
+
+LARGE_ELEMENTS = 16384
+"""Up to here JSON, strings and classes take a millisecond or two, and are encoded on the event loop."""
+
+MAX_JSON_OUTPUT = 67108864
+"""The most bytes of JSON that an output takes, unless an option says otherwise."""
+
 _NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+
+
+class LargeOutput(Exception):  # noqa: N818 - no error: the event loop must leave the encoding to a thread
+    """An output that is too large to be encoded on the event loop."""
 
 
 @dataclass(slots=True)
@@ -39,15 +53,22 @@ class Encoder:
     the lines of an output's label file; both are asked only for classifications.
     """
 
-    def __init__(self, batches: Callable[[str, int], bool], labels: Callable[[str, str, int], Sequence[str]]) -> None:
+    def __init__(
+        self,
+        batches: Callable[[str, int], bool],
+        labels: Callable[[str, str, int], Sequence[str]],
+        max_json_output: int = MAX_JSON_OUTPUT,
+    ) -> None:
         self._batches = batches
         self._labels = labels
+        self._limit = max_json_output
 
-    def encode(self, response: Response, form: AnswerForm) -> Encoded:
+    def encode(self, response: Response, form: AnswerForm, on_thread: bool = False) -> Encoded:
         """The body for that response, in the form that its request asked for.
 
         Raises InvalidArgumentError when the caller wants as JSON what JSON cannot say, or classes of what has none, or
-        gave too little shared memory for an output.
+        gave too little shared memory for an output. Raises LargeOutput, unless it runs `on_thread`, for an output that
+        takes many milliseconds.
         """
         text: list[bytes] = [_opening(response)]
         buffers: list[Buffer] = []
@@ -56,19 +77,21 @@ class Encoder:
         for name, tensor in response.outputs.items():
             wanted = forms.get(name, unlisted) if forms else unlisted
             if wanted.classes:
+                _leave_to_thread(tensor, on_thread)
                 tensor = self._classes(response, tensor, wanted.classes)
             if wanted.place is not None:
                 if not wanted.place.holds(tensor):
-                    wanted.place.store(tensor, _content(tensor)[0])
+                    wanted.place.store(tensor, _content(tensor, on_thread)[0])
                 text.append(_shared_output(name, tensor.datatype, tensor.shape))
             elif wanted.binary:
-                content, length = _content(tensor)
+                content, length = _content(tensor, on_thread)
                 text.append(_binary_output(name, tensor.datatype, tensor.shape, length))
                 if length:
                     buffers.append(content)
                     size += length
             else:
-                text += (_json_output(name, tensor.datatype, tensor.shape), json_content(tensor), b"},")
+                _leave_to_thread(tensor, on_thread)
+                text += (_json_output(name, tensor.datatype, tensor.shape), json_content(tensor, self._limit), b"},")
         text[-1] = text[-1].removesuffix(b",")
         text.append(b"]}")
         return Encoded(b"".join(text), buffers, size)
@@ -111,10 +134,11 @@ def _json_output(name: str, datatype: str, shape: tuple[int, ...]) -> bytes:
     )
 
 
-def _content(tensor: Tensor) -> tuple[Buffer, int]:
+def _content(tensor: Tensor, on_thread: bool) -> tuple[Buffer, int]:
     """The bytes of a tensor in the wire's layout, and how many they are."""
     array = tensor.array
     if tensor.datatype == "BYTES":
+        _leave_to_thread(tensor, on_thread)
         packed = pack_strings(array.ravel().tolist())
         return packed, len(packed)
     size = array.nbytes
@@ -125,29 +149,61 @@ def _content(tensor: Tensor) -> tuple[Buffer, int]:
     return array.data.cast("B"), size
 
 
-def json_content(tensor: Tensor) -> bytes:
-    """The elements of a tensor as a flat JSON array. Raises InvalidArgumentError for what JSON cannot say."""
-    array = tensor.array
+def json_content(tensor: Tensor, limit: int = MAX_JSON_OUTPUT) -> bytes:
+    """The elements of a tensor as a flat JSON array.
+
+    Raises InvalidArgumentError for what JSON cannot say, and TooLargeError for more than `limit` bytes of text.
+    """
     if tensor.datatype in ONLY_BINARY:
         raise InvalidArgumentError(
             f"sending {tensor.datatype} data via JSON is not supported. "
             f"Please use the binary data format for output '{tensor.name}'"
         )
-    if tensor.datatype == "BYTES":
-        return _json_strings(tensor)
-    text = orjson.dumps(array.ravel(), option=orjson.OPT_SERIALIZE_NUMPY)
+    flat = tensor.array.reshape(-1)
+    write = _json_strings if tensor.datatype == "BYTES" else _json_numbers
+    if flat.size <= _PIECE:
+        text = write(flat, tensor.name)
+        _check_json_size(len(text), tensor, limit)
+        return text
+    _check_json_size(2 * flat.size, tensor, limit)  # a digit and a comma at least
+    pieces: list[bytes] = []
+    size = 1
+    for start in range(0, flat.size, _PIECE):
+        piece = write(flat[start : start + _PIECE], tensor.name)[1:-1]
+        size += len(piece) + 1
+        _check_json_size(size, tensor, limit)
+        pieces.append(piece)
+    return b"[%b]" % b",".join(pieces)
+
+
+def _json_numbers(flat: np.ndarray, _name: str) -> bytes:
+    text = orjson.dumps(np.ascontiguousarray(flat), option=orjson.OPT_SERIALIZE_NUMPY)
     if b"null" in text:  # orjson writes what is not finite so
-        told = (str(value) for value in array.reshape(-1))
+        told = (str(value) for value in flat)
         return "[{}]".format(",".join(_NOT_FINITE.get(value, value) for value in told)).encode()
     return text
 
 
-def _json_strings(tensor: Tensor) -> bytes:
-    elements = tensor.array.ravel().tolist()
+def _json_strings(flat: np.ndarray, name: str) -> bytes:
     try:
-        return orjson.dumps([element if isinstance(element, str) else element.decode() for element in elements])
+        return orjson.dumps([each if isinstance(each, str) else each.decode() for each in flat.tolist()])
     except UnicodeDecodeError as error:
         raise InvalidArgumentError(
-            f"output '{tensor.name}' has bytes that are no UTF-8, which JSON cannot carry. "
+            f"output '{name}' has bytes that are no UTF-8, which JSON cannot carry. "
             "Please use the binary data format for it"
         ) from error
+
+
+def _check_json_size(size: int, tensor: Tensor, limit: int) -> None:
+    if size > limit:
+        raise TooLargeError(
+            f"output '{tensor.name}' of {tensor.array.size} elements takes {size} bytes or more as JSON, which exceeds "
+            f'the maximum of {limit} bytes; ask for it as binary output ("binary_data": true in the parameters of the '
+            "output), or raise --http-max-json-output"
+        )
+
+
+def _leave_to_thread(tensor: Tensor, on_thread: bool) -> None:
+    """Raise LargeOutput for a tensor that takes many milliseconds to encode, on the event loop."""
+    if not on_thread and tensor.array.size > LARGE_ELEMENTS:
+        raise LargeOutput

@@ -9,9 +9,10 @@ from naiad.protocol.buffers import Buffer
 from naiad.protocol.parameters import NO_PARAMETERS, Parameters
 from naiad.transfers import SharedInput
 from naiad.types import Tensor
-from naiad_http.codec.documents import as_array, as_object, as_string, member, parse
+from naiad_http.codec.documents import as_array, as_object, as_string, member
 from naiad_http.codec.forms import AS_BINARY, AS_JSON, AnswerForm
 from naiad_http.codec.inputs import BinaryInput, read_input
+from naiad_http.codec.large_documents import parse_document
 from naiad_http.codec.outputs import Outputs, SharedOutput, read_outputs
 from naiad_http.codec.parameters import read_parameters
 
@@ -42,7 +43,7 @@ def read_skeleton(text: Buffer, model: str, limit: int) -> Skeleton:
 
     Raises InvalidArgumentError for everything that makes no sense whatever the model is.
     """
-    document = as_object(parse(text), "request")
+    document = as_object(parse_document(text), "request")
     parameters = NO_PARAMETERS
     if "parameters" in document:
         parameters = read_parameters(as_object(document["parameters"], "parameters"))

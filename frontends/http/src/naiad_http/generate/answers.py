@@ -10,6 +10,7 @@ from functools import partial
 from naiad.errors import InvalidArgumentError, NaiadError
 from naiad.explaining import EXPLAIN, encoded_twice, is_only_explained
 from naiad.types import Response
+from naiad_http.codec.responses import MAX_JSON_OUTPUT
 from naiad_http.generate.documents import document_of
 from naiad_http.statuses import Answer, Outcome, answer_to, unexpected
 
@@ -17,10 +18,14 @@ _JSON = (("Content-Type", "application/json"),)
 
 
 class OneResponse:
-    """The answer of `generate`, which wants exactly one response. `request_id` is told in errors."""
+    """The answer of `generate`, which wants exactly one response. `request_id` is told in errors.
 
-    def __init__(self, request_id: str = "") -> None:
+    An output takes at most `max_json_output` bytes of JSON.
+    """
+
+    def __init__(self, request_id: str = "", max_json_output: int = MAX_JSON_OUTPUT) -> None:
         self._request_id = request_id
+        self._limit = max_json_output
         self._told: bytes | None = None
         self._response: Response | None = None
 
@@ -38,7 +43,7 @@ class OneResponse:
         if not outcome.is_empty:
             if self._told is not None and outcome.error is None:
                 return self._wrong_number("more than one")
-            told = _told(outcome, self._request_id)
+            told = _told(outcome, self._request_id, self._limit)
             if isinstance(told, Answer):
                 return told
             self._told, self._response = told, outcome
@@ -57,11 +62,12 @@ class OneResponse:
 class EventStream:
     """The answer of `generate_stream`: an event for each response. `over` says that the stream has its end.
 
-    An error ends it. `request_id` is told in errors.
+    An error ends it. `request_id` is told in errors. An output takes at most `max_json_output` bytes of JSON.
     """
 
-    def __init__(self, request_id: str = "") -> None:
+    def __init__(self, request_id: str = "", max_json_output: int = MAX_JSON_OUTPUT) -> None:
         self._request_id = request_id
+        self._limit = max_json_output
         self._begun = False
         self.over = False
 
@@ -75,7 +81,7 @@ class EventStream:
         self.over = outcome.final
         if outcome.is_empty:
             return b""
-        told = _told(outcome, self._request_id)
+        told = _told(outcome, self._request_id, self._limit)
         if isinstance(told, Answer):
             return self._failed(told)
         self._begun = True
@@ -90,14 +96,14 @@ def _event(document: bytes) -> bytes:
     return b"data: %b\n\n" % document
 
 
-def _told(response: Response, request_id: str) -> bytes | Answer:
+def _told(response: Response, request_id: str, limit: int) -> bytes | Answer:
     """The JSON of a response, or the answer to the error that it holds or that comes up over it."""
     if response.error is not None:
         return answer_to(response.error, request_id)
     try:
         if response.parameters and EXPLAIN in response.parameters:
-            return encoded_twice(response, partial(document_of, response))
-        return document_of(response)
+            return encoded_twice(response, partial(document_of, response, limit))
+        return document_of(response, limit)
     except NaiadError as error:
         return answer_to(error, request_id)
     except Exception as error:  # noqa: BLE001 - the caller must get an answer whatever a model put into its outputs

@@ -4,19 +4,19 @@ from functools import lru_cache
 
 import orjson
 
-from naiad.errors import InvalidArgumentError
+from naiad.errors import InvalidArgumentError, TooLargeError
 from naiad.types import Response, Tensor
-from naiad_http.codec.responses import json_content
+from naiad_http.codec.responses import MAX_JSON_OUTPUT, json_content
 
 BINARY = "infer has that, and so has gRPC: generate has JSON alone"
 """The next step where JSON cannot carry a tensor."""
 
 
-def document_of(response: Response) -> bytes:
+def document_of(response: Response, limit: int = MAX_JSON_OUTPUT) -> bytes:
     """The JSON object: model, response parameters and outputs side by side; a single element stands without brackets.
 
     Of two members with one name an output counts most, then the model's name and version, then parameters. Raises
-    InvalidArgumentError for an output that JSON cannot say.
+    InvalidArgumentError for an output that JSON cannot say, TooLargeError for one of more than `limit` bytes.
     """
     members: dict[str, bytes] = {}
     if response.parameters:
@@ -27,16 +27,16 @@ def document_of(response: Response) -> bytes:
     members |= _model_members(response.model_name, response.version)
     for name, tensor in response.outputs.items():
         try:
-            members[name] = _value(tensor)
-        except InvalidArgumentError as error:
-            raise InvalidArgumentError(f"{error}; {BINARY}") from error
+            members[name] = _value(tensor, limit)
+        except (InvalidArgumentError, TooLargeError) as error:
+            raise type(error)(f"{error}; {BINARY}") from error
     return b"{%b}" % b",".join([_key(name) + content for name, content in members.items()])
 
 
-def _value(tensor: Tensor) -> bytes:
+def _value(tensor: Tensor, limit: int) -> bytes:
     array = tensor.array
     if array.size != 1:
-        return json_content(tensor)
+        return json_content(tensor, limit)
     if tensor.datatype == "BYTES":  # what most streams consist of, in a quarter of the time
         try:
             return orjson.dumps(array.item().decode())

@@ -9,8 +9,9 @@ from naiad.datatypes import tensor_type, wire_name
 from naiad.errors import InvalidArgumentError
 from naiad.protocol.buffers import Buffer
 from naiad.types import Request, Tensor
-from naiad_http.codec.documents import as_object, as_string, parse, too_deep
+from naiad_http.codec.documents import as_object, as_string, too_deep
 from naiad_http.codec.envelope import Envelope
+from naiad_http.codec.large_documents import read_document
 from naiad_http.codec.parameters import read_parameters
 from naiad_http.codec.tensors import ONLY_BINARY, array_of_json
 from naiad_http.generate.documents import BINARY
@@ -62,10 +63,10 @@ def _read(body: Buffer) -> Mapping[str, Any]:
 
     Our parser keeps the last of two, so a text that seems to have a key twice is read again by a slower one.
     """
-    document = as_object(parse(body), "request")
+    value, text = read_document(body)
+    document = as_object(value, "request")
     nested = document.get(_NESTED)
     keys = [*document, *(nested if type(nested) is dict else ())]
-    text = bytes(body)
     if len(keys) > _MANY or any(text.count(json.dumps(key, ensure_ascii=False).encode()) > 1 for key in keys):
         try:
             json.loads(text, object_pairs_hook=_refuse_twins)

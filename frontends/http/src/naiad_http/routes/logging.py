@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 from starlette.responses import Response
 
-from naiad_http.bodies import read_body
-from naiad_http.codec.documents import as_object, parse
+from naiad_http.routes.documents import read_document
 from naiad_http.routes.operations import Operation, as_json
 
 if TYPE_CHECKING:
@@ -14,11 +13,10 @@ if TYPE_CHECKING:
 
 
 class LoggingRoutes:
-    """Log settings; `limit` bounds the body of a request in bytes."""
+    """Log settings."""
 
-    def __init__(self, server: "Server", limit: int) -> None:
+    def __init__(self, server: "Server") -> None:
         self._server = server
-        self._limit = limit
 
     def operations(self) -> list[Operation]:
         """Every operation of this group."""
@@ -34,6 +32,5 @@ class LoggingRoutes:
 
     async def update(self, request: Request) -> Response:
         """All settings after the change."""
-        body = await read_body(request.receive, self._limit)
-        given = as_object(parse(body), "request") if body.strip() else {}
-        return as_json(dict(self._server.logging.update(given)))
+        changes = await read_document(request)
+        return as_json(dict(self._server.logging.update(changes)))

@@ -1,31 +1,32 @@
 """The model repository extension: what there is, and loading and unloading by request."""
 
-import base64
-import binascii
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from naiad.errors import InvalidArgumentError, UnsupportedError
+from naiad.protocol.codec_threads import CodecThreads
 from naiad.reports import IndexEntry
 from naiad_http.bodies import read_body
-from naiad_http.codec.documents import as_boolean, as_object, as_string, parse
+from naiad_http.codec.documents import as_boolean, as_object
+from naiad_http.codec.load_requests import read_load_request
+from naiad_http.codec.requests import LARGE_BYTES
+from naiad_http.routes.documents import read_document
 from naiad_http.routes.operations import Operation, as_json
 
 if TYPE_CHECKING:
     from naiad import Server
 
-_FILE = "file:"
-
 
 class RepositoryRoutes:
-    """Index, load and unload; `limit` bounds the body of a request in bytes."""
+    """Index, load and unload; a load request has at most `limit` bytes, and `threads` decode large ones."""
 
-    def __init__(self, server: "Server", limit: int) -> None:
+    def __init__(self, server: "Server", limit: int, threads: CodecThreads) -> None:
         self._server = server
         self._limit = limit
+        self._threads = threads
 
     def operations(self) -> list[Operation]:
         """Every operation of this group; with the name of a repository only the index can be asked for."""
@@ -43,30 +44,24 @@ class RepositoryRoutes:
 
     async def index(self, request: Request) -> Response:
         """The state of every model and version."""
-        given = await self._document(request)
+        given = await read_document(request)
         ready = as_boolean(given["ready"], "ready") if "ready" in given else False
-        return as_json([_entry(each) for each in self._server.index(ready)])
+        return as_json([_entry(each) for each in await self._server.fresh_index(ready)])
 
     async def load(self, request: Request) -> Response:
         """An empty 200 when the model is READY."""
-        given = as_object((await self._document(request)).get("parameters", {}), "parameters")
-        config = ""
-        files: dict[str, bytes] = {}
-        for key, value in given.items():
-            if key == "config":
-                config = as_string(value, key)
-            elif key.startswith(_FILE):
-                files[key.removeprefix(_FILE)] = _content(as_string(value, key), key)
-            else:
-                raise InvalidArgumentError(
-                    f"unrecognized load parameter '{key[:80]}'; there are 'config' and 'file:<version>/<file name>'"
-                )
-        await self._server.load(request.path_params["model"], config, files)
+        body = await read_body(request.receive, self._limit)
+        if len(body) > LARGE_BYTES:
+            load = await self._threads.run(partial(read_load_request, body))
+        else:
+            load = read_load_request(body)
+        del body
+        await self._server.load(request.path_params["model"], load.config, load.files)
         return Response()
 
     async def unload(self, request: Request) -> Response:
         """An empty 200 when the model takes no more requests."""
-        given = as_object((await self._document(request)).get("parameters", {}), "parameters")
+        given = as_object((await read_document(request)).get("parameters", {}), "parameters")
         for key in given:
             if key != "unload_dependents":
                 raise InvalidArgumentError(f"unrecognized unload parameter '{key[:80]}'; there is 'unload_dependents'")
@@ -78,10 +73,6 @@ class RepositoryRoutes:
         """A model is found by its name, whatever repository it lies in."""
         raise UnsupportedError("'repository_name' specification is not supported; leave it out of the URL")
 
-    async def _document(self, request: Request) -> Mapping[str, Any]:
-        body = await read_body(request.receive, self._limit)
-        return as_object(parse(body), "request") if body.strip() else {}
-
 
 def _entry(entry: IndexEntry) -> dict[str, str]:
     told = {"name": entry.name}
@@ -92,10 +83,3 @@ def _entry(entry: IndexEntry) -> dict[str, str]:
     if entry.reason:
         told["reason"] = entry.reason
     return told
-
-
-def _content(text: str, key: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise InvalidArgumentError(f"load parameter '{key[:80]}' is no base64: {error}") from error

@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from naiad.errors import InvalidArgumentError
 from naiad.shared_memory import Kind
-from naiad_http.bodies import read_body
-from naiad_http.codec.documents import as_object, as_string, as_unsigned, parse
+from naiad_http.codec.documents import as_object, as_string, as_unsigned
+from naiad_http.routes.documents import read_document
 from naiad_http.routes.operations import Operation, as_json
 from naiad_http.statuses import HttpError
 
@@ -23,11 +23,10 @@ _MAX_DEVICE = 2**31 - 1
 
 
 class SharedMemoryRoutes:
-    """Regions in POSIX shared memory and on GPUs; `limit` bounds the body of a request in bytes."""
+    """Regions in POSIX shared memory and on GPUs."""
 
-    def __init__(self, server: "Server", limit: int) -> None:
+    def __init__(self, server: "Server") -> None:
         self._server = server
-        self._limit = limit
 
     def operations(self) -> list[Operation]:
         """Every operation of this group."""
@@ -71,7 +70,7 @@ class SharedMemoryRoutes:
 
     async def register_system(self, request: Request) -> Response:
         """An empty 200 when the region can be used."""
-        given = await self._document(request)
+        given = await read_document(request)
         key = as_string(_field(given, "key"), "key")
         offset = as_unsigned(given.get("offset", 0), "offset")
         byte_size = as_unsigned(_field(given, "byte_size"), "byte_size")
@@ -80,7 +79,7 @@ class SharedMemoryRoutes:
 
     async def register_cuda(self, request: Request) -> Response:
         """An empty 200 when the region can be used."""
-        given = await self._document(request)
+        given = await read_document(request)
         raw_handle = _handle(as_object(_field(given, "raw_handle"), "raw_handle"))
         device_id = as_unsigned(_field(given, "device_id"), "device_id", _MAX_DEVICE)
         byte_size = as_unsigned(_field(given, "byte_size"), "byte_size")
@@ -91,10 +90,6 @@ class SharedMemoryRoutes:
         """An empty 200, whether there was such a region or not."""
         self._server.shared_memory.unregister(kind, _region(request) if request.path_params else "")
         return Response()
-
-    async def _document(self, request: Request) -> Mapping[str, Any]:
-        body = await read_body(request.receive, self._limit)
-        return as_object(parse(body), "request") if body.strip() else {}
 
 
 def _region(request: Request) -> str:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from naiad_http.bodies import read_body
-from naiad_http.codec.documents import as_array, as_object, as_string, parse
+from naiad_http.codec.documents import as_array, as_string
+from naiad_http.routes.documents import read_document
 from naiad_http.routes.operations import Operation, as_json
 
 if TYPE_CHECKING:
@@ -17,11 +17,10 @@ _LISTS = ("trace_level",)
 
 
 class TraceRoutes:
-    """Trace settings of the server and of models; `limit` bounds the body of a request in bytes."""
+    """Trace settings of the server and of models."""
 
-    def __init__(self, server: "Server", limit: int) -> None:
+    def __init__(self, server: "Server") -> None:
         self._server = server
-        self._limit = limit
 
     def operations(self) -> list[Operation]:
         """Every operation of this group."""
@@ -40,9 +39,8 @@ class TraceRoutes:
 
     async def update(self, request: Request) -> Response:
         """The settings that count after the change."""
-        body = await read_body(request.receive, self._limit)
-        given = as_object(parse(body), "request") if body.strip() else {}
-        return as_json(dict(self._server.tracing.update(_changes(given), _model(request))))
+        changes = _changes(await read_document(request))
+        return as_json(dict(self._server.tracing.update(changes, _model(request))))
 
 
 def _model(request: Request) -> str:

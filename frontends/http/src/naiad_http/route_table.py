@@ -1,0 +1,52 @@
+"""The routes of the frontend by path, for what the head of a request decides before its body is read."""
+
+import re
+from collections.abc import Iterable, Sequence
+from urllib.parse import unquote
+
+from starlette.routing import compile_path
+
+from naiad_http.envelopes import ACTION_PATH
+from naiad_http.restrictions import Restrictions
+from naiad_http.routes.operations import Operation
+from naiad_http.statuses import HttpError
+
+
+class RouteTable:
+    """Refuses requests by method, path and headers, as the routes behind it do: 404, 405, and 403 where restricted."""
+
+    def __init__(self, operations: Iterable[Operation], restrictions: Restrictions) -> None:
+        self._restrictions = restrictions
+        self._paths: dict[str, dict[str, str]] = {}
+        for each in operations:
+            self._paths.setdefault(each.path, {})[each.method] = each.api
+        self._patterns: list[tuple[re.Pattern[str], dict[str, str]]] = [
+            (compile_path(path)[0], apis) for path, apis in self._paths.items()
+        ]
+
+    def refusal(self, method: str, raw_path: bytes, headers: Sequence[tuple[bytes, bytes]]) -> HttpError | None:
+        """The refusal of a request, None for one that reaches its endpoint; names in `headers` are in lower case.
+
+        For routes of inference it only looks at the method: the rest is in their envelope.
+        """
+        if ACTION_PATH.fullmatch(raw_path):
+            return None if method == "POST" else not_allowed(["POST"])
+        path = unquote(raw_path.decode("latin-1"))
+        found = [apis for pattern, apis in self._patterns if pattern.match(path)]
+        if not found:
+            return HttpError(404, "Not Found")
+        api = next((apis[method] for apis in found if method in apis), None)
+        if api is None:
+            return None if method == "HEAD" else not_allowed({name for apis in found for name in apis})
+        try:
+            self._restrictions.check(api, headers)
+        except HttpError as error:
+            return error
+        return None
+
+
+def not_allowed(methods: Iterable[str]) -> HttpError:
+    """The 405 of a path that has only these methods; where GET works, HEAD does."""
+    names = set(methods)
+    names |= {"HEAD"} if "GET" in names else set()
+    return HttpError(405, "Method Not Allowed", (("Allow", ", ".join(sorted(names))),))
