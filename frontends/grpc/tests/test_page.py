@@ -27,7 +27,7 @@ def _as_text(default):
 
 
 def test_the_page_has_every_rpc_with_its_group():
-    nobody = SimpleNamespace(settings={"grpc-header-forward-pattern": "", "grpc-max-message-size": 1}, labels=None)
+    nobody = SimpleNamespace(settings={"grpc-header-forward-pattern": "", "grpc-max-response-size": 1}, labels=None)
     rows = re.findall(r"^\| `([\w./]+)` \| `([a-z-]+)` \|", PAGE, re.MULTILINE)
     told = {f"/{name}" if "/" in name else f"/{SERVICE}/{name}": api for name, api in rows}
 

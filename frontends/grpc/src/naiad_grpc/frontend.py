@@ -1,8 +1,11 @@
 """The gRPC frontend: listens when the server starts, and ends when it stops."""
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from naiad.protocol.addresses import UNIX
+from naiad.protocol.forking import keep_from_children
 from naiad.protocol.ports import refuse_shared_ports
 
 if TYPE_CHECKING:
@@ -19,6 +22,7 @@ class GrpcFrontend:
         self.target = ""
         self._stopping = asyncio.Event()
         self._listener: Listener | None = None
+        self._share: Callable[[], None] = lambda: None
 
     async def start(self, server: "Server") -> str:
         """Listen as the options say, and return the URL; "" with `--allow-grpc=false`.
@@ -29,15 +33,20 @@ class GrpcFrontend:
         if not settings["allow-grpc"]:
             return ""
         refuse_shared_ports(settings)
-        from naiad_grpc.transport.experiments import choose_polling
+        from naiad_grpc.transport.experiments import choose_polling, silence_core
 
         choose_polling()  # before grpcio is imported, which looks at it then
+        silence_core()
         from naiad_grpc.catalogue import operations  # grpcio and protobuf take 0.1 s to import
         from naiad_grpc.transport.listener import Listener
 
-        listener = Listener(operations(server, self._stopping), settings)
+        listener = Listener(operations(server, self._stopping), settings, server.bytes_in_flight)
         self.target = await listener.start()
         self._listener = listener
+        is_path = self.target.startswith(UNIX)
+        self._share = keep_from_children(
+            self.target.removeprefix(UNIX) if is_path else int(self.target.rpartition(":")[2])
+        )
         return self.target if self.target.startswith("unix:") else f"grpc://{self.target}"
 
     async def stop(self, grace: float) -> None:
@@ -45,4 +54,5 @@ class GrpcFrontend:
         self._stopping.set()
         if self._listener is not None:
             await self._listener.stop(grace)
+            self._share()
             self._listener = None

@@ -1,6 +1,7 @@
 """ModelInfer and ModelStreamInfer from bytes to bytes, apart from what carries them."""
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -8,10 +9,11 @@ from typing import TYPE_CHECKING
 from naiad.errors import NaiadError
 from naiad.explaining import EXPLAIN, encoded_twice
 from naiad.protocol.buffers import Buffer
+from naiad.protocol.codec_threads import CodecThreads
 from naiad.protocol.forwarding import HeaderForwarding
 from naiad.types import Request, Response
-from naiad_grpc.codec import AnswerForm, Encoder, request_id_of
-from naiad_grpc.inference_intake import CallContext, Intake
+from naiad_grpc.codec import COSTLY_BYTES, AnswerForm, Encoder, TakesLong, request_id_of
+from naiad_grpc.inference_intake import CallContext, Decoded, Intake
 from naiad_grpc.statuses import RpcError, rpc_error, too_long
 from naiad_grpc.streaming import InferStream
 from naiad_grpc.streaming_loop import pump
@@ -30,16 +32,20 @@ class Inference:
     """Decodes, submits and encodes. Everything is for the event loop's thread."""
 
     def __init__(self, server: "Server", forwarding: HeaderForwarding, most: int) -> None:
-        """`most` is how many bytes a message may have."""
+        """`most` is how many bytes a response may have."""
         self._server = server
         self._most = most
-        self._intake = Intake(server, forwarding)
+        self._threads = CodecThreads("naiad-grpc-codec")
+        self._intake = Intake(server, forwarding, self._threads)
         self._encoder = Encoder(self._batches, server.labels)
+        self._large_encoder = Encoder(self._batches, server.labels, sys.maxsize)
 
     async def infer(self, message: bytes, context: CallContext) -> bytes:
         """ModelInfer: the response to a request. Raises RpcError; cancelling the task takes the request back."""
         answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        cancel = self.begin(message, context, partial(_settle, answered))
+        decoded = await self._intake.decode(message) if len(message) >= COSTLY_BYTES else None
+        cancel = self.begin(message, context, partial(_settle, answered), decoded)
+        del decoded
         try:
             answer = await answered
         finally:
@@ -48,14 +54,21 @@ class Inference:
             raise answer
         return b"".join(answer)
 
-    def begin(self, message: bytes, context: CallContext, answered: Callable[[Answer], None]) -> Callable[[], None]:
+    def begin(
+        self,
+        message: bytes,
+        context: CallContext,
+        answered: Callable[[Answer], None],
+        decoded: Decoded | None = None,
+    ) -> Callable[[], None]:
         """ModelInfer without a task: `answered` is called once with what came of it, perhaps before this returns.
 
-        What is given back takes the request back, and does no harm when it is answered already.
+        `decoded` is the request of a large message. What is given back takes the request back, and does no harm when it
+        is answered already.
         """
         request: Request | None = None
         try:
-            request, form = self._intake.read(message, self._intake.caller(context))
+            request, form = self._intake.read(message, self._intake.caller(context), decoded)
             call = self._server.submit(request, partial(self._deliver, request, form, answered))
         except Exception as error:  # noqa: BLE001 - a bug must not leave the client waiting
             if request is None:
@@ -84,31 +97,54 @@ class Inference:
         except NaiadError as error:
             raise rpc_error(error) from error
         ends_at_error = (ERROR_KEY, "true") in (context.invocation_metadata() or ())
-        return InferStream(self._server, self._intake, self._encoder, caller, self._most, ends_at_error)
+        return InferStream(
+            self._server, self._intake, self._encoder, caller, self._most, ends_at_error, self._encode_large
+        )
 
     def _deliver(
         self, request: Request, form: AnswerForm, answered: Callable[[Answer], None], outcome: Response | Exception
     ) -> None:
         trace = request.trace
-        if trace is None:
-            answered(self._answer(request, form, outcome))
+        if trace is not None:
+            trace.record("GRPC_SEND_START")
+        try:
+            answer = self._answer(self._encoder, request, form, outcome)
+        except TakesLong:
+            work = partial(self._answer, self._large_encoder, request, form, outcome)
+            self._threads.submit(work, partial(self._send_large, request, answered))
             return
-        trace.record("GRPC_SEND_START")
-        answered(self._answer(request, form, outcome))
-        trace.record("GRPC_SEND_END")
-        trace.end()
+        answered(answer)
+        if trace is not None:
+            trace.record("GRPC_SEND_END")
+            trace.end()
 
-    def _answer(self, request: Request, form: AnswerForm, outcome: Response | Exception) -> Answer:
+    def _send_large(self, request: Request, answered: Callable[[Answer], None], answer: Answer | BaseException) -> None:
+        """Send a response that was encoded on a thread."""
+        answered(rpc_error(answer, request.id) if isinstance(answer, BaseException) else answer)
+        if request.trace is not None:
+            request.trace.record("GRPC_SEND_END")
+            request.trace.end()
+
+    def _answer(self, encoder: Encoder, request: Request, form: AnswerForm, outcome: Response | Exception) -> Answer:
+        """The message of an outcome, or its status. Raises TakesLong where the encoder does."""
         if isinstance(outcome, Exception):
             return rpc_error(outcome, request.id)
         try:
             if outcome.parameters and EXPLAIN in outcome.parameters:
-                return encoded_twice(outcome, partial(self._encoder.encode, outcome, form))
-            message = self._encoder.encode(outcome, form)
+                return encoded_twice(outcome, partial(encoder.encode, outcome, form))
+            message = encoder.encode(outcome, form)
             size = sum(map(len, message))
             return message if size <= self._most else too_long(size, self._most, request.id)
+        except TakesLong:
+            raise
         except Exception as error:  # noqa: BLE001 - the caller must get an answer whatever a model put into its outputs
             return rpc_error(error, request.id)
+
+    def _encode_large(
+        self, response: Response, form: AnswerForm, encoded: Callable[[list[Buffer] | BaseException], None]
+    ) -> None:
+        """Encode a response of a stream on a thread."""
+        self._threads.submit(partial(self._large_encoder.encode_part, response, form), encoded)
 
     def _batches(self, model: str, version: int) -> bool:
         return self._server.model_config(model, version).max_batch_size > 0
@@ -118,7 +154,7 @@ def make_inference(server: "Server") -> Inference:
     """The inference of a server, as its options say. Raises InvalidArgumentError for one that makes no sense."""
     settings = server.settings
     forwarding = HeaderForwarding(settings["grpc-header-forward-pattern"], "--grpc-header-forward-pattern")
-    return Inference(server, forwarding, settings["grpc-max-message-size"])
+    return Inference(server, forwarding, settings["grpc-max-response-size"])
 
 
 def _settle(answered: asyncio.Future[Answer], answer: Answer) -> None:

@@ -2,13 +2,17 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING, Protocol
 
+from naiad.errors import drop_tracebacks
 from naiad.explaining import EXPLAIN
+from naiad.protocol.codec_threads import CodecThreads
 from naiad.protocol.forwarding import HeaderForwarding
 from naiad.types import Request
-from naiad_grpc.codec import AnswerForm, Decoder
+from naiad_grpc.codec import AnswerForm, Decoder, model_name_and_version, takes_long
+from naiad_grpc.codec.versions import model_version
 
 if TYPE_CHECKING:
     from naiad import Server
@@ -55,13 +59,19 @@ NOBODY = Caller()
 """A caller who says nothing."""
 
 
+Decoded = tuple[Request, AnswerForm] | Exception
+"""A request that was decoded on a thread, or what is wrong with it."""
+
+
 class Intake:
     """Reads requests."""
 
-    def __init__(self, server: "Server", forwarding: HeaderForwarding) -> None:
+    def __init__(self, server: "Server", forwarding: HeaderForwarding, threads: CodecThreads) -> None:
         self._server = server
+        self._threads = threads
         self._forwarding = forwarding
         self._decoder = Decoder(lambda name: server.shared_memory.region(name))
+        self._large_decoder = Decoder(lambda name: server.shared_memory.region(name))
 
     def caller(self, context: CallContext) -> Caller:
         """Who makes that call. Raises InvalidArgumentError when metadata to forward has a reserved name."""
@@ -75,11 +85,26 @@ class Intake:
         forwarded = self._forwarding.of(texts) if self._forwarding.active else {}
         return Caller(deadline, {**forwarded, **explained}, given.get("traceparent", ""), given.get("tracestate", ""))
 
-    def read(self, message: bytes, caller: Caller) -> tuple[Request, AnswerForm]:
-        """The request in a message, and the form of answer that it wants. Raises NaiadError."""
+    async def decode(self, message: bytes) -> Decoded | None:
+        """A message of COSTLY_BYTES or more, decoded on a thread, or its error; None when `read` can do it at once."""
+        try:
+            name, version = model_name_and_version(message)
+            if name:
+                self._server.model_config(name, model_version(version))  # refuses an unknown model for little
+            if not takes_long(message):
+                return None
+            return await self._threads.run(partial(self._large_decoder.decode_large, message))
+        except Exception as error:  # noqa: BLE001 - whoever reads the message tells its caller
+            drop_tracebacks(error)
+            return error
+
+    def read(self, message: bytes, caller: Caller, decoded: Decoded | None = None) -> tuple[Request, AnswerForm]:
+        """The request in a message, and the form of answer that it wants; `decoded` is its own. Raises NaiadError."""
         tracing = self._server.tracing
         started_ns = monotonic_ns()
-        request, form = self._decoder.decode(message)
+        if isinstance(decoded, Exception):
+            raise decoded
+        request, form = decoded or self._decoder.decode(message)
         request.received_ns = started_ns
         if caller is not NOBODY:
             request.deadline = caller.deadline

@@ -33,7 +33,14 @@ LISTENING_OPTIONS = (
     ),
     Option("grpc-port", 8001, "the port to listen on for gRPC; 0 takes any free one", _whole(0, 65535), "PORT"),
     Option("reuse-grpc-port", False, "share the gRPC port with other servers that allow it too", boolean),
-    Option("grpc-max-message-size", MOST, "the most bytes of a gRPC message, received or sent", _whole(1), "BYTES"),
+    Option(
+        "grpc-max-message-size",
+        64 << 20,
+        "the most bytes of a gRPC message that is received, decompressed",
+        _whole(1),
+        "BYTES",
+    ),
+    Option("grpc-max-response-size", MOST, "the most bytes of a gRPC message that is sent", _whole(1), "BYTES"),
     Option(
         "grpc-infer-response-compression-level",
         "none",
@@ -61,6 +68,34 @@ ACCESS_OPTIONS = (
     Option("grpc-server-cert", "", "the server's certificate chain for TLS, PEM", metavar="FILE"),
     Option("grpc-server-key", "", "the private key of that certificate, PEM", metavar="FILE"),
     Option("grpc-root-cert", "", "the certificates that those of clients must come from, PEM", metavar="FILE"),
+)
+
+LIMIT_OPTIONS = (
+    Option(
+        "grpc-max-connections",
+        0,
+        "gRPC connections at a time; 0 takes a quarter of the files that the process may open",
+        _count,
+        "N",
+    ),
+    Option("grpc-max-concurrent-streams", 1024, "calls at a time on one gRPC connection", _whole(1), "N"),
+    Option(
+        "grpc-max-calls", 10_000, "gRPC calls in flight; health and metadata are answered beyond it", _whole(1), "N"
+    ),
+    Option(
+        "grpc-handshake-timeout",
+        20_000,
+        "milliseconds that a new connection may take for TLS and the first frames of HTTP/2",
+        _milliseconds,
+        "MS",
+    ),
+    Option(
+        "grpc-max-connection-idle",
+        3_600_000,
+        "milliseconds without a call after which a connection is closed",
+        _milliseconds,
+        "MS",
+    ),
 )
 
 CONNECTION_OPTIONS = (
@@ -116,5 +151,5 @@ COMPATIBILITY_OPTIONS = (
     ),
 )
 
-OPTIONS = LISTENING_OPTIONS + ACCESS_OPTIONS + CONNECTION_OPTIONS + COMPATIBILITY_OPTIONS
+OPTIONS = LISTENING_OPTIONS + ACCESS_OPTIONS + LIMIT_OPTIONS + CONNECTION_OPTIONS + COMPATIBILITY_OPTIONS
 """Every option of this frontend."""

@@ -76,24 +76,29 @@ def code_of(error: errors.NaiadError) -> Code:
     return next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)
 
 
-def rpc_error(error: Exception, request_id: str = "") -> RpcError:
+def rpc_error(error: BaseException, request_id: str = "") -> RpcError:
     """What an error makes of an RPC; the message starts with the request's id if there is one.
 
-    An error of ours that nobody foresaw becomes INTERNAL: its traceback goes to the log, never to the caller.
+    An error of ours that nobody foresaw becomes INTERNAL: its traceback goes to the log, never to the caller. The error
+    loses its traceback.
     """
     if isinstance(error, RpcError):
+        errors.drop_tracebacks(error)
         return error
     if isinstance(error, errors.NaiadError):
-        return RpcError(code_of(error), _shortened(told(str(error), request_id)))
-    _log.error("unexpected error while answering a call", exc_info=error)
-    return RpcError(Code.INTERNAL, told("the server failed to answer; its log tells why", request_id))
+        code, message = code_of(error), _shortened(told(str(error), request_id))
+    else:
+        _log.error("unexpected error while answering a call", exc_info=error)
+        code, message = Code.INTERNAL, told("the server failed to answer; its log tells why", request_id)
+    errors.drop_tracebacks(error)
+    return RpcError(code, message)
 
 
 def too_long(size: int, most: int, request_id: str = "") -> RpcError:
     """The status of a request whose response is a message of `size` bytes, where `most` are allowed."""
     reason = (
-        f"the response is a message of {size} bytes, more than the {most} that --grpc-max-message-size allows; ask for "
-        "fewer outputs, have them in shared memory, or raise the option"
+        f"the response is a message of {size} bytes, more than the {most} that --grpc-max-response-size allows; "
+        "ask for fewer outputs, have them in shared memory, or raise the option"
     )
     return RpcError(Code.RESOURCE_EXHAUSTED, told(reason, request_id))
 

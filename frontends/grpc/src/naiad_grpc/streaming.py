@@ -6,12 +6,13 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from naiad.errors import DeadlineExceededError, NaiadError
+from naiad.byte_budget import UNCHARGED_BYTES
+from naiad.errors import DeadlineExceededError, NaiadError, drop_tracebacks
 from naiad.explaining import EXPLAIN, encoded_twice
 from naiad.types import Request, Response
-from naiad_grpc.codec import Encoder, encode_error, request_id_of
+from naiad_grpc.codec import AnswerForm, Encoder, TakesLong, encode_error, request_id_of
 from naiad_grpc.codec.forms import PLAIN
-from naiad_grpc.inference_intake import Caller, Intake
+from naiad_grpc.inference_intake import Caller, Decoded, Intake
 from naiad_grpc.statuses import RpcError, rpc_error, too_long
 from naiad_grpc.streaming_requests import Asked, Message, Outcome, Ready
 
@@ -28,6 +29,10 @@ _EARLY = 0.01
 """So many seconds early may the timer of an event loop be that ends a request at its deadline."""
 
 
+EncodeLarge = Callable[[Response, AnswerForm, Callable[[Message | BaseException], None]], None]
+"""Encodes a response on a thread, and calls back on the event loop with its message or the error."""
+
+
 class InferStream:
     """One call of ModelStreamInfer. For the event loop's thread.
 
@@ -38,9 +43,16 @@ class InferStream:
     """
 
     def __init__(
-        self, server: "Server", intake: Intake, encoder: Encoder, caller: Caller, most: int, ends_at_error: bool = False
+        self,
+        server: "Server",
+        intake: Intake,
+        encoder: Encoder,
+        caller: Caller,
+        most: int,
+        ends_at_error: bool,
+        encode_large: EncodeLarge,
     ) -> None:
-        """`most` is how many bytes a message may have."""
+        """`most` is how many bytes a response may have; `encode_large` takes over what takes the encoder too long."""
         self.on_ready: Callable[[], None] = _nothing
         self.on_room: Callable[[], None] = _nothing
         self._server = server
@@ -49,7 +61,9 @@ class InferStream:
         self._caller = caller
         self._most = most
         self._ends_at_error = ends_at_error
-        self._ready = Ready(MOST_READY, MOST_READY_BYTES)
+        self._encode_large = encode_large
+        self._budget = server.bytes_in_flight
+        self._ready = Ready(MOST_READY, MOST_READY_BYTES, self._budget)
         self._open: set[Asked] = set()
         self._open_size = 0
         self._order: deque[Asked] = deque()
@@ -66,28 +80,39 @@ class InferStream:
         """Whether nothing will come any more."""
         return self._finished and not (self._open or self._ready or self._failure)
 
-    def feed(self, message: bytes) -> None:
+    async def decode(self, message: bytes) -> Decoded | None:
+        """What `feed` takes with a message of COSTLY_BYTES or more: its request, if decoding takes long."""
+        size = len(message)
+        try:
+            self._budget.reserve(size)
+        except NaiadError as error:
+            drop_tracebacks(error)
+            return error
+        try:
+            return await self._intake.decode(message)
+        finally:
+            self._budget.release(size)
+
+    def feed(self, message: bytes, decoded: Decoded | None = None) -> None:
         """Take a request in. What is wrong with it becomes its response."""
         if self._finished:
             return
         request: Request | None = None
+        charged = 0
         try:
-            request, form = self._intake.read(message, self._caller)
+            if len(message) > UNCHARGED_BYTES:
+                self._budget.reserve(len(message))
+                charged = len(message)
+            request, form = self._intake.read(message, self._caller, decoded)
             decoupled = self._is_decoupled(request)
         except Exception as error:  # noqa: BLE001 - a bug must not end the stream
+            self._budget.release(charged)
             unread = request or Request("", {}, id=request_id_of(message))
             self._refuse(self._admit(Asked(self.deliver, unread, PLAIN, 0, False)), error)
             return
-        asked = self._admit(Asked(self.deliver, request, form, len(message), decoupled))
-        try:
-            asked.call = self._server.submit(request, asked.deliver, streams=True)
-        except Exception as error:  # noqa: BLE001 - as above
-            self._refuse(asked, error)
-            return
-        if asked not in self._open:  # it was answered at once, and that may have ended the stream
-            asked.call.cancel()
-        elif self._ready.slow and decoupled:
-            asked.call.pause()
+        asked = Asked(self.deliver, request, form, len(message), decoupled)
+        asked.charged = charged
+        self._submit(self._admit(asked))
 
     def finish(self) -> None:
         """There will be no more requests: the stream is over when all have their last response."""
@@ -103,6 +128,7 @@ class InferStream:
             if was_slow and not self._ready.slow:
                 self._go_on()
             return message
+        self._ready.written()
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -124,6 +150,9 @@ class InferStream:
         """What the server has to say to one of the requests."""
         if asked not in self._open:
             return
+        if asked.behind is not None:
+            asked.behind.append(outcome)
+            return
         if isinstance(outcome, NaiadError):
             self._deliver_error(asked, outcome, asked.request.version or self._latest(asked.request.model_name), True)
         elif outcome.error is not None:
@@ -133,20 +162,53 @@ class InferStream:
         else:
             self._deliver_response(asked, outcome)
 
+    def _submit(self, asked: Asked) -> None:
+        try:
+            call = self._server.submit(asked.request, asked.deliver, streams=True)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._refuse(asked, error)
+            return
+        if asked not in self._open:  # it was answered at once, and that may have ended the stream
+            call.cancel()
+            return
+        asked.call = call
+        if self._ready.slow and asked.decoupled:
+            call.pause()
+
     def _deliver_response(self, asked: Asked, response: Response) -> None:
         try:
             if response.parameters and EXPLAIN in response.parameters:
                 message = encoded_twice(response, partial(self._encoder.encode_part, response, asked.form))
             else:
                 message = self._encoder.encode_part(response, asked.form)
-            if (size := sum(map(len, message))) > self._most:
-                raise too_long(size, self._most, asked.request.id)
+        except TakesLong:
+            asked.behind = deque()
+            self._encode_large(response, asked.form, partial(self._deliver_large, asked, response))
         except Exception as error:  # noqa: BLE001 - the caller must get an answer whatever a model put into its outputs
+            self._deliver_error(asked, error, response.version, response.final)
+        else:
+            self._deliver_encoded(asked, response, message)
+
+    def _deliver_encoded(self, asked: Asked, response: Response, message: Message) -> None:
+        if (size := sum(map(len, message))) > self._most:
+            error = too_long(size, self._most, asked.request.id)
             self._deliver_error(asked, error, response.version, response.final)
         else:
             self._put(asked, message, response.final)
 
-    def _deliver_error(self, asked: Asked, error: Exception, version: int, final: bool) -> None:
+    def _deliver_large(self, asked: Asked, response: Response, message: Message | BaseException) -> None:
+        """Deliver a response that was encoded on a thread, and then what the model has sent meanwhile."""
+        behind, asked.behind = asked.behind, None
+        if asked not in self._open:
+            return
+        if isinstance(message, BaseException):
+            self._deliver_error(asked, message, response.version, response.final)
+        else:
+            self._deliver_encoded(asked, response, message)
+        for outcome in behind or ():
+            self.deliver(asked, outcome)
+
+    def _deliver_error(self, asked: Asked, error: BaseException, version: int, final: bool) -> None:
         request = asked.request
         failure = rpc_error(error, request.id)
         if self._ends(error):
@@ -163,7 +225,7 @@ class InferStream:
         else:
             self._put(asked, [encode_error(failure.message, asked.request.id)], True)
 
-    def _ends(self, error: Exception) -> bool:
+    def _ends(self, error: BaseException) -> bool:
         """Whether an error ends the whole stream: its caller asks for that, or the deadline of the call has passed."""
         deadline = self._caller.deadline
         if deadline is None or not isinstance(error, DeadlineExceededError):
@@ -188,6 +250,8 @@ class InferStream:
         size = sum(map(len, message))
         self._open_size += size - asked.size  # it holds its response now, and not its request
         asked.size = size
+        if asked.charged or size > UNCHARGED_BYTES:
+            self._charge(asked, size)
         while self._order and (answer := self._order[0].answer) is not None:
             first = self._order.popleft()
             self._push(first, answer)
@@ -213,6 +277,8 @@ class InferStream:
         was_full = self.full
         self._open.discard(asked)
         self._open_size -= asked.size
+        if asked.charged:
+            self._charge(asked, 0)
         asked.end()
         if was_full:
             self.on_room()
@@ -224,8 +290,15 @@ class InferStream:
         self._order.clear()
         dropped, self._open, self._open_size = self._open, set(), 0
         for asked in dropped:
+            self._charge(asked, 0)
             asked.drop()
         self.on_room()
+
+    def _charge(self, asked: Asked, size: int) -> None:
+        """The request holds so many bytes now."""
+        self._budget.release(asked.charged)
+        asked.charged = size if size > UNCHARGED_BYTES else 0
+        self._budget.add(asked.charged)
 
     def _is_decoupled(self, request: Request) -> bool:
         policy = self._server.model_config(request.model_name, request.version).model_transaction_policy

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 
+from naiad_grpc.codec import COSTLY_BYTES
 from naiad_grpc.statuses import rpc_error
 from naiad_grpc.streaming import InferStream
 
@@ -46,16 +47,21 @@ async def pump(stream: InferStream, messages: AsyncIterator[bytes]) -> AsyncGene
                 await ready.wait()
     finally:
         stream.cancel()
-        reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
+        if not getattr(messages, "is_reading", False):
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
 
 
 async def _read(stream: InferStream, messages: AsyncIterator[bytes], room: Signal) -> None:
     try:
         async for message in messages:
-            stream.feed(message)
+            decoded = await stream.decode(message) if len(message) >= COSTLY_BYTES else None
+            stream.feed(message, decoded)
+            del message, decoded  # the next one may be long in coming
             while stream.full:
                 await room.wait()
+            if stream.over:
+                break
     except Exception as error:  # noqa: BLE001 - it is the caller of the stream who must hear of it
         stream.fail(rpc_error(error))
     finally:

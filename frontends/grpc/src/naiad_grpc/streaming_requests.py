@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+from naiad.byte_budget import UNCHARGED_BYTES, ByteBudget
 from naiad.errors import NaiadError
 from naiad.protocol.buffers import Buffer
 from naiad.types import Request, Response
@@ -32,10 +33,24 @@ class Call(Protocol):
 class Asked:
     """One request of the stream; `size` are the bytes that it, or the `answer` that waits for others, takes.
 
-    A request that is not `decoupled` has one answer, which waits for those of the requests before it.
+    A request that is not `decoupled` has one answer, which waits for those of the requests before it. `charged` are the
+    bytes that it holds of the server's byte budget. While a response of it is encoded on a thread, what follows is
+    `behind`.
     """
 
-    __slots__ = ("_hear", "_over", "_unsent", "answer", "call", "decoupled", "form", "request", "size")
+    __slots__ = (
+        "_hear",
+        "_over",
+        "_unsent",
+        "answer",
+        "behind",
+        "call",
+        "charged",
+        "decoupled",
+        "form",
+        "request",
+        "size",
+    )
 
     def __init__(
         self, hear: "Callable[[Asked, Outcome], None]", request: Request, form: AnswerForm, size: int, decoupled: bool
@@ -44,6 +59,8 @@ class Asked:
         self.request = request
         self.form = form
         self.size = size
+        self.charged = 0
+        self.behind: deque[Outcome] | None = None
         self.decoupled = decoupled
         self.call: Call | None = None
         self.answer: Message | None = None
@@ -70,6 +87,7 @@ class Asked:
     def end(self) -> None:
         """It has all its responses."""
         self._over = True
+        self.call = None  # the call refers to `deliver`: its tensors would wait for a garbage collection
         self._end_trace()
 
     def drop(self) -> None:
@@ -85,14 +103,19 @@ class Asked:
 
 
 class Ready:
-    """The messages that wait to be taken, in order; `slow` says that they are too many, until half of that is left."""
+    """The messages that wait to be taken, in order; `slow` says that they are too many, until half of that is left.
 
-    def __init__(self, most: int, most_bytes: int) -> None:
+    Large ones are charged to the byte budget until the next one is taken: the last one is being written until then.
+    """
+
+    def __init__(self, most: int, most_bytes: int, budget: ByteBudget) -> None:
         self.slow = False
         self._most = most
         self._most_bytes = most_bytes
         self._messages: deque[tuple[int, Message, Asked]] = deque()
         self._size = 0
+        self._budget = budget
+        self._writing = 0
 
     def __bool__(self) -> bool:
         return bool(self._messages)
@@ -102,6 +125,8 @@ class Ready:
         size = sum(map(len, message))
         self._messages.append((size, message, asked))
         self._size += size
+        if size > UNCHARGED_BYTES:
+            self._budget.add(size)
         self.slow = self.slow or len(self._messages) >= self._most or self._size >= self._most_bytes
         asked.waits()
 
@@ -109,14 +134,26 @@ class Ready:
         """The first message; there must be one."""
         size, message, asked = self._messages.popleft()
         self._size -= size
+        self.written()
+        if size > UNCHARGED_BYTES:
+            self._writing = size
         if len(self._messages) <= self._most // 2 and self._size <= self._most_bytes // 2:
             self.slow = False
         asked.sent()
         return message
 
+    def written(self) -> None:
+        """The last message that was taken has been written."""
+        if self._writing:
+            self._budget.release(self._writing)
+            self._writing = 0
+
     def drop(self) -> None:
         """Nobody takes the messages any more."""
-        for _, _, asked in self._messages:
+        self.written()
+        for size, _, asked in self._messages:
+            if size > UNCHARGED_BYTES:
+                self._budget.release(size)
             asked.drop()
         self._messages.clear()
         self.slow = False

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from naiad.byte_budget import ByteBudget
 from naiad.config import ModelConfig, ModelTransactionPolicy
 from naiad.errors import NotFoundError
 from naiad.types import Response, Tensor
@@ -80,7 +81,8 @@ class FakeServer:
     """
 
     def __init__(self, **settings):
-        self.settings = {"grpc-header-forward-pattern": "", "grpc-max-message-size": 2**31 - 1, **settings}
+        self.settings = {"grpc-header-forward-pattern": "", "grpc-max-response-size": 2**31 - 1, **settings}
+        self.bytes_in_flight = ByteBudget(1 << 30)
         self.tracing = FakeTracing()
         self.shared_memory = SimpleNamespace(region=self._region)
         self.calls = []

@@ -81,7 +81,7 @@ def test_a_response_that_waits_for_another_counts_as_its_request_did(stream, ser
 
 
 def test_a_response_over_the_limit_is_an_error_and_the_stream_goes_on(make_server, context, ask):
-    server = make_server(**{"grpc-max-message-size": 1000})
+    server = make_server(**{"grpc-max-response-size": 1000})
     stream = make_inference(server).open_stream(context())
     stream.feed(ask("7", model="d"))
     (call,) = server.calls

@@ -99,7 +99,7 @@ def test_what_a_model_puts_into_its_outputs_cannot_leave_the_caller_without_an_a
 
 @pytest.mark.parametrize("most", [10_028, 10_027])
 def test_a_response_over_the_limit_is_told_with_its_option(make_server, ask, context, most):
-    server = make_server(**{"grpc-max-message-size": most})
+    server = make_server(**{"grpc-max-response-size": most})
     answers = []
     make_inference(server).begin(ask("7"), context(), answers.append)
 
@@ -113,7 +113,7 @@ def test_a_response_over_the_limit_is_told_with_its_option(make_server, ask, con
         assert answer.message.startswith(
             "[request id: 7] the response is a message of 10028 bytes, more than the 10027"
         )
-        assert "--grpc-max-message-size" in answer.message
+        assert "--grpc-max-response-size" in answer.message
 
 
 def test_the_deadline_of_the_call_is_that_of_the_request(infer, server, ask, context):

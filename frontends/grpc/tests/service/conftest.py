@@ -57,7 +57,7 @@ class FakeServer:
         self.told.append((name, version))
         return self.counted
 
-    def index(self, ready=False):
+    async def fresh_index(self, ready=False):
         gone = [] if ready else [IndexEntry("n", 2, "UNAVAILABLE", "unloaded"), IndexEntry("half \ud800")]
         return [IndexEntry("m", 1, "READY"), *gone]
 

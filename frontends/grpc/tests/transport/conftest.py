@@ -6,6 +6,7 @@ import grpc
 import pytest
 import uvloop
 
+from naiad.byte_budget import ByteBudget
 from naiad.errors import InvalidArgumentError
 from naiad.options import Settings
 from naiad_grpc.options import OPTIONS
@@ -27,6 +28,7 @@ class Calls:
         return [
             *(UnaryOperation(f"/t/{each.__name__}", "inference", each) for each in unary),
             UnaryOperation("/t/other", "statistics", self.echo),
+            UnaryOperation("/t/alive", "health", self.echo),
             StreamOperation("/t/stream", "inference", self.stream),
             StreamOperation("/t/late", "inference", self.late),
         ]
@@ -96,8 +98,9 @@ class Served:
 
     def __init__(self, calls, **options):
         self.calls = calls
+        self.budget = ByteBudget(1 << 30)
         given = {"grpc-port": 0, "grpc-address": "127.0.0.1", **options}
-        self.listener = Listener(calls.operations(), Settings(OPTIONS, given))
+        self.listener = Listener(calls.operations(), Settings(OPTIONS, given), self.budget)
         self.target = ""
 
     async def __aenter__(self):

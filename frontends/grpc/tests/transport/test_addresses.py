@@ -1,22 +1,27 @@
 """Where a listener may listen, and what it says where it may not."""
 
 import asyncio
+import re
 import socket
 
 import pytest
 
 from naiad.errors import InvalidArgumentError, UnavailableError
-from naiad_grpc.transport.addresses import find_place
+from naiad_grpc.transport.addresses import reserved_target
 
 
 def place(address="127.0.0.1", port=0, share=False):
-    return asyncio.run(find_place(address, port, share))
+    async def main():
+        async with reserved_target(address, port, share) as target:
+            return target
+
+    return asyncio.run(main())
 
 
 def test_a_free_place_is_written_as_grpc_wants_it(tmp_path):
-    assert place() == "127.0.0.1:0"
-    assert place("::1") == "[::1]:0"
-    assert place("localhost") in ("127.0.0.1:0", "[::1]:0")
+    assert re.fullmatch(r"127\.0\.0\.1:[1-9]\d+", place())
+    assert re.fullmatch(r"\[::1\]:[1-9]\d+", place("::1"))
+    assert re.fullmatch(r"(127\.0\.0\.1|\[::1\]):[1-9]\d+", place("localhost"))
     assert place(f"unix:{tmp_path}/s") == f"unix:{tmp_path}/s"
 
 
@@ -38,6 +43,20 @@ def test_a_port_may_be_shared_when_both_agree():
         assert place(port=port, share=True) == f"127.0.0.1:{port}"
         with pytest.raises(UnavailableError):
             place(port=port)
+
+
+@pytest.mark.parametrize(("first", "second"), [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1")])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_of_two_servers_that_start_at_once_one_is_refused_with_the_option(first, second, swapped):
+    if swapped:
+        first, second = second, first
+
+    async def main():
+        async with reserved_target(first, 0, share=False) as target:
+            await reserved_target(second, int(target.rpartition(":")[2]), share=False).__aenter__()
+
+    with pytest.raises(UnavailableError, match=r"Address already in use.*--grpc-port"):
+        asyncio.run(main())
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,15 @@ def test_a_message_over_the_limit_is_refused_and_harms_nothing_else(run, size):
     assert following == b"next"
 
 
+def test_a_message_that_is_over_the_limit_once_it_is_decompressed_is_refused(run):
+    async def main():
+        limits = {"grpc-max-message-size": 1000}
+        async with Served(Calls(), **limits) as served, served.channel(compression=grpc.Compression.Gzip) as channel:
+            return await answer(channel, "echo", bytes(100_000))
+
+    assert run(main()) == ("RESOURCE_EXHAUSTED", "Decompressed message larger than max")
+
+
 def test_messages_may_be_large_unless_they_are_limited(run):
     message = bytes(20_000_000)
     limits = [("grpc.max_receive_message_length", -1)]
@@ -114,6 +123,11 @@ def test_a_client_that_is_gone_without_a_word_is_noticed(run):
 def test_options_come_to_channel_arguments():
     given = {
         "grpc-max-message-size": 7,
+        "grpc-max-response-size": 9,
+        "grpc-max-connections": 33,
+        "grpc-max-concurrent-streams": 10,
+        "grpc-max-connection-idle": 11,
+        "grpc-handshake-timeout": 12,
         "grpc-keepalive-time": 1,
         "grpc-keepalive-timeout": 2,
         "grpc-keepalive-permit-without-calls": True,
@@ -125,10 +139,16 @@ def test_options_come_to_channel_arguments():
         "grpc-infer-response-compression-level": "medium",
     }
 
-    assert dict(channel_arguments(Settings(OPTIONS, given))) == {
+    assert dict(channel_arguments(Settings(OPTIONS, given), 16)) == {
         "grpc.so_reuseport": 1,
         "grpc.max_receive_message_length": 7,
-        "grpc.max_send_message_length": 7,
+        "grpc.max_send_message_length": 9,
+        "grpc.max_allowed_incoming_connections": 3,
+        "grpc.server.max_pending_requests": 625,
+        "grpc.server.max_pending_requests_hard_limit": 625,
+        "grpc.max_concurrent_streams": 10,
+        "grpc.max_connection_idle_ms": 11,
+        "grpc.server_handshake_timeout_ms": 12,
         "grpc.keepalive_time_ms": 1,
         "grpc.keepalive_timeout_ms": 2,
         "grpc.http2.ping_timeout_ms": 2,

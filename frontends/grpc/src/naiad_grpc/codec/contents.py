@@ -6,7 +6,9 @@ import numpy as np
 
 from naiad.datatypes import TensorType
 from naiad.errors import InvalidArgumentError
-from naiad.protocol.buffers import object_array
+
+_PIECE = 65536
+"""So many elements are converted at a time: each conversion keeps the interpreter's lock."""
 
 _FIELDS = {
     "BOOL": "bool_contents",
@@ -59,12 +61,21 @@ def array_of_contents(
     if len(elements) != count:
         raise _wrong_count(len(elements), count, name, kind, model)
     if kind.wire == "BYTES":
-        return object_array(list(elements)).reshape(shape)
+        return _strings(elements).reshape(shape)
     return _numbers(elements, name, kind).reshape(shape)
 
 
+def _strings(elements: Any) -> np.ndarray:
+    array = np.empty(len(elements), object)
+    for start in range(0, len(elements), _PIECE):
+        array[start : start + _PIECE] = elements[start : start + _PIECE]
+    return array
+
+
 def _numbers(elements: Any, name: str, kind: TensorType) -> np.ndarray:
-    array = np.fromiter(elements, _ON_WIRE[_FIELDS[kind.wire]], len(elements))
+    array = np.empty(len(elements), _ON_WIRE[_FIELDS[kind.wire]])
+    for start in range(0, len(elements), _PIECE):
+        array[start : start + _PIECE] = elements[start : start + _PIECE]
     if array.dtype == kind.dtype:
         return array
     narrowed = array.astype(kind.dtype)

@@ -15,6 +15,9 @@ _IN_ORDER = frozenset((0x0A, 0x12, ID_TAG, 0x22, 0x2A, 0x32, RAW_TAG))
 
 _VARINT, _FIXED64, _LENGTH, _GROUP, _GROUP_END, _FIXED32 = range(6)
 _MOST_NESTED = 100
+MOST_FIELDS = 8192
+"""So many fields may be around the tensors of a request: each takes about 1 µs, and a client may send millions."""
+
 _LONGEST, _LONGEST_SHORT = 10, 5
 """The most bytes of a number of 64 bits, and of a tag or a size."""
 
@@ -30,6 +33,21 @@ class Layout(NamedTuple):
     id_end: int
     contents_start: int
     contents: list[tuple[int, int]]
+
+
+class Fields:
+    """Counts the fields of a message, down from the most that there may be."""
+
+    __slots__ = ("_left", "_most")
+
+    def __init__(self, most: int) -> None:
+        self._left = self._most = most
+
+    def count(self) -> None:
+        """Here is one more. Raises InvalidArgumentError when it is one too many."""
+        self._left -= 1
+        if self._left < 0:
+            raise malformed(f"it has more than {self._most} fields; send tensors as raw_input_contents")
 
 
 def varint(value: int) -> bytes:
@@ -56,14 +74,16 @@ def field(tag: int, content: bytes) -> bytes:
 def scan(message: bytes) -> Layout | None:
     """The layout of an infer request whose fields are in the order of their numbers, as all clients write them.
 
-    None for any other message, also for one that makes no sense.
+    None for any other message, also for one that makes no sense, or has too many fields.
     """
     end = len(message)
     place = last = 0
+    left = MOST_FIELDS
     id_start = text_start = id_end = contents_start = -1
     contents: list[tuple[int, int]] = []
     try:
-        while place < end:
+        while place < end and left:
+            left -= 1
             tag = message[place]
             if tag not in _IN_ORDER or tag < last or tag == last == ID_TAG:
                 return None
@@ -100,10 +120,11 @@ def split(message: bytes) -> tuple[bytes, list[tuple[int, int]]]:
     around: list[bytes] = []
     contents: list[tuple[int, int]] = []
     kept = place = 0
+    fields = Fields(MOST_FIELDS)
     try:
         while place < len(message):
             tag, start = _read_varint(message, place, _LONGEST_SHORT)
-            end = _end_of(message, tag, start, 0)
+            end = _end_of(message, tag, start, 0, fields)
             if tag == RAW_TAG:
                 around.append(message[kept:place])
                 kept = end
@@ -116,6 +137,19 @@ def split(message: bytes) -> tuple[bytes, list[tuple[int, int]]]:
         raise malformed("it ends within a field")
     around.append(message[kept:])
     return b"".join(around), contents
+
+
+def read_varint(message: bytes, offset: int) -> tuple[int, int]:
+    """The tag or size at that offset, and the offset behind it. Raises InvalidArgumentError or IndexError."""
+    return _read_varint(message, offset, _LONGEST_SHORT)
+
+
+def field_end(message: bytes, tag: int, offset: int, fields: Fields) -> int:
+    """Where the field ends whose content is at that offset; perhaps behind the end of the message.
+
+    Counts it and those within it. Raises InvalidArgumentError or IndexError.
+    """
+    return _end_of(message, tag, offset, 0, fields)
 
 
 def malformed(reason: str) -> InvalidArgumentError:
@@ -135,8 +169,9 @@ def _read_varint(message: bytes, place: int, most: int) -> tuple[int, int]:
     raise malformed(f"a number has more than {most} bytes")
 
 
-def _end_of(message: bytes, tag: int, place: int, depth: int) -> int:
+def _end_of(message: bytes, tag: int, place: int, depth: int, fields: Fields) -> int:
     """Where the field ends whose tag is in front of `place`; perhaps behind the end of the message."""
+    fields.count()
     kind = tag & 7
     if not 8 <= tag < 1 << 32:
         raise malformed(f"there is no field number {tag >> 3}")
@@ -146,17 +181,17 @@ def _end_of(message: bytes, tag: int, place: int, depth: int) -> int:
         size, start = _read_varint(message, place, _LONGEST_SHORT)
         return start + size
     if kind == _GROUP and depth < _MOST_NESTED:
-        return _end_of_group(message, tag >> 3, place, depth + 1)
+        return _end_of_group(message, tag >> 3, place, depth + 1, fields)
     if kind in (_FIXED32, _FIXED64):
         return place + (4 if kind == _FIXED32 else 8)
     raise malformed("it has a group without a start, nested too deep, or a field of no known kind")
 
 
-def _end_of_group(message: bytes, number: int, place: int, depth: int) -> int:
+def _end_of_group(message: bytes, number: int, place: int, depth: int, fields: Fields) -> int:
     while True:
         tag, place = _read_varint(message, place, _LONGEST_SHORT)
         if tag & 7 == _GROUP_END:
             if tag >> 3 != number:
                 raise malformed(f"it ends group {tag >> 3} within group {number}")
             return place
-        place = _end_of(message, tag, place, depth)
+        place = _end_of(message, tag, place, depth, fields)

@@ -16,6 +16,8 @@ from naiad_grpc.codec.contents import array_of_contents
 from naiad_grpc.codec.framing import RAW_TAG, header
 from naiad_grpc.codec.references import Reference, read_reference
 
+_MANY_DIMENSIONS = 64
+
 
 class Input(NamedTuple):
     """An input whose bytes are elsewhere (a tuple: unpacked each request).
@@ -62,7 +64,7 @@ def read_inputs(given: Sequence[Any], model: str, has_raw: bool) -> Inputs:
             raise InvalidArgumentError(f"input '{name}' already exists in request; name each input once")
         found.names[name] = None
         kind = tensor_type(tensor.datatype, f"input '{name}' for model '{model}'")
-        shape = _shape(tensor, model)
+        shape = _shape(tensor, kind, model)
         count = count_elements(shape, kind.itemsize, name)
         reference = read_reference(tensor.parameters, f"input '{name}'") if tensor.parameters else None
         if reference is not None:
@@ -95,7 +97,9 @@ def array_of_bytes(given: Input, content: bytes | memoryview, start: int, size: 
     return bool_array(given.shape, content, start)
 
 
-def _shape(tensor: Any, model: str) -> tuple[int, ...]:
+def _shape(tensor: Any, kind: TensorType, model: str) -> tuple[int, ...]:
+    if len(tensor.shape) > _MANY_DIMENSIONS:
+        count_elements(tensor.shape, kind.itemsize, tensor.name)  # refuses millions of them without a copy
     shape = tuple(tensor.shape)
     if shape and min(shape) < 0:
         raise InvalidArgumentError(

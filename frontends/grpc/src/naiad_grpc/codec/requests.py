@@ -9,10 +9,12 @@ from naiad.errors import InvalidArgumentError
 from naiad.shared_memory import Region
 from naiad.transfers import Place, transfer_of
 from naiad.types import Request, Tensor
+from naiad_grpc.codec.costs import COSTLY_BYTES
 from naiad_grpc.codec.forms import AnswerForm, OutputForm
 from naiad_grpc.codec.framing import ID_TAG, malformed, scan, split
 from naiad_grpc.codec.inputs import Input, array_of_bytes
 from naiad_grpc.codec.skeletons import Skeleton, read_message, read_skeleton
+from naiad_grpc.codec.typed_size import check_typed_size
 
 _REMEMBERED = 512
 _LONGEST_REMEMBERED = 4096
@@ -51,6 +53,13 @@ class Decoder:
             if request is not None:
                 return request, expected.skeleton.form
         return self._decode_any(message)
+
+    def decode_large(self, message: bytes) -> tuple[Request, AnswerForm]:
+        """As `decode`, for a message that `takes_long`, on a thread. Remembers nothing of it."""
+        text, contents = split(message)
+        check_typed_size(text)
+        skeleton = read_skeleton(text, bool(contents))
+        return self._filled(skeleton, skeleton.id, message, contents)
 
     def _decode_any(self, message: bytes) -> tuple[Request, AnswerForm]:
         layout = scan(message)
@@ -100,10 +109,15 @@ class Decoder:
 
 
 def request_id_of(message: bytes) -> str:
-    """The id in a message that cannot be decoded, "" where that cannot be told."""
+    """The id in a message that cannot be decoded, "" where that cannot be told. Its raw contents are not copied."""
+    layout = scan(message)
     try:
-        found: str = read_message(message).id
-    except InvalidArgumentError:
+        if layout is not None:
+            return message[layout.text_start : layout.id_end].decode()
+        if len(message) > COSTLY_BYTES:  # the id is not worth the time
+            return ""
+        found: str = read_message(split(message)[0]).id
+    except (InvalidArgumentError, UnicodeDecodeError):
         return ""
     return found
 

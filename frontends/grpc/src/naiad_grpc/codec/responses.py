@@ -28,6 +28,14 @@ _MAX_INT64 = 2**63 - 1
 _REMEMBERED = 4096
 
 
+MOST_ELEMENTS = 16384
+"""So many strings or classes an event loop may encode at a time: some milliseconds."""
+
+
+class TakesLong(Exception):  # noqa: N818 - no error: it says where to encode
+    """A response has more strings or values to classify than an event loop may encode."""
+
+
 class _Described(NamedTuple):
     """What tells of an output in the message, and the header of its contents ("" when their size may vary)."""
 
@@ -42,7 +50,13 @@ class Encoder:
     the lines of an output's label file; both are asked only for classifications.
     """
 
-    def __init__(self, batches: Callable[[str, int], bool], labels: Callable[[str, str, int], Sequence[str]]) -> None:
+    def __init__(
+        self,
+        batches: Callable[[str, int], bool],
+        labels: Callable[[str, str, int], Sequence[str]],
+        most_elements: int = MOST_ELEMENTS,
+    ) -> None:
+        self._most = most_elements
         self._batches = batches
         self._labels = labels
         self._described: dict[tuple[str, str, tuple[int, ...]], _Described] = {}
@@ -50,7 +64,8 @@ class Encoder:
     def encode(self, response: Response, form: AnswerForm, mark: bytes = b"") -> list[Buffer]:
         """The message for that response, in the form that its request asked for; `mark` is one parameter more.
 
-        Raises InvalidArgumentError for classes of what has none, or for what does not fit into its shared memory.
+        Raises InvalidArgumentError for classes of what has none, or for what does not fit into its shared memory, and
+        TakesLong when it has more than `most_elements` to convert one by one.
         """
         message: list[Buffer] = [_opening(response.model_name, response.version)]
         if response.id:
@@ -65,7 +80,7 @@ class Encoder:
             if forms and name in forms:
                 tensor, content = self._formed(response, tensor, forms[name])
             else:
-                content = _content(tensor)
+                content = self._content(tensor)
             described = self._described.get((name, tensor.datatype, tensor.shape)) or self._describe(name, tensor)
             message.append(described.text)
             if content is None:
@@ -84,12 +99,27 @@ class Encoder:
         """The tensor as the caller wants it, and its contents; None when they are in shared memory."""
         if form.place is not None:
             if not form.place.holds(tensor):
-                form.place.store(tensor, _content(tensor))
+                form.place.store(tensor, self._content(tensor))
             return tensor, None
+        if tensor.array.size > self._most:
+            raise TakesLong
         labels = self._labels(response.model_name, tensor.name, response.version)
         batched = self._batches(response.model_name, response.version)
         tensor = best_classes(tensor, form.classes, labels, batched)
-        return tensor, _content(tensor)
+        return tensor, self._content(tensor)
+
+    def _content(self, tensor: Tensor) -> Buffer:
+        """The bytes of a tensor in the wire's layout."""
+        array = tensor.array
+        if tensor.datatype == "BYTES":
+            if array.size > self._most:
+                raise TakesLong
+            return pack_strings(array.ravel().tolist())
+        if array.nbytes <= _FEW_BYTES:
+            return array.tobytes()
+        if not array.flags.c_contiguous:
+            array = np.ascontiguousarray(array)
+        return array.data.cast("B")
 
     def _describe(self, name: str, tensor: Tensor) -> _Described:
         text = _named(name) + field(0x12, tensor.datatype.encode())
@@ -153,18 +183,6 @@ def _choice(value: ParameterValue) -> bytes:
     if isinstance(value, float):
         return b"\x21" + pack("<d", value)
     return field(0x1A, str(value).encode("utf-8", "replace"))
-
-
-def _content(tensor: Tensor) -> Buffer:
-    """The bytes of a tensor in the wire's layout."""
-    array = tensor.array
-    if tensor.datatype == "BYTES":
-        return pack_strings(array.ravel().tolist())
-    if array.nbytes <= _FEW_BYTES:
-        return array.tobytes()
-    if not array.flags.c_contiguous:
-        array = np.ascontiguousarray(array)
-    return array.data.cast("B")
 
 
 _FINAL_MARK, _MORE_MARK = _parameter(FINAL, True), _parameter(FINAL, False)

@@ -2,19 +2,20 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
 from naiad_grpc.messages import message_class
 from naiad_grpc.service.models import model_of
 from naiad_grpc.service.operations import Operation, operation, stream, unary
+from naiad_grpc.service.readiness import ReadinessPoll
 from naiad_grpc.standard import HEALTH_PACKAGE, HEALTH_SERVICE, standard_class
 
 if TYPE_CHECKING:
     from naiad import Server
 
 WATCH_SECONDS = 1.0
-"""How often readiness is looked at for those who watch it: it depends on models and instances, and nobody tells."""
+"""How often readiness is checked while it is watched: it depends on models and instances, which report no changes."""
 
 
 class HealthRpcs:
@@ -25,6 +26,7 @@ class HealthRpcs:
         self._stopping = stopping
         self._watch_seconds = watch_seconds
         self._response = standard_class(HEALTH_PACKAGE, "HealthCheckResponse")
+        self._poll = ReadinessPoll(lambda: server.ready().ready, stopping, self._pause)
 
     def operations(self) -> list[Operation]:
         """Every RPC of this group."""
@@ -51,23 +53,19 @@ class HealthRpcs:
 
     async def check(self, _request: Any) -> Any:
         """SERVING when the server is ready, whatever service is asked for."""
-        return self._status()
+        return self._status(self._server.ready().ready and not self._stopping.is_set())
 
     async def watch(self, requests: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
-        """The status now and whenever it changes, until the frontend ends."""
+        """The status now and whenever it changes, until the frontend ends, whatever service is asked for."""
         async for _ in requests:
             break
-        told = None
-        ended = False
-        while not ended:
-            ended = self._stopping.is_set()
-            status = self._status()
-            if status != told:
-                yield status
-                told = status
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), self._watch_seconds)
+        async with aclosing(self._poll.watch()) as changes:
+            async for serves in changes:
+                yield self._status(serves)
 
-    def _status(self) -> Any:
-        serves = self._server.ready().ready and not self._stopping.is_set()
+    async def _pause(self) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), self._watch_seconds)
+
+    def _status(self, serves: bool) -> Any:
         return self._response(status="SERVING" if serves else "NOT_SERVING")

@@ -30,7 +30,7 @@ class RepositoryRpcs:
     async def index(self, request: Any) -> Any:
         """Every model and version, its state and the reason; with `ready`, the READY ones."""
         response = message_class("RepositoryIndexResponse")()
-        for entry in self._server.index(request.ready):
+        for entry in await self._server.fresh_index(request.ready):
             version = str(entry.version or "")
             response.models.add(name=told(entry.name), version=version, state=entry.state, reason=told(entry.reason))
         return response

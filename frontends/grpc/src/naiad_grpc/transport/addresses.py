@@ -1,36 +1,61 @@
-"""Places to listen that are free, as gRPC wants them written.
+"""Endpoints to listen on that are free, as gRPC wants them written, and reserved until it listens there.
 
 gRPC itself says only that it could not bind, and where a unix socket is in use it takes the path from who uses it; so
-each place is tried before gRPC gets it.
+each endpoint is tried before gRPC gets it. gRPC binds a TCP port with SO_REUSEPORT, several times, and so would a
+second server that starts at the same moment: a socket without that flag reserves the port until gRPC listens.
 """
 
 import socket
-from pathlib import Path
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from naiad.protocol.addresses import UNIX, bind_tcp, cannot_listen, host_of, is_left_over, unix_path
 
 _OPTION = "grpc-address"
 
 
-async def find_place(address: str, port: int, share: bool) -> str:
-    """The target for gRPC to listen on: `127.0.0.1:8001`, `[::1]:0`, `unix:/run/naiad.sock`.
+@asynccontextmanager
+async def reserved_target(address: str, port: int, share: bool) -> AsyncIterator[str]:
+    """The target for gRPC to listen on: `127.0.0.1:8001`, `[::1]:8001`, `unix:/run/naiad.sock`.
 
-    Raises UnavailableError when it is taken or not ours to take, InvalidArgumentError for a bad address.
+    Port 0 becomes a free one. Within the block, and while gRPC listens on a TCP target, nobody without `share` can
+    reserve it, nor an address that overlaps with it. Raises UnavailableError when the endpoint is taken or not ours to
+    take, InvalidArgumentError for a bad address.
     """
     try:
         if address.startswith(UNIX):
-            path = unix_path(address, _OPTION)
-            if not is_left_over(path):  # what is left over gRPC replaces
-                _try_path(path)
-            return address
-        with await bind_tcp(address, port, _OPTION, share) as probe:
-            return f"{host_of(str(probe.getsockname()[0]))}:{port}"
+            _try_unix(address)
+            reservation = None
+        else:
+            reservation = await _reserve_tcp(address, port, share)
     except OSError as error:
         raise cannot_listen("gRPC", address, port, error) from error
+    if reservation is None:
+        yield address
+        return
+    with reservation:
+        host, bound = reservation.getsockname()[:2]
+        yield f"{host_of(str(host))}:{bound}"
 
 
-def _try_path(path: Path) -> None:
-    """Make sure that a socket can be made there. Raises OSError."""
+async def _reserve_tcp(address: str, port: int, share: bool) -> socket.socket:
+    """A socket that keeps others from the port, except gRPC's. Raises OSError."""
+    bound = await bind_tcp(address, port, _OPTION, share)
+    try:
+        if not share:
+            bound.listen(1)  # bind(2) with SO_REUSEADDR lets several sockets through, listen(2) only the first
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # from now on gRPC can bind: it sets it first
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
+def _try_unix(address: str) -> None:
+    """Make sure that a socket can be bound to the path. Raises OSError."""
+    path = unix_path(address, _OPTION)
+    if is_left_over(path):  # gRPC replaces it
+        return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.bind(str(path))
     path.unlink()

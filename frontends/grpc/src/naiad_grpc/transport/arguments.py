@@ -1,6 +1,7 @@
 """From the options of the server to the channel arguments of gRPC (`grpc/impl/channel_arg_names.h`)."""
 
 from collections.abc import Mapping
+from math import ceil
 from typing import Any
 
 _ARGUMENTS = {
@@ -12,20 +13,42 @@ _ARGUMENTS = {
     "grpc-http2-max-ping-strikes": "grpc.http2.max_ping_strikes",
     "grpc-max-connection-age": "grpc.max_connection_age_ms",
     "grpc-max-connection-age-grace": "grpc.max_connection_age_grace_ms",
+    "grpc-max-connection-idle": "grpc.max_connection_idle_ms",
+    "grpc-max-concurrent-streams": "grpc.max_concurrent_streams",
+    "grpc-handshake-timeout": "grpc.server_handshake_timeout_ms",
+    "grpc-max-message-size": "grpc.max_receive_message_length",
+    "grpc-max-response-size": "grpc.max_send_message_length",
 }
+_MOST_CONNECTIONS = 16384
 _LEVELS = {"none": 0, "low": 1, "medium": 2, "high": 3}
 
 
-def channel_arguments(settings: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """The arguments that the options `grpc-…` come to, for servers of one process that share a port.
+def channel_arguments(settings: Mapping[str, Any], acceptors: int = 1) -> list[tuple[str, int]]:
+    """The arguments that the options `grpc-…` come to, for each of some `acceptors`: servers that share a port.
 
     A level of compression, unlike an algorithm, leaves it to gRPC to take one that the client can read.
     """
-    size: int = settings["grpc-max-message-size"]
     arguments = [(argument, int(settings[option])) for option, argument in _ARGUMENTS.items()]
-    arguments += [("grpc.max_receive_message_length", size), ("grpc.max_send_message_length", size)]
+    connections: int = settings["grpc-max-connections"] or _default_connections()
+    arguments.append(("grpc.max_allowed_incoming_connections", ceil(connections / acceptors)))
+    # calls that the event loop has not taken yet, which take 5 kB each; a client may begin and reset them for ever
+    pending = ceil(settings["grpc-max-calls"] / acceptors)
+    arguments += [
+        ("grpc.server.max_pending_requests", pending),
+        ("grpc.server.max_pending_requests_hard_limit", pending),
+    ]
     arguments.append(("grpc.so_reuseport", 1))
     # without it a keepalive ping that nobody answers ends a connection only after a minute, whatever its own timeout
     arguments.append(("grpc.http2.ping_timeout_ms", settings["grpc-keepalive-timeout"]))
     level = _LEVELS[settings["grpc-infer-response-compression-level"]]
     return [*arguments, ("grpc.default_compression_level", level)] if level else arguments
+
+
+def _default_connections() -> int:
+    """A quarter of the files that this process may open (getrlimit(2)); health, metrics and loads need some too."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return _MOST_CONNECTIONS
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MOST_CONNECTIONS if files == resource.RLIM_INFINITY else min(max(files // 4, 1), _MOST_CONNECTIONS)

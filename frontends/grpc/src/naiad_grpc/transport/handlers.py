@@ -5,12 +5,13 @@ where grpcio looks its handler up, so that one that may pays nothing for it.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
 import grpc
 
+from naiad.byte_budget import UNCHARGED_BYTES, ByteBudget
 from naiad.explaining import EXPLAIN_HEADER, is_asked
 from naiad.protocol.restrictions import RestrictedApis
 from naiad_grpc.inference_intake import ExplainedContext
@@ -20,14 +21,19 @@ from naiad_grpc.transport.incoming import Incoming
 
 SHUTTING_DOWN = "GRPC server is shutting down and has stopped accepting new requests."
 HEADER_PREFIX = "triton-grpc-protocol-"
+_ALWAYS_ANSWERED = frozenset(("health", "metadata"))
+"""The groups of RPCs that are answered above the limit of calls in flight."""
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
 class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
     """Finds the handler of each call, and knows how many calls are in flight."""
 
-    def __init__(self, operations: Iterable[Operation], restricted: Sequence[str]) -> None:
-        """`restricted` are the rules of `--grpc-restricted-protocol`; raises InvalidArgumentError for a bad one."""
+    def __init__(self, operations: Iterable[Operation], settings: Mapping[str, Any], budget: ByteBudget) -> None:
+        """Raises InvalidArgumentError for a bad rule of `--grpc-restricted-protocol`."""
+        restricted: Sequence[str] = settings["grpc-restricted-protocol"]
+        self._budget = budget
+        self._most_calls: int = settings["grpc-max-calls"]
         self._restrictions = RestrictedApis("--grpc-restricted-protocol", restricted, HEADER_PREFIX)
         self._restricted = bool(restricted)
         found = list(operations)
@@ -43,9 +49,14 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
         """The handler of a call; None, which grpcio answers with UNIMPLEMENTED, for an RPC that there is not."""
         handlers = self._explained if _asks(handler_call_details.invocation_metadata) else self._handlers
         handler = handlers.get(handler_call_details.method)
-        if handler is not None and (self._ending or self._restricted):
+        if handler is not None and (self._ending or self._restricted or self._in_flight >= self._most_calls):
             return self._refusal(handler_call_details) or handler
         return handler
+
+    @property
+    def calls_in_flight(self) -> int:
+        """How many calls have begun and not ended."""
+        return self._in_flight
 
     def end(self) -> None:
         """Take no more calls; streams get no more messages, as if their clients had no more."""
@@ -62,8 +73,14 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
         """The handler that refuses a call which may not be made, None for one that may."""
         if self._ending:
             return _refusing(SHUTTING_DOWN)
+        api = self._apis[details.method]
+        if self._in_flight >= self._most_calls and api not in _ALWAYS_ANSWERED:
+            return _refusing(
+                f"{self._in_flight} calls are in flight, and --grpc-max-calls allows {self._most_calls}; try again "
+                "later, or raise the option"
+            )
         metadata = ((key.encode(), _as_bytes(value)) for key, value in details.invocation_metadata)
-        wanted = self._restrictions.refusal(self._apis[details.method], metadata)
+        wanted = self._restrictions.refusal(api, metadata)
         return _refusing(f"This protocol is restricted, expecting header '{wanted}'") if wanted else None
 
     def _handler(self, operation: Operation, answer: Callable[..., Any]) -> Any:
@@ -75,13 +92,19 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
         async def handler(message: bytes, context: Any) -> bytes:
             self._in_flight += 1
             try:
+                if len(message) > UNCHARGED_BYTES:
+                    self._charge(self._budget.reserve, len(message))
                 answered: bytes = await answer(message, context)
+                if len(answered) > UNCHARGED_BYTES:
+                    self._charge(self._budget.add, len(answered))
                 return answered
             except Exception as error:  # noqa: BLE001 - the caller gets a status whatever breaks
                 failure = rpc_error(error)
             finally:
                 self._left()
-            return await _end_with(failure, context)
+                del message
+            await _end_with(failure, context)
+            return b""
 
         return handler
 
@@ -93,6 +116,7 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
                 async with aclosing(answer(incoming, context)) as answered:
                     async for message in answered:
                         await context.write(message)
+                        del message  # the next one may be long in coming
                 failure = RpcError(Code.UNAVAILABLE, SHUTTING_DOWN) if incoming.cut else None
             except grpc.aio.InternalError:  # the caller left while a message was on its way to it
                 failure = None
@@ -104,6 +128,15 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
                 await _end_with(failure, context)
 
         return handler
+
+    def _charge(self, take: Callable[[int], None], size: int) -> None:
+        """Take that many bytes of the budget until the task ends in which grpcio has called us.
+
+        It holds the request until it has sent the response. Raises UnavailableError where `take` does.
+        """
+        task: Any = asyncio.current_task()
+        take(size)
+        task.add_done_callback(lambda _: self._budget.release(size))
 
     def _left(self) -> None:
         self._in_flight -= 1
@@ -124,9 +157,15 @@ def _explained(answer: Callable[..., Any]) -> Callable[..., Any]:
     return lambda given, context: answer(given, ExplainedContext(context))
 
 
-async def _end_with(error: RpcError, context: Any) -> bytes:
-    await context.abort(_CODES[error.code], error.message)
-    raise error
+async def _end_with(error: RpcError, context: Any) -> None:
+    """End a call with a status. grpcio raises its own error again once the handler returns.
+
+    The call keeps that error: the frames of its traceback would keep the call, and all that they refer to.
+    """
+    try:
+        await context.abort(_CODES[error.code], error.message)
+    except (grpc.aio.AbortError, grpc.aio.InternalError) as aborted:  # the latter when the caller has left meanwhile
+        aborted.__traceback__ = None
 
 
 def _refusing(message: str) -> Any:

@@ -11,10 +11,13 @@ class Incoming:
     """The messages of a stream, up to its client's last, or to the frontend's end: then it is `cut`.
 
     Tasks that wait for a message are in `reading`, to be cancelled when the frontend is `ending`; they do not notice.
+    `is_reading` says that grpcio reads the next message: a task that is cancelled there loses the memory of a message
+    that arrives later for good (grpcio 1.85). Such a task ends with its call.
     """
 
     def __init__(self, context: Any, reading: set[asyncio.Task[Any]], ending: Callable[[], bool]) -> None:
         self.cut = False
+        self.is_reading = False
         self._context = context
         self._reading = reading
         self._ending = ending
@@ -29,14 +32,19 @@ class Incoming:
             self.cut = True
         else:
             self._reading.add(task)
+            self.is_reading = True
             try:
                 message = await self._context.read()
+            except (grpc.aio.AbortError, grpc.aio.UsageError) as error:  # the call ended meanwhile
+                error.__traceback__ = None  # the call keeps the error
             except asyncio.CancelledError:
                 if not self._ending() or task.uncancel():
                     raise
                 self.cut = True
             finally:
+                self.is_reading = False
                 self._reading.discard(task)
+                del task  # a task that is cancelled keeps its error, whose traceback keeps this frame
         if message is grpc.aio.EOF:
             raise StopAsyncIteration
         read: bytes = message

@@ -6,16 +6,18 @@ a batching model became 1.4 and 1.8 times as fast with eight, and 64 another 7 t
 """
 
 import asyncio
+import logging
 from collections.abc import Iterable
 from contextlib import suppress
 
 import grpc
 
+from naiad.byte_budget import ByteBudget
 from naiad.options import Settings
 from naiad.protocol.addresses import UNIX, cannot_listen
 from naiad_grpc.service.operations import Operation
 from naiad_grpc.transport.accepting import taking_in_what_has_come
-from naiad_grpc.transport.addresses import find_place
+from naiad_grpc.transport.addresses import reserved_target
 from naiad_grpc.transport.arguments import channel_arguments
 from naiad_grpc.transport.credentials import server_credentials
 from naiad_grpc.transport.handlers import Handlers
@@ -31,15 +33,23 @@ _LAST_WORDS = 0.25
 class Listener:
     """Serves these operations as the options say."""
 
-    def __init__(self, operations: Iterable[Operation], settings: Settings) -> None:
-        """Raises InvalidArgumentError for an option that makes no sense."""
+    def __init__(self, operations: Iterable[Operation], settings: Settings, budget: ByteBudget) -> None:
+        """Large messages are charged to the `budget`. Raises InvalidArgumentError for an invalid option."""
+        logging.getLogger("grpc._cython.cygrpc").addFilter(is_worth_a_record)
         self._settings = settings
         self._credentials = server_credentials(settings)
-        self._handlers = Handlers(operations, settings["grpc-restricted-protocol"])
+        self._handlers = Handlers(operations, settings, budget)
+        count = _acceptors(settings)
+        arguments = channel_arguments(settings, count)
         with woken_by_a_pipe(), taking_in_what_has_come():
-            self._servers = [grpc.aio.server(options=channel_arguments(settings)) for _ in range(_acceptors(settings))]
+            self._servers = [grpc.aio.server(options=arguments) for _ in range(count)]
         for server in self._servers:
             server.add_generic_rpc_handlers((self._handlers,))
+
+    @property
+    def calls_in_flight(self) -> int:
+        """How many calls have begun and not ended."""
+        return self._handlers.calls_in_flight
 
     async def start(self) -> str:
         """Listen, and say where, as clients want it: `127.0.0.1:8001`, `unix:/run/naiad.sock`.
@@ -48,17 +58,16 @@ class Listener:
         """
         address: str = self._settings["grpc-address"]
         port: int = self._settings["grpc-port"]
-        place = await find_place(address, port, self._settings["reuse-grpc-port"])
         try:
-            bound = self._bind(place, self._servers[0])
-            place = place if place.startswith(UNIX) else f"{place.rpartition(':')[0]}:{bound}"
+            async with reserved_target(address, port, self._settings["reuse-grpc-port"]) as target:
+                self._bind(target, self._servers[0])
             for server in self._servers[1:]:
-                self._bind(place, server)
-        except RuntimeError as error:  # somebody took it since
+                self._bind(target, server)
+        except RuntimeError as error:  # a server that is not ours took it since
             raise cannot_listen("gRPC", address, port, "gRPC could not bind to it") from error
         for server in self._servers:
             await server.start()
-        return place
+        return target
 
     async def stop(self, grace: float) -> None:
         """Refuse new calls, let those in flight end within `grace` seconds, then close every connection."""
@@ -70,10 +79,16 @@ class Listener:
         left = max(_LAST_WORDS, deadline - loop.time())
         await asyncio.gather(*(server.stop(left) for server in self._servers))
 
-    def _bind(self, place: str, server: grpc.aio.Server) -> int:
+    def _bind(self, target: str, server: grpc.aio.Server) -> None:
         if self._credentials is None:
-            return int(server.add_insecure_port(place))
-        return int(server.add_secure_port(place, self._credentials))
+            server.add_insecure_port(target)
+        else:
+            server.add_secure_port(target, self._credentials)
+
+
+def is_worth_a_record(record: logging.LogRecord) -> bool:
+    """Whether a record of grpcio is worth a line: not that a caller left, or timed out, while it was answered."""
+    return not record.getMessage().startswith("ExecuteBatchError raised in core by servicer method")
 
 
 def _acceptors(settings: Settings) -> int:

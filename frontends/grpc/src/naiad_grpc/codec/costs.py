@@ -1,0 +1,36 @@
+"""Which requests take long to decode, and so leave the event loop: those of many strings or typed elements."""
+
+from naiad_grpc.codec.framing import read_varint, scan
+
+COSTLY_BYTES = 256 << 10
+"""Messages from this size may take more than some milliseconds."""
+
+_LONG_TEXT = 64 << 10
+_NAME_TAG, _VERSION_TAG = 0x0A, 0x12
+_BYTES_DATATYPE = b"\x12\x05BYTES"
+
+
+def takes_long(message: bytes) -> bool:
+    """Whether decoding takes more than views on the message; for one of COSTLY_BYTES or more."""
+    layout = scan(message)
+    if layout is None:
+        return True
+    return layout.contents_start > _LONG_TEXT or _BYTES_DATATYPE in message[: layout.contents_start]
+
+
+def model_name_and_version(message: bytes) -> tuple[str, str]:
+    """The model that the first fields of an infer request name, ("", "") where they are others."""
+    try:
+        name, offset = _text(message, 0, _NAME_TAG)
+        version, _ = _text(message, offset, _VERSION_TAG) if name else ("", 0)
+    except (IndexError, UnicodeDecodeError):
+        return "", ""
+    return name, version
+
+
+def _text(message: bytes, offset: int, tag: int) -> tuple[str, int]:
+    """The text of the field there and the offset behind it; "" where another field is."""
+    if message[offset] != tag:
+        return "", offset
+    size, start = read_varint(message, offset + 1)
+    return message[start : start + size].decode(), start + size
