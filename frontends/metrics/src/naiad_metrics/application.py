@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from naiad.metrics import MetricFamily
+from naiad.protocol.codec_threads import CodecThreads
 from naiad_metrics.text import pieces
 
 if TYPE_CHECKING:
@@ -27,12 +29,13 @@ _QUICKLY = 1
 
 def make_application(server: "Server") -> Starlette:
     """`/metrics` of that server; every other path is a 404, every other method a 405."""
+    compression = CodecThreads("naiad-metrics-gzip", 1)
 
     async def metrics(request: Request) -> Response:
         parts = await _written(await server.metrics.scrape())
         headers = {"Vary": "Accept-Encoding"}
         if _takes_gzip(request.headers.get("accept-encoding", "")):
-            parts = [await asyncio.to_thread(_compressed, parts)]
+            parts = [await compression.run(partial(_compressed, parts))]
             headers["Content-Encoding"] = "gzip"
         return _Parts(parts, headers)
 

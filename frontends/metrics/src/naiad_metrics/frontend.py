@@ -1,8 +1,10 @@
 """The metrics frontend: listens when the server starts, and ends when it stops."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from naiad.protocol.addresses import host_of
+from naiad.protocol.forking import keep_from_children
 from naiad_metrics.options import address_of
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ class MetricsFrontend:
         self.address = ""
         self.port = 0
         self._listener: Listener | None = None
+        self._share: Callable[[], None] = lambda: None
 
     async def start(self, server: "Server") -> str:
         """Listen as the options say, and return the URL; "" with `--allow-metrics=false`.
@@ -33,10 +36,12 @@ class MetricsFrontend:
 
         listener = await Listener.open(make_application(server), address_of(settings), settings["metrics-port"])
         self._listener, self.address, self.port = listener, listener.address, listener.port
+        self._share = keep_from_children(self.port)
         return f"http://{host_of(self.address)}:{self.port}/metrics"
 
     async def stop(self, grace: float) -> None:
         """Take no new connections, answer what is in flight within `grace` seconds, then close every connection."""
         if self._listener is not None:
             await self._listener.close(grace)
+            self._share()
             self._listener = None
