@@ -3,6 +3,7 @@
 import signal
 import socket
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -14,6 +15,14 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def until(condition: Callable[[], object], seconds: float = 20) -> None:
+    """Wait for what another thread or process does, which nothing else announces."""
+    deadline = monotonic() + seconds
+    while not condition():
+        assert monotonic() < deadline, "it did not happen"
+        sleep(0.002)
 
 
 class RedisServer:

@@ -18,7 +18,7 @@ from naiad.types import Response, Tensor
 from naiad_cache_redis.cache import RedisCache
 from naiad_cache_redis.factory import RedisCaching
 
-from .servers import RedisServer, free_port
+from .servers import RedisServer, free_port, until
 
 KEY = b"k" * 32
 STORED = b"naiad:" + KEY
@@ -46,13 +46,6 @@ def asked(cache: RedisCache, key: bytes = KEY) -> list[float] | None:
     assert answered.wait(20)
     (found,) = answers
     return found.outputs[0].array.tolist() if found is not None else None
-
-
-def until(condition: Callable[[], object], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.002)
 
 
 def test_the_contract_of_a_cache_holds(redis_server: RedisServer) -> None:

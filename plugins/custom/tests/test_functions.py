@@ -290,3 +290,17 @@ def test_a_class_may_say_that_it_is_not_ready(answer, reason):
 
     assert readiness.ready is not bool(reason)
     assert reason in " ".join(readiness.reasons)
+
+
+def test_a_class_that_answers_later_whether_it_is_ready_is_refused():
+    @model
+    class Sleepy:
+        async def ready(self) -> bool:
+            return True
+
+        def execute(self, x: Array[INT64, 1]) -> Array[INT64, 1]:
+            return x
+
+    refusal = r"Sleepy\.ready' is async def.*write def ready\(self\), which may block"
+    with pytest.raises(ConfigError, match=refusal), serve(Sleepy):
+        pass

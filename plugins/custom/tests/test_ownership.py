@@ -1,7 +1,13 @@
 """Answers are sent without a copy, unless the model still holds what it answered with."""
 
-import numpy as np
+import mmap
+import sys
+from types import SimpleNamespace
 
+import numpy as np
+import pytest
+
+from naiad.types import Tensor
 from naiad_custom.ownership import are_fresh, settle
 
 
@@ -45,13 +51,27 @@ def test_a_view_of_a_fresh_array_is_left_alone():
 
 
 def test_an_input_that_is_handed_back_is_left_alone():
-    given = np.arange(4.0)
-    outputs = {"same": given, "view": given[:2]}
+    received = np.arange(4.0)
+    received.flags.writeable = False
+    outputs = {"same": received, "view": received[:2]}
 
-    settle(outputs, [given])
+    settle(outputs, [received])
 
-    assert outputs["same"] is given
-    assert outputs["view"].base is given
+    assert outputs["same"] is received
+    assert outputs["view"].base is received
+
+
+def test_a_writable_input_is_handed_back_without_a_copy_unless_the_model_keeps_it():
+    holders = [SimpleNamespace(array=np.arange(4.0)) for _ in range(2)]
+    outputs = {str(number): each.array for number, each in enumerate(holders)}
+    addresses = [array.ctypes.data for array in outputs.values()]
+    kept = outputs["1"]
+
+    settle(outputs, (each.array for each in holders))
+
+    assert outputs["0"].ctypes.data == addresses[0]
+    assert outputs["1"].ctypes.data != addresses[1]
+    assert kept.tolist() == [0, 1, 2, 3]
 
 
 def test_arrays_that_nobody_can_write_to_are_left_alone():
@@ -61,6 +81,122 @@ def test_arrays_that_nobody_can_write_to_are_left_alone():
     settle(outputs, [])
 
     assert outputs["received"] is received
+
+
+def test_memory_of_bytes_is_never_copied():
+    received = bytes(32)
+    outputs = {"array": np.frombuffer(received), "view": np.frombuffer(memoryview(received)[8:])[1:]}
+    addresses = [array.ctypes.data for array in outputs.values()]
+
+    settle(outputs, [])
+
+    assert [array.ctypes.data for array in outputs.values()] == addresses
+
+
+def _interface_of(buffer):
+    return SimpleNamespace(__array_interface__={**buffer.__array_interface__}, kept=buffer)
+
+
+def _read_only(buffer):
+    view = buffer.view()
+    view.flags.writeable = False
+    return view
+
+
+def _deep(buffer):
+    class Subclass(np.ndarray):
+        pass
+
+    return np.asarray(buffer.view(Subclass)[1:])
+
+
+OWNERS = {
+    "bytearray": (lambda: bytearray(32), np.frombuffer),
+    "view of a bytearray": (lambda: bytearray(32), lambda buffer: np.frombuffer(buffer)[1:]),
+    "memoryview": (lambda: bytearray(32), lambda buffer: np.frombuffer(memoryview(buffer))),
+    "memoryview itself": (lambda: bytearray(32), lambda buffer: memoryview(buffer).cast("d")),
+    "read-only memoryview": (lambda: bytearray(32), lambda buffer: np.frombuffer(memoryview(buffer).toreadonly())),
+    "array of an interface": (lambda: np.zeros(4), lambda buffer: np.asarray(_interface_of(buffer))),
+    "interface": (lambda: np.zeros(4), _interface_of),
+    "DLPack": (
+        lambda: np.zeros(4),
+        lambda buffer: SimpleNamespace(__dlpack__=buffer.__dlpack__, __dlpack_device__=buffer.__dlpack_device__),
+    ),
+    "array of DLPack": (lambda: np.zeros(4), np.from_dlpack),
+    "mmap": (lambda: mmap.mmap(-1, 32), np.frombuffer),
+    "read-only view": (lambda: np.zeros(4), _read_only),
+    "broadcast": (lambda: np.zeros(1), lambda buffer: np.broadcast_to(buffer, 4)),
+    "subclass": (lambda: np.zeros(4), _deep),
+    "read-only array": (lambda: np.zeros(4), lambda buffer: buffer.setflags(write=False) or buffer),
+}
+
+
+def _overwrite(buffer):
+    if isinstance(buffer, np.ndarray):
+        buffer.setflags(write=True)
+        buffer[:] = 7
+    else:
+        memoryview(buffer).cast("B").cast("d")[:] = memoryview(np.full(4, 7.0))
+
+
+@pytest.mark.parametrize("kind", OWNERS)
+def test_memory_that_a_model_fills_anew_is_copied_whoever_owns_it(kind):
+    make, wrap = OWNERS[kind]
+    buffer = make()
+    outputs = {"output": wrap(buffer)}
+
+    if not are_fresh(outputs):
+        settle(outputs, [])
+    _overwrite(buffer)
+
+    assert set(np.asarray(outputs["output"]).tolist()) == {0.0}
+
+
+VIEWS = {
+    "tensor": lambda tensor: tensor,
+    "array": lambda tensor: tensor.numpy(),
+    "array of a detached tensor": lambda tensor: tensor.detach().numpy(),
+    "array of a view": lambda tensor: tensor.view(2, 2)[1].numpy(),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_storage_of_a_tensor_of_pytorch_is_copied(view):
+    torch = pytest.importorskip("torch")
+    buffer = torch.zeros(4)
+    outputs = {"output": VIEWS[view](buffer)}
+
+    if not are_fresh(outputs):
+        settle(outputs, [])
+    buffer.fill_(7)
+
+    assert set(Tensor.of("output", outputs["output"]).array.ravel().tolist()) == {0.0}
+
+
+def test_lists_and_numbers_are_no_memory_of_the_model():
+    outputs = {"list": [1, 2], "number": 1.5, "scalar": np.float32(2)}
+    before = dict(outputs)
+
+    settle(outputs, [])
+
+    assert are_fresh({"list": [1, 2], "number": 1.5})
+    assert all(outputs[name] is before[name] for name in before)
+
+
+def test_what_cannot_be_read_as_an_array_is_left_for_the_kernel_to_refuse():
+    class Strange:
+        def __dlpack__(self, **options):
+            raise RuntimeError("no")
+
+        def __dlpack_device__(self):
+            return 1, 0
+
+    strange = Strange()
+    outputs = {"output": strange}
+
+    settle(outputs, [])
+
+    assert outputs["output"] is strange
 
 
 def test_other_holders_can_be_counted_in():
@@ -111,3 +247,56 @@ def test_a_fresh_result_of_a_function_is_not_copied(folder, batch_of):
     answer = instance.execute(batch_of({"x": [1]}, batching=False))["output"]
 
     assert answer.__array_interface__["data"] in instance._call.__globals__["MADE"]
+
+
+KEEPS = {
+    "a bytearray": ("bytearray(8)", "np.frombuffer(self.kept, np.int64)", "self.kept[:] = number.tobytes()"),
+    "a tensor": ('pb_utils.Tensor("Y", np.zeros(1, np.int64))', "self.kept", "self.kept.as_numpy()[:] = number"),
+    "its input": ("None", "self.kept", "self.kept = number if self.kept is None else self.kept.__iadd__(number)"),
+    "a view of its input": (
+        "None",
+        "self.kept[:]",
+        "self.kept = number if self.kept is None else np.add(self.kept, number, out=self.kept)",
+    ),
+}
+
+
+@pytest.mark.parametrize("kept", KEEPS)
+def test_a_triton_model_that_refills_what_it_keeps_does_not_change_its_last_answer(folder, batch_of, kept):
+    first, answer, fill = KEEPS[kept]
+    folder.write_triton(
+        f"""number = pb_utils.get_input_tensor_by_name(requests[0], "X").as_numpy()
+self.kept = self.kept if hasattr(self, "kept") else {first}
+{fill}
+answer = {answer}
+answer = answer if isinstance(answer, pb_utils.Tensor) else pb_utils.Tensor("Y", answer)
+return [pb_utils.InferenceResponse([answer])]"""
+    )
+    instance = folder.instance()
+
+    one = instance.execute(batch_of({"X": [1]}, batching=False))[0].outputs["Y"]
+    two = instance.execute(batch_of({"X": [2]}, batching=False))[0].outputs["Y"]
+
+    assert (one.item(), two.item()) == (1, 3 if "input" in kept else 2)
+
+
+def test_a_triton_model_hands_back_its_input_and_a_fresh_result_without_a_copy(folder, batch_of):
+    folder.write_triton(
+        """number = pb_utils.get_input_tensor_by_name(requests[0], "X").as_numpy()
+ADDRESSES.append(number.ctypes.data)
+return [pb_utils.InferenceResponse([pb_utils.Tensor("Y", number), pb_utils.Tensor("Z", fresh())])]""",
+        """ADDRESSES = []
+def fresh():
+    array = np.ones(1)
+    ADDRESSES.append(array.ctypes.data)
+    return array
+""",
+    )
+    instance = folder.instance()
+    request = batch_of({"X": [1]}, batching=False)
+    request.requests[0].inputs["X"].payload.flags.writeable = False
+
+    outputs = instance.execute(request)[0].outputs
+
+    addresses = sys.modules[type(instance._model).__module__].ADDRESSES
+    assert [outputs["Y"].ctypes.data, outputs["Z"].ctypes.data] == addresses

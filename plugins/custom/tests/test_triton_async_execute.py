@@ -9,7 +9,7 @@ from naiad.errors import ModelFailedError, ShuttingDownError
 from naiad.testing import serve
 from naiad.testing.backends import CollectingSender
 
-from .answering import execute, numbers, written
+from .answering import ONE, execute, numbers, written
 
 ASYNC = """
 async def answer(request):
@@ -143,3 +143,16 @@ await asyncio.Event().wait()
 
     assert isinstance(kernel.wait_until_ended()[-1], ShuttingDownError)
     assert [thread for thread in threading.enumerate() if thread.name == "naiad-async-execute"] == []
+
+
+def test_an_async_execute_that_answers_once_may_take_a_sender(folder):
+    body = """
+await asyncio.sleep(0)
+requests[0].get_response_sender().send(response(number(requests[0]) + 1), FINAL)
+return [None]
+"""
+
+    with serve(written(folder, body, config=ONE, definition="async def")) as client:
+        answer = client.infer(X=[1])
+
+    assert answer["Y"].tolist() == [2]

@@ -187,24 +187,13 @@ def test_is_ready_is_asked_for_readiness(folder, definition, reason):
     folder.write_triton("return []", more=definition)
     instance = folder.instance()
 
-    instance.ready()
-    instance._ready._executor.submit(int).result()
-
     assert instance.ready() == reason
 
 
-def test_an_is_ready_that_hangs_is_not_ready_and_blocks_nobody(folder, monkeypatch):
-    folder.write_triton("return []", "import threading; GO = threading.Event()", "def is_ready(self): return GO.wait()")
-    instance = folder.instance()
-    now = [0.0]
-    monkeypatch.setattr("naiad_custom.triton.readiness.monotonic", lambda: now[0])
+def test_without_is_ready_there_is_nothing_to_ask(folder):
+    folder.write_triton("return []")
 
-    instance.ready()
-    now[0] = 6.0
-    reason = instance.ready()
-
-    instance._model.execute.__globals__["GO"].set()
-    assert reason == "is_ready() has not answered for 5 seconds"
+    assert not hasattr(folder.instance(), "ready")
 
 
 def test_the_logger_tells_model_version_file_and_line(folder, batch_of, caplog):

@@ -147,6 +147,7 @@ def test_a_buffer_that_is_filled_anew_does_not_change_what_was_sent(many, kernel
 
 def test_an_input_that_is_handed_back_is_not_copied(many, kernel, request_of_kernel):
     array = request_of_kernel.inputs["X"].payload
+    array.flags.writeable = False
 
     many.send(pb_utils.InferenceResponse([pb_utils.Tensor("Y", array)]))
 

@@ -115,3 +115,15 @@ print(counts[1] - counts[0])
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert ran.stdout == "0\n"
+
+
+def test_a_model_is_read_by_a_public_session_where_the_private_one_is_another(workbench, models, monkeypatch):
+    from onnxruntime.capi import onnxruntime_pybind11_state as private
+
+    def changed(*_arguments: object) -> None:
+        raise TypeError("incompatible constructor arguments")
+
+    expected = workbench.load(models.add_sub()).config
+    monkeypatch.setattr(private, "InferenceSession", changed)
+
+    assert workbench.load(models.add_sub()).config == expected

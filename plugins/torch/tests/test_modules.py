@@ -1,6 +1,8 @@
 """Models as a class in Python (`runtime: "model.py"`)."""
 
+import gc
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -134,3 +136,32 @@ def test_nothing_to_serve_is_told(workbench):
         workbench.load(CONFIG + TENSORS)
     with pytest.raises(InvalidArgumentError, match=r"asks for the runtime 'other\.py'"):
         workbench.load(CONFIG.replace("model.py", "other.py") + TENSORS)
+
+
+def test_loads_and_unloads_leave_no_modules_behind(workbench):
+    workbench.path("model.py").write_text(SCALE)
+    before = set(sys.modules)
+
+    gc.disable()
+    try:
+        for _ in range(5):
+            loaded = workbench.load(CONFIG + TENSORS)
+            loaded.execute(given(3))
+            loaded.model.close()
+        after = set(sys.modules)
+    finally:
+        gc.enable()
+
+    assert {name for name in after - before if name.startswith("naiad_torch_model_")} == set()
+
+
+@pytest.mark.parametrize("code", ["import torch\nfail", "import torch"])
+def test_a_file_that_cannot_be_used_leaves_no_module_behind(workbench, code):
+    workbench.path("model.py").write_text(code)
+    before = set(sys.modules)
+
+    with pytest.raises(InvalidArgumentError) as caught:
+        workbench.load(CONFIG + TENSORS)
+
+    assert caught.value.__traceback__ is not None
+    assert not any(name.startswith("naiad_torch_model_") for name in set(sys.modules) - before)

@@ -8,7 +8,12 @@ import zipfile
 import pytest
 import torch
 
-from naiad_torch.unlocked import library_in, unlocked
+from naiad_torch import unlocked as under_test
+from naiad_torch.unlocked import TESTED_VERSIONS, library_in, unlocked
+
+from .written import ADD_SUB, ones
+
+CONFIG = ADD_SUB.replace('"a"', '"INPUT__0"').replace('"b"', '"INPUT__1"')
 
 
 @pytest.fixture
@@ -57,3 +62,32 @@ def test_packages_with_something_beside_their_library_take_pytorch_s_loader(comp
         package.writestr("model/data/aotinductor/model/extern_nodes.json", "{}")
 
     assert library_in(path) is None
+
+
+def test_the_installed_pytorch_is_a_tested_version():
+    assert torch.__version__.partition("+")[0] in TESTED_VERSIONS
+
+
+@pytest.mark.parametrize("version", ["2.13.1", "2.13.0.dev20261101", "2.12.0+cpu", "3.0"])
+def test_other_versions_take_pytorch_s_own_loader(workbench, compiled, monkeypatch, version):
+    shutil.copy(compiled, workbench.path("model.pt2"))
+    monkeypatch.setattr(torch, "__version__", version)
+    created = []
+    monkeypatch.setattr(under_test, "UnlockedModel", created.append)
+
+    answer = workbench.load(f'platform: "torch_aoti" {CONFIG}').execute({"INPUT__0": ones(1, 3), "INPUT__1": ones(1)})
+
+    assert created == []
+    assert answer["OUTPUT__0"].tolist() == [[4.0] * 4]
+
+
+def test_a_tested_version_runs_a_served_package_without_the_lock(workbench, compiled, monkeypatch):
+    shutil.copy(compiled, workbench.path("model.pt2"))
+    runs = []
+    run = under_test.UnlockedModel.run
+    monkeypatch.setattr(under_test.UnlockedModel, "run", lambda self, feeds: runs.append(1) or run(self, feeds))
+
+    answer = workbench.load(f'platform: "torch_aoti" {CONFIG}').execute({"INPUT__0": ones(1, 3), "INPUT__1": ones(1)})
+
+    assert runs
+    assert answer["OUTPUT__0"].tolist() == [[4.0] * 4]

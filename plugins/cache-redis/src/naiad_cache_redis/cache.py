@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,9 @@ _PREFIX = b"naiad:"
 _LARGEST = 256 << 20
 _MOST_WAITING = 64 << 20
 """Bytes of responses that wait to be sent; what comes on top is not kept."""
+_BYTES_AT_ONCE = 64 << 20
+"""About the most that one MGET brings: it is one allocation for each value, and all of them are held together."""
+_KEYS_AT_ONCE = 128
 _PAUSE = 1.0
 """Seconds for which a server that failed is left alone: every request would wait for it in vain."""
 _Found = Callable[[CachedResponse | None], None]
@@ -37,6 +41,8 @@ class RedisCache:
         self._away_until = 0.0
         self._lookups = self._hits = self._insertions = self._left_out = self._waiting_bytes = 0
         self._sent_bytes = 0
+        self._keys_at_once = 1
+        self._largest_value = 1
         self._is_away = False
         self._refusals, self._strangers = SparseLog(_logger), SparseLog(_logger)
         self._lookups_failed = self._insertions_failed = 0
@@ -78,40 +84,76 @@ class RedisCache:
     def _ping(self) -> None:
         self._talk(self._client.ping)
 
-    def _ask(self, asked: Sequence[tuple[bytes, _Found]]) -> None:
-        values: Sequence[Any] | None = None
-        if monotonic() >= self._away_until:
-            values = self._talk(lambda: self._client.mget([_PREFIX + key for key, _ in asked]))
-        if values is None:
-            self._lookups_failed += len(asked)
-            values = [None] * len(asked)
-        for (_, found), value in zip(asked, values, strict=True):
-            response = self._decoded(value) if value is not None else None
-            self._hits += response is not None
-            found(response)
+    def _ask(self, lookups: Sequence[tuple[bytes, _Found]]) -> None:
+        """Answer every lookup, whatever fails: a request waits for each."""
+        start = 0
+        while start < len(lookups):
+            some = lookups[start : start + self._keys_at_once]
+            start += len(some)
+            values: Sequence[Any] | None = None
+            if monotonic() >= self._away_until:
+                values = self._talk(partial(self._values, [key for key, _ in some]))
+            if values is None:
+                self._lookups_failed += len(some)
+            for index, (_, found) in enumerate(some):
+                self._answer(found, None if values is None else values[index])
 
-    def _tell(self, told: Sequence[tuple[bytes, CachedResponse]]) -> None:
+    def _values(self, keys: Sequence[bytes]) -> Sequence[Any]:
+        """The value of each key. The next exchange has as many keys as values of the largest size so far allow."""
+        values: Sequence[Any] = self._client.mget([_PREFIX + key for key in keys])
+        if len(values) != len(keys):
+            raise ValueError(f"MGET of {len(keys)} keys brought {len(values)} values")
+        self._largest_value = max(self._largest_value, *(len(value) for value in values if value is not None), 1)
+        fitting = max(1, _BYTES_AT_ONCE // self._largest_value)
+        self._keys_at_once = min(2 * self._keys_at_once, fitting, _KEYS_AT_ONCE)
+        return values
+
+    def _answer(self, found: _Found, value: bytes | None) -> None:
+        response = self._decoded(value) if value is not None else None
+        self._hits += response is not None
+        try:
+            found(response)
+        except BaseException:
+            _logger.exception("a lookup in Redis at %s could not be answered", self._where)
+
+    def _tell(self, insertions: Sequence[tuple[bytes, CachedResponse]]) -> None:
         answers: Sequence[Any] | None = None
-        if monotonic() >= self._away_until:
-            pipeline = self._client.pipeline(transaction=False)
-            for key, response in told:
+        try:
+            if monotonic() >= self._away_until:
+                answers = self._sent(insertions)
+        finally:
+            self._sent_bytes += sum(response.byte_size for _, response in insertions)
+            kept = 0 if answers is None else sum(not isinstance(answer, Exception) for answer in answers)
+            self._insertions += kept
+            self._insertions_failed += len(insertions) - kept
+
+    def _sent(self, insertions: Sequence[tuple[bytes, CachedResponse]]) -> Sequence[Any] | None:
+        """What the server answers to each response that can be encoded; None when it does not answer."""
+        pipeline = self._client.pipeline(transaction=False)
+        encoded = 0
+        for key, response in insertions:
+            try:
                 pipeline.set(_PREFIX + key, encode(response), ex=self._ttl)
-            answers = self._talk(lambda: pipeline.execute(raise_on_error=False))
-        self._sent_bytes += sum(response.byte_size for _, response in told)
-        refused = [answer for answer in answers if isinstance(answer, Exception)] if answers is not None else []
+                encoded += 1
+            except Exception as error:  # noqa: BLE001 - one response that cannot be encoded is not kept, others are
+                self._refusals.warning("a response for Redis at %s cannot be encoded: %r", self._where, error)
+        if not encoded:
+            return ()
+        answers: Sequence[Any] | None = self._talk(lambda: pipeline.execute(raise_on_error=False))
+        refused = [answer for answer in answers or () if isinstance(answer, Exception)]
         if refused:
             self._refusals.warning("Redis at %s did not keep a response: %s", self._where, refused[0])
-        failed = len(told) if answers is None else len(refused)
-        self._insertions_failed += failed
-        self._insertions += len(told) - failed
+        return answers
 
     def _decoded(self, value: bytes) -> CachedResponse | None:
         try:
             return decode(value)
         except ForeignValueError as error:
-            self._lookups_failed += 1
             self._strangers.warning("something else than a response is in Redis at %s: %s", self._where, error)
-            return None
+        except Exception as error:  # noqa: BLE001 - no memory for it, say: a miss, as the request goes to its model
+            self._strangers.warning("a value in Redis at %s cannot be decoded: %r", self._where, error)
+        self._lookups_failed += 1
+        return None
 
     def _talk(self, exchange: Callable[[], Any]) -> Any:
         """What the server answers; None, and it is left alone for a while, when it does not."""

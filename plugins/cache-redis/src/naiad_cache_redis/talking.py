@@ -36,14 +36,17 @@ class Talker:
 
     def _run(self) -> None:
         self._guarded(self._begin)
-        while True:
-            items = self._take()
-            last = _END in items
-            items = [item for item in items if item is not _END]
-            if items:
-                self._guarded(lambda: self._talk(items))  # noqa: B023 - called before the next turn
-            if last:
-                return
+        while self._talk_once():
+            pass
+
+    def _talk_once(self) -> bool:
+        """Talk about what waits; False at the end. Holds nothing while it waits for more."""
+        items = self._take()
+        last = _END in items
+        items = [item for item in items if item is not _END]
+        if items:
+            self._guarded(lambda: self._talk(items))
+        return not last
 
     def _take(self) -> list[Any]:
         items = [self._waiting.get()]
@@ -57,5 +60,5 @@ class Talker:
     def _guarded(self, call: Callable[[], None]) -> None:
         try:
             call()
-        except Exception:
+        except BaseException:  # the thread goes on: requests wait for it
             _logger.exception("talking to Redis failed")

@@ -12,7 +12,7 @@ from naiad_custom.conversion import Conversion
 from naiad_custom.loops import LoopThread, cancelled_with, have_left
 
 if TYPE_CHECKING:
-    from naiad_custom.native import Listener, Subject
+    from naiad_custom.native import Listener, Ready, Subject
 
 
 class AsyncInstance:
@@ -37,9 +37,10 @@ class AsyncInstance:
         """Run a load or close of the user's, plain or `async def`, on the event loop and wait until it is done."""
         self._thread.wait_for(action)
 
-    def ready(self) -> str:
-        """Why the user's object is not ready, "" when it is."""
-        return self._subject.ready()
+    @property
+    def ready(self) -> "Ready":
+        """Says why the user's object is not ready, "" when it is; there only where the object has a `ready`."""
+        return self._subject.ready
 
     @property
     def sequence_ended(self) -> "Listener":

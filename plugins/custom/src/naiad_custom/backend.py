@@ -35,7 +35,7 @@ class PythonBackend:
         try:
             config = self._completed(context, file)
         except BaseException:
-            file.close()
+            file.discard()
             raise
         self._keep(file)
         return config
@@ -47,8 +47,14 @@ class PythonBackend:
         try:
             return self._model(context, file)
         except BaseException:
-            file.close()
+            file.discard()
             raise
+
+    def forget(self, context: ModelContext) -> None:
+        """Forget the file that `complete` imported: its configuration was refused."""
+        kept = self._imported.pop(context.model_path("model.py"), None)
+        if kept is not None:
+            kept[1].discard()
 
     def _completed(self, context: ModelContext, file: ModelFile) -> ModelConfig:
         if _TRITON_CLASS in vars(file.module):
@@ -71,9 +77,11 @@ class PythonBackend:
         return ModelFile(context, context.model_path("model.py"))
 
     def _keep(self, file: ModelFile) -> None:
-        earlier = self._imported.pop(file.path, None)
-        if earlier is not None:
-            earlier[1].close()
+        """Keep the file for `load`, and none whose `load` will not come: each override has a folder of its own."""
+        for path in [path for path in list(self._imported) if path == file.path or not path.is_file()]:
+            earlier = self._imported.pop(path, None)
+            if earlier is not None:
+                earlier[1].discard()
         self._imported[file.path] = (_stamp(file.path), file)
 
     def _kept(self, context: ModelContext) -> ModelFile | None:

@@ -52,6 +52,16 @@ class ModelFile:
         for name in [name for name in sys.modules if name.partition(".")[0] == self.package]:
             del sys.modules[name]
 
+    def discard(self) -> None:
+        """Forget the modules of a file that will never be served, and free their globals.
+
+        A function and the globals of its module refer to each other, so only this frees them without a collection.
+        """
+        own = [module for name, module in sys.modules.items() if name.partition(".")[0] == self.package]
+        self.close()
+        for module in own:
+            vars(module).clear()
+
     def place(self, error: BaseException) -> str:
         """`file:line` of the innermost line of this model's own code that raised the error, or the file."""
         if isinstance(error, SyntaxError) and error.filename:

@@ -18,16 +18,22 @@ Listener = Callable[[int | str, str], Any]
 """Is told the correlation id of a sequence that is over, and why: `end`, `idle`, `cancelled` or `unload`."""
 
 
+Ready = Callable[[], object]
+"""Says why an instance is not ready, with something false when it is."""
+
+
 class Marked:
     """A function or class that `@model` marked, with its signature.
 
-    Raises ConfigError for annotations that do not tell what the model takes and gives.
+    Raises ConfigError for annotations that do not tell what the model takes and gives, and for an `async def ready`.
     """
 
     def __init__(self, target: Callable[..., Any]) -> None:
         self.target = target
         self.declaration: Declaration = vars(target)[MARK]
         self.is_class = inspect.isclass(target)
+        if inspect.isclass(target):
+            _refuse_async_ready(target)
         function = _execute_of(target) if inspect.isclass(target) else target
         self.signature = read_signature(function, self.declaration, self.is_class)
 
@@ -105,13 +111,14 @@ class Subject:
             return None
         return load(*(context, placement)[: len(inspect.signature(load).parameters)])
 
-    def ready(self) -> str:
-        """Why it is not ready, "" when it is; `ready` may also answer with True or False."""
-        ready = getattr(self._target, "ready", None)
-        answer = True if ready is None else ready()
-        if isinstance(answer, bool):
-            return "" if answer else "ready() answered False"
-        return str(answer or "")
+    @property
+    def ready(self) -> Ready:
+        """Why it is not ready, "" when it is; the user's `ready` may also answer with True or False.
+
+        Raises AttributeError where the user's object has none, so that no thread is needed to call it.
+        """
+        ready: Callable[[], object] = getattr(self._target, "ready")  # noqa: B009 - it raises where there is none
+        return lambda: _reason_of(ready())
 
     @property
     def sequence_ended(self) -> Listener:
@@ -138,9 +145,10 @@ class MarkedInstance:
         arguments = self._convert.arguments(batch)
         return self._convert.outputs(self._call(**arguments), arguments)
 
-    def ready(self) -> str:
-        """Why the user's object is not ready, "" when it is."""
-        return self._subject.ready()
+    @property
+    def ready(self) -> Ready:
+        """Says why the user's object is not ready, "" when it is; there only where the object has a `ready`."""
+        return self._subject.ready
 
     @property
     def sequence_ended(self) -> Listener:
@@ -150,6 +158,17 @@ class MarkedInstance:
     def close(self) -> None:
         """Close the user's object."""
         self._subject.close()
+
+
+def _reason_of(answer: object) -> object:
+    """Why it is not ready, of what the user's `ready` answered."""
+    return ("" if answer else "ready() answered False") if isinstance(answer, bool) else answer
+
+
+def _refuse_async_ready(target: type) -> None:
+    if inspect.iscoroutinefunction(getattr(target, "ready", None)):
+        problem = f"'{target.__qualname__}.ready' is async def, and is called on a thread without an event loop"
+        raise ConfigError([Problem(problem, hint="write def ready(self), which may block")])
 
 
 def _execute_of(target: type) -> Callable[..., Any]:

@@ -1,51 +1,101 @@
-"""Arrays that a model answered with, made safe to send while the model goes on.
+"""Outputs that the model still owns: copied before they are sent.
 
 An answer is encoded after `execute` returned, while the instance may already run its next batch. A model that keeps a
-buffer and fills it anew for each batch would overwrite what is still on its way, so an array that the model still holds
-is copied. A fresh one, the usual case, is not: its references are counted, which costs 0.1 µs.
+buffer and fills it anew for each batch would overwrite what is still on its way. So an output is sent without a copy
+only where its memory is proven to be safe: it belongs to a numpy array that nothing else refers to (the usual case; its
+references are counted, which costs 0.1 µs), to `bytes`, which nothing can write to, or to the request itself. All other
+memory is copied: that of a `bytearray`, `mmap` or tensor of another library can have owners that cannot be counted.
 """
 
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from naiad.devices import is_on_device
+from naiad.types import host_array
+
+_OWN_NOTHING = (list, tuple, bool, int, float, complex, str, bytes, np.generic)
+"""Types that numpy copies whenever it makes an array of them."""
+
 
 def are_fresh(outputs: dict[str, Any], holders: int = 0) -> bool:
-    """Whether nobody but `outputs`, and `holders` objects for each array, holds any of the arrays."""
+    """Whether nothing but `outputs`, and `holders` objects for each array, refers to any of the arrays."""
     most = _ALONE + holders
     for array in outputs.values():
-        if type(array) is np.ndarray and (sys.getrefcount(array) > most or array.base is not None):
+        if type(array) is not np.ndarray:
+            if type(array) not in _OWN_NOTHING:
+                return False
+        elif sys.getrefcount(array) > most or array.base is not None or not array.flags.owndata:
             return False
     return True
 
 
 def settle(outputs: dict[str, Any], inputs: Iterable[Any], holders: int = 0) -> None:
-    """Copy each writable array of `outputs` that others hold, or whose memory others hold.
+    """Copy each output whose memory something else may write to.
 
-    Arrays of the request itself (`inputs`) and views of them are left alone: nobody fills those anew.
+    `inputs` are the arrays of the request, once for each object that refers to them. A read-only one, and views of it,
+    may be handed back as they are; one that the model can write to only if it is not kept elsewhere.
     """
-    lent = [_root(each) for each in inputs]
+    constant, references = _references(inputs)
     for name in outputs:
         array = outputs[name]
-        if type(array) is not np.ndarray or not array.flags.writeable:
+        if type(array) is not np.ndarray:
+            outputs[name] = _copy_of_other(array)
             continue
-        alone = sys.getrefcount(array) <= _NAMED + holders
-        if array.base is not None:
-            root = _root(array)
-            alone = alone and sys.getrefcount(root) <= _ROOT
-            if any(root is each for each in lent):
-                continue
-        if not alone and not any(array is each for each in lent):
+        owner = _owner(array)
+        if type(owner) is bytes or (id(owner) in constant and not array.flags.writeable):
+            continue
+        most = _NAMED + holders
+        if owner is array:
+            del owner  # a reference less
+            alone = array.flags.owndata and sys.getrefcount(array) <= most + references[id(array)]
+        else:
+            alone = array.base is owner and type(owner) is np.ndarray and owner.flags.owndata
+            alone = alone and sys.getrefcount(array) <= most and sys.getrefcount(owner) <= _ROOT
+        if not alone:
             outputs[name] = array.copy()
 
 
-def _root(array: Any) -> Any:
-    """The object that owns the memory: arrays made from one another form a chain."""
-    while isinstance(array, np.ndarray) and array.base is not None:
-        array = array.base
-    return array
+def _references(inputs: Iterable[Any]) -> tuple[set[int], Counter[int]]:
+    """The owners of read-only inputs, and how many objects of the request refer to each writable one, by `id`."""
+    constant: set[int] = set()
+    references: Counter[int] = Counter()
+    for each in inputs:
+        if isinstance(each, np.ndarray):
+            if each.flags.writeable:
+                references[id(each)] += 1
+            else:
+                constant.add(id(_owner(each)))
+    return constant, references
+
+
+def _owner(array: Any) -> Any:
+    """The object that owns the memory; arrays and memoryviews that were made from one another form a chain."""
+    while True:
+        if isinstance(array, np.ndarray):
+            if array.base is None:
+                return array
+            array = array.base
+        elif type(array) is memoryview:
+            array = array.obj
+        else:
+            return array
+
+
+def _copy_of_other(value: Any) -> Any:
+    """A copy of an output that is no plain array; the value itself where no copy in host memory can be made of it."""
+    if isinstance(value, _OWN_NOTHING):
+        return value
+    try:
+        if is_on_device(value):
+            return value
+        array = host_array(value)
+    except Exception:  # noqa: BLE001 - the kernel says what is wrong with the output
+        return value
+    return np.array(array) if array.dtype.kind not in "SU" else array
 
 
 # What the functions above count for an array that only `outputs` holds differs between versions of Python, so it is
@@ -66,8 +116,8 @@ def _by_name(outputs: dict[str, Any], name: str) -> int:
 
 def _of_root(outputs: dict[str, Any], name: str) -> int:
     array = outputs[name]
-    root = _root(array)
-    return sys.getrefcount(root)
+    owner = _owner(array)
+    return sys.getrefcount(owner)
 
 
 _ALONE = _in_loop({"fresh": np.empty(1)})

@@ -12,7 +12,7 @@ from naiad_custom.failures import Failures
 from naiad_custom.loops import cancelled_with, room_in
 
 if TYPE_CHECKING:
-    from naiad_custom.native import Listener, Subject
+    from naiad_custom.native import Listener, Ready, Subject
 
 
 class StreamInstance:
@@ -33,9 +33,10 @@ class StreamInstance:
             self._serve(_alone(batch, index), batch.sender(index))
         return [None] * len(batch.requests)
 
-    def ready(self) -> str:
-        """Why the user's object is not ready, "" when it is."""
-        return self._subject.ready()
+    @property
+    def ready(self) -> "Ready":
+        """Says why the user's object is not ready, "" when it is; there only where the object has a `ready`."""
+        return self._subject.ready
 
     @property
     def sequence_ended(self) -> "Listener":

@@ -42,13 +42,24 @@ def read_interface(path: Path, model: str, settings: RunSettings) -> Interface:
     read on any machine. Raises InvalidArgumentError when the file is no model.
     """
     options = _options(settings, model)
-    from onnxruntime.capi.onnxruntime_pybind11_state import InferenceSession
-
     try:
-        read = InferenceSession(options, str(path), True, False)
+        read = _unplaced(str(path), options)
     except Exception as error:
         raise _refused(path, model, error, CPU_PROVIDER) from error
+    if read is None:
+        session = open_session(path, model, settings, [(CPU_PROVIDER, {})])
+        return interface_of(session.get_inputs(), session.get_outputs(), session.get_overridable_initializers())
     return interface_of(read.inputs_meta, read.outputs_meta, read.overridable_initializers)
+
+
+def _unplaced(path: str, options: Any) -> Any:
+    """A session that was not initialised, None where this ONNX Runtime has another interface: it is not public."""
+    try:
+        from onnxruntime.capi.onnxruntime_pybind11_state import InferenceSession
+
+        return InferenceSession(options, path, True, False)
+    except (ImportError, TypeError):
+        return None
 
 
 def open_session(path: Path, model: str, settings: RunSettings, providers: Sequence[Provider]) -> Any:

@@ -39,7 +39,7 @@ class OpenVinoInstance:
         self._variables = Variables.of(self._request)
         memories = {place: OutputMemory.of(compiled.outputs[place]) for place, _ in ports.outputs.values()}
         self._memories = {place: memory for place, memory in memories.items() if memory is not None}
-        self._shares = all(port.element_type.get_type_name() != "string" for port in compiled.outputs)
+        self._has_strings = any(port.element_type.get_type_name() == "string" for port in compiled.outputs)
 
     def execute(self, batch: Batch) -> Answer:
         """The outputs for the whole batch, or a reply or error for each request where they were run alone.
@@ -73,7 +73,7 @@ class OpenVinoInstance:
         feeds = {self._ports.inputs[name][0]: self._feed(batch, name) for name in batch.input_names}
         own = {place: memory.provide(self._request, place) for place, memory in self._memories.items()}
         batch.mark_input_done()
-        self._request.infer(feeds, share_inputs=True, share_outputs=self._shares)
+        self._run_request(feeds)
         batch.mark_infer_done()
         outputs = {}
         for name, (place, kind) in self._ports.outputs.items():
@@ -82,9 +82,16 @@ class OpenVinoInstance:
                 outputs[name] = value[: batch.size] if self._padded_to > batch.size else value
         return outputs
 
+    def _run_request(self, feeds: Mapping[int, Any]) -> None:
+        if self._has_strings:  # infer would make fixed-width arrays of the outputs, that nothing reads
+            self._request.start_async(feeds, share_inputs=True)
+            self._request.wait()
+        else:
+            self._request.infer(feeds, share_inputs=True, share_outputs=True)
+
     def _feed(self, batch: Batch, name: str) -> Any:
         array = batch.input(name)
         if self._padded_to > batch.size:
             padding = [(0, self._padded_to - batch.size)] + [(0, 0)] * (array.ndim - 1)
-            array = np.pad(array, padding)
+            array = np.pad(array, padding, constant_values=b"" if array.dtype.hasobject else 0)
         return taken(array, self._ports.inputs[name][1], name, self._model)

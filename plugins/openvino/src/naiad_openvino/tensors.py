@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from naiad.errors import InvalidArgumentError
+from naiad_openvino import strings
 from naiad_openvino.runtime import runtime
 
 _WORTH_SHARING = 16_384
@@ -19,7 +19,7 @@ def taken(array: np.ndarray, kind: str, name: str, model: str) -> Any:
     InvalidArgumentError for a string that it cannot hold.
     """
     if kind == "string":
-        return _as_bytes(array, name, model)
+        return strings.tensor_of(array, name, model)
     if not (array.flags.aligned and array.flags.c_contiguous):
         array = np.array(array, order="C")
     elif not array.flags.writeable:
@@ -34,8 +34,7 @@ def given(request: Any, place: int, kind: str) -> np.ndarray:
     """An output of that element type, copied: the next execution writes to the memory that it is in."""
     tensor = request.get_output_tensor(place)
     if kind == "string":
-        value = tensor.bytes_data
-        return np.array(value.ravel().tolist(), dtype=object).reshape(value.shape)
+        return strings.array_of(tensor)
     copied: np.ndarray = tensor.data.copy()
     return copied.view(np.uint16) if kind == "bf16" else copied
 
@@ -69,13 +68,3 @@ def _alias(array: np.ndarray) -> np.ndarray:
     """The same memory as an array that says that it may be written to."""
     interface = {**array.__array_interface__, "data": (array.__array_interface__["data"][0], False)}
     return np.asarray(SimpleNamespace(__array_interface__=interface, kept=array))
-
-
-def _as_bytes(array: np.ndarray, name: str, model: str) -> np.ndarray:
-    elements = array.ravel().tolist()
-    if any(element.endswith(b"\0") for element in elements):
-        raise InvalidArgumentError(
-            f"input '{name}' of model '{model}' has an element that ends in a zero byte, which OpenVINO's Python "
-            "interface would drop; send such bytes as UINT8"
-        )
-    return np.array(elements, dtype=bytes).reshape(array.shape)

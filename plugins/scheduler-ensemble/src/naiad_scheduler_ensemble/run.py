@@ -17,12 +17,14 @@ class Iteration:
     """What is known since one response of a decoupled step; the first iteration is the request itself.
 
     `values` are the settled tensors, None for one that was left out; `left` counts what each task still waits for,
-    `todo` how many tasks have not been done. `response` is what waits for earlier ones.
+    `todo` how many tasks have not been done. `response` is what waits for earlier ones. `number` counts the iterations
+    of a run.
     """
 
-    __slots__ = ("flags", "left", "parent", "response", "scope", "todo", "values")
+    __slots__ = ("flags", "left", "number", "parent", "response", "scope", "todo", "values")
 
-    def __init__(self, scope: int, parent: "Iteration | None", left: list[int], todo: int) -> None:
+    def __init__(self, scope: int, parent: "Iteration | None", left: list[int], todo: int, number: int = 0) -> None:
+        self.number = number
         self.scope = scope
         self.parent = parent
         self.values: dict[str, Any] = {}
@@ -33,9 +35,13 @@ class Iteration:
 
 
 class Run:
-    """A run of one plan. Each step is started at most once in an iteration, and the last response is final."""
+    """A run of one plan. Each step is started at most once in an iteration, and the last response is final.
 
-    __slots__ = ("_first", "_iterations", "_order", "_plan", "_running", "_streams")
+    `_open` are the iterations in which something can still happen; `_inner` has, by their parents, those that are open
+    or have open ones within them.
+    """
+
+    __slots__ = ("_first", "_inner", "_open", "_opened_count", "_order", "_plan", "_running", "_streams")
 
     def __init__(self, plan: Plan, inputs: Mapping[str, Any], decoupled: bool) -> None:
         self._plan = plan
@@ -43,7 +49,9 @@ class Run:
         self._running = 0
         self._first = Iteration(ONCE, None, list(plan.counts), len(plan.within.get(ONCE, ())))
         self._first.values.update(inputs)
-        self._iterations: list[Iteration] = [] if plan.simple else [self._first]
+        self._open: set[Iteration] = set() if plan.simple else {self._first}
+        self._inner: dict[Iteration, set[Iteration]] = {}
+        self._opened_count = 0
         self._order: deque[Iteration] = deque((self._first,) if ONCE in plan.leaves else ())
 
     def begin(self) -> Moves:
@@ -93,12 +101,12 @@ class Run:
                 if not left[reader]:
                     ready.append(reader)
         self._do(iteration, ready, moves)
-        if len(self._iterations) > 1:
+        if self._inner and any(plan.inner[tensor] for _, tensor in task.writes):
             self._settle_within(iteration, task, moves)
 
     def _settle_within(self, outer: Iteration, task: Task, moves: Moves) -> None:
         """Tell the iterations that lie within another that what they wait for out there is settled."""
-        for inner in [each for each in self._iterations if each is not outer and _lies_within(each, outer)]:
+        for inner in self._open_within(outer):
             ready = []
             for _, tensor in task.writes:
                 for reader in self._plan.inner[tensor]:
@@ -116,16 +124,47 @@ class Run:
         left = [0] * len(plan.counts)
         for each in tasks:
             left[each] = sum(not _is_settled(parent, tensor) for tensor in plan.waits[each])
-        opened = Iteration(task.opens, parent, left, len(tasks))
-        self._iterations.append(opened)
+        self._opened_count += 1
+        opened = Iteration(task.opens, parent, left, len(tasks), self._opened_count)
+        self._open.add(opened)
+        self._link(opened)
         if task.opens in plan.leaves:
             self._order.append(opened)
         return opened
 
     def _close(self, iteration: Iteration) -> None:
         """Forget an iteration in which nothing will happen any more."""
-        if iteration.scope != ONCE and not iteration.todo and iteration in self._iterations:
-            self._iterations.remove(iteration)
+        if iteration.scope != ONCE and not iteration.todo and iteration in self._open:
+            self._open.remove(iteration)
+            self._unlink(iteration)
+
+    def _link(self, iteration: Iteration) -> None:
+        """Let the iterations around it know it. Those around may have been closed, and unlinked, before."""
+        while iteration.parent is not None:
+            siblings = self._inner.setdefault(iteration.parent, set())
+            if iteration in siblings:
+                return
+            siblings.add(iteration)
+            iteration = iteration.parent
+
+    def _unlink(self, iteration: Iteration) -> None:
+        """Forget it, and those around it that are closed and have no others within them."""
+        while iteration.parent is not None and iteration not in self._open and iteration not in self._inner:
+            siblings = self._inner[iteration.parent]
+            siblings.remove(iteration)
+            if not siblings:
+                del self._inner[iteration.parent]
+            iteration = iteration.parent
+
+    def _open_within(self, outer: Iteration) -> list[Iteration]:
+        """The open iterations within another, in the order in which they were opened."""
+        within: list[Iteration] = []
+        around = [outer]
+        while around:
+            inner = self._inner.get(around.pop(), ())
+            around.extend(inner)
+            within.extend(each for each in inner if each in self._open)
+        return sorted(within, key=lambda each: each.number)
 
     def _do(self, iteration: Iteration, ready: Iterable[int], moves: Moves) -> None:
         for index in ready:
@@ -206,13 +245,4 @@ def _is_settled(iteration: Iteration | None, tensor: str) -> bool:
         if tensor in iteration.values:
             return True
         iteration = iteration.parent
-    return False
-
-
-def _lies_within(inner: Iteration, outer: Iteration) -> bool:
-    around: Iteration | None = inner
-    while around is not None:
-        if around is outer:
-            return True
-        around = around.parent
     return False

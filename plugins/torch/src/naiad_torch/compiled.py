@@ -13,7 +13,7 @@ from naiad_torch.described import Described, Size, most_rows
 from naiad_torch.generated import read_arguments, weight_bytes
 from naiad_torch.program import Packaged, Program, Weight
 from naiad_torch.runtime import runtime, told
-from naiad_torch.unlocked import library_in, unlocked
+from naiad_torch.unlocked import is_tested, library_in, unlocked
 
 
 class CompiledArtefact(Packaged):
@@ -66,7 +66,7 @@ class CompiledArtefact(Packaged):
     @functools.cached_property
     def _library(self) -> CDLL | None:
         """What runs without the interpreter's lock, taken out of the package once for all instances."""
-        return library_in(self.path) if self._kind == "cpu" else None
+        return library_in(self.path) if self._kind == "cpu" and is_tested() else None
 
     def _checked_kind(self) -> str:
         """The kind of device that it was compiled for. Raises UnsupportedError when this machine has none."""
@@ -115,6 +115,7 @@ class _CompiledProgram:
 
     def __init__(self, run: Callable[[list[Any]], Sequence[Any]], usage: MemoryUsage) -> None:
         self._run = run
+        self.in_place = False
         self._usage = usage
 
     def run(self, feeds: Sequence[Any]) -> Sequence[Any]:

@@ -4,6 +4,8 @@ from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
+import numpy as np
+
 from naiad import devices
 from naiad.backend import Batch, Placement
 from naiad.errors import UnsupportedError
@@ -13,9 +15,13 @@ from naiad_torch.runtime import runtime
 
 
 class Device(Protocol):
-    """Brings tensors to where the model computes, and its results back."""
+    """Brings tensors to where the model computes, and its results back.
+
+    `isolates` says that the program may write to its inputs, or keep its results, so that it gets and gives copies.
+    """
 
     name: str
+    isolates: bool
 
     @property
     def input_devices(self) -> Collection[devices.Device]:
@@ -59,6 +65,7 @@ class Host:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.isolates = False
 
     def active(self) -> AbstractContextManager[None]:
         """Nothing to choose."""
@@ -66,8 +73,14 @@ class Host:
 
     def bring(self, batch: Batch, name: str, is_bf16: bool) -> Any:
         """A tensor over the memory of the request itself, or of the joined batch."""
-        return tensor_of(batch.input(name), is_bf16)
+        array = batch.input(name)
+        if self.isolates and not array.flags.writeable:  # others may read it: a received buffer, a step's output
+            array = np.array(array, order="C")
+        return tensor_of(array, is_bf16)
 
     def fetch(self, batch: Batch, values: Mapping[str, Any]) -> dict[str, Any]:
         """The arrays over the memory of the tensors; copies of those that a model has left on a device."""
-        return {name: array_of(value if value.device.type == "cpu" else value.cpu()) for name, value in values.items()}
+        outputs = {name: array_of(value.cpu()) for name, value in values.items()}  # itself where it is there already
+        if self.isolates:
+            outputs = {name: array.copy() for name, array in outputs.items()}
+        return outputs

@@ -76,6 +76,7 @@ class _ExportedProgram:
     def __init__(self, module: Any, spec: CallSpec) -> None:
         self._module = module
         self._spec = spec
+        self.in_place = any(_writes(node.target) for node in module.graph.nodes if node.op == "call_function")
 
     def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
         arguments, keywords = self._spec.call(feeds)
@@ -83,3 +84,9 @@ class _ExportedProgram:
 
     def weights(self) -> Iterator[Weight]:
         yield from weights_in(self._module)
+
+
+def _writes(target: Any) -> bool:
+    """Whether an operator writes to an argument, as its name tells: `aten.add_.Tensor`, `aten.add.out`."""
+    name, _, overload = str(target).removeprefix("aten.").partition(".")
+    return (name.endswith("_") and not name.endswith("__")) or overload.endswith("out")

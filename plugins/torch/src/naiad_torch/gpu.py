@@ -44,6 +44,7 @@ class Gpu:
         self._stream = torch.cuda.Stream(self._device)
         self._staging = Staging(self._device, pinned)
         self._copies_outputs = copies_outputs
+        self.isolates = False
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -63,7 +64,9 @@ class Gpu:
         if resident is None:
             return self._staging.to_device(arrays_of(batch, name), is_bf16)
         tensors = [torch.from_dlpack(each) for each in resident]
-        return tensors[0] if len(tensors) == 1 else torch.cat(tensors)
+        if len(tensors) > 1:
+            return torch.cat(tensors)
+        return tensors[0].clone() if self.isolates else tensors[0]
 
     def fetch(self, batch: Batch, values: Mapping[str, Any]) -> dict[str, Any]:
         """The tensors that may stay as they are, arrays of the others; all of them are whole when this returns."""
@@ -75,7 +78,9 @@ class Gpu:
         for name, value in values.items():
             if value.device == self._device and batch.may_stay(name, here):
                 plain = laid_out(value)
-                outputs[name] = Resident(plain.clone() if self._copies_outputs else plain, self._staging)
+                outputs[name] = Resident(
+                    plain.clone() if self._copies_outputs or self.isolates else plain, self._staging
+                )
             else:
                 outputs[name] = staged[name] = self._staging.begin_to_host(value)
         computed.synchronize()

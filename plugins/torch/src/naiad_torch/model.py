@@ -57,6 +57,7 @@ class TorchModel:
                 self._programs.append(program)
                 if self._settings.shares_weights:
                     self._shared[device.name] = program
+        device.isolates = program.in_place
         return TorchInstance(program, self._plan, self._name, device, self._settings)
 
     def memory_usage(self) -> Sequence[MemoryUsage]:
@@ -71,6 +72,7 @@ class TorchModel:
         """Let go of the programs, and tell the library that was told of the model."""
         self._programs.clear()
         self._shared.clear()
+        del self._artefact
         if self._library is not None:
             self._library.triton_pytorch_model_fini()
 

@@ -4,6 +4,7 @@ import importlib.util
 import inspect
 import sys
 import traceback
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -78,10 +79,11 @@ class ModuleArtefact:
             raise InvalidArgumentError(f"model '{self._model}': '{self.path}' is no file of Python")
         file = importlib.util.module_from_spec(spec)
         sys.modules[name] = file  # where dataclasses and pickled classes of the file look themselves up
+        forget = weakref.finalize(self, sys.modules.pop, name, None)
         try:
             spec.loader.exec_module(file)
         except Exception as error:
-            del sys.modules[name]
+            forget()
             raise InvalidArgumentError(
                 f"failed to load model '{self._model}': {self._place(error)}{type(error).__name__}: {told(error)}"
             ) from error
@@ -89,6 +91,7 @@ class ModuleArtefact:
         for found in vars(file).values():
             if isinstance(found, type) and issubclass(found, kind) and found.__module__ == name:
                 return found
+        forget()
         raise InvalidArgumentError(
             f"Cannot find a subclass of torch.nn.Module in '{self.path}' of model '{self._model}'; define it there"
         )
@@ -107,6 +110,7 @@ class _ModuleProgram:
     def __init__(self, module: Any, call: Any, home: Any) -> None:
         self._module = module
         self._call = call
+        self.in_place = True  # Python may do anything, and keep its results anywhere
         self._home = home
 
     def run(self, feeds: Sequence[Any]) -> Sequence[Any]:

@@ -14,7 +14,12 @@ Weight = tuple[Hashable, MemoryUsage]
 
 
 class Program(Protocol):
-    """A loaded model on one device. Its methods are for any thread, one at a time."""
+    """A loaded model on one device. Its methods are for any thread, one at a time.
+
+    `in_place` says that it may write to its inputs, or write later on to what it has given.
+    """
+
+    in_place: bool
 
     def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
         """The results, in order, for the arguments in order: a `torch.Tensor`, or a list of `str`, each.

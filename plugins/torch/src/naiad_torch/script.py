@@ -78,6 +78,7 @@ class _ScriptProgram:
         self._module = module
         self._keys = keys
         self._optimized = optimized
+        self.in_place = _writes(module.inlined_graph)
 
     def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
         if self._keys is not None:
@@ -90,3 +91,11 @@ class _ScriptProgram:
 
     def weights(self) -> Iterator[Weight]:
         yield from weights_in(self._module)
+
+
+def _writes(graph: Any) -> bool:
+    """Whether a graph writes to a tensor or an attribute; an alias with `!` in a schema is an argument written to."""
+    for node in graph.nodes():
+        if node.kind() == "prim::SetAttr" or "!" in node.schema() or any(map(_writes, node.blocks())):
+            return True
+    return False

@@ -2,7 +2,9 @@
 
 Meanwhile nothing else of the server would go on, health checks included. The functions are the C interface that every
 compiled package exports (torch/csrc/inductor/aoti_runtime/interface.h), called by ctypes, which gives the lock away.
-Handles of tensors are made by what PyTorch offers to its own generated code.
+Handles of tensors are made by what PyTorch offers to its own generated code. None of this is public: another version
+of PyTorch could change a signature, and crash the server. So it is used with exactly the versions that it is tested
+with, and PyTorch's own loader runs the package with all others.
 """
 
 import ctypes
@@ -13,6 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from naiad_torch.runtime import runtime
+
+TESTED_VERSIONS = ("2.13.0",)
+"""The releases of PyTorch whose interface is known: add one when the tests of this module pass with it."""
 
 _FOLDER = "/data/aotinductor/"
 _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
@@ -61,11 +66,18 @@ class UnlockedModel:
 
 
 def unlocked(library: ctypes.CDLL | None) -> UnlockedModel | None:
-    """A model of that library, None without one and where this PyTorch has another interface."""
+    """A model of that library, None without one and where this PyTorch is not among the tested versions."""
+    if library is None or not is_tested():
+        return None
     try:
-        return None if library is None else UnlockedModel(library)
+        return UnlockedModel(library)
     except (RuntimeError, AttributeError):
         return None
+
+
+def is_tested() -> bool:
+    """Whether this PyTorch is one of `TESTED_VERSIONS`, in any build (`2.13.0+cpu`)."""
+    return str(runtime().__version__).partition("+")[0] in TESTED_VERSIONS
 
 
 def library_in(path: Path) -> ctypes.CDLL | None:

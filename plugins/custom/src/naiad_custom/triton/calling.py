@@ -107,7 +107,11 @@ def response_of(response: types.Response) -> InferenceResponse:
 
 
 def failure_of(error: NaiadError, model: str) -> InferenceResponse:
-    """A response that says why a call failed, with the kind of the error and in the words that models look for."""
+    """A response that says why a call failed, with the kind of the error and in the words that models look for.
+
+    The error loses its traceback: its frames hold the request, the response and, in the end, the error itself.
+    """
+    error.with_traceback(None)
     told = f"{error}"
     if isinstance(error, NotFoundError | ModelNotReadyError) and f"'{model}'" in told:
         error = type(error)(f"Failed for execute the inference request. Model '{model}' is not ready. {told}")

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import functools
 import inspect
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from concurrent.futures import Future
@@ -12,7 +13,7 @@ from naiad.calls import ModelCalls
 from naiad.devices import Device
 from naiad.errors import ModelFailedError, NaiadError
 from naiad_custom.triton.execution import Moment, enter, leave, outside_of_execute
-from naiad_custom.triton.readiness import ReadyCheck
+from naiad_custom.triton.readiness import reason_of
 from naiad_custom.triton.replies import reply_of
 from naiad_custom.triton.request import InferenceRequest, received_request
 from naiad_custom.triton.response import TRITONSERVER_RESPONSE_COMPLETE_FINAL, InferenceResponse
@@ -30,7 +31,6 @@ class TritonInstance:
         self._name = name
         self._outputs = outputs
         self._execute: Callable[[list[Any]], Any] = model.execute
-        self._ready = ReadyCheck(model.is_ready) if hasattr(model, "is_ready") else None
         self._runner: asyncio.Runner | None = None
 
     def execute(self, batch: Batch) -> "Answer | Future[Answer]":
@@ -43,10 +43,10 @@ class TritonInstance:
         token = enter(Moment(self._models, batch.requests))
         try:
             responses = self._execute(requests)
-            senders.close()
             if type(responses) is not list:
                 responses = self._list_of(responses, requests)
         finally:
+            senders.close()
             leave(token)
         if len(responses) != len(requests):
             raise ModelFailedError(
@@ -56,9 +56,10 @@ class TritonInstance:
             )
         return [_reply(each, request) for each, request in zip(responses, requests, strict=True)]
 
-    def ready(self) -> str:
-        """Why `is_ready` says no, "" when it says yes or is not there."""
-        return "" if self._ready is None else self._ready.reason()
+    @property
+    def ready(self) -> Callable[[], str]:
+        """Says why `is_ready` says no, "" when it says yes; there only where the object has `is_ready`."""
+        return functools.partial(reason_of, self._model.is_ready)
 
     @property
     def sequence_ended(self) -> Callable[[int | str, str], Any]:
@@ -68,8 +69,6 @@ class TritonInstance:
 
     def close(self) -> None:
         """Finalize the object."""
-        if self._ready is not None:
-            self._ready.close()
         try:
             if hasattr(self._model, "finalize"):
                 with outside_of_execute():
@@ -94,7 +93,21 @@ class TritonInstance:
     def _awaited(self, answer: Coroutine[Any, Any, Any]) -> Any:
         if self._runner is None:
             self._runner = asyncio.Runner()
-        return self._runner.run(answer, context=contextvars.copy_context())
+        answer, error = self._runner.run(_outcome_of(answer), context=contextvars.copy_context())
+        if error is None:
+            return answer
+        try:
+            raise error
+        finally:
+            del error  # which refers to this frame
+
+
+async def _outcome_of(answer: Coroutine[Any, Any, Any]) -> tuple[Any, BaseException | None]:
+    """What was awaited, or what it raised: a task that raises is kept by the traceback of its own exception."""
+    try:
+        return await answer, None
+    except BaseException as error:  # noqa: BLE001 - the caller raises it
+        return None, error
 
 
 def _reply(response: Any, request: InferenceRequest) -> Reply | NaiadError | Reschedule | None:

@@ -1,7 +1,10 @@
 """From an InferenceResponse to what the kernel sends."""
 
 from collections.abc import Iterable
+from sys import getrefcount
 from typing import Any, Protocol
+
+import numpy as np
 
 from naiad.backend import Reply
 from naiad.errors import ModelFailedError, NaiadError
@@ -9,6 +12,7 @@ from naiad.types import bytes_array
 from naiad_custom.ownership import are_fresh, settle
 from naiad_custom.triton.errors import TritonError, as_naiad_error
 from naiad_custom.triton.response import InferenceResponse
+from naiad_custom.triton.tensor import Tensor
 
 
 class HasInputs(Protocol):
@@ -21,17 +25,29 @@ def reply_of(response: InferenceResponse, request: HasInputs) -> Reply | NaiadEr
     """The outputs of a response, or its error. An output that the model still holds is copied, an input is not."""
     if response._error is not None:
         return _told(response._error)
-    outputs = {
-        each._name: bytes_array(each._payload) if each._datatype == "BYTES" else each._payload
-        for each in response._output_tensors
-    }
-    if not are_fresh(outputs, _HOLDERS):
-        settle(outputs, request._payloads(), _HOLDERS)
+    outputs: dict[str, Any] = {}
+    holders = _HOLDERS
+    for each in response._output_tensors:
+        if getrefcount(each) > _UNSHARED:
+            holders = 0  # the model may write to the array through the tensor
+        outputs[each._name] = bytes_array(each._payload) if each._datatype == "BYTES" else each._payload
+    if not are_fresh(outputs, holders):
+        settle(outputs, request._payloads(), holders)
     return Reply(outputs, response._parameters)
 
 
+def _references_of_tensor(response: InferenceResponse) -> int:
+    references = 0
+    for each in response._output_tensors:
+        references = getrefcount(each)
+    return references
+
+
 _HOLDERS = 1
-"""Who holds an output array beside the dict of outputs: its tensor."""
+"""How many objects refer to an output array beside the dict of outputs: its tensor."""
+
+_UNSHARED = _references_of_tensor(InferenceResponse([Tensor("output", np.empty(1))]))
+"""References to a tensor that only its response holds; they differ between versions of Python."""
 
 
 def _told(error: Any) -> NaiadError:

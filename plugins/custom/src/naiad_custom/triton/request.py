@@ -184,7 +184,8 @@ class InferenceRequest:
         return self._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE
 
     def _payloads(self) -> Iterable[Any]:
-        return [each._payload for each in (self._inputs or {}).values()]
+        yield from (each._payload for each in (self._inputs or {}).values())
+        yield from (each.payload for each in self._request.inputs.values())
 
 
 _new = InferenceRequest.__new__

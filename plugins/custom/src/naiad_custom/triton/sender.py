@@ -97,7 +97,7 @@ class InferenceResponseSender:
             )
 
     def _payloads(self) -> Iterable[Any]:
-        return [each.payload for each in self._request.inputs.values()]
+        return (each.payload for each in self._request.inputs.values())
 
 
 def _check_arguments(response: Any, flags: int) -> None:
