@@ -86,7 +86,7 @@ def url(doubling: Doubling, tmp_path: Path, caplog: pytest.LogCaptureFixture) ->
         (tmp_path / "models" / name / "1").mkdir(parents=True)
         (tmp_path / "models" / name / "config.pbtxt").write_text(config)
     plugins = [doubling, naiad_http, naiad_scheduler_dynamic, naiad_scheduler_ensemble]
-    options = {"http-port": 0, "allow-client-shm": True}
+    options = {"http-port": 0, "allow-client-shm": True, "allow-explain": True}
     with caplog.at_level(logging.INFO, "naiad"), serve(tmp_path / "models", plugins=plugins, options=options):
         found = re.search(r"http frontend listens at \S+:(\d+)", caplog.text)
         assert found is not None

@@ -24,7 +24,8 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("explaining")
     repository = folder / "models"
     explained.write_all(repository)
-    with ending_well(Running(repository, folder / "log", "--cache-config=local,size=1048576")) as running:
+    words = ("--cache-config=local,size=1048576", "--allow-explain")
+    with ending_well(Running(repository, folder / "log", *words)) as running:
         yield running
 
 
@@ -218,12 +219,15 @@ def test_the_command_tells_the_phases_of_steps_apart(serving: Running) -> None:
     assert [name for name in names if name.endswith("wait")] == ["add/wait", "cached/wait"]
 
 
-def test_a_server_may_keep_it_to_itself_and_traces_all_the_same(start: Start, tmp_path: Path) -> None:
+def test_a_server_keeps_it_to_itself_unless_it_is_allowed_and_traces_all_the_same(start: Start, tmp_path: Path) -> None:
     models.write(tmp_path / "models", "add", explained.ADD)
     models.write(tmp_path / "models", "echo", models.ECHO)
-    silent = start("--allow-explain=false")
+    silent = start()
     traced = start(
-        f"--trace-config=triton,file={tmp_path / 'traces'}", "--trace-config=rate=1", "--trace-config=level=TIMESTAMPS"
+        "--allow-explain",
+        f"--trace-config=triton,file={tmp_path / 'traces'}",
+        "--trace-config=rate=1",
+        "--trace-config=level=TIMESTAMPS",
     )
 
     kept = silent.ask("POST", "/v2/models/add/infer", ROW | {"parameters": {"explain": True}}).document

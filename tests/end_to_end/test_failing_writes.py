@@ -109,7 +109,7 @@ def test_files_of_a_load_that_cannot_be_written_fail_that_load_alone(server: Run
     mended = server.load("echo", **{"config": "{}", "file:1/model.py": content})
     plain = server.load("echo")
 
-    assert (failed.status, "File too large" in failed.error) == (500, True)
+    assert (failed.status, "File too large" in failed.error) == (503, True)
     assert (index[0]["state"], still.status) == ("READY", 200)
     assert (mended.status, plain.status) == (200, 200)
 

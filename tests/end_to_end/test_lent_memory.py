@@ -60,7 +60,7 @@ def write(repository: Path, name: str, code: str) -> None:
 def serve(start: Start, repository: Path, name: str, code: str, region: Any) -> Running:
     """A server of that one model, at which the region is registered as 'r'."""
     write(repository, name, code)
-    running = start("--allow-client-shm=true")
+    running = start("--allow-client-shm=true", "--shared-memory-lending=true")
     with running.client() as client:
         client.register_system_shared_memory("r", key_of(region), 2 * SIZE)
     return running

@@ -1,0 +1,235 @@
+"""How the process of `naiad serve` ends when a model works against it."""
+
+import http.client
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+NAIAD = Path(sys.executable).with_name("naiad")
+
+if TYPE_CHECKING:
+    from conftest import ServerProcess
+
+    Serve = Callable[..., ServerProcess]
+
+ECHO = """
+from naiad_custom import FP32, Array, model
+
+@model
+def echo(x: Array[FP32, 1]) -> Array[FP32, 1]:
+    return x
+"""
+
+CLOSES_STDERR = "import sys\nsys.stderr.close()\n" + ECHO
+
+LOGS_MUCH = """
+import logging
+
+from naiad_custom import FP32, Array, model
+
+@model
+def echo(x: Array[FP32, 1]) -> Array[FP32, 1]:
+    for _ in range(2000):
+        logging.getLogger("naiad.model").warning("x" * 100)
+    return x
+"""
+
+FORKS = """
+import os
+from pathlib import Path
+from time import sleep
+
+from naiad_custom import FP32, Array, model
+
+@model
+def echo(x: Array[FP32, 1]) -> Array[FP32, 1]:
+    child = os.fork()
+    if not child:
+        os.close(1)
+        os.close(2)
+        sleep(120)
+        os._exit(0)
+    Path({child!r}).write_text(str(child))
+    return x
+"""
+
+CRASHES_ONCE = """
+import os
+from pathlib import Path
+
+from naiad_custom import FP32, Array, model
+
+@model
+def echo(x: Array[FP32, 1]) -> Array[FP32, 1]:
+    if not Path({crashed!r}).exists():
+        Path({crashed!r}).write_text("once")
+        os.abort()
+    return x
+"""
+
+HOLDS_THE_LOOP = """
+from pathlib import Path
+from threading import Event
+
+from naiad_custom import FP32, Array, model
+
+@model
+def holds(x: Array[FP32, 1]) -> Array[FP32, 1]:
+    Path({entered!r}).write_text("in")
+    Event().wait()
+"""
+
+ON_THE_LOOP = 'parameters { key: "execute_on" value { string_value: "event_loop" } }'
+
+
+CLIENT = """
+import json, sys, urllib.request
+body = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [7]}]}
+urllib.request.urlopen(urllib.request.Request(sys.argv[1], json.dumps(body).encode()))
+"""
+
+
+def write_model(repository: Path, name: str, source: str) -> Path:
+    """A model folder with that model.py."""
+    folder = repository / name / "1"
+    folder.mkdir(parents=True)
+    (folder / "model.py").write_text(source)
+    return folder
+
+
+def is_refused(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) != 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_model_that_closed_stderr_does_not_keep_a_signal_from_the_server(
+    serve: "Serve", tmp_path: Path, number: signal.Signals
+) -> None:
+    write_model(tmp_path, "echo", CLOSES_STDERR)
+    server = serve(tmp_path)
+    subprocess.run([sys.executable, "-c", CLIENT, f"{server.url}/v2/models/echo/infer"], check=True)
+
+    server.signal(number)
+
+    assert server.exit_status() == 0
+
+
+def test_a_process_whose_event_loop_stands_still_ends_all_the_same(serve: "Serve", tmp_path: Path) -> None:
+    entered = tmp_path / "entered"
+    folder = write_model(tmp_path / "models", "holds", HOLDS_THE_LOOP.format(entered=str(entered)))
+    (folder.parent / "config.pbtxt").write_text(ON_THE_LOOP)
+    server = serve(tmp_path / "models", "--exit-timeout-secs=0")
+    client = subprocess.Popen([sys.executable, "-c", CLIENT, f"{server.url}/v2/models/holds/infer"])
+
+    try:
+        while not entered.exists():
+            assert client.poll() is None
+        server.signal(signal.SIGTERM)
+        status = server.exit_status()
+    finally:
+        client.kill()
+        client.wait()
+
+    assert status == 1
+    assert "the stop took 5 s and stands still: the event loop does not run" in server.lines[-1]
+    assert "the main thread is in wait" in server.lines[-1]
+
+
+def test_a_stopping_server_is_not_ready_and_answers_clients_that_are_connected(serve: "Serve", tmp_path: Path) -> None:
+    write_model(tmp_path, "echo", ECHO)
+    server = serve(tmp_path, "--lame-duck-secs=60")
+    connection = http.client.HTTPConnection(server.url.removeprefix("http://"))
+
+    def status(method: str, path: str, body: str = "") -> int:
+        connection.request(method, path, body)
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status
+
+    assert status("GET", "/v2/health/ready") == 200
+    server.signal(signal.SIGTERM)
+    while status("GET", "/v2/health/ready") == 200:
+        pass
+    body = '{"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [7]}]}'
+    statuses = [status("POST", "/v2/models/echo/infer", body), status("GET", "/v2/health/live")]
+    connection.close()
+
+    assert statuses == [200, 200]
+    assert server.exit_status() == 0
+
+
+def test_a_log_pipe_that_is_not_read_holds_up_neither_a_model_nor_the_stop(tmp_path: Path) -> None:
+    write_model(tmp_path, "echo", LOGS_MUCH)
+    words = [
+        "serve",
+        "--http-address=127.0.0.1",
+        "--http-port=0",
+        "--allow-grpc=false",
+        "--allow-metrics=false",
+        tmp_path,
+    ]
+    process = subprocess.Popen([NAIAD, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert process.stdout is not None
+    url = next(found.group(1) for line in process.stdout if (found := re.search(r"listens at (http:\S+\d)", line)))
+
+    try:
+        subprocess.run([sys.executable, "-c", CLIENT, f"{url}/v2/models/echo/infer"], check=True, timeout=60)
+        process.send_signal(signal.SIGTERM)
+
+        assert process.wait(timeout=60) == 0
+    finally:
+        process.kill()
+        process.stdout.close()
+
+
+def test_a_child_that_a_model_forked_does_not_keep_the_ports(serve: "Serve", tmp_path: Path) -> None:
+    child = tmp_path / "child"
+    write_model(tmp_path / "models", "echo", FORKS.format(child=str(child)))
+    server = serve(tmp_path / "models")
+    started = [server.wait_for(r"(\w+) frontend listens at \S+:(\d+)").groups() for _ in range(3)]
+    ports = {name: int(port) for name, port in started}
+
+    subprocess.run([sys.executable, "-c", CLIENT, f"http://127.0.0.1:{ports['http']}/v2/models/echo/infer"], check=True)
+    server.signal(signal.SIGTERM)
+    try:
+        status = server.exit_status()
+        refused = [is_refused(port) for port in ports.values()]
+    finally:
+        os.kill(int(child.read_text()), signal.SIGKILL)
+
+    assert status == 0
+    assert all(refused)
+
+
+def test_a_supervised_server_that_crashed_is_started_again_and_stops_with_its_supervisor(
+    serve: "Serve", tmp_path: Path
+) -> None:
+    write_model(tmp_path / "models", "echo", CRASHES_ONCE.format(crashed=str(tmp_path / "crashed")))
+    server = serve(tmp_path / "models", "--restart")
+
+    first = subprocess.run([sys.executable, "-c", CLIENT, f"{server.url}/v2/models/echo/infer"], capture_output=True)
+    server.wait_for(r"the server ended with signal 6 \(Aborted\); it is started again in 1 s")
+    second = subprocess.run([sys.executable, "-c", CLIENT, f"{server.url}/v2/models/echo/infer"], capture_output=True)
+    server.signal(signal.SIGTERM)
+
+    assert server.exit_status() == 0
+    assert (first.returncode, second.returncode) == (1, 0)
+    assert server.lines[-1].endswith('"stopped"')
+
+
+def test_a_supervised_server_that_cannot_start_is_not_started_again(serve: "Serve", tmp_path: Path) -> None:
+    write_model(tmp_path, "broken", "import no_such_module")
+
+    server = serve(tmp_path, "--restart")
+
+    assert server.exit_status() == 1
+    assert not any("started again" in line for line in server.lines)

@@ -1,0 +1,48 @@
+"""A server whose event loop stands still ends by itself, and says where it stood."""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import tritonclient.grpc as triton
+
+if TYPE_CHECKING:
+    from conftest import ServerProcess
+
+HANGS = """
+import threading
+
+from naiad_custom import FP32, Array, model
+
+@model
+def hangs(x: Array[FP32, 1]) -> Array[FP32, 1]:
+    threading.Event().wait()
+    return x
+"""
+
+CONFIG = """
+backend: "python"
+parameters { key: "execute_on" value { string_value: "event_loop" } }
+"""
+
+
+def test_a_loop_that_stands_still_ends_the_process(serve: "Callable[..., ServerProcess]", tmp_path: Path) -> None:
+    folder = tmp_path / "hangs"
+    (folder / "1").mkdir(parents=True)
+    (folder / "1" / "model.py").write_text(HANGS)
+    (folder / "config.pbtxt").write_text(CONFIG)
+    server = serve(tmp_path, "--watchdog-secs=1")
+    port = server.wait_for(r"grpc frontend listens at \S+:(\d+)").group(1)
+    tensor = triton.InferInput("x", [1], "FP32").set_data_from_numpy(np.ones(1, np.float32))
+
+    with triton.InferenceServerClient(f"127.0.0.1:{port}") as client, pytest.raises(triton.InferenceServerException):
+        client.infer("hangs", [tensor])
+
+    assert server.exit_status() == os.EX_SOFTWARE
+    log = "\n".join(server.lines)
+    assert re.search(r"the event loop has stood still for 1 s \(--watchdog-secs\), in wait \(", log)
+    assert re.search(r'File ".*/hangs/1/model.py", line 8 in hangs', log)
