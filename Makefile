@@ -15,7 +15,7 @@ EXAMPLES  := $(VENV)/.examples-built
 PIP       := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test test-gpu check format bench
+.PHONY: help install serve test test-gpu check format bench torture soak
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,12 +45,18 @@ format: $(DEVELOPED) ## format the code and mend what can be mended
 bench: $(DEVELOPED) $(EXAMPLES) ## measure Naiad, beside its peer where that is set up
 	@$(BIN)/python bench/run.py $(ARGS)
 
+torture: $(DEVELOPED) ## attack a server in every known way; make torture ARGS='--only gzip'
+	@$(BIN)/python -m bench.torture $(ARGS)
+
+soak: $(DEVELOPED) ## half an hour of mixed traffic; make soak ARGS='--minutes 5'
+	@$(BIN)/python bench/soak.py $(ARGS)
+
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Naiad needs Python 3.11 or newer; name one with make PYTHON=/path/to/python"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(INSTALLED): $(PROJECTS) constraints.txt | $(BIN)/python
+$(INSTALLED): $(PROJECTS) core/src/naiad/_kernel/shared_memory/guard.c constraints.txt | $(BIN)/python
 	$(PIP) $(foreach member,$(MEMBERS),--editable $(if $(filter %/onnx,$(member)),'$(member)[cpu]',$(member)))
 	@touch $@
 

@@ -72,7 +72,7 @@ def _seconds(content: bytes) -> float:
     shared_memory, tracing = SharedMemory(allowed=False), SimpleNamespace(active=False)
     server = SimpleNamespace(model_config=None, labels=None, shared_memory=shared_memory, tracing=tracing)
     site = Site(submit, Inference(server, _LIMIT), HeadReader(EnvelopeReader("", Restrictions())), _LIMIT)
-    loop = SimpleNamespace(time=lambda: 0.0, call_later=lambda *_: None)
+    loop = SimpleNamespace(time=lambda: 0.0, call_later=lambda *_: None, call_soon=lambda call, *with_: call(*with_))
     protocol = HttpProtocol(site, None, ServerState(), {}, loop)
     protocol.connection_made(_Nowhere())
     started = process_time()

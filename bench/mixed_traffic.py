@@ -44,14 +44,17 @@ class Traffic:
 
     async def _client(self, until: float) -> None:
         while monotonic() < until:
-            kind = self._random.choice(list(self._kinds))
-            leaves = self._random.random() < _LEAVES
-            try:
-                await self._kinds[kind](leaves)
-            except (OSError, EOFError, grpc.RpcError) as error:
-                self.done[f"{kind}: {type(error).__name__}"] += 1
-            else:
-                self.done[f"{kind}, left" if leaves else kind] += 1
+            self.done[await self.request()] += 1
+
+    async def request(self) -> str:
+        """One request of a random kind; the kind, and what became of it unless it was answered."""
+        kind = self._random.choice(list(self._kinds))
+        leaves = self._random.random() < _LEAVES
+        try:
+            await self._kinds[kind](leaves)
+        except (OSError, EOFError, grpc.RpcError) as error:
+            return f"{kind}: {type(error).__name__}"
+        return f"{kind}, left" if leaves else kind
 
     async def _post(self, path: str, body: bytes, headers: Mapping[str, str], leaves: bool) -> None:
         """A request on a connection of its own; who leaves does so within the request or within the answer."""

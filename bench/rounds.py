@@ -20,11 +20,14 @@ Numbers = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How to measure: so many rounds, `quick` for short ones; the peer and perf_analyzer where they are set up."""
+    """How to measure: so many rounds, `quick` for short ones; the peer and perf_analyzer where they are set up.
+
+    The peer may be another commit of Naiad, which gets the same options and models.
+    """
 
     rounds: int
     quick: bool
-    peer: Peer | None
+    peer: Naiad | Peer | None
     perf_analyzer: Generator | None
 
     @property
@@ -60,13 +63,13 @@ def side_by_side(
     The two take turns in going first, so that a machine that slows down on the way favours neither.
     """
     servers: list[Naiad | Peer] = [Naiad()] if run.peer is None else [Naiad(), run.peer]
-    seen: dict[str, list[Numbers]] = {"Naiad": [], "Triton": []}
+    seen: dict[str, list[Numbers]] = {server.name: [] for server in servers}
     for number in range(rounds or run.rounds):
         for server in servers if number % 2 == 0 else reversed(servers):
             ours = isinstance(server, Naiad)
             with server.serve(own or models if ours else models, *(options if ours else ())) as running:
                 seen[server.name].append(measure(running))
-    return SideBySide(by_label(seen["Naiad"]), by_label(seen["Triton"]))
+    return SideBySide(by_label(seen["Naiad"]), by_label(seen[run.peer.name] if run.peer else []))
 
 
 def by_label(rounds: list[Numbers]) -> dict[str, tuple[float, ...]]:

@@ -15,7 +15,7 @@ from cases.case import Case
 from load import LoadError, perf_analyzer
 from report import refresh, table
 from rounds import MODELS, Run
-from servers import PROJECT, Peer, find_peer
+from servers import PROJECT, Naiad, Peer, find_peer
 
 RESULTS = PROJECT / "bench" / "RESULTS.md"
 _DISTRIBUTIONS = ("naiad", "numpy", "uvicorn", "uvloop", "httptools", "orjson", "onnxruntime")
@@ -23,11 +23,12 @@ _DISTRIBUTIONS = ("naiad", "numpy", "uvicorn", "uvloop", "httptools", "orjson", 
 
 def main() -> int:
     arguments = _arguments()
-    peer, why = (None, "--no-peer was given") if arguments.no_peer else find_peer()
+    triton, why = find_peer()
+    peer = _reference_server(arguments, triton)
     if peer is None:
-        print(f"Naiad alone is measured: {why}.", file=sys.stderr)
+        print(f"Naiad alone is measured: {'--no-peer was given' if arguments.no_peer else why}.", file=sys.stderr)
     quick = arguments.quick
-    load = perf_analyzer(peer or find_peer()[0], quick)
+    load = perf_analyzer(triton, quick)
     run = Run(rounds=arguments.rounds or (1 if quick else 3), quick=quick, peer=peer, perf_analyzer=load)
     facts = machine()
     print(facts, file=sys.stderr)
@@ -35,6 +36,12 @@ def main() -> int:
     if failed:
         print(f"not measured: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _reference_server(arguments: argparse.Namespace, triton: Peer | None) -> Naiad | Peer | None:
+    if arguments.against is not None:
+        return Naiad("Earlier", arguments.against)
+    return None if arguments.no_peer else triton
 
 
 def machine() -> str:
@@ -60,13 +67,19 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="short measurements, to see that everything works")
     parser.add_argument("--no-peer", action="store_true", help="measure Naiad alone")
     parser.add_argument(
+        "--against",
+        type=Path,
+        metavar="NAIAD",
+        help="compare with the command `naiad` of another checkout's environment in place of the peer; saves nothing",
+    )
+    parser.add_argument(
         "--save",
         action=argparse.BooleanOptionalAction,
         help="write the tables to RESULTS.md (default: unless --quick or --no-peer)",
     )
     arguments = parser.parse_args()
     if arguments.save is None:
-        arguments.save = not (arguments.quick or arguments.no_peer)
+        arguments.save = not (arguments.quick or arguments.no_peer or arguments.against)
     return arguments
 
 
@@ -97,7 +110,9 @@ def _measured(case: Case, run: Run, facts: str, save: bool) -> bool:
     return True
 
 
-def _reference(case: Case, peer: Peer | None) -> str:
+def _reference(case: Case, peer: Naiad | Peer | None) -> str:
+    if isinstance(peer, Naiad):
+        return peer.name
     if case.reference != "Triton" or peer is None:
         return case.reference
     with peer.serve(MODELS) as running:

@@ -18,6 +18,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 WORK = PROJECT / "bench" / ".work"
 """Where logs and built models go; git does not see it."""
 
+OWN_COMMAND = Path(sys.executable).with_name("naiad")
 _READY_WITHIN = 60.0
 _STOPPED_WITHIN = 30.0
 
@@ -89,16 +90,17 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Naiad:
-    """This project's server, from the environment that runs the benchmark."""
+    """Naiad: this project's, from the environment that runs the benchmark, or another checkout's by its command."""
 
     name: str = "Naiad"
+    command: Path = OWN_COMMAND
 
     @contextmanager
     def serve(self, repository: Path, *options: str) -> Iterator[Running]:
         """A server over that repository, with these further options, ready until the block ends."""
         ports = Ports.free()
         command = [
-            str(Path(sys.executable).with_name("naiad")),
+            str(self.command),
             "serve",
             str(repository),
             "--http-address=127.0.0.1",

@@ -34,7 +34,7 @@ def main() -> None:
 
 def measured(size: int, rounds: int) -> list[float]:
     """The median seconds of each column for a size in bytes."""
-    memory = SharedMemory(allowed=True)
+    memory = SharedMemory(allowed=True, lends=True)
     paths = [Path(f"/dev/shm/naiad_bench_{os.getpid()}_{number}") for number in range(_REGIONS)]
     try:
         for path in paths:

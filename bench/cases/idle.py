@@ -24,7 +24,7 @@ def measure(run: Run) -> Sequence[Row]:
             for protocol, connect in _KINDS.items():
                 with server.serve(MODELS) as running:
                     _round(run, running, protocol, connect, seen.setdefault(server.name, {}))
-    naiad, peer = seen["Naiad"], seen.get("Triton", {})
+    naiad, peer = seen["Naiad"], seen.get(run.peer.name, {}) if run.peer else {}
     rows = [
         Row(f"{protocol}: bytes for an idle connection", tuple(naiad[protocol]), tuple(peer.get(protocol, ())))
         for protocol in _KINDS

@@ -30,7 +30,7 @@ def measure(run: Run) -> Sequence[Row]:
             numbers[f"{label}: server's processor time, µs each"] = cost
         return numbers
 
-    seen = side_by_side(run, once, options=("--allow-client-shm=true",))
+    seen = side_by_side(run, once, options=("--allow-client-shm=true", "--shared-memory-lending=true"))
     labels = [f"HTTP, 600 KB, concurrency 8{told}: inferences/s" for told in _IDENTITY.values()]
     return seen.rows({label: Goal(least=2, of_ratio=True) for label in labels})
 
@@ -39,6 +39,7 @@ CASE = Case(
     "shm",
     "System shared memory",
     "The identity model with its input and its output in system shared memory, 150,000 FP32 elements each. "
-    "The rows 'on the event loop' are the same code, configured with `execute_on: event_loop`.",
+    "The rows 'on the event loop' are the same code, configured with `execute_on: event_loop`. "
+    "Naiad runs with `--shared-memory-lending`.",
     measure,
 )

@@ -24,9 +24,9 @@ def measure(run: Run) -> Sequence[Row]:
     warm_up, seconds = (3.0, 6.0) if run.quick else (_WARM_UP, _SECONDS)
     with Naiad().serve(MODELS) as running:
         _traffic(running, warm_up)
-        before = _settled(running)
+        before = settled(running)
         moments, sizes = _traffic(running, seconds)
-        after = _settled(running)
+        after = settled(running)
     slope = linear_regression(moments, sizes).slope * 60
     return [
         Row("memory, MB a minute", (slope,), (), Goal(most=1)),
@@ -53,7 +53,7 @@ def _traffic(running: Running, seconds: float) -> tuple[list[float], list[float]
     return moments, sizes
 
 
-def _settled(running: Running) -> tuple[float, int, int, float]:
+def settled(running: Running) -> tuple[float, int, int, float]:
     """Memory (MB), threads, descriptors and requests in flight once nothing changes any more."""
     deadline = time.monotonic() + _SETTLED_WITHIN
     seen = (0, 0, 0.0)

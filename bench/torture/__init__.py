@@ -1,0 +1,1 @@
+"""Hostile clients and models against a real `naiad serve` process: `python -m bench.torture`."""
