@@ -54,7 +54,7 @@ def test_json_nested_ten_thousand_deep_says_how_deep_it_may_be(server: Running) 
     assert "JSON nesting depth exceeds maximum allowed limit (100)" in told
 
 
-@pytest.mark.parametrize("body", [b"[" * 10_000 + b"]" * 10_000, b'{"parameters":' * 10_000 + b"1" + b"}" * 10_000])
+@pytest.mark.parametrize("body", [b"[" * 10_000 + b"]" * 10_000, b'{"parameters":' * 4_000 + b"1" + b"}" * 4_000])
 @pytest.mark.parametrize("path", ["/v2/repository/index", "/v2/repository/models/echo/load"])
 def test_deep_json_is_refused_by_the_other_routes_too(server: Running, path: str, body: bytes) -> None:
     refusal(server.ask("POST", path, body))

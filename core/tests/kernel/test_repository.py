@@ -78,6 +78,25 @@ def test_a_repository_that_cannot_be_read_is_named(tmp_path: Path, kind: str) ->
         scan([root])
 
 
+@pytest.mark.parametrize("kind", ["folder", "link"])
+def test_a_repository_that_moves_away_during_the_scan_cannot_be_read(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "root"
+    (tmp_path / "elsewhere").mkdir()
+    root.mkdir()
+    if kind == "folder":
+        (root / "m").mkdir()
+    else:
+        (root / "m").symlink_to(tmp_path / "elsewhere")
+    listed = os.scandir(root)
+    root.rename(tmp_path / "moved")
+    monkeypatch.setattr(os, "scandir", lambda _path: listed)
+
+    with pytest.raises(NotFoundError, match=r"model repository '.*/root' cannot be read"):
+        scan([root])
+
+
 @pytest.mark.parametrize(
     "name", ["", ".", "..", "a/b", "../a", "/etc", "a\\b", "a\0b", "x" * 256, "ü" * 128, "\ud800" * 100]
 )

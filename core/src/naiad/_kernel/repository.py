@@ -34,13 +34,17 @@ def scan(roots: Sequence[Path]) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
     for root in roots:
         try:
-            entries = sorted(os.scandir(root), key=lambda entry: entry.name)
+            with os.scandir(root) as listed:
+                entries = sorted(
+                    (entry for entry in listed if _is_meant_as_folder(entry)), key=lambda entry: entry.name
+                )
+            root.stat()  # a repository that was moved away meanwhile: what it has lost is not deleted
         except OSError as error:
             raise NotFoundError(
                 f"model repository '{root}' cannot be read: {error.strerror}; give an existing folder of models"
             ) from error
         for entry in entries:
-            if not entry.name.startswith((".", "__")) and _is_meant_as_folder(Path(entry.path)):
+            if not entry.name.startswith((".", "__")):
                 name = os.fsencode(entry.name).decode("utf-8", "backslashreplace")
                 found.setdefault(name, []).append(Path(entry.path))
     return found
@@ -89,8 +93,11 @@ def read_regular(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def _is_meant_as_folder(path: Path) -> bool:
-    return path.is_dir() or (path.is_symlink() and not path.exists())
+def _is_meant_as_folder(entry: os.DirEntry[str]) -> bool:
+    if not entry.is_symlink():
+        return entry.is_dir()
+    path = Path(entry.path)
+    return path.is_dir() or not path.exists()
 
 
 _Digests = dict[str, tuple[tuple[int, int, int], bytes]]
