@@ -89,3 +89,15 @@ def test_garbage_is_a_body_or_a_clean_refusal(content, step):
         status = 400 if len(reader.view()) > len(content) else 0
 
     assert status in (0, 400)
+
+
+@given(
+    st.lists(st.binary(min_size=1, max_size=3), max_size=30),
+    st.integers(1, 40),
+    st.sampled_from([b"\r\n", b";a=b\r\n"]),
+)
+def test_a_fault_is_found_however_the_bytes_come(chunks, step, end):
+    content = b"".join(b"%x%b%b\r\n" % (len(chunk), end, chunk) for chunk in chunks) + b"2\r\nabc\r\n"
+
+    with pytest.raises(HttpError, match="longer than its size says"):
+        read(content, step)

@@ -11,10 +11,12 @@ import pytest
 from naiad.config import DataType, ModelConfig, ModelInput
 from naiad.errors import InvalidArgumentError, NotFoundError
 from naiad.testing.cost import check_cost, measure_cost
+from naiad_http.chunks import ChunkReader
 from naiad_http.codec import Decoder
 from naiad_http.codec.envelope import Envelope
 from naiad_http.codec.load_requests import read_load_request
 from naiad_http.compression import decompress
+from naiad_http.incoming import LONGEST_HEAD
 from naiad_http.infer import Inference
 from naiad_http.routes.documents import MAX_BYTES, read_document
 from naiad_http.statuses import HttpError
@@ -203,3 +205,12 @@ def test_a_compressed_body_of_nothing_but_lists(infer_json):
         return await infer_json(await asyncio.to_thread(decompress, body, "gzip", LIMIT))
 
     check_cost(decode, input_of, 100_000, bytes_per_byte=60_000)
+
+
+def test_a_chunk_for_every_byte():
+    def read(content):
+        reader = ChunkReader(LIMIT)
+        for begin in range(0, len(content), LONGEST_HEAD):
+            reader.feed(memoryview(content)[begin : begin + LONGEST_HEAD])
+
+    check_cost(read, lambda size: b"1\r\na\r\n" * (size // 6), LONGEST_HEAD, bytes_per_byte=2)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +11,7 @@ from naiad.errors import ModelFailedError, QueueFullError
 from naiad.metrics import MetricFamily, Sample
 from naiad_http.application import make_application, operations
 from naiad_http.envelopes import EnvelopeReader
+from naiad_http.generate import answers
 from naiad_http.restrictions import Restrictions
 
 
@@ -231,3 +233,24 @@ def test_what_is_refused_is_refused_in_json(talk, fake_server, action, options, 
     assert (exchange.status, exchange.headers["content-type"]) == (status, "application/json")
     assert json.loads(exchange.pieces[0])["error"]
     assert fake_server.calls == []
+
+
+@pytest.mark.parametrize("action", ["generate", "generate_stream"])
+def test_a_large_output_leaves_the_event_loop(talk, monkeypatch, action):
+    threads = []
+
+    def document_of(response, limit):
+        threads.append(threading.current_thread().name)
+        return document(response, limit)
+
+    document = answers.document_of
+    monkeypatch.setattr(answers, "document_of", document_of)
+
+    async def script(exchange, call):
+        call.send("x" * 2_000_000, final=True)
+
+    exchange = talk(script, action)
+
+    assert exchange.status == 200
+    assert [name.startswith("naiad-http-codec") for name in threads] == [True]
+    assert len(b"".join(exchange.pieces)) > 2_000_000

@@ -6,6 +6,8 @@ from enum import Enum, auto
 from naiad_http.statuses import HttpError
 
 _SIZE_LINE = re.compile(rb"([0-9a-fA-F]{1,16})[ \t]*(?:;[^\r\n]*)?")
+_CHUNK_HEAD = re.compile(rb"([0-9a-fA-F]{1,16})[ \t]*+(?:;[^\r\n]{0,1024}+)?\r\n")
+"""A size line, with its end, as nearly all are; no byte of it is looked at twice."""
 _LONGEST_LINE = 4096
 _MOST_CHUNKS = 65536
 _MOST_TRAILERS = 128
@@ -58,6 +60,10 @@ class ChunkReader:
         """
         place, end = 0, len(content)
         while place < end and not self.done:
+            if self._next is _Next.SIZE and not self._line:
+                place = self._feed_whole_chunks(content, place, end)
+                if place == end:
+                    break
             if self._next is _Next.CONTENT:
                 taken = min(self._left, end - place)
                 self._body += content[place : place + taken]
@@ -67,6 +73,25 @@ class ChunkReader:
                     self._next = _Next.END_OF_CONTENT
             else:
                 place += self._feed_line(bytes(content[place : place + _LONGEST_LINE]))
+        return place
+
+    def _feed_whole_chunks(self, content: memoryview, place: int, end: int) -> int:
+        """Take in the chunks from `place` on that are here to their last byte, and return where the rest begins.
+
+        A client may send a chunk for each byte: this is several times as fast as a line at a time. What is unusual or
+        wrong is left to the other path.
+        """
+        while found := _CHUNK_HEAD.match(content, place):
+            begin = found.end()
+            size = int(found[1], 16)
+            after = begin + size
+            if size == 0 or after + 2 > end or content[after : after + 2] != b"\r\n":
+                break
+            if self._chunks == _MOST_CHUNKS or self.size + size > self._limit:
+                break
+            self._chunks += 1
+            self._body += content[begin:after]
+            place = after + 2
         return place
 
     def _feed_line(self, piece: bytes) -> int:

@@ -4,13 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from time import monotonic_ns
+from typing import TypeVar
 
 from starlette.types import Receive, Scope, Send
 
 from naiad.errors import NaiadError, RequestCancelledError
+from naiad.protocol.codec_threads import CodecThreads
 from naiad.types import Request
 from naiad_http.bodies import read_body
 from naiad_http.codec.requests import LARGE_BYTES
+from naiad_http.codec.responses import LargeOutput
 from naiad_http.envelopes import EnvelopeReader
 from naiad_http.generate import EventStream, OneResponse
 from naiad_http.generations import with_headers
@@ -20,6 +23,7 @@ from naiad_http.statuses import Answer, Headers, HttpError, Outcome, answer_to, 
 from naiad_http.telling import ApplicationTrace
 from naiad_http.wire import EVENT_HEADERS
 
+_Taken = TypeVar("_Taken")
 _MOST_WAITING = 16
 """So many responses wait for the ASGI server to take them; then the model waits."""
 
@@ -59,13 +63,14 @@ class GenerationApp:
         else:
             leaving = asyncio.ensure_future(left(receive))
             leaving.add_done_callback(lambda _: inbox.close())
+            threads = self._site.inference.threads
             try:
                 headers = partial(self._site.inference.load_headers, envelope)
                 limit = self._site.inference.max_json_output
                 if envelope.action == "generate":
-                    await _answer(OneResponse(request.id, limit), request, inbox, headers, send)
+                    await _answer(OneResponse(request.id, limit), request, inbox, headers, send, threads)
                 else:
-                    await _stream(EventStream(request.id, limit), inbox, headers, send)
+                    await _stream(EventStream(request.id, limit), inbox, headers, send, threads)
             except OSError:  # ASGI servers may tell so that the client is gone
                 pass
             finally:
@@ -114,10 +119,12 @@ class Inbox:
                 self.call.resume()
 
 
-async def _answer(one: OneResponse, request: Request, inbox: Inbox, headers: Callable[[], Headers], send: Send) -> None:
+async def _answer(
+    one: OneResponse, request: Request, inbox: Inbox, headers: Callable[[], Headers], send: Send, threads: CodecThreads
+) -> None:
     async for outcomes in inbox:
         for outcome in outcomes:
-            answer = one.take(outcome)
+            answer = await _taken(one.take, outcome, threads)
             if answer is not None:
                 await send_answer(with_headers(answer, headers), send)
                 return
@@ -125,13 +132,15 @@ async def _answer(one: OneResponse, request: Request, inbox: Inbox, headers: Cal
     await send_answer(answer_to(error, request.id), send)
 
 
-async def _stream(stream: EventStream, inbox: Inbox, headers: Callable[[], Headers], send: Send) -> None:
+async def _stream(
+    stream: EventStream, inbox: Inbox, headers: Callable[[], Headers], send: Send, threads: CodecThreads
+) -> None:
     """Send what comes together as one piece; the head comes with the first."""
     begun = False
     async for outcomes in inbox:
         events: list[bytes] = []
         for outcome in outcomes:
-            told = stream.take(outcome)
+            told = await _taken(stream.take, outcome, threads)
             if isinstance(told, Answer):
                 await send_answer(told, send)
                 return
@@ -145,3 +154,11 @@ async def _stream(stream: EventStream, inbox: Inbox, headers: Callable[[], Heade
         await send({"type": "http.response.body", "body": b"".join(events), "more_body": not stream.over})
         if stream.over:
             return
+
+
+async def _taken(take: Callable[[Outcome, bool], _Taken], outcome: Outcome, threads: CodecThreads) -> _Taken:
+    """What `take` makes of an outcome, of a large one on a thread."""
+    try:
+        return take(outcome, False)
+    except LargeOutput:
+        return await threads.run(partial(take, outcome, True))

@@ -52,7 +52,7 @@ class HttpProtocol(Connection):
         self._cycle: RequestResponseCycle | None = None
         self._tracing = site.inference.tracing
         self._trace: Trace | None = None
-        self._encoding: CodecJob[Encoded | Answer] | None = None  # of an answer that a thread encodes
+        self._encoding: CodecJob[Any] | None = None  # of an answer that a thread encodes
 
     def pause_writing(self) -> None:
         """The client reads slower than we write: its model waits, and no request starts until it has caught up."""
@@ -62,7 +62,7 @@ class HttpProtocol(Connection):
 
     def resume_writing(self) -> None:
         """The client has caught up."""
-        if self._call is not None:
+        if self._call is not None and self._encoding is None:
             self._call.resume()
         super().resume_writing()
 
@@ -71,6 +71,8 @@ class HttpProtocol(Connection):
         call, deliver = self._call, self._deliver
         if call is not None and deliver is not None:
             call.cancel()
+            if self._encoding is not None:
+                self._encoding.cancel()
             deliver(ShuttingDownError("the server stopped before the model had answered; try again later"))
 
     def _start(self, message: Message) -> None:
@@ -137,7 +139,7 @@ class HttpProtocol(Connection):
         else:
             if self._busy:
                 self._call, self._deliver = call, deliver
-                if self._flow.write_paused:  # it wrote more while it was submitted than the client reads
+                if self._flow.write_paused or self._encoding is not None:  # it sent more than goes on, in this moment
                     call.pause()
             else:  # the answer came at once, and what may follow is not wanted
                 call.cancel()
@@ -183,16 +185,30 @@ class HttpProtocol(Connection):
         self._transport.writelines(wire.success(encoded, self._site.date, keep_alive))
         self._finish()
 
-    def _outlet(self, envelope: Envelope, request_id: str, http_version: str) -> Outlet:
+    def _outlet(self, envelope: Envelope, request_id: str, http_version: str) -> Outlet[Any]:
         """Where the outcomes of a generate request go."""
         headers = partial(self._site.inference.load_headers, envelope)
         limit = self._site.inference.max_json_output
         if envelope.action == "generate":
-            return WholeOutlet(OneResponse(request_id, limit), self._answer_early, headers)
+            return WholeOutlet(OneResponse(request_id, limit), self._answer_early, headers, self._encode_on_thread)
         chunked = http_version == "1.1"
         head = partial(self._stream_head, headers, chunked)
         writer = EventWriter(self._transport, self._loop, head, chunked, self._end_stream)
-        return EventOutlet(EventStream(request_id, limit), writer, self._answer_early)
+        return EventOutlet(EventStream(request_id, limit), writer, self._answer_early, self._encode_on_thread)
+
+    def _encode_on_thread(self, work: Callable[[], Any], write: Callable[[Any], None]) -> CodecJob[Any]:
+        """Encode a response of a model that may have more to say, which waits meanwhile."""
+        if self._call is not None:
+            self._call.pause()
+        done = partial(self._write_next, write)
+        self._encoding = job = self._site.inference.threads.submit(work, done, self._loop)
+        return job
+
+    def _write_next(self, write: Callable[[Any], None], taken: object) -> None:
+        self._encoding = None
+        write(taken)
+        if self._call is not None and self._encoding is None and not self._flow.write_paused:
+            self._call.resume()
 
     def _begin_trace(self, request: Request, envelope: Envelope, began_ns: int, received_ns: int) -> None:
         self._trace = begin_trace(self._tracing, request, envelope, began_ns or received_ns, received_ns)

@@ -123,7 +123,12 @@ class FakeJob:
 
     def run(self):
         if not self.cancelled:
-            self._on_done(self._work())
+            try:
+                result = self._work()
+            except BaseException as error:  # noqa: BLE001 - as the real one does
+                result = error
+            self.cancelled = True
+            self._on_done(result)
 
 
 class Connection:

@@ -30,6 +30,10 @@ LARGE_ELEMENTS = 16384
 MAX_JSON_OUTPUT = 67108864
 """The most bytes of JSON that an output takes, unless an option says otherwise."""
 
+_LARGE_STRINGS = 1 << 20
+_FEW_STRINGS = 16
+"""Up to so many strings are looked at for their length; together they may be encoded on the event loop up to 1 MiB."""
+
 _NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
@@ -205,5 +209,13 @@ def _check_json_size(size: int, tensor: Tensor, limit: int) -> None:
 
 def _leave_to_thread(tensor: Tensor, on_thread: bool) -> None:
     """Raise LargeOutput for a tensor that takes many milliseconds to encode, on the event loop."""
-    if not on_thread and tensor.array.size > LARGE_ELEMENTS:
+    if not on_thread and needs_thread(tensor):
         raise LargeOutput
+
+
+def needs_thread(tensor: Tensor) -> bool:
+    """Whether encoding the tensor as JSON takes too long for the event loop."""
+    size = tensor.array.size
+    if tensor.datatype == "BYTES" and size <= _FEW_STRINGS:
+        return sum(len(each) for each in tensor.array.flat) > _LARGE_STRINGS
+    return size > LARGE_ELEMENTS

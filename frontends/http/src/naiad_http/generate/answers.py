@@ -10,7 +10,7 @@ from functools import partial
 from naiad.errors import InvalidArgumentError, NaiadError
 from naiad.explaining import EXPLAIN, encoded_twice, is_only_explained
 from naiad.types import Response
-from naiad_http.codec.responses import MAX_JSON_OUTPUT
+from naiad_http.codec.responses import MAX_JSON_OUTPUT, LargeOutput, needs_thread
 from naiad_http.generate.documents import document_of
 from naiad_http.statuses import Answer, Outcome, answer_to, unexpected
 
@@ -29,8 +29,11 @@ class OneResponse:
         self._told: bytes | None = None
         self._response: Response | None = None
 
-    def take(self, outcome: Outcome) -> Answer | None:
-        """The answer, once it is clear. Nothing may be taken after that."""
+    def take(self, outcome: Outcome, on_thread: bool = False) -> Answer | None:
+        """The answer, once it is clear. Nothing may be taken after that.
+
+        Raises LargeOutput, unless it runs `on_thread`, for what takes many milliseconds; take it there, then.
+        """
         if isinstance(outcome, NaiadError):
             return answer_to(outcome, self._request_id)
         if is_only_explained(outcome):
@@ -43,7 +46,7 @@ class OneResponse:
         if not outcome.is_empty:
             if self._told is not None and outcome.error is None:
                 return self._wrong_number("more than one")
-            told = _told(outcome, self._request_id, self._limit)
+            told = _told(outcome, self._request_id, self._limit, on_thread)
             if isinstance(told, Answer):
                 return told
             self._told, self._response = told, outcome
@@ -71,17 +74,18 @@ class EventStream:
         self._begun = False
         self.over = False
 
-    def take(self, outcome: Outcome) -> bytes | Answer:
+    def take(self, outcome: Outcome, on_thread: bool = False) -> bytes | Answer:
         """The event that this outcome makes, b"" for none; an Answer instead of a stream when it begins with an error.
 
-        Nothing may be taken when the stream is over.
+        Nothing may be taken when the stream is over. Raises LargeOutput, unless it runs `on_thread`, for what takes
+        many milliseconds; take it there, then.
         """
         if isinstance(outcome, NaiadError):
             return self._failed(answer_to(outcome, self._request_id))
         self.over = outcome.final
         if outcome.is_empty:
             return b""
-        told = _told(outcome, self._request_id, self._limit)
+        told = _told(outcome, self._request_id, self._limit, on_thread)
         if isinstance(told, Answer):
             return self._failed(told)
         self._begun = True
@@ -96,14 +100,18 @@ def _event(document: bytes) -> bytes:
     return b"data: %b\n\n" % document
 
 
-def _told(response: Response, request_id: str, limit: int) -> bytes | Answer:
+def _told(response: Response, request_id: str, limit: int, on_thread: bool) -> bytes | Answer:
     """The JSON of a response, or the answer to the error that it holds or that comes up over it."""
     if response.error is not None:
         return answer_to(response.error, request_id)
     try:
+        if not on_thread and any(needs_thread(tensor) for tensor in response.outputs.values()):
+            raise LargeOutput
         if response.parameters and EXPLAIN in response.parameters:
             return encoded_twice(response, partial(document_of, response, limit))
         return document_of(response, limit)
+    except LargeOutput:
+        raise
     except NaiadError as error:
         return answer_to(error, request_id)
     except Exception as error:  # noqa: BLE001 - the caller must get an answer whatever a model put into its outputs
