@@ -85,7 +85,7 @@ class ChunkReader:
             begin = found.end()
             size = int(found[1], 16)
             after = begin + size
-            if size == 0 or after + 2 > end or content[after : after + 2] != b"\r\n":
+            if size == 0 or after + 2 > end or bytes(content[after : after + 2]) != b"\r\n":
                 break
             if self._chunks == _MOST_CHUNKS or self.size + size > self._limit:
                 break
