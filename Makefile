@@ -5,10 +5,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
 
-MEMBERS   := core plugins/cache-local plugins/cache-redis plugins/caffe2 plugins/custom plugins/onnx plugins/openvino plugins/scheduler-dynamic plugins/scheduler-ensemble plugins/scheduler-sequence plugins/tensorflow plugins/tensorrt plugins/torch frontends/http frontends/grpc frontends/metrics
-PACKAGES  := naiad naiad_cache_local naiad_cache_redis naiad_caffe2 naiad_custom triton_python_backend_utils naiad_onnx naiad_openvino naiad_scheduler_dynamic naiad_scheduler_ensemble naiad_scheduler_sequence naiad_tensorflow naiad_tensorrt naiad_torch naiad_http naiad_grpc naiad_metrics
+MEMBERS   := core/config core/kernel core/kit core/cli core/testing plugins/cache-local plugins/cache-redis plugins/caffe2 plugins/custom plugins/onnx plugins/openvino plugins/scheduler-dynamic plugins/scheduler-ensemble plugins/scheduler-sequence plugins/tensorflow plugins/tensorrt plugins/torch frontends/http frontends/grpc frontends/metrics
+PACKAGES  := naiad_config naiad naiad_kit naiad_cli naiad_testing naiad_cache_local naiad_cache_redis naiad_caffe2 naiad_custom triton_python_backend_utils naiad_onnx naiad_openvino naiad_scheduler_dynamic naiad_scheduler_ensemble naiad_scheduler_sequence naiad_tensorflow naiad_tensorrt naiad_torch naiad_http naiad_grpc naiad_metrics
 PROJECTS  := $(MEMBERS:%=%/pyproject.toml)
-SOURCES   := core/src plugins/*/src frontends/*/src
+SOURCES   := core/*/src plugins/*/src frontends/*/src
 INSTALLED := $(VENV)/.installed
 DEVELOPED := $(VENV)/.installed-for-development
 EXAMPLES  := $(VENV)/.examples-built
@@ -56,7 +56,7 @@ $(BIN)/python:
 		{ echo "Naiad needs Python 3.11 or newer; name one with make PYTHON=/path/to/python"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(INSTALLED): $(PROJECTS) core/src/naiad/_kernel/shared_memory/guard.c constraints.txt | $(BIN)/python
+$(INSTALLED): $(PROJECTS) core/kernel/src/naiad/_kernel/shared_memory/guard.c constraints.txt | $(BIN)/python
 	$(PIP) $(foreach member,$(MEMBERS),--editable $(if $(filter %/onnx,$(member)),'$(member)[cpu]',$(member)))
 	@touch $@
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from statistics import median
 
 import numpy as np
+from naiad import Request, Response, Server, Tensor
+from naiad.errors import NaiadError
 
 import naiad_custom
 import naiad_scheduler_dynamic
-from naiad import Request, Response, Server, Tensor
-from naiad.errors import NaiadError
 from rounds import MODELS
 
 _OUTSTANDING = (1, 16, 64)

@@ -4,8 +4,9 @@ import argparse
 import json
 import time
 
-from naiad.config import ModelConfig, ModelDynamicBatching, ModelQueuePolicy, TimeoutAction
 from naiad.scheduler import Scheduler, Ticket
+from naiad_config import ModelConfig, ModelDynamicBatching, ModelQueuePolicy, TimeoutAction
+
 from naiad_scheduler_dynamic.factory import DynamicBatching
 
 _BATCH = 8

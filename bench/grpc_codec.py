@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from time import process_time
 
 import numpy as np
-
 from naiad import Response, Tensor
 from naiad.errors import InvalidArgumentError
+
 from naiad_grpc.codec import AnswerForm, Decoder, Encoder
 from naiad_grpc.messages import message_class
 

@@ -7,10 +7,10 @@ from time import process_time
 from types import SimpleNamespace
 
 import numpy as np
-from uvicorn.server import ServerState
-
 from naiad import Request, Response, Tensor
 from naiad.shared_memory import SharedMemory
+from uvicorn.server import ServerState
+
 from naiad_http.envelopes import EnvelopeReader
 from naiad_http.heads import HeadReader
 from naiad_http.infer import Inference

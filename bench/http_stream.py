@@ -12,16 +12,16 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
+import naiad
 import numpy as np
 import uvloop
-from uvicorn.server import ServerState
-
-import naiad
-import naiad_http
 from naiad import Request, Response, Server, Tensor
 from naiad.backend import BackendTraits, Batch, Reply
-from naiad.config import ModelConfig
 from naiad.shared_memory import SharedMemory
+from naiad_config import ModelConfig
+from uvicorn.server import ServerState
+
+import naiad_http
 from naiad_http.envelopes import EnvelopeReader
 from naiad_http.heads import HeadReader
 from naiad_http.infer import Inference

@@ -16,12 +16,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-
-import naiad_scheduler_sequence
 from naiad import Request, Response, Server, Tensor
 from naiad.backend import Answer, Batch
 from naiad.errors import NaiadError
-from naiad.testing.backends import FakeBackend
+from naiad_testing.backends import FakeBackend
+
+import naiad_scheduler_sequence
 
 _OUTSTANDING = 64
 _CONFIG = """

@@ -15,15 +15,15 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from naiad import Request, Response, Server, Tensor
+from naiad.backend import Batch, Instance, ModelContext, Placement
+from naiad.errors import NaiadError
+from naiad_config import ModelInstanceGroup
+from naiad_config.text import parse_text
 
 from crossing import loop_factory
 from frameworks import FRAMEWORKS
 from frameworks.framework import Call, Framework
-from naiad import Request, Response, Server, Tensor
-from naiad.backend import Batch, Instance, ModelContext, Placement
-from naiad.config import ModelInstanceGroup
-from naiad.config.text import parse_text
-from naiad.errors import NaiadError
 
 _WIDTHS = (16, 16)
 _WARM_UP = 200

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from naiad import Server
 
 import naiad_custom
 import naiad_grpc
 import naiad_http
 import naiad_scheduler_dynamic
-from naiad import Server
 
 MODEL = "echo"
 _CONFIG = """

@@ -7,11 +7,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-
 from naiad.backend import Batch, ModelContext, Placement
-from naiad.config import ModelInstanceGroup
-from naiad.config.text import parse_text
 from naiad.types import Request, Tensor
+from naiad_config import ModelInstanceGroup
+from naiad_config.text import parse_text
+
 from naiad_custom.backend import PythonBackend
 
 _GOAL = 6.0

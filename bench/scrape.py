@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from statistics import median
 
-import naiad_metrics
 from naiad import Server
-from naiad.testing.backends import FakeBackend
+from naiad_testing.backends import FakeBackend
+
+import naiad_metrics
 
 _SCRAPE = """
 import http.client, sys, time

@@ -7,8 +7,9 @@ import random
 import time
 from collections.abc import Iterator
 
-from naiad.config import ModelConfig, ModelSequenceBatching, StrategyDirect, StrategyOldest
 from naiad.scheduler import Scheduler, Ticket
+from naiad_config import ModelConfig, ModelSequenceBatching, StrategyDirect, StrategyOldest
+
 from naiad_scheduler_sequence.factory import SequenceBatching
 
 _ROWS = 32

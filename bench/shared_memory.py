@@ -14,7 +14,6 @@ from statistics import median
 from time import perf_counter
 
 import numpy as np
-
 from naiad.shared_memory import Region, SharedMemory
 
 _REGIONS = 8

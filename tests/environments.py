@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 NAIAD = """#!{python}
 import sys
-from naiad._kernel.cli.main import main
+from naiad_cli.main import main
 sys.argv[0] = "naiad"
 sys.exit(main())
 """
@@ -31,6 +31,19 @@ def needed(requirements: Iterable[str], extras: Iterable[str] = ()) -> set[str]:
     return found
 
 
+def members_of(names: Iterable[str]) -> list[str]:
+    """These distributions of the workspace and those that they need."""
+    found: dict[str, None] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = None
+            requirements = [Requirement(text) for text in metadata.requires(name) or ()]
+            waiting += [each.name for each in requirements if each.name.startswith("naiad") and not each.marker]
+    return list(found)
+
+
 def link(distribution: str, target: Path) -> None:
     """Make an installed distribution visible in another folder of packages."""
     for file in metadata.files(distribution) or ():
@@ -47,6 +60,7 @@ def empty(folder: Path) -> Path:
 
 def with_members(folder: Path, members: Iterable[str]) -> Path:
     """The command `naiad` of a new environment with these members and what they need, without the extras of any."""
+    members = members_of(["naiad-cli", *members])
     python = empty(folder)
     (packages,) = folder.glob("lib/python*/site-packages")
     for member in members:

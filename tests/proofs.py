@@ -2,7 +2,7 @@
 
 SERVES_A_FUNCTION = """
 import naiad_custom
-from naiad.testing import serve
+from naiad_testing import serve
 
 @naiad_custom.model
 def double(x: naiad_custom.Array[naiad_custom.FP32, 2]) -> naiad_custom.Array[naiad_custom.FP32, 2]:
@@ -19,7 +19,7 @@ assert (include_dir() / "naiad_custom.h").is_file()
 
 SERVES_ONNX = """
 import sys
-from naiad.testing import serve
+from naiad_testing import serve
 
 with serve(sys.argv[1]) as client:
     (out,) = client.infer(x=[1, 2]).values()
@@ -29,7 +29,7 @@ with serve(sys.argv[1]) as client:
 READS_ONNX = """
 import sys
 from pathlib import Path
-from naiad.testing import serve
+from naiad_testing import serve
 
 folder = Path(sys.argv[1]) / "double"
 (folder / "config.pbtxt").write_text('backend: "openvino" default_model_filename: "model.onnx"')
@@ -40,7 +40,7 @@ with serve(sys.argv[1]) as client:
 
 SERVES_A_MODULE = """
 from pathlib import Path
-from naiad.testing import serve
+from naiad_testing import serve
 
 model = "from torch import nn\\n\\nclass Double(nn.Module):\\n    def forward(self, x):\\n        return x + x\\n"
 config = 'backend: "pytorch" runtime: "model.py"\\n' + "\\n".join(
@@ -60,7 +60,7 @@ from pathlib import Path
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
 import tensorflow as tf
-from naiad.testing import serve
+from naiad_testing import serve
 
 Path("models/double/1").mkdir(parents=True)
 with tf.Graph().as_default() as graph:
@@ -77,7 +77,7 @@ with serve("models") as client:
 
 SERVES_A_NET = """
 from pathlib import Path
-from naiad.testing import serve
+from naiad_testing import serve
 
 Path("models/double/1").mkdir(parents=True)
 Path("models/double/1/model.netdef").write_text(
@@ -92,8 +92,8 @@ with serve("models") as client:
 
 SCHEDULES = """
 from naiad._kernel.plugins import PluginRegistry
-from naiad.config import ModelConfig
-from naiad.config.text import parse_text
+from naiad_config import ModelConfig
+from naiad_config.text import parse_text
 from naiad.scheduler import Ticket
 
 config = parse_text("max_batch_size: 4 dynamic_batching {}")
@@ -106,7 +106,7 @@ assert dispatch.tickets == (0, 1, 2, 3), dispatch
 
 COMPOSES = """
 from naiad._kernel.plugins import PluginRegistry
-from naiad.config.text import parse_text
+from naiad_config.text import parse_text
 
 tensors = 'input { name: "x" data_type: TYPE_FP32 dims: 1 } output { name: "y" data_type: TYPE_FP32 dims: 1 }'
 step = 'step { model_name: "m" input_map { key: "x" value: "x" } output_map { key: "y" value: "y" } }'
@@ -118,7 +118,7 @@ assert start.inputs == {"x": 1}, start
 
 SCHEDULES_SEQUENCES = """
 from naiad._kernel.plugins import PluginRegistry
-from naiad.config.text import parse_text
+from naiad_config.text import parse_text
 from naiad.scheduler import Row, Ticket
 
 config = parse_text("max_batch_size: 4 sequence_batching {}")
@@ -130,7 +130,7 @@ assert dispatch.rows == (Row(1, 1, start=True),), dispatch
 
 KEEPS = """
 from naiad._kernel.plugins import PluginRegistry
-from naiad.testing.caches import check_cache
+from naiad_testing.caches import check_cache
 
 check_cache(lambda: PluginRegistry.discover().cache("local").open({"size": "1000000"}))
 """
@@ -154,7 +154,7 @@ import logging
 import pathlib
 import tensorrt_rtx_bindings as trt
 from naiad.errors import NaiadError
-from naiad.testing import serve
+from naiad_testing import serve
 
 logging.disable()  # the refusal is told twice
 folder = pathlib.Path("engines", "double", "1")

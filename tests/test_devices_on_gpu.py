@@ -9,7 +9,7 @@ import pytest
 
 from naiad._kernel import settling
 from naiad.devices import DeviceTensor
-from naiad.testing.serving import Client, serve
+from naiad_testing.serving import Client, serve
 
 pytestmark = pytest.mark.gpu
 

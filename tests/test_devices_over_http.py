@@ -18,11 +18,11 @@ import naiad_http
 import naiad_scheduler_dynamic
 import naiad_scheduler_ensemble
 from naiad.backend import Answer, Backend, BackendTraits, Batch, ModelContext, Placement
-from naiad.config import ModelConfig
 from naiad.devices import gpu
 from naiad.hookspecs import hookimpl
-from naiad.testing.devices import FakeDeviceArray
-from naiad.testing.serving import serve
+from naiad_config import ModelConfig
+from naiad_testing.devices import FakeDeviceArray
+from naiad_testing.serving import serve
 
 GPU = gpu(0)
 MODEL = """backend: "device" max_batch_size: 8

@@ -9,9 +9,9 @@ from types import ModuleType
 import pytest
 
 from naiad import hookspecs
-from naiad._kernel.cli.main import COMMANDS, main
 from naiad._kernel.known_plugins import KNOWN_PLUGINS
 from naiad._kernel.plugins import PluginRegistry
+from naiad_cli.main import COMMANDS, main
 
 ROOT = Path(__file__).parents[1]
 PAGES = {path.name: path.read_text() for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
@@ -27,27 +27,27 @@ PUBLIC_MODULES = (
     "naiad.dlpack",
     "naiad.ensembles",
     "naiad.errors",
-    "naiad.execution",
+    "naiad_kit.backends.execution",
     "naiad.explaining",
     "naiad.frameworks",
     "naiad.frontend",
     "naiad.metrics",
     "naiad.options",
-    "naiad.parameters",
+    "naiad_kit.backends.parameters",
     "naiad.ragged",
     "naiad.reports",
-    "naiad.interface",
+    "naiad_kit.backends.interface",
     "naiad.scheduler",
     "naiad.shared_memory",
-    "naiad.testing",
+    "naiad_testing",
     "naiad.sparse_log",
-    "naiad.testing.backends",
-    "naiad.testing.caches",
-    "naiad.testing.calls",
-    "naiad.testing.devices",
-    "naiad.testing.schedulers",
-    "naiad.testing.tracing",
-    "naiad.testing.workbench",
+    "naiad_testing.backends",
+    "naiad_testing.caches",
+    "naiad_testing.calls",
+    "naiad_testing.devices",
+    "naiad_testing.schedulers",
+    "naiad_testing.tracing",
+    "naiad_testing.workbench",
     "naiad.tracing",
     "naiad.transfers",
     "naiad.types",

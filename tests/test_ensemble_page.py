@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from naiad.config import DataType, ModelConfig, ModelInput, ModelOutput, ModelTransactionPolicy
-from naiad.config.text import parse_text
-from naiad.config.validation import problems
+from naiad_config import DataType, ModelConfig, ModelInput, ModelOutput, ModelTransactionPolicy
+from naiad_config.text import parse_text
+from naiad_config.validation import problems
 from naiad_scheduler_ensemble.factory import EnsembleScheduling
 from naiad_scheduler_ensemble.pictures import Bar, picture, play
 

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 import naiad_onnx
 import naiad_scheduler_sequence
-from naiad.testing import serve
+from naiad_testing import serve
 
 PAGE = (Path(__file__).parents[1] / "docs" / "implicit_state.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^### (.*?)\n(.*?)(?=^##)", PAGE, re.MULTILINE | re.DOTALL))

@@ -34,7 +34,7 @@ def test_importing_naiad_imports_little() -> None:
 
 
 def test_listing_the_plugins_imports_no_framework() -> None:
-    imported = modules_after("from naiad._kernel.cli.main import main; main(['plugins'])")
+    imported = modules_after("from naiad_cli.main import main; main(['plugins'])")
 
     assert imported.isdisjoint({*FRAMEWORKS, "rich"})
 
@@ -43,7 +43,7 @@ def test_listing_the_plugins_takes_little_more_than_the_imports_that_it_needs() 
     """About three times the processor time of numpy's import; one framework alone takes ten times that."""
     numpy = cpu_seconds([sys.executable, "-c", "import numpy"])
 
-    listing = cpu_seconds([sys.executable, "-m", "naiad._kernel.cli.main", "plugins"])
+    listing = cpu_seconds([sys.executable, "-m", "naiad_cli.main", "plugins"])
 
     assert listing < 6 * numpy
 

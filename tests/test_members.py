@@ -12,7 +12,8 @@ MEMBERS = sorted(path.parent for path in ROOT.glob("*/pyproject.toml")) + sorted
 )
 BESIDE = {"plugins/custom": ("triton_python_backend_utils",)}
 """Packages that a member has beside its own: models for Triton import theirs by a name that is not ours to choose."""
-PLUGINS = [member for member in MEMBERS if member.name != "core"]
+PLUGINS = [member for member in MEMBERS if member.parent.name != "core"]
+KERNEL = ROOT / "core" / "kernel"
 
 
 def project(member: Path) -> dict:
@@ -31,7 +32,11 @@ def test_the_workspace_has_its_members() -> None:
     names = [named(member) for member in MEMBERS]
 
     assert names == [
-        "core",
+        "core/cli",
+        "core/config",
+        "core/kernel",
+        "core/kit",
+        "core/testing",
         "frontends/grpc",
         "frontends/http",
         "frontends/metrics",
@@ -50,7 +55,7 @@ def test_the_workspace_has_its_members() -> None:
     ]
 
 
-COMPILING = {"core": {"hatch_build.py"}}
+COMPILING = {"core/kernel": {"hatch_build.py"}}
 """What a member has besides, to compile a part of it."""
 
 
@@ -67,7 +72,7 @@ def test_each_member_has_the_same_shape(member: Path) -> None:
 
 @pytest.mark.parametrize("member", MEMBERS, ids=named)
 def test_each_project_is_described_alike(member: Path) -> None:
-    described, core = project(member), project(ROOT / "core")
+    described, core = project(member), project(KERNEL)
 
     for same in ("version", "requires-python", "license", "readme"):
         assert described["project"][same] == core["project"][same]

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from naiad.testing.workbench import Loaded, Workbench
 from naiad.types import Tensor
+from naiad_testing.workbench import Loaded, Workbench
 
 ROWS = 1 << 11
 CONFIG = """max_batch_size: 0

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from naiad.backend import Backend, ModelContext
-from naiad.config.text import parse_text
 from naiad.errors import ConfigError, NaiadError
-from naiad.parameters import KnownNames
+from naiad_config.text import parse_text
+from naiad_kit.backends.parameters import KnownNames
 
 DOCS = Path(__file__).parents[1] / "docs"
 BACKENDS = {

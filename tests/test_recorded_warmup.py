@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from naiad import Server
-from naiad.testing.backends import FakeBackend
+from naiad_testing.backends import FakeBackend
 
 SOURCE = Path(__file__).resolve().parent.parent / "examples" / "recorded-warmup" / "src"
 BODY = {"inputs": [{"name": "INPUT", "shape": [2], "datatype": "FP32", "data": [[1.5], [2.5]]}]}

@@ -6,8 +6,8 @@ from types import ModuleType
 
 import pytest
 
-from naiad._kernel.cli.main import main
 from naiad._kernel.plugins import PluginRegistry
+from naiad_cli.main import main
 
 PAGE = (Path(__file__).parents[1] / "docs" / "schedulers.md").read_text()
 FENCED = PAGE.split("```")[1::2]

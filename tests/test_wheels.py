@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import urllib.request
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ import onnx
 import pytest
 import tritonclient.grpc as triton
 
-from .environments import PIP, empty, link, needed
+from .environments import PIP, empty, link, members_of, needed
 from .proofs import PROOFS
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ PLUGINS = (
     "plugins/tensorrt",
     "plugins/torch",
 )
-MEMBERS = ("core", *PLUGINS, "frontends/http", "frontends/grpc", "frontends/metrics")
+CORE = ("core/config", "core/kernel", "core/kit", "core/cli", "core/testing")
+MEMBERS = (*CORE, *PLUGINS, "frontends/http", "frontends/grpc", "frontends/metrics")
 
 GUARD = "naiad/_kernel/shared_memory/libguard.so"
 
@@ -84,11 +85,12 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def environment(folder: Path, wheels: Iterable[Path], extras: Iterable[str]) -> Path:
-    """The Python of a new environment with these wheels and what they need."""
+def environment(folder: Path, wheels: Mapping[str, Path], member: str, extras: Iterable[str] = ()) -> Path:
+    """The Python of a new environment with a member, the command `naiad` and what they need, from wheels."""
     python = empty(folder)
+    chosen = [wheels[name] for name in members_of(["naiad-cli", member])]
     (packages,) = folder.glob("lib/python*/site-packages")
-    subprocess.run([*PIP, "--python", python, "install", "-q", "--no-index", "--no-deps", *wheels], check=True)
+    subprocess.run([*PIP, "--python", python, "install", "-q", "--no-index", "--no-deps", *chosen], check=True)
     for wheel in metadata.distributions(path=[str(packages)]):
         for distribution in needed(wheel.requires or (), extras):
             link(distribution, packages)
@@ -99,7 +101,7 @@ def environment(folder: Path, wheels: Iterable[Path], extras: Iterable[str]) -> 
 def test_the_kernel_has_its_guard_where_there_is_a_compiler_and_does_without_where_there_is_none(
     wheels: dict[str, Path], tmp_path: Path
 ) -> None:
-    command = [*PIP, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", tmp_path, ROOT / "core"]
+    command = [*PIP, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", tmp_path, ROOT / "core" / "kernel"]
     subprocess.run(command, check=True, env={**os.environ, "CC": str(tmp_path / "none")})
 
     (without,) = tmp_path.glob("*.whl")
@@ -116,7 +118,7 @@ def test_a_plugin_works_alone_beside_the_kernel(
 ) -> None:
     extras = [FRAMEWORKS[distribution]] if distribution in FRAMEWORKS else []
 
-    python = environment(tmp_path / "venv", [wheels["naiad"], wheels[distribution]], extras)
+    python = environment(tmp_path / "venv", wheels, distribution, extras)
     plugins = subprocess.run([python.parent / "naiad", "plugins"], capture_output=True, text=True, check=True)
     proof = subprocess.run(
         [python, "-c", PROOFS[distribution], str(repository)], capture_output=True, text=True, check=False, cwd=tmp_path
@@ -134,7 +136,7 @@ def test_a_plugin_works_alone_beside_the_kernel(
 def test_the_http_frontend_works_alone_beside_the_kernel(
     serve: "Callable[..., ServerProcess]", wheels: dict[str, Path], tmp_path: Path
 ) -> None:
-    python = environment(tmp_path / "venv", [wheels["naiad"], wheels["naiad-http"]], [])
+    python = environment(tmp_path / "venv", wheels, "naiad-http")
 
     server = serve(tmp_path, "--model-control-mode=explicit", naiad=python.with_name("naiad"), frontends=["http"])
 
@@ -145,7 +147,7 @@ def test_the_http_frontend_works_alone_beside_the_kernel(
 def test_the_grpc_frontend_works_alone_beside_the_kernel(
     serve: "Callable[..., ServerProcess]", wheels: dict[str, Path], tmp_path: Path
 ) -> None:
-    python = environment(tmp_path / "venv", [wheels["naiad"], wheels["naiad-grpc"]], [])
+    python = environment(tmp_path / "venv", wheels, "naiad-grpc")
 
     server = serve(tmp_path, "--model-control-mode=explicit", naiad=python.with_name("naiad"), frontends=["grpc"])
     target = server.wait_for(r"grpc frontend listens at grpc://(\S+:\d+)").group(1)
@@ -157,7 +159,7 @@ def test_the_grpc_frontend_works_alone_beside_the_kernel(
 def test_the_metrics_frontend_works_alone_beside_the_kernel(
     serve: "Callable[..., ServerProcess]", wheels: dict[str, Path], tmp_path: Path
 ) -> None:
-    python = environment(tmp_path / "venv", [wheels["naiad"], wheels["naiad-metrics"]], [])
+    python = environment(tmp_path / "venv", wheels, "naiad-metrics")
 
     server = serve(tmp_path, "--model-control-mode=explicit", naiad=python.with_name("naiad"), frontends=["metrics"])
     url = server.wait_for(r"metrics frontend listens at (http://[^\s\"]+)").group(1)
@@ -167,7 +169,7 @@ def test_the_metrics_frontend_works_alone_beside_the_kernel(
 
 
 def test_the_kernel_works_alone(wheels: dict[str, Path], tmp_path: Path) -> None:
-    python = environment(tmp_path / "venv", [wheels["naiad"]], [])
+    python = environment(tmp_path / "venv", wheels, "naiad")
 
     answer = subprocess.run(
         [python.parent / "naiad", "serve", "--http-port=1", tmp_path], capture_output=True, text=True, check=False

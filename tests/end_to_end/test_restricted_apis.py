@@ -10,7 +10,7 @@ from grpc_health.v1 import health_pb2_grpc
 from grpc_health.v1.health_pb2 import HealthCheckRequest
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
-from naiad.protocol.restrictions import APIS
+from naiad_kit.frontends.restrictions import APIS
 
 from .conftest import ending_well
 from .running import PATIENCE, Running

@@ -11,9 +11,9 @@ import numpy as np
 import naiad_scheduler_sequence
 from naiad import Server
 from naiad.backend import Answer, Batch, Placement
-from naiad.testing.backends import FakeBackend
-from naiad.testing.fake_backend import FakeInstance, FakeModel
 from naiad.types import Request, Response, Tensor
+from naiad_testing.backends import FakeBackend
+from naiad_testing.fake_backend import FakeInstance, FakeModel
 
 CONFIG = """
 max_batch_size: 4

@@ -12,7 +12,7 @@ import pytest
 from naiad import Server
 from naiad.backend import RESCHEDULE, Batch, Reply, Reschedule
 from naiad.errors import RequestCancelledError, UnavailableError, WorkerDiedError
-from naiad.testing.tracing import FakeTrace
+from naiad_testing.tracing import FakeTrace
 
 from .serving import Listening, ask, number, request, serving, summing, until
 

@@ -2,10 +2,9 @@
 
 import pytest
 
-from naiad.config import DataType, ModelConfig, ModelInput
 from naiad.shared_memory import SharedMemory
-from naiad.testing.tracing import FakeTracing
 from naiad.types import Response, Tensor
+from naiad_config import DataType, ModelConfig, ModelInput
 from naiad_http.envelopes import EnvelopeReader
 from naiad_http.heads import HeadReader
 from naiad_http.infer import Inference
@@ -13,6 +12,7 @@ from naiad_http.restrictions import Restrictions
 from naiad_http.route_table import RouteTable
 from naiad_http.routes.operations import Operation
 from naiad_http.site import Site
+from naiad_testing.tracing import FakeTracing
 
 OPERATIONS = [
     Operation("GET", "/v2/logging", "logging", "read", None),

@@ -8,9 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from naiad.config import DataType, ModelConfig, ModelInput
 from naiad.errors import InvalidArgumentError, NotFoundError
-from naiad.testing.cost import check_cost, measure_cost
+from naiad_config import DataType, ModelConfig, ModelInput
 from naiad_http.chunks import ChunkReader
 from naiad_http.codec import Decoder
 from naiad_http.codec.envelope import Envelope
@@ -20,6 +19,7 @@ from naiad_http.incoming import LONGEST_HEAD
 from naiad_http.infer import Inference
 from naiad_http.routes.documents import MAX_BYTES, read_document
 from naiad_http.statuses import HttpError
+from naiad_testing.cost import check_cost, measure_cost
 
 LIMIT = 1 << 26
 

@@ -3,13 +3,13 @@
 import re
 from pathlib import Path
 
-from naiad.protocol.restrictions import APIS
 from naiad_http.application import operations
 from naiad_http.incoming import LONGEST_HEAD
 from naiad_http.limits import IDLE_SECONDS
 from naiad_http.openapi import INFERENCE_PATHS
 from naiad_http.options import OPTIONS
 from naiad_http.statuses import STATUSES
+from naiad_kit.frontends.restrictions import APIS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "http.md").read_text()
 

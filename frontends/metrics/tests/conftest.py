@@ -6,8 +6,8 @@ from contextlib import ExitStack
 import pytest
 
 import naiad_metrics
-from naiad.testing import serve
-from naiad.testing.backends import FakeBackend
+from naiad_testing import serve
+from naiad_testing.backends import FakeBackend
 
 
 class Running:

@@ -11,8 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 import naiad_metrics
 from naiad import Server
 from naiad.errors import InvalidArgumentError, UnavailableError
-from naiad.testing.backends import FakeBackend
 from naiad_metrics.options import OPTIONS, address_of
+from naiad_testing.backends import FakeBackend
 
 
 def values(body):

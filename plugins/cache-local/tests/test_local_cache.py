@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import naiad_cache_local
 from naiad.cache import CachedResponse
 from naiad.errors import InvalidArgumentError
-from naiad.testing.caches import check_cache
 from naiad.types import Response, Tensor
 from naiad_cache_local.cache import LocalCache
+from naiad_testing.caches import check_cache
 
 
 def of_size(byte_size: int) -> CachedResponse:

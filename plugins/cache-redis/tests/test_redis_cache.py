@@ -13,10 +13,10 @@ import redis
 import trustme
 
 from naiad.cache import CachedResponse
-from naiad.testing.caches import check_cache
 from naiad.types import Response, Tensor
 from naiad_cache_redis.cache import RedisCache
 from naiad_cache_redis.factory import RedisCaching
+from naiad_testing.caches import check_cache
 
 from .servers import RedisServer, free_port, until
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from naiad.testing.workbench import Workbench
 from naiad_caffe2.backend import Caffe2Backend
+from naiad_testing.workbench import Workbench
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import gc
 import numpy as np
 import pytest
 
-from naiad.config import DataType
 from naiad.errors import ConfigError, InvalidArgumentError, ModelFailedError, NotFoundError, UnsupportedError
-from naiad.testing.backends import BackendCase, check_backend, check_imports_no_framework
 from naiad_caffe2.backend import Caffe2Backend
+from naiad_config import DataType
+from naiad_testing.backends import BackendCase, check_backend, check_imports_no_framework
 
 from .nets import Net
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from naiad.config.text import parse_text
 from naiad.errors import ConfigError
 from naiad_caffe2.parameters import RunSettings, run_settings
+from naiad_config.text import parse_text
 
 
 def config_of(written="", **parameters):

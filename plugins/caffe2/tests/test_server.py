@@ -8,7 +8,7 @@ import pytest
 import naiad_caffe2
 import naiad_scheduler_dynamic
 from naiad.errors import ModelFailedError
-from naiad.testing import serve
+from naiad_testing import serve
 
 from .nets import Net
 

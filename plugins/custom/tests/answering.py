@@ -1,7 +1,7 @@
 """Triton-style models that answer through response senders, written by a test."""
 
 from naiad.backend import Batch
-from naiad.testing.backends import CollectingSender
+from naiad_testing.backends import CollectingSender
 
 ONE = 'input { name: "X" data_type: TYPE_INT64 dims: 1 } output { name: "Y" data_type: TYPE_INT64 dims: 1 }'
 MANY = f"{ONE} model_transaction_policy {{ decoupled: true }}"

@@ -12,10 +12,10 @@ import pytest
 
 from naiad.backend import Batch, ModelContext, Placement
 from naiad.calls import ModelCalls, NoModels
-from naiad.config import ModelConfig, ModelInstanceGroup
-from naiad.config.normalisation import normalise
-from naiad.config.text import parse_text
 from naiad.types import Request, Tensor
+from naiad_config import ModelConfig, ModelInstanceGroup
+from naiad_config.normalisation import normalise
+from naiad_config.text import parse_text
 from naiad_custom.backend import PythonBackend
 
 from .several import Repository

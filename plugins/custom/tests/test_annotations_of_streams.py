@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from naiad.config import DataType, ModelOutput, ModelTransactionPolicy
 from naiad.errors import ConfigError
+from naiad_config import DataType, ModelOutput, ModelTransactionPolicy
 from naiad_custom import FP32, Array, model
 from naiad_custom.native import Marked
 

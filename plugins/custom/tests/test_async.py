@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from naiad.errors import ModelFailedError, RequestCancelledError, ShuttingDownError
-from naiad.testing import serve
-from naiad.testing.tracing import FakeTrace
 from naiad_custom import BYTES, INT64, Array, model
+from naiad_testing import serve
+from naiad_testing.tracing import FakeTrace
 
 
 def test_an_async_model_runs_many_requests_at_once():

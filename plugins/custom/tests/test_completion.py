@@ -2,9 +2,9 @@
 
 import pytest
 
-from naiad.config import DataType, ModelDynamicBatching
 from naiad.errors import ConfigError
-from naiad.testing import serve
+from naiad_config import DataType, ModelDynamicBatching
+from naiad_testing import serve
 
 CODE = """
     from naiad_custom import FP32, Array, model

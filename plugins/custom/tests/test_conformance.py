@@ -2,8 +2,8 @@
 
 import pytest
 
-from naiad.testing.backends import BackendCase, check_backend, check_imports_no_framework
 from naiad_custom.backend import PythonBackend
+from naiad_testing.backends import BackendCase, check_backend, check_imports_no_framework
 
 FUNCTION = """
     from naiad_custom import FP32, Array, model

@@ -165,7 +165,7 @@ def test_the_class_of_the_page_works(reader):
             reader.write(block)
     (reader.folder / "models/scale/1/factor.json").write_text("2")
     test = (
-        "from naiad.testing import serve\nwith serve('models/scale') as c: print(c.infer(x=[[3] * 16])['output'][0, 0])"
+        "from naiad_testing import serve\nwith serve('models/scale') as c: print(c.infer(x=[[3] * 16])['output'][0, 0])"
     )
 
     done = reader.bash(f'python -c "{test}"')

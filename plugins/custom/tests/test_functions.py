@@ -10,8 +10,8 @@ import pytest
 from naiad import Request
 from naiad.backend import Batch, ModelContext, Placement
 from naiad.errors import ConfigError, InvalidArgumentError, ModelFailedError, ModelNotReadyError
-from naiad.testing import serve
 from naiad_custom import BF16, BOOL, BYTES, FP32, INT64, Array, model
+from naiad_testing import serve
 
 
 @model(max_batch_size=8)

@@ -8,8 +8,8 @@ import pytest
 import triton_python_backend_utils as pb_utils
 from naiad.backend import ModelContext
 from naiad.errors import ModelNotReadyError
-from naiad.testing import serve
 from naiad_custom import INT64, Array, model
+from naiad_testing import serve
 
 INITIALIZE = """
     import numpy as np

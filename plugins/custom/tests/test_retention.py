@@ -5,7 +5,7 @@ from concurrent.futures import Future
 import pytest
 
 from naiad.errors import NaiadError
-from naiad.testing.retention import freed_by_reference_counts
+from naiad_testing.retention import freed_by_reference_counts
 
 READ = 'x = pb_utils.get_input_tensor_by_name(requests[0], "X").as_numpy()\n'
 ANSWER = 'pb_utils.InferenceResponse([pb_utils.Tensor("Y", x + 1)])'

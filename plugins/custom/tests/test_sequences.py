@@ -10,7 +10,7 @@ import pytest
 import naiad_custom
 import naiad_scheduler_sequence
 from naiad.errors import ModelFailedError
-from naiad.testing import serve
+from naiad_testing import serve
 
 PLUGINS = [naiad_custom, naiad_scheduler_sequence]
 ADDING = """

@@ -12,9 +12,9 @@ import pytest
 from naiad import Request
 from naiad.backend import Batch, ModelContext
 from naiad.errors import ModelFailedError
-from naiad.testing import serve
-from naiad.testing.backends import CollectingSender
 from naiad_custom import BF16, BYTES, INT64, Array, model
+from naiad_testing import serve
+from naiad_testing.backends import CollectingSender
 
 MOST_ON_THEIR_WAY = 150
 """More responses than a caller who does not read can make a model give."""

@@ -9,9 +9,9 @@ import pytest
 from naiad import Request
 from naiad.backend import Batch
 from naiad.errors import InvalidArgumentError, ModelFailedError
-from naiad.testing import serve
-from naiad.testing.backends import CollectingSender
 from naiad_custom import INT64, Array, model
+from naiad_testing import serve
+from naiad_testing.backends import CollectingSender
 
 
 def test_a_caller_that_leaves_closes_the_function():

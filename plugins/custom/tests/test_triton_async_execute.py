@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from naiad.errors import ModelFailedError, ShuttingDownError
-from naiad.testing import serve
-from naiad.testing.backends import CollectingSender
+from naiad_testing import serve
+from naiad_testing.backends import CollectingSender
 
 from .answering import ONE, execute, numbers, written
 

@@ -11,7 +11,7 @@ from naiad.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from naiad.testing import serve
+from naiad_testing import serve
 
 ERRORS = {
     "an unknown model": ('asked("nobody", 1)', NotFoundError, "Model 'nobody' is not ready"),

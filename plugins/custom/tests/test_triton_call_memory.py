@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from naiad.testing import serve
+from naiad_testing import serve
 
 from .several import y
 

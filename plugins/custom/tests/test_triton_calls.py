@@ -8,7 +8,7 @@ import pytest
 from naiad.errors import (
     UnavailableError,
 )
-from naiad.testing import serve
+from naiad_testing import serve
 
 from .several import y
 

@@ -7,17 +7,17 @@ import triton_python_backend_utils as pb_utils
 from naiad.backend import Batch
 from naiad.devices import DeviceTensor, gpu
 from naiad.errors import InvalidArgumentError
-from naiad.testing import serve
-from naiad.testing.devices import FakeDeviceArray, fake_driver
 from naiad.types import Request, Tensor
+from naiad_testing import serve
+from naiad_testing.devices import FakeDeviceArray, fake_driver
 
 MAKES = """
-from naiad.testing.devices import FakeDeviceArray
+from naiad_testing.devices import FakeDeviceArray
 made = FakeDeviceArray(np.array([value_of(requests[0].inputs()) * 2]))
 return [pb_utils.InferenceResponse([pb_utils.Tensor.from_dlpack("Y", made)])]
 """
 ASKS = """
-from naiad.testing.devices import FakeDeviceArray
+from naiad_testing.devices import FakeDeviceArray
 memory = {memory}
 response = asked("on_gpu", 4, preferred_memory=memory).exec()
 found = pb_utils.get_output_tensor_by_name(response, "Y")

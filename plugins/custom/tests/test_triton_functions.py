@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import triton_python_backend_utils as pb_utils
-from naiad.config import DataType
+from naiad_config import DataType
 
 CONFIG = {"input": [{"name": "A", "dims": [1]}], "output": [{"name": "X", "dims": [2]}]}
 

@@ -5,12 +5,12 @@ import logging
 
 import pytest
 
-from naiad.config import DataType
 from naiad.errors import (
     InvalidArgumentError,
     ModelFailedError,
     UnsupportedError,
 )
+from naiad_config import DataType
 from naiad_custom.triton.errors import TritonModelException
 
 ONE = 'input { name: "X" data_type: TYPE_INT64 dims: 1 } output { name: "Y" data_type: TYPE_INT64 dims: 1 }'

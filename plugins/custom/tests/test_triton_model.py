@@ -8,7 +8,7 @@ from naiad.errors import (
     ModelFailedError,
     NotFoundError,
 )
-from naiad.testing import serve
+from naiad_testing import serve
 
 CONFIG = """
     max_batch_size: 64

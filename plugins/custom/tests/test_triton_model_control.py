@@ -7,7 +7,7 @@ import pytest
 from naiad.errors import (
     ModelFailedError,
 )
-from naiad.testing import serve
+from naiad_testing import serve
 
 from .several import y
 

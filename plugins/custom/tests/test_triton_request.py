@@ -7,10 +7,10 @@ import pytest
 
 import triton_python_backend_utils as pb_utils
 from naiad.errors import NaiadError
-from naiad.testing.tracing import FakeTrace
 from naiad.types import Request, Tensor
 from naiad_custom.triton.errors import as_naiad_error
 from naiad_custom.triton.request import received_request
+from naiad_testing.tracing import FakeTrace
 
 
 def request_with(**fields):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from naiad.testing import serve
+from naiad_testing import serve
 
 from .several import y
 

@@ -4,8 +4,8 @@ import pytest
 
 from naiad.backend import Batch
 from naiad.errors import ModelFailedError
-from naiad.testing import serve
-from naiad.testing.backends import CollectingSender
+from naiad_testing import serve
+from naiad_testing.backends import CollectingSender
 
 from .answering import ONE, written
 

@@ -13,9 +13,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from naiad.backend import ModelContext
-from naiad.config import ModelConfig
-from naiad.testing.workbench import Loaded, Workbench, batch_of
+from naiad_config import ModelConfig
 from naiad_onnx.backend import OnnxBackend
+from naiad_testing.workbench import Loaded, Workbench, batch_of
 
 
 def value(name: str, shape: Any, kind: int = TensorProto.FLOAT) -> Any:

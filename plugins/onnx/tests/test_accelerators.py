@@ -2,8 +2,8 @@
 
 import pytest
 
-from naiad.config.text import parse_text
 from naiad.errors import ConfigError
+from naiad_config.text import parse_text
 from naiad_onnx.accelerators import accelerators_of
 
 ON_GPU = ("tensorrt", "cuda")

@@ -10,8 +10,8 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from naiad.config import ModelTensorReshape
 from naiad.errors import ConfigError, InvalidArgumentError, NotFoundError, PluginError, UnsupportedError
+from naiad_config import ModelTensorReshape
 
 ADD_SUB = """
 max_batch_size: 8
@@ -277,7 +277,7 @@ def test_onnx_runtime_prints_nothing_of_its_own(tmp_path: Path, models):
     program = f"""
 import pathlib, numpy
 from naiad.backend import Batch, ModelContext, Placement
-from naiad.config import ModelConfig, ModelInstanceGroup
+from naiad_config import ModelConfig, ModelInstanceGroup
 from naiad.types import Request, Tensor
 from naiad_onnx.backend import OnnxBackend
 directory = pathlib.Path({str(tmp_path)!r}) / "m"

@@ -2,10 +2,10 @@
 
 import pytest
 
-from naiad.config import ModelConfig, ModelParameter
-from naiad.config.text import parse_text
 from naiad.errors import ConfigError
-from naiad.parameters import default_batch_size
+from naiad_config import ModelConfig, ModelParameter
+from naiad_config.text import parse_text
+from naiad_kit.backends.parameters import default_batch_size
 from naiad_onnx.parameters import SHRINKAGE, GlobalThreads, RunSettings, run_settings
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from naiad.config import ModelConfig
-from naiad.config.text import parse_text
 from naiad.errors import ConfigError, UnsupportedError
+from naiad_config import ModelConfig
+from naiad_config.text import parse_text
 from naiad_onnx.accelerators import accelerators_of
 from naiad_onnx.parameters import RunSettings
 from naiad_onnx.providers import providers_for

@@ -7,8 +7,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from naiad.errors import ConfigError, ModelFailedError
-from naiad.testing.backends import BackendCase, check_backend
 from naiad_onnx.backend import OnnxBackend
+from naiad_testing.backends import BackendCase, check_backend
 
 RAGGED = """
     max_batch_size: 8

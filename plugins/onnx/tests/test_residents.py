@@ -9,14 +9,14 @@ import pytest
 from onnx import TensorProto
 
 from naiad.backend import Batch
-from naiad.config import ModelConfig
 from naiad.devices import DeviceTensor, gpu
-from naiad.interface import Interface, NarrowInputs
-from naiad.testing.devices import FakeDeviceArray, fake_driver
 from naiad.types import Request, Tensor
+from naiad_config import ModelConfig
+from naiad_kit.backends.interface import Interface, NarrowInputs
 from naiad_onnx.instance import OnnxInstance
 from naiad_onnx.interface import interface_of
 from naiad_onnx.residents import ResidentRuns, resident_runs
+from naiad_testing.devices import FakeDeviceArray, fake_driver
 
 GPU = gpu(0)
 BOTH = {"SUM": [GPU], "DIFFERENCE": [GPU]}

@@ -13,8 +13,8 @@ import naiad_onnx
 import naiad_scheduler_sequence
 from naiad.datatypes import TENSOR_TYPES
 from naiad.errors import InvalidArgumentError, ModelFailedError, ModelNotReadyError
-from naiad.testing import serve
 from naiad.types import Tensor
+from naiad_testing import serve
 
 from . import stateful
 

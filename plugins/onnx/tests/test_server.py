@@ -9,7 +9,7 @@ from onnx import TensorProto
 import naiad_onnx
 import naiad_scheduler_dynamic
 from naiad.errors import InvalidArgumentError, ModelFailedError, ModelNotReadyError
-from naiad.testing import serve
+from naiad_testing import serve
 
 PLUGINS = [naiad_onnx, naiad_scheduler_dynamic]
 

@@ -92,7 +92,7 @@ def test_the_global_thread_pool_serves_all_models(tmp_path: Path, models):
     program = f"""
 import os, pathlib, numpy
 from naiad.backend import Batch, ModelContext, Placement
-from naiad.config import ModelConfig, ModelInstanceGroup
+from naiad_config import ModelConfig, ModelInstanceGroup
 from naiad.types import Request, Tensor
 from naiad_onnx.backend import OnnxBackend
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from naiad.config.text import parse_text
 from naiad.errors import ConfigError, ModelFailedError
-from naiad.interface import Interface, ModelTensor, mismatches
+from naiad_config.text import parse_text
+from naiad_kit.backends.interface import Interface, ModelTensor, mismatches
 from naiad_onnx.interface import DATA_TYPES
 
 from . import stateful

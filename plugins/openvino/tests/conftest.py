@@ -9,8 +9,8 @@ import openvino
 import openvino.opset13 as ops
 import pytest
 
-from naiad.testing.workbench import Workbench
 from naiad_openvino.backend import OpenVinoBackend
+from naiad_testing.workbench import Workbench
 
 
 class Zoo:

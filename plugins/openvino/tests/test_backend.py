@@ -7,13 +7,13 @@ from onnx import TensorProto, helper
 
 import naiad_openvino
 import naiad_scheduler_dynamic
-from naiad.config import DataType
 from naiad.errors import ConfigError, InvalidArgumentError, ModelFailedError, NotFoundError, UnsupportedError
-from naiad.testing.backends import BackendCase, check_backend, check_imports_no_framework
-from naiad.testing.serving import serve
-from naiad.testing.workbench import parameter_entry, tensor_entry
 from naiad.types import Tensor
+from naiad_config import DataType
 from naiad_openvino.backend import OpenVinoBackend
+from naiad_testing.backends import BackendCase, check_backend, check_imports_no_framework
+from naiad_testing.serving import serve
+from naiad_testing.workbench import parameter_entry, tensor_entry
 
 
 def rows(count, value=1.0, columns=16):

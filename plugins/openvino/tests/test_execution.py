@@ -12,8 +12,8 @@ from naiad.backend import MemoryUsage
 from naiad.batch import Batch
 from naiad.errors import InvalidArgumentError
 from naiad.scheduler import SequenceEndReason
-from naiad.testing.serving import serve
 from naiad.types import Request, Tensor
+from naiad_testing.serving import serve
 
 ROWS, WIDE = 2, 10_000
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from naiad.config.text import parse_text
 from naiad.errors import ConfigError
+from naiad_config.text import parse_text
 from naiad_openvino.parameters import RunSettings, run_settings
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from naiad.config import ModelConfig, ModelDynamicBatching
 from naiad.scheduler import Scheduler
+from naiad_config import ModelConfig, ModelDynamicBatching
 from naiad_scheduler_dynamic.factory import DynamicBatching
 
 

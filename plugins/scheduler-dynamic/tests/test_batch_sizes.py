@@ -3,8 +3,8 @@
 import pytest
 
 from naiad.scheduler import DropReason, Ticket
-from naiad.testing.history import Arrival
-from naiad.testing.simulation import simulate
+from naiad_testing.history import Arrival
+from naiad_testing.simulation import simulate
 
 MS = 1e-3
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from naiad.config import ModelDynamicBatching, ModelQueuePolicy, TimeoutAction
 from naiad.scheduler import Ticket
+from naiad_config import ModelDynamicBatching, ModelQueuePolicy, TimeoutAction
 from naiad_scheduler_dynamic.fifo import Fifo
 from naiad_scheduler_dynamic.policies import PolicyQueue
 from naiad_scheduler_dynamic.scheduler import DynamicScheduler

@@ -3,9 +3,9 @@
 import pytest
 
 import naiad_scheduler_dynamic
-from naiad.config import ModelConfig, ModelDynamicBatching, ModelParameter
 from naiad.errors import InvalidArgumentError
 from naiad.scheduler import SchedulerFactory, Ticket
+from naiad_config import ModelConfig, ModelDynamicBatching, ModelParameter
 from naiad_scheduler_dynamic.factory import DynamicBatching
 
 

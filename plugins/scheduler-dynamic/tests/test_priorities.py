@@ -2,10 +2,10 @@
 
 import pytest
 
-from naiad.config import ModelQueuePolicy, TimeoutAction
 from naiad.scheduler import DropReason, Ticket
-from naiad.testing.history import Arrival
-from naiad.testing.simulation import simulate
+from naiad_config import ModelQueuePolicy, TimeoutAction
+from naiad_testing.history import Arrival
+from naiad_testing.simulation import simulate
 
 MS = 1e-3
 

@@ -3,12 +3,12 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from naiad.config import ModelConfig, ModelDynamicBatching, ModelQueuePolicy, TimeoutAction
 from naiad.scheduler import DropReason
-from naiad.testing.history import Arrival
-from naiad.testing.schedulers import check_scheduler
-from naiad.testing.simulation import simulate
+from naiad_config import ModelConfig, ModelDynamicBatching, ModelQueuePolicy, TimeoutAction
 from naiad_scheduler_dynamic.factory import DynamicBatching
+from naiad_testing.history import Arrival
+from naiad_testing.schedulers import check_scheduler
+from naiad_testing.simulation import simulate
 
 MICROSECOND = 1e-6
 LEVELS = 3

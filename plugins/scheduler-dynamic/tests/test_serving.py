@@ -9,7 +9,7 @@ import pytest
 import naiad_scheduler_dynamic
 from naiad import Request, Server, Tensor
 from naiad.errors import QueueFullError, QueueTimeoutError
-from naiad.testing.backends import FakeBackend
+from naiad_testing.backends import FakeBackend
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from naiad.config import ModelConfig
-from naiad.config.text import parse_text
+from naiad_config import ModelConfig
+from naiad_config.text import parse_text
 from naiad_scheduler_ensemble.factory import EnsembleComposition, EnsembleScheduling
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import numpy as np
 
 from naiad.backend import Answer, Batch, ModelContext, Placement
 from naiad.devices import Device, gpu
-from naiad.testing.devices import FakeDeviceArray
+from naiad_testing.devices import FakeDeviceArray
 
 from .parts import Part, Parts
 

@@ -12,8 +12,8 @@ import numpy as np
 import naiad_scheduler_ensemble
 from naiad import Request, Server, Tensor
 from naiad.backend import Answer, Backend, BackendTraits, Batch, ModelContext, Placement
-from naiad.config import ModelConfig
 from naiad.hookspecs import hookimpl
+from naiad_config import ModelConfig
 
 from .conftest import side, step
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import naiad_scheduler_ensemble
 from naiad import Server
-from naiad.testing.caches import FakeCache
+from naiad_testing.caches import FakeCache
 
 from .parts import Parts, ask, infer, plus
 

@@ -2,9 +2,9 @@
 
 import naiad_scheduler_ensemble
 from naiad import default_scheduler, default_warmup
-from naiad._kernel.cli.check import problems_of
 from naiad._kernel.plugins import PluginRegistry
 from naiad.options import Settings
+from naiad_cli.check import problems_of
 
 from .parts import Parts, plus
 

@@ -14,9 +14,9 @@ import naiad_scheduler_ensemble
 from naiad import Request, Server, Tensor
 from naiad.devices import DeviceTensor, gpu
 from naiad.errors import ModelFailedError
-from naiad.testing.caches import FakeCache
-from naiad.testing.devices import FakeDeviceArray
-from naiad.testing.tracing import FakeTrace
+from naiad_testing.caches import FakeCache
+from naiad_testing.devices import FakeDeviceArray
+from naiad_testing.tracing import FakeTrace
 
 from .on_devices import GPU, DeviceParts
 from .parts import add, ask, infer, plus

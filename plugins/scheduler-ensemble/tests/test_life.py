@@ -6,8 +6,8 @@ import pytest
 
 import naiad_scheduler_ensemble
 from naiad import Server
-from naiad.config import ModelTransactionPolicy
 from naiad.errors import InvalidArgumentError, ModelNotReadyError, NotFoundError
+from naiad_config import ModelTransactionPolicy
 
 from .parts import Parts, ask, infer, plus
 from .seen import explicit, reason, states

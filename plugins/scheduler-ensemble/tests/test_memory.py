@@ -11,7 +11,7 @@ import pytest
 from naiad import Request, Server
 from naiad.backend import Answer, Batch
 from naiad.errors import InvalidArgumentError, NaiadError
-from naiad.testing.retention import PayloadWatch, freed_by_reference_counts
+from naiad_testing.retention import PayloadWatch, freed_by_reference_counts
 
 from .parts import Parts, ask, times, until
 

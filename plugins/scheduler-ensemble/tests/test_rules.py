@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from naiad.config import ModelConfig, ModelResponseCache
-from naiad.config.text import parse_text
 from naiad.errors import ConfigError, InvalidArgumentError, Problem
+from naiad_config import ModelConfig, ModelResponseCache
+from naiad_config.text import parse_text
 from naiad_scheduler_ensemble.factory import EnsembleScheduling
 
 from .conftest import ensemble, model, step

@@ -14,7 +14,7 @@ from naiad.errors import (
     ModelFailedError,
 )
 from naiad.reports import Duration
-from naiad.testing.tracing import FakeTrace
+from naiad_testing.tracing import FakeTrace
 
 from .parts import Parts, add, ask, infer, plus, until
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from naiad.config import (
+from naiad.scheduler import Scheduler
+from naiad_config import (
     ModelConfig,
     ModelSequenceBatching,
     ModelTransactionPolicy,
@@ -16,9 +17,8 @@ from naiad.config import (
     StrategyDirect,
     StrategyOldest,
 )
-from naiad.scheduler import Scheduler
-from naiad.testing.history import Arrival, Log
 from naiad_scheduler_sequence.factory import SequenceBatching
+from naiad_testing.history import Arrival, Log
 
 MS = 1e-3
 

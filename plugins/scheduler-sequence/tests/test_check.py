@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from naiad.scheduler import DropReason
-from naiad.testing.history import Arrival
-from naiad.testing.sequences import Crash, SequenceHistory, check_sequence_scheduler, random_sequence_histories
-from naiad.testing.simulation import ContractBroken
 from naiad_scheduler_sequence.slots import Slots
+from naiad_testing.history import Arrival
+from naiad_testing.sequences import Crash, SequenceHistory, check_sequence_scheduler, random_sequence_histories
+from naiad_testing.simulation import ContractBroken
 
 
 def check(make, **more):

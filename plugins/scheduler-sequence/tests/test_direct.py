@@ -3,7 +3,7 @@
 import pytest
 
 from naiad.scheduler import Row, Ticket
-from naiad.testing.simulation import simulate
+from naiad_testing.simulation import simulate
 
 MS = 1e-3
 

@@ -3,9 +3,9 @@
 import pytest
 
 import naiad_scheduler_sequence
-from naiad.config import ModelConfig, ModelParameter, ModelSequenceBatching, StrategyDirect, StrategyOldest
 from naiad.errors import InvalidArgumentError
 from naiad.scheduler import Row, SchedulerFactory, Ticket
+from naiad_config import ModelConfig, ModelParameter, ModelSequenceBatching, StrategyDirect, StrategyOldest
 from naiad_scheduler_sequence.factory import SequenceBatching
 
 

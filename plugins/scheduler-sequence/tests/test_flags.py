@@ -2,11 +2,11 @@
 
 import pytest
 
-from naiad.config import DataType, ModelConfig, ModelSequenceBatching, SequenceControl, SequenceControlInput
-from naiad.config.sequences import SequenceControlKind
 from naiad.scheduler import DropReason, Ticket
-from naiad.testing.simulation import simulate
+from naiad_config import DataType, ModelConfig, ModelSequenceBatching, SequenceControl, SequenceControlInput
+from naiad_config.sequences import SequenceControlKind
 from naiad_scheduler_sequence.factory import SequenceBatching
+from naiad_testing.simulation import simulate
 
 MS = 1e-3
 

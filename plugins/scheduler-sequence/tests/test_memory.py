@@ -8,8 +8,8 @@ from time import monotonic
 import pytest
 
 from naiad.errors import NaiadError
-from naiad.testing.backends import FakeBackend
-from naiad.testing.retention import freed_by_reference_counts
+from naiad_testing.backends import FakeBackend
+from naiad_testing.retention import freed_by_reference_counts
 
 from .test_serving import serving, step
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from naiad.testing.simulation import simulate
+from naiad_testing.simulation import simulate
 
 MS = 1e-3
 

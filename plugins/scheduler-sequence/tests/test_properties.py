@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from naiad.testing.history import Ended, Lost, Sent, Streamed
-from naiad.testing.sequences import (
+from naiad_testing.history import Ended, Lost, Sent, Streamed
+from naiad_testing.sequences import (
     check_sequence_scheduler,
     random_iterative_histories,
     random_sequence_histories,
 )
-from naiad.testing.simulation import simulate
+from naiad_testing.simulation import simulate
 
 IDLE = 0.05
 HISTORIES = 75  # of each kind: 2,500 in all

@@ -9,7 +9,7 @@ import pytest
 import naiad_scheduler_sequence
 from naiad import Request, Server, Tensor
 from naiad.errors import InvalidArgumentError, QueueTimeoutError
-from naiad.testing.backends import FakeBackend
+from naiad_testing.backends import FakeBackend
 
 CONTROLS = """
   control_input [

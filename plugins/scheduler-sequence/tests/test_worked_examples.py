@@ -6,11 +6,11 @@ import numpy as np
 
 import naiad_scheduler_sequence
 from naiad import Request, Server, Tensor
-from naiad.config.text import parse_text
 from naiad.scheduler import Row, Ticket
-from naiad.testing.backends import FakeBackend
-from naiad.testing.simulation import simulate
+from naiad_config.text import parse_text
 from naiad_scheduler_sequence.factory import SequenceBatching
+from naiad_testing.backends import FakeBackend
+from naiad_testing.simulation import simulate
 
 MS = 1e-3
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
-from naiad.testing.workbench import Workbench
 from naiad_tensorflow.backend import TensorFlowBackend
 from naiad_tensorflow.runtime import runtime
+from naiad_testing.workbench import Workbench
 
 v1 = tf.compat.v1
 runtime()  # it keeps TensorFlow's deprecations out of the log

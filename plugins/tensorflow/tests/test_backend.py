@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from naiad.config import DataType
 from naiad.errors import ConfigError, InvalidArgumentError, ModelFailedError, NotFoundError, UnsupportedError
-from naiad.testing.backends import BackendCase, check_backend, check_imports_no_framework
-from naiad.testing.workbench import parameter_entry, tensor_entry
 from naiad.types import Tensor
+from naiad_config import DataType
 from naiad_tensorflow.backend import TensorFlowBackend
+from naiad_testing.backends import BackendCase, check_backend, check_imports_no_framework
+from naiad_testing.workbench import parameter_entry, tensor_entry
 
 from .conftest import accumulator, add_sub, frozen, identity, look_up, old_add_sub
 

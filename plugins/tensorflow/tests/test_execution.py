@@ -8,8 +8,8 @@ import naiad_scheduler_dynamic
 import naiad_tensorflow
 from naiad.backend import MemoryUsage
 from naiad.errors import InvalidArgumentError
-from naiad.testing.serving import serve
-from naiad.testing.workbench import parameter_entry
+from naiad_testing.serving import serve
+from naiad_testing.workbench import parameter_entry
 
 from .conftest import AddSub, add_sub, frozen, identity, v1
 

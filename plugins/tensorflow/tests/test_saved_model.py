@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from naiad.config import DataType
 from naiad.errors import ConfigError, InvalidArgumentError
+from naiad_config import DataType
 
 from .conftest import add_sub, v1
 

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from naiad.config import DataType
 from naiad.devices import gpu
 from naiad.errors import InvalidArgumentError
-from naiad.testing.devices import FakeDeviceArray
-from naiad.testing.workbench import Workbench
+from naiad_config import DataType
 from naiad_tensorrt.backend import TensorRtBackend
 from naiad_tensorrt.description import EngineDescription, EngineTensor, Profile
 from naiad_tensorrt.engines import OpenEngine, Opening
 from naiad_tensorrt.options import ExecutionOptions
+from naiad_testing.devices import FakeDeviceArray
+from naiad_testing.workbench import Workbench
 
 TYPES = {
     "FLOAT": DataType.TYPE_FP32,

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from naiad.backend import MemoryUsage
-from naiad.config import DataType
 from naiad.devices import gpu, is_on_device
 from naiad.errors import ConfigError, InvalidArgumentError, ModelFailedError, NotFoundError, UnsupportedError
-from naiad.testing.backends import check_imports_no_framework
-from naiad.testing.devices import FakeDeviceArray
-from naiad.testing.workbench import Workbench, batch_of
 from naiad.types import Tensor
+from naiad_config import DataType
 from naiad_tensorrt.backend import TensorRtBackend
 from naiad_tensorrt.machine import Gpus
+from naiad_testing.backends import check_imports_no_framework
+from naiad_testing.devices import FakeDeviceArray
+from naiad_testing.workbench import Workbench, batch_of
 
 from .conftest import ADD_SUB, FakeMachine, described, tensor
 

@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from naiad.config import DataType
+from naiad_config import DataType
 from naiad_tensorrt.runtime import RTX_MAGIC
 
 from .conftest import described, tensor

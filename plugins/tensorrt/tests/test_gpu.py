@@ -11,11 +11,11 @@ import pytest
 
 from naiad.datatypes import bf16_to_fp32, fp32_to_bf16
 from naiad.errors import InvalidArgumentError
-from naiad.testing.workbench import Workbench, batch_of
 from naiad.types import Tensor
 from naiad_tensorrt.backend import TensorRtBackend
 from naiad_tensorrt.execution import compute_capability
 from naiad_tensorrt.machine import Gpus
+from naiad_testing.workbench import Workbench, batch_of
 
 from .execution import built
 

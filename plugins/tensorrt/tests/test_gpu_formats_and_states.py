@@ -5,10 +5,10 @@ import pytest
 
 import naiad_scheduler_sequence
 from naiad import hookimpl
-from naiad.testing import serve
 from naiad_tensorrt.backend import TensorRtBackend
 from naiad_tensorrt.engines import Opening
 from naiad_tensorrt.options import ExecutionOptions, GraphSpec
+from naiad_testing import serve
 
 from .execution import built
 from .test_gpu import ON_GPU, machine, trt

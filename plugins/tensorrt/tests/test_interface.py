@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from naiad.config import DataType
 from naiad.errors import ConfigError, InvalidArgumentError
+from naiad_config import DataType
 
 from .conftest import ADD_SUB, described, tensor
 

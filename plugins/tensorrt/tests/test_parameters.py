@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from naiad.config import ModelPriority
-from naiad.config.text import parse_text
 from naiad.errors import ConfigError
+from naiad_config import ModelPriority
+from naiad_config.text import parse_text
 from naiad_tensorrt.options import ExecutionOptions
 from naiad_tensorrt.parameters import RunSettings, run_settings, without_effect
 

@@ -6,7 +6,7 @@ import pytest
 import tensorrt_lean_bindings as lean
 import tensorrt_rtx_bindings as rtx
 
-from naiad.config import DataType
+from naiad_config import DataType
 from naiad_tensorrt.description import EngineDescription, EngineTensor, Profile
 from naiad_tensorrt.engines import Opening
 from naiad_tensorrt.machine import Gpus

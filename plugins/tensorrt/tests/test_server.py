@@ -9,9 +9,9 @@ import naiad_tensorrt
 from naiad import hookimpl
 from naiad._kernel import loading
 from naiad.errors import InvalidArgumentError, NaiadError
-from naiad.testing import serve
 from naiad_tensorrt.backend import TensorRtBackend
 from naiad_tensorrt.machine import Gpus
+from naiad_testing import serve
 
 from . import building
 from .conftest import described, tensor

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from naiad.testing.workbench import Workbench
+from naiad_testing.workbench import Workbench
 from naiad_torch.backend import TorchBackend
 
 

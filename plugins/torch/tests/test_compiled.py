@@ -7,9 +7,9 @@ import zipfile
 import pytest
 import torch
 
-from naiad.config import DataType
 from naiad.errors import ConfigError, InvalidArgumentError, UnsupportedError
-from naiad.testing.workbench import tensor_entry
+from naiad_config import DataType
+from naiad_testing.workbench import tensor_entry
 
 from .written import ADD_SUB, ones
 

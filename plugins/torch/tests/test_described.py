@@ -2,8 +2,8 @@
 
 import pytest
 
-from naiad.config import DataType
 from naiad.errors import InvalidArgumentError
+from naiad_config import DataType
 from naiad_torch.described import UNLIMITED, Described, check_shapes, most_rows
 from naiad_torch.generated import read_arguments, weight_bytes
 from naiad_torch.runtime import told

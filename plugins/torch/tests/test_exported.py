@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from naiad.config import DataType
 from naiad.errors import ConfigError, InternalError, InvalidArgumentError
-from naiad.testing.workbench import tensor_entry
+from naiad_config import DataType
+from naiad_testing.workbench import tensor_entry
 
 from .written import ADD_SUB, ones
 

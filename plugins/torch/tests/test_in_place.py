@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from naiad.testing.workbench import tensor_entry
+from naiad_testing.workbench import tensor_entry
 from naiad_torch.exported import _writes
 
 CONFIG = tensor_entry("input", "x", "FP32", "4") + tensor_entry("output", "y__0", "FP32", "4")

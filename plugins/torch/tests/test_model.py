@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from naiad.errors import InvalidArgumentError, UnsupportedError
-from naiad.testing.backends import BackendCase, check_backend, check_imports_no_framework
-from naiad.testing.workbench import tensor_entry
+from naiad_testing.backends import BackendCase, check_backend, check_imports_no_framework
+from naiad_testing.workbench import tensor_entry
 from naiad_torch.backend import TorchBackend
 
 from .written import ADD_SUB

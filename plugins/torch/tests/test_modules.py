@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from naiad.errors import InternalError, InvalidArgumentError, ModelFailedError, NotFoundError
-from naiad.testing.workbench import tensor_entry
+from naiad_testing.workbench import tensor_entry
 
 SCALE = """
 import torch

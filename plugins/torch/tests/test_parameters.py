@@ -5,8 +5,8 @@ import logging
 import pytest
 import torch
 
-from naiad.config.text import parse_text
 from naiad.errors import ConfigError
+from naiad_config.text import parse_text
 from naiad_torch import process
 from naiad_torch.parameters import RunSettings, run_settings
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from naiad.errors import InvalidArgumentError
-from naiad.testing.workbench import parameter_entry
+from naiad_testing.workbench import parameter_entry
 from naiad_torch import process
 from naiad_torch.parameters import RunSettings
 

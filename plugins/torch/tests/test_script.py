@@ -5,8 +5,8 @@ import pytest
 
 from naiad.backend import Reply
 from naiad.errors import ConfigError, InternalError, InvalidArgumentError, ModelFailedError, NotFoundError
-from naiad.testing.workbench import tensor_entry
 from naiad.types import Tensor
+from naiad_testing.workbench import tensor_entry
 
 from .written import ADD_SUB, ones
 

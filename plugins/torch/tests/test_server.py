@@ -6,8 +6,8 @@ import torch
 import naiad_scheduler_dynamic
 import naiad_scheduler_sequence
 import naiad_torch
-from naiad.testing import serve
-from naiad.testing.workbench import tensor_entry
+from naiad_testing import serve
+from naiad_testing.workbench import tensor_entry
 
 from .test_model import SEQUENCES
 from .test_modules import CONFIG, SCALE, TENSORS, given

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from naiad.config.text import parse_text
 from naiad.devices import HOST, DeviceTensor, gpu
-from naiad.testing.workbench import batch_of
+from naiad_config.text import parse_text
+from naiad_testing.workbench import batch_of
 from naiad_torch.gpu import Gpu, Pinned, Resident, Staging, arrays_of, laid_out, pinned_of
 
 BITS = np.array([[0x3F80], [0x4000]], np.uint16)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from naiad.testing.workbench import tensor_entry
+from naiad_testing.workbench import tensor_entry
 
 ADD_SUB = "max_batch_size: 8\n" + "".join(
     [

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from naiad.backend import ModelContext
+from naiad.buffers import bool_array, object_array, unpack_strings
 from naiad.datatypes import tensor_type
 from naiad.errors import InvalidArgumentError
-from naiad.protocol.buffers import bool_array, object_array, unpack_strings
 from naiad.types import Request, Tensor
 from naiad.warmup import WarmupSample
 

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from naiad.protocol.addresses import UNIX
-from naiad.protocol.forking import keep_from_children
-from naiad.protocol.ports import refuse_shared_ports
+from naiad_kit.frontends.addresses import UNIX
+from naiad_kit.frontends.forking import keep_from_children
+from naiad_kit.frontends.ports import refuse_shared_ports
 
 if TYPE_CHECKING:
     from naiad import Server

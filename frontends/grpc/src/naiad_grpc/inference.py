@@ -6,17 +6,17 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from naiad.buffers import Buffer
 from naiad.errors import NaiadError
 from naiad.explaining import EXPLAIN, encoded_twice
-from naiad.protocol.buffers import Buffer
-from naiad.protocol.codec_threads import CodecThreads
-from naiad.protocol.forwarding import HeaderForwarding
 from naiad.types import Request, Response
 from naiad_grpc.codec import COSTLY_BYTES, AnswerForm, Encoder, TakesLong, request_id_of
 from naiad_grpc.inference_intake import CallContext, Decoded, Intake
 from naiad_grpc.statuses import RpcError, rpc_error, too_long
 from naiad_grpc.streaming import InferStream
 from naiad_grpc.streaming_loop import pump
+from naiad_kit.frontends.codec_threads import CodecThreads
+from naiad_kit.frontends.forwarding import HeaderForwarding
 
 if TYPE_CHECKING:
     from naiad import Server

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from naiad.errors import drop_tracebacks
 from naiad.explaining import EXPLAIN
-from naiad.protocol.codec_threads import CodecThreads
-from naiad.protocol.forwarding import HeaderForwarding
 from naiad.types import Request
 from naiad_grpc.codec import AnswerForm, Decoder, model_name_and_version, takes_long
 from naiad_grpc.codec.versions import model_version
+from naiad_kit.frontends.codec_threads import CodecThreads
+from naiad_kit.frontends.forwarding import HeaderForwarding
 
 if TYPE_CHECKING:
     from naiad import Server

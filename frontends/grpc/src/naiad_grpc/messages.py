@@ -1,6 +1,6 @@
 """The protobuf messages and the service of `inference.GRPCInferenceService`, in a descriptor pool of our own.
 
-The client library registers the same names in protobuf's default pool. Ours are in the pool that `naiad.config` has its
+The client library registers the same names in protobuf's default pool. Ours are in the pool that `naiad_config` has its
 messages in, so both can be imported in one process, in either order.
 """
 
@@ -13,7 +13,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 
-from naiad.config import descriptors
+from naiad_config import descriptors
 from naiad_grpc.notation import declare
 from naiad_grpc.schema import MESSAGES, REQUESTS, RPCS, STREAMING
 

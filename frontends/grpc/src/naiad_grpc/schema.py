@@ -1,6 +1,6 @@
 """The messages and RPCs of `inference.GRPCInferenceService` as tables; `naiad_grpc.notation` reads them.
 
-The messages of a model's configuration are not here: `naiad.config` has them.
+The messages of a model's configuration are not here: `naiad_config` has them.
 """
 
 from collections.abc import Mapping

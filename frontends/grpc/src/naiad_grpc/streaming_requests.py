@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+from naiad.buffers import Buffer
 from naiad.byte_budget import UNCHARGED_BYTES, ByteBudget
 from naiad.errors import NaiadError
-from naiad.protocol.buffers import Buffer
 from naiad.types import Request, Response
 from naiad_grpc.codec import AnswerForm
 

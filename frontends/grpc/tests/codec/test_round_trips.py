@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from naiad.buffers import object_array, pack_strings
 from naiad.datatypes import TENSOR_TYPES
 from naiad.errors import InvalidArgumentError
-from naiad.protocol.buffers import object_array, pack_strings
 from naiad.types import Response, Tensor
 from naiad_grpc.codec import AnswerForm, Decoder, Encoder
 from naiad_grpc.messages import message_class

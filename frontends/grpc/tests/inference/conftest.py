@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from naiad.byte_budget import ByteBudget
-from naiad.config import ModelConfig, ModelTransactionPolicy
 from naiad.errors import NotFoundError
 from naiad.types import Response, Tensor
+from naiad_config import ModelConfig, ModelTransactionPolicy
 from naiad_grpc.inference import make_inference
 from naiad_grpc.messages import message_class
 

@@ -11,10 +11,10 @@ import pytest
 import naiad_grpc
 from naiad import Server
 from naiad.backend import Reply
-from naiad.testing.backends import FakeBackend
 from naiad_grpc.inference import make_inference
 from naiad_grpc.messages import message_class
 from naiad_grpc.statuses import Code, RpcError
+from naiad_testing.backends import FakeBackend
 
 DECOUPLED = "model_transaction_policy { decoupled: true }"
 

@@ -6,8 +6,8 @@ import sys
 import pytest
 from google.protobuf import descriptor_pb2
 
-from naiad.config import ModelConfig
-from naiad.config.descriptors import to_message
+from naiad_config import ModelConfig
+from naiad_config.descriptors import to_message
 from naiad_grpc.messages import SERVICE, message_class, pool, rpcs, service
 
 

@@ -8,8 +8,8 @@ import tritonclient.grpc as triton
 
 import naiad_grpc
 from naiad.backend import Reply
-from naiad.testing import serve
-from naiad.testing.backends import FakeBackend
+from naiad_testing import serve
+from naiad_testing.backends import FakeBackend
 
 PATIENCE = 30.0
 

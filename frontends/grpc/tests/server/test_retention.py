@@ -18,9 +18,9 @@ import pytest
 import naiad_grpc
 import naiad_scheduler_dynamic
 from naiad.backend import Reply
-from naiad.testing import serve
-from naiad.testing.backends import FakeBackend
 from naiad_grpc.messages import message_class
+from naiad_testing import serve
+from naiad_testing.backends import FakeBackend
 
 from .conftest import mirror
 

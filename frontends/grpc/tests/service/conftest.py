@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from naiad.config import DataType, ModelConfig, ModelInput
 from naiad.errors import NotFoundError
 from naiad.reports import (
     IndexEntry,
@@ -13,6 +12,7 @@ from naiad.reports import (
     ServerMetadata,
     TensorMetadata,
 )
+from naiad_config import DataType, ModelConfig, ModelInput
 from naiad_grpc.messages import rpcs
 
 MESSAGES = {rpc.name: (rpc.request, rpc.response) for rpc in rpcs()}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from naiad.config.descriptors import from_message
 from naiad.errors import NotFoundError
+from naiad_config.descriptors import from_message
 from naiad_grpc.service.metadata import MetadataRpcs
 
 

@@ -4,7 +4,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from naiad.protocol.addresses import UNIX, bind_tcp, cannot_listen, host_of, is_left_over, unix_path
+from naiad_kit.frontends.addresses import UNIX, bind_tcp, cannot_listen, host_of, is_left_over, unix_path
 
 _OPTION = "http-address"
 

@@ -11,7 +11,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from naiad.errors import NaiadError
-from naiad.protocol.codec_threads import CodecThreads
 from naiad_http.envelopes import ACTION_PATH, EnvelopeReader
 from naiad_http.generation_app import GenerationApp
 from naiad_http.inference_app import InferenceApp, raw_path
@@ -26,6 +25,7 @@ from naiad_http.routes.statistics import StatisticsRoutes
 from naiad_http.routes.trace import TraceRoutes
 from naiad_http.site import Site
 from naiad_http.statuses import Answer, HttpError, answer_to, unexpected
+from naiad_kit.frontends.codec_threads import CodecThreads
 
 if TYPE_CHECKING:
     from naiad import Server

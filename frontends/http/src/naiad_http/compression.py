@@ -2,7 +2,7 @@
 
 import zlib
 
-from naiad.protocol.buffers import Buffer
+from naiad.buffers import Buffer
 from naiad_http.chunks import too_large
 from naiad_http.statuses import HttpError
 

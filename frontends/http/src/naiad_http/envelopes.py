@@ -7,10 +7,10 @@ from urllib.parse import unquote
 
 from naiad.errors import InvalidArgumentError
 from naiad.explaining import EXPLAIN, EXPLAIN_HEADER
-from naiad.protocol.forwarding import HeaderForwarding
-from naiad.protocol.versions import read_version
 from naiad_http.codec.envelope import Envelope
 from naiad_http.restrictions import Restrictions
+from naiad_kit.frontends.forwarding import HeaderForwarding
+from naiad_kit.frontends.versions import read_version
 
 ACTION_PATH = re.compile(rb"/v2/models/([^/]+)(?:/versions/([0-9]+))?/(infer|generate|generate_stream)")
 """The routes of inference: groups are the model, the version and the action."""

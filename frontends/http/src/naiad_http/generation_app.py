@@ -9,7 +9,6 @@ from typing import TypeVar
 from starlette.types import Receive, Scope, Send
 
 from naiad.errors import NaiadError, RequestCancelledError
-from naiad.protocol.codec_threads import CodecThreads
 from naiad.types import Request
 from naiad_http.bodies import read_body
 from naiad_http.codec.requests import LARGE_BYTES
@@ -22,6 +21,7 @@ from naiad_http.site import Call, Site
 from naiad_http.statuses import Answer, Headers, HttpError, Outcome, answer_to, unexpected
 from naiad_http.telling import ApplicationTrace
 from naiad_http.wire import EVENT_HEADERS
+from naiad_kit.frontends.codec_threads import CodecThreads
 
 _Taken = TypeVar("_Taken")
 _MOST_WAITING = 16

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from naiad.errors import InternalError
-from naiad.protocol.codec_threads import CodecJob
 from naiad_http.codec.responses import LargeOutput
 from naiad_http.event_writer import EventWriter
 from naiad_http.generate import EventStream, OneResponse
 from naiad_http.statuses import Answer, Headers, Outcome
+from naiad_kit.frontends.codec_threads import CodecJob
 
 _Taken = TypeVar("_Taken")
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from naiad.protocol.buffers import Buffer
+from naiad.buffers import Buffer
 from naiad_http.chunks import ChunkReader
 from naiad_http.heads import Head
 

@@ -4,10 +4,9 @@ from functools import partial
 from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING
 
+from naiad.buffers import Buffer
 from naiad.errors import NaiadError, UnavailableError
 from naiad.explaining import EXPLAIN, encoded_twice
-from naiad.protocol.buffers import Buffer
-from naiad.protocol.codec_threads import CodecThreads
 from naiad.types import Request
 from naiad_http.codec import AnswerForm, Decoder, Encoded, Encoder
 from naiad_http.codec.envelope import Envelope
@@ -15,6 +14,7 @@ from naiad_http.codec.responses import MAX_JSON_OUTPUT, LargeOutput
 from naiad_http.generate import GenerateDecoder
 from naiad_http.load_report import load_report
 from naiad_http.statuses import Answer, Headers, Outcome, answer_to, unexpected
+from naiad_kit.frontends.codec_threads import CodecThreads
 
 if TYPE_CHECKING:
     from naiad import Server

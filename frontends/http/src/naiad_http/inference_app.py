@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 from starlette.types import Receive, Scope, Send
 
+from naiad.buffers import Buffer
 from naiad.byte_budget import UNCHARGED_BYTES, ByteBudget
 from naiad.errors import NaiadError, RequestCancelledError
-from naiad.protocol.buffers import Buffer
 from naiad.types import Request
 from naiad_http.bodies import read_body
 from naiad_http.codec import AnswerForm, Encoded

@@ -15,7 +15,6 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
 from naiad.errors import InternalError, NaiadError, ShuttingDownError
-from naiad.protocol.codec_threads import CodecJob
 from naiad.tracing import Trace
 from naiad.types import Request
 from naiad_http import wire
@@ -32,6 +31,7 @@ from naiad_http.incoming import Message
 from naiad_http.site import Call, Site
 from naiad_http.statuses import Answer, Headers, Outcome, answer_to, unexpected
 from naiad_http.telling import begin_trace, end_trace
+from naiad_kit.frontends.codec_threads import CodecJob
 
 
 class HttpProtocol(Connection):

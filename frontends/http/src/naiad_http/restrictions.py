@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from naiad.protocol.restrictions import RestrictedApis
 from naiad_http.statuses import HttpError
+from naiad_kit.frontends.restrictions import RestrictedApis
 
 
 class Restrictions:

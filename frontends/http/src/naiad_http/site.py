@@ -7,13 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from naiad.byte_budget import ByteBudget
-from naiad.protocol.codec_threads import CodecThreads
 from naiad_http.heads import HeadReader
 from naiad_http.incoming import Scratch
 from naiad_http.infer import Inference
 from naiad_http.limits import Limits
 from naiad_http.statuses import Outcome
 from naiad_http.turns import TurnBudget
+from naiad_kit.frontends.codec_threads import CodecThreads
 
 if TYPE_CHECKING:
     from naiad.types import Request

@@ -4,7 +4,7 @@ import ssl
 from collections.abc import Mapping
 from typing import Any
 
-from naiad.protocol import tls
+from naiad_kit.frontends import tls
 
 
 def server_context(settings: Mapping[str, Any]) -> ssl.SSLContext | None:

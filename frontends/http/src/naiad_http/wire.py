@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from naiad.protocol.buffers import Buffer
+from naiad.buffers import Buffer
 from naiad_http.codec import Encoded
 from naiad_http.statuses import Answer, Headers, phrase
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from naiad.config import DataType, ModelConfig, ModelInput
 from naiad.errors import InvalidArgumentError
+from naiad_config import DataType, ModelConfig, ModelInput
 from naiad_http.codec import AnswerForm, Decoder, OutputForm
 from naiad_http.codec.envelope import Envelope
 

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from naiad.config import DataType, ModelConfig, ModelInput
 from naiad.errors import InvalidArgumentError, NotFoundError, TooLargeError
+from naiad_config import DataType, ModelConfig, ModelInput
 from naiad_http.codec.envelope import Envelope
 from naiad_http.generate import GenerateDecoder
 

@@ -15,7 +15,7 @@ import naiad
 import naiad_http
 from naiad.backend import BackendTraits, Reply
 from naiad.errors import InvalidArgumentError
-from naiad.testing import serve
+from naiad_testing import serve
 
 
 class MirrorInstance:

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from naiad.protocol.restrictions import APIS
 from naiad_http.application import operations
 from naiad_http.openapi import INFERENCE_PATHS, describe
+from naiad_kit.frontends.restrictions import APIS
 
 OPERATIONS = operations(None, 0, lambda: False)
 DOCUMENT = describe(OPERATIONS)

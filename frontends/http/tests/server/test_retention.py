@@ -15,8 +15,8 @@ import pytest
 import naiad_http
 from naiad import Server
 from naiad.errors import QueueFullError
-from naiad.testing.retention import freed_by_reference_counts
 from naiad_http.protocol import HttpProtocol
+from naiad_testing.retention import freed_by_reference_counts
 
 from .certificates import client_context, make_authority, make_pair
 

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from naiad.metrics import MetricFamily
-from naiad.protocol.codec_threads import CodecThreads
+from naiad_kit.frontends.codec_threads import CodecThreads
 from naiad_metrics.text import pieces
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from naiad.protocol.addresses import host_of
-from naiad.protocol.forking import keep_from_children
+from naiad_kit.frontends.addresses import host_of
+from naiad_kit.frontends.forking import keep_from_children
 from naiad_metrics.options import address_of
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
 from naiad.errors import UnavailableError
-from naiad.protocol.addresses import bind_tcp
+from naiad_kit.frontends.addresses import bind_tcp
 
 _KEEP_ALIVE = 75
 """Seconds for which an idle connection is kept: more than scrapers usually wait between two scrapes."""

@@ -9,8 +9,8 @@ from typing import TypeVar
 from naiad.cache import check_settings
 from naiad.errors import InvalidArgumentError
 from naiad.options import boolean, port, positive
-from naiad.parameters import count
 from naiad_cache_redis.cache import RedisCache
+from naiad_kit.backends.parameters import count
 
 _FILES = ("cacert", "cacert_dir", "cert", "key")
 _POOL = ("pool_size", "wait_timeout")

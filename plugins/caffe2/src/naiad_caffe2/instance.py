@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from naiad.backend import Answer, Batch
-from naiad.execution import run_or_each_alone
 from naiad_caffe2.runtime import told
+from naiad_kit.backends.execution import run_or_each_alone
 
 
 class Caffe2Instance:

@@ -6,11 +6,11 @@ A net does not know the datatypes and dims of its inputs: they stand in the conf
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from naiad.config import DataType, ModelConfig
 from naiad.errors import ConfigError, Problem
-from naiad.interface import Claim, Interface, ModelTensor, input_claims
 from naiad_caffe2.files import Nets
 from naiad_caffe2.translation.net import GivenInput, MadeOutput, Translated, inputs_of
+from naiad_config import DataType, ModelConfig
+from naiad_kit.backends.interface import Claim, Interface, ModelTensor, input_claims
 
 ELEMENT_TYPES: Mapping[DataType, int] = MappingProxyType(
     {

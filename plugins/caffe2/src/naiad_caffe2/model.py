@@ -5,9 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from naiad.backend import MemoryUsage, ModelContext, Placement
-from naiad.config import ModelConfig
 from naiad.errors import ConfigError, InvalidArgumentError
-from naiad.interface import Interface, mismatches, wanted_outputs
 from naiad_caffe2.files import Nets
 from naiad_caffe2.instance import Caffe2Instance
 from naiad_caffe2.interface import given_inputs, interface_of
@@ -15,6 +13,8 @@ from naiad_caffe2.parameters import RunSettings
 from naiad_caffe2.sessions import open_session, place_of, places_of
 from naiad_caffe2.translation.errors import TranslationError
 from naiad_caffe2.translation.net import Translated, translate
+from naiad_config import ModelConfig
+from naiad_kit.backends.interface import Interface, mismatches, wanted_outputs
 
 
 class Caffe2Model:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from naiad.config import ModelConfig
 from naiad.errors import Problem
 from naiad.options import boolean
-from naiad.parameters import KnownNames, ParameterReader, count
+from naiad_config import ModelConfig
+from naiad_kit.backends.parameters import KnownNames, ParameterReader, count
 
 NAMES = KnownNames("ONNX Runtime", ("intra_op_thread_count", "inter_op_thread_count", "execution_mode"))
 _GRAPH_LEVELS = {0: "ORT_ENABLE_ALL", -1: "ORT_ENABLE_BASIC", 1: "ORT_ENABLE_EXTENDED", 2: "ORT_DISABLE_ALL"}

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from naiad.config import InstanceKind, ModelConfig
 from naiad.errors import InvalidArgumentError, UnsupportedError
 from naiad_caffe2.parameters import RunSettings
 from naiad_caffe2.runtime import CPU_PROVIDER, CUDA_PROVIDER, runtime, told
+from naiad_config import InstanceKind, ModelConfig
 
 Place = tuple[str, int]
 """`CPU` or `GPU`, and the number of the device."""

@@ -113,7 +113,7 @@ class Declaration:
     concurrency: int = 16
 
     def serve_from(self, target: Any, repository: Path) -> Sequence[object]:
-        """Enter the marked object itself into a model repository; the plugins that serve it (`naiad.testing`)."""
+        """Enter the marked object itself into a model repository; the plugins that serve it (`naiad_testing`)."""
         from naiad_custom.live import enter
 
         plugins: Sequence[object] = enter(target, repository)

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from naiad.backend import BackendTraits, Model, ModelContext
-from naiad.config import ModelConfig
 from naiad.errors import InvalidArgumentError
+from naiad_config import ModelConfig
 from naiad_custom.api import MARK
 from naiad_custom.completion import completed
 from naiad_custom.files import ModelFile

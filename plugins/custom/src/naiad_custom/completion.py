@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from naiad.config import DataType, ModelConfig, ModelDynamicBatching, ModelInput, ModelOutput, ModelTransactionPolicy
 from naiad.datatypes import TENSOR_TYPES
 from naiad.errors import ConfigError, Problem
+from naiad_config import DataType, ModelConfig, ModelDynamicBatching, ModelInput, ModelOutput, ModelTransactionPolicy
 from naiad_custom.annotations import Way
 from naiad_custom.api import ArraySpec, Declaration
 from naiad_custom.ragged import batch_inputs, check_batch_inputs, check_ragged, scattered_outputs, shape_dims

@@ -6,7 +6,7 @@ from typing import Any
 
 from naiad import hookimpl
 from naiad.backend import Backend, BackendTraits, Model, ModelContext
-from naiad.config import ModelConfig
+from naiad_config import ModelConfig
 from naiad_custom.completion import completed
 from naiad_custom.native import Marked, MarkedModel
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from naiad.config import DataType, ModelConfig, ModelInput, ModelOutput
 from naiad.datatypes import TENSOR_TYPES
 from naiad.errors import Problem
 from naiad.ragged import batch_input_shape
+from naiad_config import DataType, ModelConfig, ModelInput, ModelOutput
 from naiad_custom.api import ArraySpec
 from naiad_custom.signature import Argument, Signature
 

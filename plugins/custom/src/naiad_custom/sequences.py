@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from naiad.config import DataType, ModelConfig, SequenceState
-from naiad.config.sequences import control_type
 from naiad.datatypes import TENSOR_TYPES
 from naiad.errors import Problem
+from naiad_config import DataType, ModelConfig, SequenceState
+from naiad_config.sequences import control_type
 from naiad_custom.signature import Argument, Result, Signature
 
 

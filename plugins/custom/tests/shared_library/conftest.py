@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from naiad.testing.workbench import Loaded, Workbench
 from naiad_custom.include import include_dir
 from naiad_custom.shared_library.backend import CustomBackend
+from naiad_testing.workbench import Loaded, Workbench
 
 SOURCES = Path(__file__).parent / "sources"
 STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from naiad.config import DataType
-from naiad.config.text import parse_text
 from naiad.errors import ConfigError, NotFoundError
+from naiad_config import DataType
+from naiad_config.text import parse_text
 from naiad_custom.shared_library.completion import completed
 
 SAYS = """#include "naiad_custom.h"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from naiad.errors import ConfigError
-from naiad.testing.workbench import batch_of
+from naiad_testing.workbench import batch_of
 
 X = {"X": np.ones(2, np.float32)}
 X_TO_Y = 'input { name: "X" data_type: TYPE_FP32 dims: 2 } output { name: "Y" data_type: TYPE_FP32 dims: 2 }'

@@ -16,7 +16,7 @@ from naiad.errors import (
     UnknownError,
     UnsupportedError,
 )
-from naiad.testing.workbench import Loaded
+from naiad_testing.workbench import Loaded
 
 Misbehave = Callable[..., Loaded]
 ONES = {"X": np.ones((1, 2), np.float32)}

@@ -8,9 +8,9 @@ import naiad_scheduler_dynamic
 import naiad_scheduler_sequence
 from naiad.backend import Reply
 from naiad.errors import InvalidArgumentError
-from naiad.testing import serve
-from naiad.testing.backends import BackendCase, check_backend
 from naiad_custom.shared_library.backend import CustomBackend
+from naiad_testing import serve
+from naiad_testing.backends import BackendCase, check_backend
 
 PLUGINS = [naiad_custom, naiad_scheduler_dynamic, naiad_scheduler_sequence]
 X_TO_Y = 'input { name: "X" data_type: TYPE_FP32 dims: 2 } output { name: "Y" data_type: TYPE_FP32 dims: 2 }'

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from naiad.config import Accelerator, ExecutionAccelerators, ModelConfig
-from naiad.config.mistakes import nearest
 from naiad.errors import ConfigError, Problem
 from naiad.options import boolean
+from naiad_config import Accelerator, ExecutionAccelerators, ModelConfig
+from naiad_config.mistakes import nearest
 from naiad_onnx.openvino import openvino_options
 
 _Options = dict[str, str]

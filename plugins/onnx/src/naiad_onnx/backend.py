@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from naiad.backend import BackendTraits, ModelContext
-from naiad.config import InstanceKind, ModelConfig
-from naiad.interface import completed, is_complete, with_shapes_as_rows
-from naiad.parameters import default_batch_size
+from naiad_config import InstanceKind, ModelConfig
+from naiad_kit.backends.interface import completed, is_complete, with_shapes_as_rows
+from naiad_kit.backends.parameters import default_batch_size
 from naiad_onnx.accelerators import accelerators_of
 from naiad_onnx.model import OnnxModel
 from naiad_onnx.parameters import NAMES, RunSettings, run_settings

@@ -7,8 +7,8 @@ import numpy as np
 
 from naiad.backend import Answer, Batch
 from naiad.devices import Device
-from naiad.execution import run_or_each_alone
-from naiad.interface import Interface, NarrowInputs
+from naiad_kit.backends.execution import run_or_each_alone
+from naiad_kit.backends.interface import Interface, NarrowInputs
 from naiad_onnx.residents import ResidentRuns
 from naiad_onnx.runners import runner_for
 from naiad_onnx.runtime import told

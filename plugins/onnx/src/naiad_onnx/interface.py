@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from naiad.config import DataType
-from naiad.interface import Interface, ModelTensor
+from naiad_config import DataType
+from naiad_kit.backends.interface import Interface, ModelTensor
 
 DATA_TYPES: Mapping[str, DataType] = MappingProxyType(
     {

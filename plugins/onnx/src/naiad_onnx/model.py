@@ -9,9 +9,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from naiad.backend import MemoryUsage, ModelContext, Placement
-from naiad.config import InstanceKind, ModelConfig
 from naiad.errors import ConfigError, UnsupportedError
-from naiad.interface import Interface, NarrowInputs, mismatches, wanted_outputs, with_shapes_as_rows
+from naiad_config import InstanceKind, ModelConfig
+from naiad_kit.backends.interface import Interface, NarrowInputs, mismatches, wanted_outputs, with_shapes_as_rows
 from naiad_onnx.instance import OnnxInstance
 from naiad_onnx.interface import interface_of
 from naiad_onnx.parameters import SHRINKAGE, RunSettings

@@ -8,9 +8,9 @@ import json
 import re
 from collections.abc import Callable, Mapping
 
-from naiad.config.mistakes import nearest
 from naiad.options import boolean
-from naiad.parameters import positive_count
+from naiad_config.mistakes import nearest
+from naiad_kit.backends.parameters import positive_count
 
 _DEVICE = r"(CPU|NPU|GPU(\.\d+)?)"
 _DEVICES = re.compile(rf"{_DEVICE}|(AUTO|HETERO|MULTI):{_DEVICE}(,{_DEVICE})*")

@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from naiad.config import ModelConfig
 from naiad.errors import Problem
 from naiad.options import boolean
-from naiad.parameters import KnownNames, ParameterReader, count
+from naiad_config import ModelConfig
+from naiad_kit.backends.parameters import KnownNames, ParameterReader, count
 
 ENTRY_PREFIXES = ("session.", "ep.", "mlas.", "optimization.")
 """Keys that begin so go to ONNX Runtime as session configuration entries, as they are."""

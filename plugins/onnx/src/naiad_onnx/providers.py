@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from naiad.config import ModelConfig
 from naiad.errors import UnsupportedError
+from naiad_config import ModelConfig
 from naiad_onnx.accelerators import Accelerators, accelerators_of
 from naiad_onnx.parameters import RunSettings
 from naiad_onnx.runtime import CPU_PROVIDER, CUDA_PROVIDER, OPENVINO_PROVIDER

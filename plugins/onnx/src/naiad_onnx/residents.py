@@ -8,7 +8,7 @@ import numpy as np
 from naiad.backend import Batch
 from naiad.datatypes import TENSOR_TYPES, wire_name
 from naiad.devices import Device, DeviceTensor, gpu
-from naiad.interface import Interface
+from naiad_kit.backends.interface import Interface
 from naiad_onnx.runners import BFLOAT16, bind_array, host_value
 from naiad_onnx.runtime import CUDA_PROVIDER, runtime
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from naiad.interface import Interface
+from naiad_kit.backends.interface import Interface
 
 BFLOAT16 = 16
 """`TensorProto.BFLOAT16`."""

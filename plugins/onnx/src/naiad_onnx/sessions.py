@@ -7,7 +7,7 @@ from typing import Any
 
 from naiad.backend import ModelContext
 from naiad.errors import InvalidArgumentError, UnsupportedError
-from naiad.interface import Interface
+from naiad_kit.backends.interface import Interface
 from naiad_onnx.interface import interface_of
 from naiad_onnx.parameters import GlobalThreads, RunSettings
 from naiad_onnx.providers import Provider

@@ -1,9 +1,9 @@
 """The backend `openvino`: completes configurations from models, and loads them."""
 
 from naiad.backend import BackendTraits, ModelContext
-from naiad.config import ModelConfig
-from naiad.interface import completed, is_complete
-from naiad.parameters import default_batch_size
+from naiad_config import ModelConfig
+from naiad_kit.backends.interface import completed, is_complete
+from naiad_kit.backends.parameters import default_batch_size
 from naiad_openvino.files import FILES, make_core, model_file, read_model
 from naiad_openvino.interface import batching_interface
 from naiad_openvino.model import OpenVinoModel

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from naiad.backend import ModelContext
-from naiad.config import ModelConfig
 from naiad.errors import InvalidArgumentError
-from naiad.interface import shape_text
+from naiad_config import ModelConfig
+from naiad_kit.backends.interface import shape_text
 from naiad_openvino.interface import places
 from naiad_openvino.parameters import RunSettings
 from naiad_openvino.runtime import runtime, told

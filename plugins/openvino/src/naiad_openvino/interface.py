@@ -5,8 +5,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from naiad.config import DataType, ModelConfig
-from naiad.interface import Interface, ModelTensor, reserved_inputs, wanted_outputs
+from naiad_config import DataType, ModelConfig
+from naiad_kit.backends.interface import Interface, ModelTensor, reserved_inputs, wanted_outputs
 
 DATA_TYPES: Mapping[str, DataType] = MappingProxyType(
     {

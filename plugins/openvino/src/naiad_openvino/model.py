@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from naiad.backend import MemoryUsage, ModelContext, Placement
-from naiad.config import InstanceKind
 from naiad.errors import ConfigError, InvalidArgumentError, UnsupportedError
-from naiad.interface import Interface, NarrowInputs, mismatches, wanted_outputs
+from naiad_config import InstanceKind
+from naiad_kit.backends.interface import Interface, NarrowInputs, mismatches, wanted_outputs
 from naiad_openvino.files import make_core, read_model
 from naiad_openvino.instance import OpenVinoInstance, Ports
 from naiad_openvino.interface import batching_interface, fixed_batch, places, weight_bytes

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from naiad.config import ModelConfig
 from naiad.errors import Problem
 from naiad.options import boolean
-from naiad.parameters import KnownNames, ParameterReader, positive_count
+from naiad_config import ModelConfig
+from naiad_kit.backends.parameters import KnownNames, ParameterReader, positive_count
 
 _OLD_NAMES = {
     "CPU_THREADS_NUM": "INFERENCE_NUM_THREADS",

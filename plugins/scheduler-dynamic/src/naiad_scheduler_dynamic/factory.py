@@ -1,7 +1,7 @@
 """Makes a dynamic batcher from a model configuration."""
 
-from naiad.config import ModelConfig, ModelDynamicBatching, ModelQueuePolicy
 from naiad.errors import InvalidArgumentError
+from naiad_config import ModelConfig, ModelDynamicBatching, ModelQueuePolicy
 from naiad_scheduler_dynamic.fifo import Fifo
 from naiad_scheduler_dynamic.policies import PolicyQueue
 from naiad_scheduler_dynamic.scheduler import DynamicScheduler

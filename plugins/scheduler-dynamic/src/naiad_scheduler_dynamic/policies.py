@@ -4,8 +4,8 @@ from bisect import insort
 from collections import deque
 from collections.abc import Sequence
 
-from naiad.config import ModelDynamicBatching, ModelQueuePolicy
 from naiad.scheduler import Drop, Ticket
+from naiad_config import ModelDynamicBatching, ModelQueuePolicy
 from naiad_scheduler_dynamic.levels import Level
 from naiad_scheduler_dynamic.timeouts import Timeouts, has_too_many_gone
 

@@ -5,8 +5,8 @@ from collections import OrderedDict
 from collections.abc import Container, Sized
 from typing import Protocol
 
-from naiad.config import ModelQueuePolicy, TimeoutAction
 from naiad.scheduler import Ticket
+from naiad_config import ModelQueuePolicy, TimeoutAction
 
 
 class Waiting(Container[int], Sized, Protocol):

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from naiad.config import ModelConfig
 from naiad.ensembles import ComposedStep
 from naiad.errors import ConfigError, InvalidArgumentError
 from naiad.scheduler import Scheduler
+from naiad_config import ModelConfig
 from naiad_scheduler_ensemble.graph import Graph, graph_of, steps_of
 from naiad_scheduler_ensemble.inflight import Inflight
 from naiad_scheduler_ensemble.plan import Plan, plan_for

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from naiad.config import EnsembleStep, ModelConfig
+from naiad_config import EnsembleStep, ModelConfig
 from naiad_scheduler_ensemble.shapes import Bridge, bridge
 
 ONCE = -1

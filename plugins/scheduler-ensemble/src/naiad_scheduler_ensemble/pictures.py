@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from html import escape
 from itertools import count
 
-from naiad.config import EnsembleStep, ModelConfig
 from naiad.ensembles import Composition, Moves, StepStart
+from naiad_config import EnsembleStep, ModelConfig
 from naiad_scheduler_ensemble.graph import REQUEST, producers_of, steps_of
 
 _WIDTH, _LEFT, _RIGHT = 960, 120, 20

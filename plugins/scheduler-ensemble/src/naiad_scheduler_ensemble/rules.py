@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from naiad.config import DataType, ModelConfig, ModelInput, ModelOutput
-from naiad.config.paths import element, entry
 from naiad.errors import Problem
+from naiad_config import DataType, ModelConfig, ModelInput, ModelOutput
+from naiad_config.paths import element, entry
 from naiad_scheduler_ensemble.graph import is_decoupled, scopes_of, steps_of
 from naiad_scheduler_ensemble.shapes import matches
 

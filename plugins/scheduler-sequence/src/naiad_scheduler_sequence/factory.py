@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from naiad.config import ModelConfig, ModelSequenceBatching, StrategyDirect, StrategyOldest
 from naiad.errors import InvalidArgumentError
+from naiad_config import ModelConfig, ModelSequenceBatching, StrategyDirect, StrategyOldest
 from naiad_scheduler_sequence.batcher import Batcher
 from naiad_scheduler_sequence.direct import DirectBatcher
 from naiad_scheduler_sequence.oldest import OldestBatcher

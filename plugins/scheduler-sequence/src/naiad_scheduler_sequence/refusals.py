@@ -1,7 +1,7 @@
 """Why a request is refused on arrival: rules of sequences that it breaks."""
 
-from naiad.config import DataType, ModelConfig, SequenceControlKind
 from naiad.scheduler import Drop, DropReason, Ticket
+from naiad_config import DataType, ModelConfig, SequenceControlKind
 
 _SHOWN = 128
 """How much of an id stands in a message."""

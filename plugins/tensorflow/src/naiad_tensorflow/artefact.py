@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from naiad.interface import Interface
+from naiad_kit.backends.interface import Interface
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """The backend `tensorflow`: completes configurations from models, and loads them."""
 
 from naiad.backend import BackendTraits, ModelContext
-from naiad.config import ModelConfig
-from naiad.interface import completed, is_complete
-from naiad.parameters import default_batch_size
+from naiad_config import ModelConfig
+from naiad_kit.backends.interface import completed, is_complete
+from naiad_kit.backends.parameters import default_batch_size
 from naiad_tensorflow.files import FROZEN_GRAPH, SAVED_MODEL, model_path, read_artefact
 from naiad_tensorflow.frozen_graph import FrozenGraph
 from naiad_tensorflow.model import TensorFlowModel

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from naiad.config import DataType
+from naiad_config import DataType
 
 DATA_TYPES: Mapping[str, DataType] = MappingProxyType(
     {

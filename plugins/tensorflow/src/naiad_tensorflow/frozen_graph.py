@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from naiad.config import ModelConfig
 from naiad.errors import InvalidArgumentError
-from naiad.interface import Interface, ModelTensor, wanted_outputs
+from naiad_config import ModelConfig
+from naiad_kit.backends.interface import Interface, ModelTensor, wanted_outputs
 from naiad_tensorflow.artefact import Tensors
 from naiad_tensorflow.datatypes import DATA_TYPES
 from naiad_tensorflow.runtime import runtime, told

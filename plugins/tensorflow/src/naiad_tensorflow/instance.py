@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from naiad.backend import Answer, Batch
-from naiad.config import DataType, ModelConfig
 from naiad.errors import InvalidArgumentError
-from naiad.execution import run_or_each_alone
-from naiad.interface import NarrowInputs, reserved_inputs, wanted_outputs
+from naiad_config import DataType, ModelConfig
+from naiad_kit.backends.execution import run_or_each_alone
+from naiad_kit.backends.interface import NarrowInputs, reserved_inputs, wanted_outputs
 from naiad_tensorflow.artefact import Artefact
 from naiad_tensorflow.runtime import runtime, told
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from naiad.backend import MemoryUsage, ModelContext, Placement
 from naiad.errors import ConfigError
-from naiad.interface import NarrowInputs, mismatches
+from naiad_kit.backends.interface import NarrowInputs, mismatches
 from naiad_tensorflow.files import read_artefact
 from naiad_tensorflow.instance import TensorFlowInstance
 from naiad_tensorflow.parameters import RunSettings

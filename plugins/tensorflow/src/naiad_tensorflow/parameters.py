@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from naiad.config import ModelConfig
-from naiad.config.optimization import Accelerator
 from naiad.errors import Problem
 from naiad.options import boolean
-from naiad.parameters import KnownNames, ParameterReader, count
+from naiad_config import ModelConfig
+from naiad_config.optimization import Accelerator
+from naiad_kit.backends.parameters import KnownNames, ParameterReader, count
 
 NAMES = KnownNames(
     "TensorFlow",

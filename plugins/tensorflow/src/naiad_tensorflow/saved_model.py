@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from naiad.errors import InvalidArgumentError
-from naiad.interface import Interface, ModelTensor
+from naiad_kit.backends.interface import Interface, ModelTensor
 from naiad_tensorflow.artefact import Tensors
 from naiad_tensorflow.datatypes import DATA_TYPES
 from naiad_tensorflow.parameters import RunSettings

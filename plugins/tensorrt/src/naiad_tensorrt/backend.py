@@ -1,9 +1,9 @@
 """The backend `tensorrt`: completes configurations from engines, and loads them."""
 
 from naiad.backend import BackendTraits, ModelContext
-from naiad.config import InstanceKind, ModelConfig
 from naiad.errors import ConfigError, Problem, UnsupportedError
-from naiad.interface import is_complete
+from naiad_config import InstanceKind, ModelConfig
+from naiad_kit.backends.interface import is_complete
 from naiad_tensorrt.interface import completed_config
 from naiad_tensorrt.machine import Gpus, Machine
 from naiad_tensorrt.model import TensorRtModel, open_for

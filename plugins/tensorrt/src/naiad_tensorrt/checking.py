@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from naiad.config import ModelConfig, ModelInput, ModelOutput
 from naiad.errors import Problem, UnsupportedError
-from naiad.interface import mismatches, shape_text
+from naiad_config import ModelConfig, ModelInput, ModelOutput
+from naiad_kit.backends.interface import mismatches, shape_text
 from naiad_tensorrt.description import EngineDescription, EngineTensor
 from naiad_tensorrt.execution.layout import memory_shape
 from naiad_tensorrt.interface import greatest_batch, interface_of, too_large

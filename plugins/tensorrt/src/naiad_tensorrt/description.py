@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from naiad.config import DataType
+from naiad_config import DataType
 
 Shape = tuple[int, ...]
 LINEAR = "LINEAR"

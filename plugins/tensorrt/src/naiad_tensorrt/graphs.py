@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from naiad.config import CudaGraphShape, CudaGraphSpec, ModelConfig, OptimizationCuda
 from naiad.errors import ConfigError, Problem
-from naiad.interface import shape_text
+from naiad_config import CudaGraphShape, CudaGraphSpec, ModelConfig, OptimizationCuda
+from naiad_kit.backends.interface import shape_text
 from naiad_tensorrt.choices import profile_for
 from naiad_tensorrt.description import EngineDescription, EngineTensor, Profile, Shape
 from naiad_tensorrt.options import GraphSpec

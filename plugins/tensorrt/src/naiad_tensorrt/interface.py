@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from naiad.config import ModelConfig, ModelInput, ModelOutput
 from naiad.errors import ConfigError, Problem
-from naiad.interface import Interface, ModelTensor, completed
+from naiad_config import ModelConfig, ModelInput, ModelOutput
+from naiad_kit.backends.interface import Interface, ModelTensor, completed
 from naiad_tensorrt.description import LINEAR, EngineDescription, EngineTensor, Shape
 
 _Entry = TypeVar("_Entry", ModelInput, ModelOutput)

@@ -7,9 +7,9 @@ from pathlib import Path
 from weakref import WeakSet
 
 from naiad.backend import MemoryUsage, ModelContext, Placement
-from naiad.config import ModelInstanceGroup
 from naiad.errors import ConfigError, InvalidArgumentError
-from naiad.interface import wanted_outputs
+from naiad_config import ModelInstanceGroup
+from naiad_kit.backends.interface import wanted_outputs
 from naiad_tensorrt.checking import problems_of
 from naiad_tensorrt.engines import OpenEngine, Opening
 from naiad_tensorrt.graphs import graph_specs

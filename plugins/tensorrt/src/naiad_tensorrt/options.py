@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from naiad.config import ModelPriority
+from naiad_config import ModelPriority
 from naiad_tensorrt.description import Shape
 
 

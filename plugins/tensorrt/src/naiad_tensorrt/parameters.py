@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from naiad.config import ModelConfig, ModelPriority, OptimizationCuda
 from naiad.options import boolean
-from naiad.parameters import KnownNames, ParameterReader, count
+from naiad_config import ModelConfig, ModelPriority, OptimizationCuda
+from naiad_kit.backends.parameters import KnownNames, ParameterReader, count
 from naiad_tensorrt.options import ExecutionOptions
 
 _STRATEGY, _BUDGET = "execution_context_allocation_strategy", "weight_streaming_budget"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType, ModuleType
 from typing import Any
 
-from naiad.config import DataType
+from naiad_config import DataType
 from naiad_tensorrt.description import LINEAR, EngineDescription, EngineTensor, Profile, Range, Shape
 
 DATA_TYPES: Mapping[str, DataType] = MappingProxyType(

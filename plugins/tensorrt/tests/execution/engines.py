@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from naiad.config import DataType
+from naiad_config import DataType
 from naiad_tensorrt.description import EngineDescription, EngineTensor, Profile
 from naiad_tensorrt.execution.executor import Executor
 from naiad_tensorrt.options import ExecutionOptions, GraphSpec

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from naiad.config import ModelPriority
 from naiad.errors import InvalidArgumentError, ModelFailedError, UnavailableError, UnsupportedError
+from naiad_config import ModelPriority
 from naiad_tensorrt.execution.cuda import CudaError
 from naiad_tensorrt.execution.failures import failure_of
 from naiad_tensorrt.execution.streams import stream_priority

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import tensorrt_rtx_bindings as rtx
 
-from naiad.testing.workbench import Workbench
 from naiad_tensorrt.backend import TensorRtBackend
 from naiad_tensorrt.description import EngineDescription, Profile
 from naiad_tensorrt.engines import OpenEngine
 from naiad_tensorrt.execution import Executor
+from naiad_testing.workbench import Workbench
 
 from ..test_gpu import (
     test_a_shape_outside_the_profile_is_refused_and_the_next_one_runs,

@@ -5,7 +5,7 @@ import pytest
 
 from naiad.devices import gpu
 from naiad.errors import InvalidArgumentError
-from naiad.testing.devices import FakeDeviceArray
+from naiad_testing.devices import FakeDeviceArray
 
 from .engines import Bench, add_sub, graph, output, profile, rows, tensor
 

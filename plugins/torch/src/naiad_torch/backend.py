@@ -1,9 +1,9 @@
 """The backend `pytorch`: completes configurations from packages, and loads models of every form."""
 
 from naiad.backend import BackendTraits, ModelContext
-from naiad.config import ModelConfig
-from naiad.interface import is_complete
-from naiad.parameters import default_batch_size
+from naiad_config import ModelConfig
+from naiad_kit.backends.interface import is_complete
+from naiad_kit.backends.parameters import default_batch_size
 from naiad_torch.files import model_file
 from naiad_torch.interface import completed_from
 from naiad_torch.model import TorchModel

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from naiad.config import DataType
+from naiad_config import DataType
 from naiad_torch.runtime import runtime
 
 TORCH_NAMES: dict[DataType, str] = {

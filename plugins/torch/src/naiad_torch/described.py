@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from naiad.config import DataType
 from naiad.errors import InvalidArgumentError
-from naiad.interface import ModelTensor, shape_text
+from naiad_config import DataType
+from naiad_kit.backends.interface import ModelTensor, shape_text
 from naiad_torch.datatypes import datatype_of
 
 UNLIMITED = 1 << 31

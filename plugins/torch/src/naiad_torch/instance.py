@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from naiad.backend import Answer, Batch
-from naiad.config import DataType
 from naiad.errors import InvalidArgumentError
-from naiad.execution import run_or_each_alone
+from naiad_config import DataType
+from naiad_kit.backends.execution import run_or_each_alone
 from naiad_torch.datatypes import TORCH_NAMES, datatype_of
 from naiad_torch.described import check_shapes
 from naiad_torch.devices import Device

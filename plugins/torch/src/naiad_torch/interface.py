@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from naiad.config import ModelConfig
 from naiad.errors import Problem
-from naiad.interface import Interface, ModelTensor, completed, mismatches
+from naiad_config import ModelConfig
+from naiad_kit.backends.interface import Interface, ModelTensor, completed, mismatches
 from naiad_torch.described import most_rows
 from naiad_torch.naming import Named, places
 from naiad_torch.plan import named_inputs, named_outputs

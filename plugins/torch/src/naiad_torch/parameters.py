@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from naiad.config import ModelConfig
 from naiad.errors import Problem
 from naiad.options import boolean
-from naiad.parameters import KnownNames, ParameterReader, positive_count
+from naiad_config import ModelConfig
+from naiad_kit.backends.parameters import KnownNames, ParameterReader, positive_count
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from naiad.config import DataType, ModelConfig, ModelInput, ModelOutput
-from naiad.config.sequences import extra_inputs, extra_outputs
 from naiad.errors import ConfigError, InvalidArgumentError, Problem
+from naiad_config import DataType, ModelConfig, ModelInput, ModelOutput
+from naiad_config.sequences import extra_inputs, extra_outputs
 from naiad_torch.datatypes import TORCH_NAMES
 from naiad_torch.described import Size
 from naiad_torch.naming import Named, in_order, places

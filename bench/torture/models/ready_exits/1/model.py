@@ -1,6 +1,7 @@
 """Raises SystemExit when the server asks whether it is ready, from the second time on."""
 
 from naiad.backend import ModelContext
+
 from naiad_custom import FP32, Array, model
 
 

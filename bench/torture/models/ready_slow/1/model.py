@@ -3,6 +3,7 @@
 import time
 
 from naiad.backend import ModelContext
+
 from naiad_custom import FP32, Array, model
 
 

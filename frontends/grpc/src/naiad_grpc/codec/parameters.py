@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from naiad.errors import InvalidArgumentError
-from naiad.protocol.parameters import MAX_INT, NO_PARAMETERS, RESERVED_PREFIX, Parameters, own_parameter
 from naiad.types import ParameterValue
+from naiad_kit.frontends.parameters import MAX_INT, NO_PARAMETERS, RESERVED_PREFIX, Parameters, own_parameter
 
 EMPTY_FINAL = "triton_enable_empty_final_response"
 _ALLOWED = f". Only the following keys starting with '{RESERVED_PREFIX}' are allowed: {EMPTY_FINAL}"

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from naiad.buffers import Buffer, pack_strings
 from naiad.datatypes import tensor_type
-from naiad.protocol.buffers import Buffer, pack_strings
-from naiad.protocol.classification import best_classes
 from naiad.types import ParameterValue, Response, Tensor
 from naiad_grpc.codec.forms import AnswerForm, OutputForm
 from naiad_grpc.codec.framing import ID_TAG, field, header, varint
+from naiad_kit.frontends.classification import best_classes
 
 FINAL = "triton_final_response"
 """The parameter by which each response of a stream says whether it is the last to its request."""

@@ -6,7 +6,6 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from naiad.protocol.parameters import Parameters
 from naiad_grpc.codec.forms import PLAIN, AnswerForm
 from naiad_grpc.codec.framing import malformed
 from naiad_grpc.codec.inputs import Inputs, read_inputs
@@ -15,6 +14,7 @@ from naiad_grpc.codec.parameters import read_parameters
 from naiad_grpc.codec.references import Reference
 from naiad_grpc.codec.versions import model_version
 from naiad_grpc.messages import message_class
+from naiad_kit.frontends.parameters import Parameters
 
 
 @dataclass(slots=True, eq=False)

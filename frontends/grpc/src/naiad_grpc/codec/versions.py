@@ -1,7 +1,7 @@
 """Model versions as messages name them."""
 
 from naiad.errors import InvalidArgumentError
-from naiad.protocol.versions import read_version
+from naiad_kit.frontends.versions import read_version
 
 
 def model_version(text: str) -> int:

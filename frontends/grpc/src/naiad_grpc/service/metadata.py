@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from naiad.config.descriptors import to_message
 from naiad.reports import TensorMetadata
+from naiad_config.descriptors import to_message
 from naiad_grpc.messages import message_class
 from naiad_grpc.service.models import model_of
 from naiad_grpc.service.operations import Operation, operation

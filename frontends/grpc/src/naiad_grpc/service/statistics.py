@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
-from naiad.protocol.statistics import durations
 from naiad.reports import ModelStatistics
 from naiad_grpc.messages import message_class
 from naiad_grpc.service.models import model_of
 from naiad_grpc.service.operations import Operation, operation
+from naiad_kit.frontends.statistics import durations
 
 if TYPE_CHECKING:
     from naiad import Server

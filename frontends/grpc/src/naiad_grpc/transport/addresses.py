@@ -9,7 +9,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from naiad.protocol.addresses import UNIX, bind_tcp, cannot_listen, host_of, is_left_over, unix_path
+from naiad_kit.frontends.addresses import UNIX, bind_tcp, cannot_listen, host_of, is_left_over, unix_path
 
 _OPTION = "grpc-address"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import grpc
 
-from naiad.protocol.tls import server_context
+from naiad_kit.frontends.tls import server_context
 
 
 def server_credentials(settings: Mapping[str, Any]) -> grpc.ServerCredentials | None:

@@ -13,11 +13,11 @@ import grpc
 
 from naiad.byte_budget import UNCHARGED_BYTES, ByteBudget
 from naiad.explaining import EXPLAIN_HEADER, is_asked
-from naiad.protocol.restrictions import RestrictedApis
 from naiad_grpc.inference_intake import ExplainedContext
 from naiad_grpc.service.operations import Operation, UnaryOperation
 from naiad_grpc.statuses import Code, RpcError, rpc_error
 from naiad_grpc.transport.incoming import Incoming
+from naiad_kit.frontends.restrictions import RestrictedApis
 
 SHUTTING_DOWN = "GRPC server is shutting down and has stopped accepting new requests."
 HEADER_PREFIX = "triton-grpc-protocol-"

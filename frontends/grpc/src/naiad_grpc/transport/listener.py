@@ -14,7 +14,6 @@ import grpc
 
 from naiad.byte_budget import ByteBudget
 from naiad.options import Settings
-from naiad.protocol.addresses import UNIX, cannot_listen
 from naiad_grpc.service.operations import Operation
 from naiad_grpc.transport.accepting import taking_in_what_has_come
 from naiad_grpc.transport.addresses import reserved_target
@@ -22,6 +21,7 @@ from naiad_grpc.transport.arguments import channel_arguments
 from naiad_grpc.transport.credentials import server_credentials
 from naiad_grpc.transport.handlers import Handlers
 from naiad_grpc.transport.waking import woken_by_a_pipe
+from naiad_kit.frontends.addresses import UNIX, cannot_listen
 
 _ACCEPTORS = 16
 """How many servers share a port. The kernel gives each new connection to one of them."""

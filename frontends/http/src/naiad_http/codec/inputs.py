@@ -7,12 +7,12 @@ import numpy as np
 
 from naiad.datatypes import TENSOR_TYPES, TensorType, tensor_type
 from naiad.errors import InvalidArgumentError
-from naiad.protocol.shapes import count_elements
 from naiad.transfers import SharedInput
 from naiad.types import Tensor
 from naiad_http.codec.documents import as_object, as_string, as_unsigned, member
 from naiad_http.codec.shapes import read_shape
 from naiad_http.codec.tensors import array_of_json
+from naiad_kit.frontends.shapes import count_elements
 
 _SOURCES = "'data', 'binary_data_size' in 'parameters', 'shared_memory_region' in 'parameters'"
 _NO_PARAMETERS: Mapping[str, Any] = {}

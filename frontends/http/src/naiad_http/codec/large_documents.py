@@ -8,8 +8,8 @@ import re
 import secrets
 from typing import Any
 
+from naiad.buffers import Buffer
 from naiad.errors import InvalidArgumentError, TooLargeError
-from naiad.protocol.buffers import Buffer
 from naiad_http.codec.documents import MAX_DEPTH, parse
 from naiad_http.codec.tensors import flatten
 

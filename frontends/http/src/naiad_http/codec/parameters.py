@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from naiad.protocol.parameters import MAX_INT, Parameters, own_parameter
 from naiad.types import ParameterValue
 from naiad_http.codec.documents import as_boolean, as_unsigned
+from naiad_kit.frontends.parameters import MAX_INT, Parameters, own_parameter
 
 
 def read_parameters(given: Mapping[str, Any]) -> Parameters:

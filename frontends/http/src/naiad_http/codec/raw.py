@@ -4,11 +4,11 @@ from math import prod
 
 import numpy as np
 
-from naiad.config import ModelConfig
+from naiad.buffers import Buffer, bool_array, object_array
 from naiad.datatypes import tensor_type, wire_name
 from naiad.errors import InvalidArgumentError
-from naiad.protocol.buffers import Buffer, bool_array, object_array
 from naiad.types import Request, Tensor
+from naiad_config import ModelConfig
 from naiad_http.codec.envelope import Envelope
 from naiad_http.codec.forms import AS_BINARY, AnswerForm
 

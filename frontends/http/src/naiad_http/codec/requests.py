@@ -5,12 +5,12 @@ from math import prod
 
 import numpy as np
 
-from naiad.config import ModelConfig
+from naiad.buffers import Buffer, bool_array, unpack_strings
 from naiad.errors import InvalidArgumentError
-from naiad.protocol.buffers import Buffer, bool_array, unpack_strings
 from naiad.shared_memory import Region
 from naiad.transfers import Place, transfer_of
 from naiad.types import Request, Tensor
+from naiad_config import ModelConfig
 from naiad_http.codec.envelope import Envelope
 from naiad_http.codec.forms import AnswerForm, OutputForm
 from naiad_http.codec.inputs import BinaryInput

@@ -10,12 +10,12 @@ from functools import lru_cache
 import numpy as np
 import orjson
 
+from naiad.buffers import Buffer, pack_strings
 from naiad.errors import InvalidArgumentError, TooLargeError
-from naiad.protocol.buffers import Buffer, pack_strings
-from naiad.protocol.classification import best_classes
 from naiad.types import Response, Tensor
 from naiad_http.codec.forms import AnswerForm
 from naiad_http.codec.tensors import ONLY_BINARY
+from naiad_kit.frontends.classification import best_classes
 
 _FEW_BYTES = 4096
 """Up to here a copy of a tensor costs less than one more buffer in a vectored write."""

@@ -4,9 +4,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from naiad.buffers import Buffer
 from naiad.errors import InvalidArgumentError
-from naiad.protocol.buffers import Buffer
-from naiad.protocol.parameters import NO_PARAMETERS, Parameters
 from naiad.transfers import SharedInput
 from naiad.types import Tensor
 from naiad_http.codec.documents import as_array, as_object, as_string, member
@@ -15,6 +14,7 @@ from naiad_http.codec.inputs import BinaryInput, read_input
 from naiad_http.codec.large_documents import parse_document
 from naiad_http.codec.outputs import Outputs, SharedOutput, read_outputs
 from naiad_http.codec.parameters import read_parameters
+from naiad_kit.frontends.parameters import NO_PARAMETERS, Parameters
 
 
 @dataclass(slots=True, eq=False)

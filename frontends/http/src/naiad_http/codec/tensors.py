@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from naiad.buffers import Buffer, object_array
 from naiad.datatypes import TensorType
 from naiad.errors import InvalidArgumentError, TooLargeError
-from naiad.protocol.buffers import Buffer, object_array
 from naiad_http.codec.documents import MAX_DEPTH, as_array, too_deep
 
 

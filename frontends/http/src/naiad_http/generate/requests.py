@@ -4,11 +4,11 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from naiad.config import ModelConfig, ModelInput
+from naiad.buffers import Buffer
 from naiad.datatypes import tensor_type, wire_name
 from naiad.errors import InvalidArgumentError
-from naiad.protocol.buffers import Buffer
 from naiad.types import Request, Tensor
+from naiad_config import ModelConfig, ModelInput
 from naiad_http.codec.documents import as_object, as_string, too_deep
 from naiad_http.codec.envelope import Envelope
 from naiad_http.codec.large_documents import read_document

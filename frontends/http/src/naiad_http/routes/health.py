@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from naiad.config.json import to_json
 from naiad.reports import TensorMetadata
+from naiad_config.json import to_json
 from naiad_http.routes.operations import Operation, as_json, model_of
 from naiad_http.statuses import HttpError
 

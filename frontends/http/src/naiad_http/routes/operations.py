@@ -8,8 +8,8 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from naiad.protocol.versions import read_version
 from naiad_http.statuses import HttpError
+from naiad_kit.frontends.versions import read_version
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 

@@ -7,7 +7,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from naiad.errors import InvalidArgumentError, UnsupportedError
-from naiad.protocol.codec_threads import CodecThreads
 from naiad.reports import IndexEntry
 from naiad_http.bodies import read_body
 from naiad_http.codec.documents import as_boolean, as_object
@@ -15,6 +14,7 @@ from naiad_http.codec.load_requests import read_load_request
 from naiad_http.codec.requests import LARGE_BYTES
 from naiad_http.routes.documents import read_document
 from naiad_http.routes.operations import Operation, as_json
+from naiad_kit.frontends.codec_threads import CodecThreads
 
 if TYPE_CHECKING:
     from naiad import Server

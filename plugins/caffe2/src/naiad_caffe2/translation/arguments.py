@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from naiad.config.mistakes import nearest
 from naiad_caffe2.translation.errors import TranslationError
+from naiad_config.mistakes import nearest
 
 INDIFFERENT = frozenset(
     (

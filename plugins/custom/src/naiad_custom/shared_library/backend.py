@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from naiad.backend import BackendTraits, ModelContext
-from naiad.config import ModelConfig
-from naiad.config.text import parse_text
+from naiad_config import ModelConfig
+from naiad_config.text import parse_text
 from naiad_custom.shared_library.completion import completed
 from naiad_custom.shared_library.library import Library
 from naiad_custom.shared_library.model import LibraryModel

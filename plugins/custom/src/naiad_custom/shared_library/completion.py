@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TypeVar
 
-from naiad.config import DataType, ModelConfig, ModelDynamicBatching, ModelInput, ModelOutput
 from naiad.errors import ConfigError, Problem
-from naiad.interface import reserved_inputs, shape_text
+from naiad_config import DataType, ModelConfig, ModelDynamicBatching, ModelInput, ModelOutput
+from naiad_kit.backends.interface import reserved_inputs, shape_text
 
 _Entry = TypeVar("_Entry", ModelInput, ModelOutput)
 _ITS_OWN = ("name", "platform", "backend", "default_model_filename", "max_batch_size", "input", "output", "parameters")

@@ -1,8 +1,8 @@
 """One loaded version of a model that is a shared library."""
 
 from naiad.backend import ModelContext, Placement
-from naiad.config import ModelConfig
 from naiad.errors import ConfigError, Problem
+from naiad_config import ModelConfig
 from naiad_custom.shared_library.instance import LibraryInstance, ListeningInstance
 from naiad_custom.shared_library.library import Library
 from naiad_custom.shared_library.outputs import Outputs

@@ -7,14 +7,14 @@ from math import prod
 
 import numpy as np
 
-from naiad.config import DataType, ModelConfig
+from naiad.buffers import unpack_strings
 from naiad.datatypes import tensor_type, wire_name
 from naiad.errors import InvalidArgumentError, ModelFailedError
-from naiad.interface import shape_text
-from naiad.protocol.buffers import unpack_strings
 from naiad.types import Request
+from naiad_config import DataType, ModelConfig
 from naiad_custom.shared_library.abi import text_of
 from naiad_custom.shared_library.guarded import GuardedMemory
+from naiad_kit.backends.interface import shape_text
 
 _MOST_DIMS = 32
 _DIMS = tuple(ctypes.c_int64 * count for count in range(_MOST_DIMS + 1))

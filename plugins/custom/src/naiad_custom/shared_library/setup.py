@@ -5,8 +5,8 @@ import json
 import os
 
 from naiad.backend import ModelContext, Placement
-from naiad.config.json import to_json
 from naiad.errors import NaiadError
+from naiad_config.json import to_json
 from naiad_custom.shared_library import abi
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from naiad.batch import Batch
-from naiad.protocol.buffers import pack_strings
+from naiad.buffers import pack_strings
 from naiad.types import Request
 from naiad_custom.shared_library import abi
 

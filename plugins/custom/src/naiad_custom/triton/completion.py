@@ -2,9 +2,9 @@
 
 import json
 
-from naiad.config import ModelConfig
-from naiad.config.json import parse_json, to_json
 from naiad.errors import ConfigError, InvalidArgumentError, NaiadError
+from naiad_config import ModelConfig
+from naiad_config.json import parse_json, to_json
 from naiad_custom.files import ModelFile
 from naiad_custom.triton import model_config
 

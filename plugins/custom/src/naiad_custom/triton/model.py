@@ -4,9 +4,9 @@ import json
 from collections.abc import Collection, Mapping
 
 from naiad.backend import ModelContext, Placement
-from naiad.config.json import to_json
 from naiad.devices import Device, gpu
 from naiad.errors import InvalidArgumentError, ModelFailedError, NaiadError
+from naiad_config.json import to_json
 from naiad_custom.files import ModelFile
 from naiad_custom.triton.decoupled import DecoupledInstance
 from naiad_custom.triton.execution import outside_of_execute

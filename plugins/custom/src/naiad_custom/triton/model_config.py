@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from naiad.config import DataType
+from naiad_config import DataType
 
 _TENSOR_KEYS = ("name", "data_type", "dims")
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from naiad.config import DataType
 from naiad.datatypes import TENSOR_TYPES
+from naiad_config import DataType
 from naiad_custom.triton.errors import TritonModelException
 
 _LENGTH = struct.Struct("<I")

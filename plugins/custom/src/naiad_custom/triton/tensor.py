@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from naiad import types
-from naiad.config import DataType
 from naiad.datatypes import TENSOR_TYPES
 from naiad.devices import DeviceTensor
 from naiad.dlpack import HOST_TYPES, Capsule, as_bf16
 from naiad.types import bytes_array
+from naiad_config import DataType
 from naiad_custom.triton.dlpack import content_of, copied
 from naiad_custom.triton.errors import TritonModelException
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from naiad.config import DataType
 from naiad.datatypes import wire_name
 from naiad.devices import DeviceTensor, gpu
+from naiad_config import DataType
 from naiad_tensorrt.description import EngineTensor, Shape
 from naiad_tensorrt.execution.buffers import Staging
 from naiad_tensorrt.execution.layout import dtype_of, memory_shape, memory_size, unpack

@@ -7,9 +7,9 @@ from math import prod
 
 import numpy as np
 
-from naiad.config import DataType
 from naiad.datatypes import tensor_type, wire_name
 from naiad.errors import UnsupportedError
+from naiad_config import DataType
 from naiad_tensorrt.description import EngineTensor, Shape
 
 _CHANNELS_LAST = {"HWC": (3, 1), "HWC8": (3, 8), "HWC16": (3, 16), "DHWC": (4, 1), "DHWC8": (4, 8)}

@@ -1,6 +1,6 @@
 """The streams of an instance: one to execute on, and one for copies where that is asked for, with their events."""
 
-from naiad.config import ModelPriority
+from naiad_config import ModelPriority
 from naiad_tensorrt.execution.cuda import CudaError
 from naiad_tensorrt.execution.seam import Cuda
 

@@ -1,0 +1,125 @@
+"""`naiad infer`: one request to a running server, its inputs written on the command line, its outputs printed."""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from naiad.errors import InvalidArgumentError
+from naiad.explaining import EXPLAIN
+from naiad_cli.chart import drawn, plain
+from naiad_cli.client import DEFAULT_URL, Client
+from naiad_cli.parser import Parser, Subparsers
+from naiad_cli.tables import print_table
+from naiad_cli.tensors import outputs_of, parameter, read_tensor, shown, to_wire
+
+HEADER_LENGTH = "Inference-Header-Content-Length"
+
+
+def add_parser(subparsers: "Subparsers[Parser]") -> None:
+    """Add the command `infer`."""
+    parser = subparsers.add_parser(
+        "infer",
+        description="One request to a running server. Without --input it says what the model takes.",
+        epilog="example: naiad infer add_sub --input INPUT0=1,2,3,4 --input INPUT1=@four.npy",
+    )
+    parser.add_argument("model", metavar="MODEL", help="the model's name")
+    parser.add_argument("--model-version", default="", metavar="N", help="its version (default: the newest one)")
+    parser.add_argument("--url", default=DEFAULT_URL, help="where the server listens (default: %(default)s)")
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME=VALUES",
+        help="values with commas between them, JSON, @FILE.npy or @FILE.json; may be given several times",
+    )
+    parser.add_argument(
+        "--output", action="append", default=[], metavar="NAME", help="an output to ask for (default: all)"
+    )
+    parser.add_argument("--parameter", action="append", default=[], metavar="KEY=VALUE", help="a request parameter")
+    parser.add_argument("--explain", action="store_true", help="print what became of the request, phase by phase")
+    parser.add_argument("--id", default="", help="the request's id")
+    parser.add_argument("--timeout", type=float, default=60.0, metavar="SECS", help="how long to wait (default: 60)")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask the server for the model's inputs, send the request and print the outputs."""
+    client = Client(arguments.url, arguments.timeout)
+    path = [
+        "v2",
+        "models",
+        arguments.model,
+        *(["versions", arguments.model_version] if arguments.model_version else []),
+    ]
+    metadata = client.get(*path).json()
+    body, header_length = request_body(arguments, metadata)
+    answer = client.post(*path, "infer", body=body, headers={HEADER_LENGTH: str(header_length)})
+    length = int(answer.headers.get(HEADER_LENGTH.lower(), len(answer.body)))
+    document = json.loads(answer.body[:length])
+    print(f"{document['model_name']} version {document['model_version']}")
+    parameters = document.get("parameters", {})
+    explanation = parameters.pop(EXPLAIN, None) if arguments.explain else None
+    for key, value in parameters.items():
+        print(f"parameter {key} = {json.dumps(value)}")
+    for name, datatype, array in outputs_of(document, answer.body[length:]):
+        print(f"{name} {datatype}{list(array.shape)}\n{shown(array, datatype)}")
+    return _print_explanation(explanation) if arguments.explain else 0
+
+
+def _print_explanation(text: str | None) -> int:
+    """Print the chart of an explanation, or why there is none."""
+    if text is None:
+        print("the server gave no explanation; start it with --allow-explain", file=sys.stderr)
+        return 1
+    if sys.stdout.isatty():
+        print("", *drawn(json.loads(text)), sep="\n")
+    else:
+        print_table(("Phase", "Start µs", "Took µs", "Note"), plain(json.loads(text)))
+    return 0
+
+
+def request_body(arguments: argparse.Namespace, metadata: Mapping[str, Any]) -> tuple[bytes, int]:
+    """The body of the infer request with all inputs in binary, and the length of its JSON part."""
+    written = _pairs("--input", arguments.input)
+    taken = {each["name"]: each for each in metadata["inputs"]}
+    unknown = sorted(set(written) - set(taken))
+    if unknown or not written:
+        told = f"model '{arguments.model}' has no input '{unknown[0]}'" if unknown else "no --input is given"
+        raise InvalidArgumentError(f"{told}; the model takes {_signature(metadata['inputs'])}")
+    inputs, chunks = [], []
+    for name, text in written.items():
+        datatype = taken[name]["datatype"]
+        array = read_tensor(name, text, datatype, taken[name]["shape"])
+        chunks.append(to_wire(array))
+        size = {"binary_data_size": len(chunks[-1])}
+        inputs.append({"name": name, "datatype": datatype, "shape": list(array.shape), "parameters": size})
+    document: dict[str, Any] = {"inputs": inputs}
+    document["parameters"] = {key: parameter(text) for key, text in _pairs("--parameter", arguments.parameter).items()}
+    if arguments.explain:
+        document["parameters"][EXPLAIN] = True
+    if arguments.id:
+        document["id"] = arguments.id
+    if arguments.output:
+        document["outputs"] = [{"name": name, "parameters": {"binary_data": True}} for name in arguments.output]
+    else:
+        document["parameters"]["binary_data_output"] = True
+    header = json.dumps(document).encode()
+    return b"".join([header, *chunks]), len(header)
+
+
+def _pairs(option: str, words: Sequence[str]) -> dict[str, str]:
+    """The words split at their first `=`. Raises InvalidArgumentError for a word without one or a name given twice."""
+    pairs: dict[str, str] = {}
+    for word in words:
+        name, sign, value = word.partition("=")
+        if not sign or not name or name in pairs:
+            what = f"names '{name}' twice" if name in pairs else f"'{word}' has no NAME="
+            raise InvalidArgumentError(f"{option} {what}; write {option} NAME=VALUE once for each name")
+        pairs[name] = value
+    return pairs
+
+
+def _signature(inputs: Sequence[Mapping[str, Any]]) -> str:
+    return ", ".join(f"{each['name']} {each['datatype']}{each['shape']}" for each in inputs) or "no inputs"

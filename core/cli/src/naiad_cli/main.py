@@ -1,0 +1,72 @@
+"""The `naiad` command: imports the subcommand that is asked for, and turns its errors into a sentence and a status."""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from naiad import __version__
+from naiad.errors import NaiadError
+from naiad_cli.parser import Parser
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A subcommand: its name, the module with its `add_parser(subparsers)`, and one line of help.
+
+    `add_parser` sets `run`, a function from the parsed arguments to the exit status, as the parser's default.
+    """
+
+    name: str
+    module: str
+    help: str
+
+
+COMMANDS = (
+    Command("serve", "naiad_cli.serve", "serve the models of a repository"),
+    Command("check", "naiad_cli.check", "list every problem of every model in a repository"),
+    Command("models", "naiad_cli.models", "list the models of a running server"),
+    Command("infer", "naiad_cli.infer", "send one request to a running server"),
+    Command("plugins", "naiad_cli.plugins", "list what is installed and what it offers"),
+    Command("simulate", "naiad_cli.simulate", "run a scheduler on a virtual clock"),
+    Command("new", "naiad_cli.new", "write the start of a model or a backend"),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status: 0, or 1 with the reason on stderr."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["help"]:
+        words = [*words[1:2], "--help"]
+    wanted = words[0] if words else ""
+    try:
+        arguments = _parser(wanted).parse_args(words or ["--help"])
+        arguments.words = words
+        return int(arguments.run(arguments))
+    except NaiadError as error:
+        print(f"naiad {wanted}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader of our pipe has left, as in `naiad models | head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _parser(wanted: str) -> Parser:
+    """The parser of all commands; only the one that is wanted knows its arguments."""
+    parser = Parser("naiad", description="Naiad, an inference server that is assembled from parts.")
+    parser.add_argument("--version", action="version", version=f"naiad {__version__}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+    for command in COMMANDS:
+        if command.name == wanted:
+            importlib.import_module(command.module).add_parser(subparsers)
+        else:
+            subparsers.add_parser(command.name, help=command.help)
+    subparsers.add_parser("help", help="show this help, or that of a command")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

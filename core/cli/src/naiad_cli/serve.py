@@ -1,0 +1,109 @@
+"""`naiad serve`: reads the options, serves until a signal, and leaves with a status that says how it went."""
+
+import argparse
+import asyncio
+import shutil
+import sys
+from typing import Any
+
+from naiad._kernel.kernel_options import KERNEL_OPTIONS
+from naiad._kernel.log_control import LogControl
+from naiad._kernel.logs import logging_to
+from naiad._kernel.plugins import PluginRegistry
+from naiad.errors import InvalidArgumentError
+from naiad.options import Settings
+from naiad_cli.options import add_options, given, in_order, refuse_unknown
+from naiad_cli.parser import Parser, Subparsers
+from naiad_cli.process_end import end_process, end_process_later, flush
+from naiad_cli.supervisor import Supervisor, is_supervised
+from naiad_cli.terminal import StatusLine
+
+_MANY_FILES = 65536
+
+
+def add_parser(subparsers: "Subparsers[Parser]") -> None:
+    """Add the command `serve` with the options of the kernel and of every plugin that is installed."""
+    registry = PluginRegistry.discover()
+    options = registry.options()
+    parser = subparsers.add_parser(
+        "serve",
+        usage="naiad serve [OPTION]... DIR...",
+        description="Serve the models of the repositories DIR until SIGINT, SIGTERM or SIGHUP.",
+        epilog="Write --name=value or --name value; a bare --name switches on. Further options come with plugins: "
+        "see naiad plugins.",
+    )
+    parser.add_argument("repositories", nargs="*", metavar="DIR", help="a model repository, as --model-repository")
+    add_options(parser, KERNEL_OPTIONS, "server options")
+    for report in registry.plugins:
+        names = {offer.name.removeprefix("--") for offer in report.offers if offer.kind == "options"}
+        if names:
+            title = f"options of plugin {report.name}"
+            add_options(parser, [option for option in options if option.name in names], title)
+    installed = {report.distribution: report.skipped for report in registry.plugins}
+    parser.rewrite = lambda words: in_order(words, options)
+    parser.refuse = lambda words: refuse_unknown(words, options, installed)
+    parser.set_defaults(run=lambda arguments: run(arguments, registry))
+
+
+def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
+    """Serve, and return 0 when everything that was in flight could be answered in time, else 1."""
+    registry.check()
+    options = registry.options()
+    values = given(options, arguments)
+    values["model-repository"] = (*values.get("model-repository", ()), *arguments.repositories)
+    if not values["model-repository"]:
+        raise InvalidArgumentError("no model repository is given; write naiad serve DIR")
+    if not registry.frontends():
+        registry.frontend("http")  # raises, with what to install: a server that nobody can reach is a mistake
+    settings = Settings(options, values)
+    if settings["restart"] and not is_supervised():
+        with logging_to(settings):
+            return Supervisor(arguments.words).run()
+    status_line = _status_line(settings)
+    streams = (status_line.above(sys.stdout), status_line.above(sys.stderr)) if status_line else ()
+    _allow_many_files()
+    with logging_to(settings, *streams) as log:
+        return _serve(values, status_line, log)
+
+
+def _serve(values: dict[str, Any], status_line: StatusLine | None, log: LogControl) -> int:
+    # the server is imported only now: --help and mistakes are answered at once
+    from naiad._kernel.leading.relay import Relay
+    from naiad_cli.memory import bound_allocator
+    from naiad_cli.serving import serve
+
+    bound_allocator()
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        relay = Relay(runner.get_loop())
+        end = relay.run(serve(values, status_line, log, relay))
+        if end.left_threads or not flush():
+            end_process(end.status)
+        end_process_later(end.status)
+    return end.status
+
+
+def _allow_many_files() -> None:
+    """Raise the soft limit of open files as far as it may be: each client is one, and the usual 1024 are few."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MANY_FILES if hard == resource.RLIM_INFINITY else min(hard, _MANY_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _loop_factory() -> Any:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def _status_line(settings: Settings) -> StatusLine | None:
+    """A status line when people watch: both streams are a terminal, and no machine reads the log."""
+    if settings["log-format"] == "json" or not (sys.stdout.isatty() and sys.stderr.isatty()):
+        return None
+    return StatusLine(sys.stdout, shutil.get_terminal_size().columns)

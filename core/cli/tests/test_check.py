@@ -1,0 +1,133 @@
+"""What `naiad check` finds, with a backend that loads nothing."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import naiad
+from naiad import default_scheduler, default_warmup
+from naiad._kernel.plugins import PluginRegistry
+from naiad.backend import BackendTraits, Model, ModelContext
+from naiad.errors import InvalidArgumentError
+from naiad.options import Settings
+from naiad_cli import check
+from naiad_config import ModelConfig, ModelInput, ModelOutput
+from naiad_config.tensors import DataType
+
+Check = Callable[..., Mapping[str, Sequence[str]]]
+
+
+class BeadBackend:
+    """Completes a configuration from the text of `1/beads.txt`: its number of beads."""
+
+    traits = BackendTraits("beads", files={"beads.txt": ""})
+
+    def complete(self, context: ModelContext) -> ModelConfig:
+        text = (context.version_directory / "beads.txt").read_text()
+        if text == "unreadable":
+            raise InvalidArgumentError("beads.txt cannot be read")
+        beads, config = int(text), context.config
+        given = ModelInput(name="x", data_type=DataType.TYPE_FP32, dims=(beads,))
+        taken = config.output or (ModelOutput(name="x", data_type=DataType.TYPE_FP32, dims=(beads,)),)
+        return replace(config, input=(given,), output=taken)
+
+    def load(self, context: ModelContext) -> Model:
+        raise AssertionError(f"{context.config.name} must not be loaded")
+
+
+class BeadPlugin:
+    @naiad.hookimpl
+    def naiad_backends(self) -> list[BeadBackend]:
+        return [BeadBackend()]
+
+
+def write_model(repository: Path, name: str, config: str = "", beads: str | None = "4") -> None:
+    folder = repository / name
+    folder.mkdir(parents=True)
+    if config:
+        (folder / "config.pbtxt").write_text(config)
+    if beads is not None:
+        (folder / "1").mkdir()
+        (folder / "1" / "beads.txt").write_text(beads)
+
+
+def checked(*repositories: Path, **options: bool) -> Mapping[str, Sequence[str]]:
+    registry = PluginRegistry.of([default_scheduler, default_warmup, BeadPlugin()])
+    settings = Settings(registry.options(), {name.replace("_", "-"): value for name, value in options.items()})
+    return check.problems_of(registry, [str(repository) for repository in repositories], settings)
+
+
+def test_a_model_that_its_backend_can_complete_has_no_problem(tmp_path: Path) -> None:
+    write_model(tmp_path, "sound")
+
+    assert checked(tmp_path) == {"sound": []}
+
+
+def test_without_completion_the_configuration_must_be_whole(tmp_path: Path) -> None:
+    write_model(tmp_path, "bare", 'input { name: "x" }')
+
+    completed, bare = checked(tmp_path), checked(tmp_path, disable_auto_complete_config=True)
+
+    assert completed["bare"] == []
+    assert any("data_type" in problem for problem in bare["bare"])
+
+
+def test_every_mistake_of_a_file_is_told_with_its_place(tmp_path: Path) -> None:
+    write_model(tmp_path, "typos", "max_batch_sise: 4\nbackend: 7\n")
+
+    first, second = checked(tmp_path)["typos"]
+
+    assert "config.pbtxt:1:1: " in first
+    assert "max_batch_size" in first
+    assert "config.pbtxt:2:" in second
+
+
+def test_every_invalid_value_is_told_with_its_place(tmp_path: Path) -> None:
+    write_model(tmp_path, "values", 'max_batch_size: -1\noutput { name: "x" data_type: TYPE_FP32 dims: [0] }\n')
+
+    found = checked(tmp_path)["values"]
+
+    assert len(found) >= 2
+    assert all("config.pbtxt:" in problem for problem in found)
+
+
+@pytest.mark.parametrize(
+    ("config", "beads", "told"),
+    [
+        ("", None, "at least one version must be available"),
+        ("", "unreadable", "beads.txt cannot be read"),
+        ("", "many", "ValueError: invalid literal"),
+        (
+            'backend: "abacus"',
+            "4",
+            "needs the backend 'abacus', which no installed plugin offers (Installed backends: beads.)",
+        ),
+        ("dynamic_batching {}", "4", "pip install 'naiad-scheduler-dynamic'"),
+        (
+            'output { name: "x" data_type: TYPE_FP32 dims: [4] label_filename: "labels.txt" }',
+            "4",
+            "config.pbtxt:1:51: output[0].label_filename",
+        ),
+    ],
+)
+def test_each_way_to_be_broken_is_told_and_harms_no_other_model(
+    tmp_path: Path, config: str, beads: str | None, told: str
+) -> None:
+    write_model(tmp_path, "m", config, beads)
+    write_model(tmp_path, "sound")
+
+    found = checked(tmp_path)
+
+    assert found["sound"] == []
+    assert told in "\n".join(found["m"])
+
+
+def test_a_model_that_two_repositories_have_is_a_problem(tmp_path: Path) -> None:
+    write_model(tmp_path / "a", "twin")
+    write_model(tmp_path / "b", "twin")
+
+    (problem,) = checked(tmp_path / "a", tmp_path / "b")["twin"]
+
+    assert problem == f"the model is in more than one repository: {tmp_path / 'a'}, {tmp_path / 'b'}"

@@ -1,0 +1,219 @@
+"""The commands that ask a running server, against a server of canned answers."""
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import numpy as np
+import pytest
+
+from naiad_cli.main import main
+
+METADATA = {
+    "name": "add",
+    "versions": ["2"],
+    "inputs": [
+        {"name": "A", "datatype": "FP32", "shape": [-1, 2]},
+        {"name": "B", "datatype": "BYTES", "shape": [-1, 1]},
+    ],
+    "outputs": [{"name": "C", "datatype": "FP32", "shape": [-1, 2]}],
+}
+
+
+@dataclass
+class Canned:
+    """A server: `answers` by path are (status, headers, body); `asked` are the requests it got."""
+
+    url: str
+    answers: dict[str, tuple[int, dict[str, str], bytes]] = field(default_factory=dict)
+    asked: list[tuple[str, str, dict[str, str], bytes]] = field(default_factory=list)
+
+    def answer(self, path: str, document: Any, tail: bytes = b"", status: int = 200) -> None:
+        body = json.dumps(document).encode()
+        headers = {"Inference-Header-Content-Length": str(len(body))} if tail else {}
+        self.answers[path] = (status, headers, body + tail)
+
+
+@pytest.fixture
+def server() -> Iterator[Canned]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            canned.asked.append((self.command, self.path, dict(self.headers), body))
+            status, headers, answer = canned.answers[self.path]
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(answer)
+
+        do_POST = do_GET
+
+        def log_message(self, *words: object) -> None:
+            return
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
+        canned = Canned(f"http://127.0.0.1:{listening.server_port}")
+        thread = threading.Thread(target=listening.serve_forever, args=(0.01,))
+        thread.start()
+        yield canned
+        listening.shutdown()
+        thread.join()
+
+
+def test_models_prints_the_index_with_the_reasons(server: Canned, capsys: pytest.CaptureFixture[str]) -> None:
+    server.answer(
+        "/v2/repository/index",
+        [
+            {"name": "add", "version": "2", "state": "READY"},
+            {"name": "bad", "version": "1", "state": "UNAVAILABLE", "reason": "no\nfile"},
+            {"name": "new"},
+        ],
+    )
+
+    status = main(["models", "--url", server.url])
+
+    assert status == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "Model\tVersion\tState\tReason",
+        "add\t2\tREADY",
+        "bad\t1\tUNAVAILABLE\tno file",
+        "new",
+    ]
+
+
+def test_models_can_ask_for_the_ready_ones(server: Canned) -> None:
+    server.answer("/v2/repository/index", [])
+
+    main(["models", "--url", server.url, "--ready"])
+
+    assert json.loads(server.asked[0][3]) == {"ready": True}
+
+
+def test_infer_sends_the_inputs_in_the_shape_of_the_model_and_prints_the_outputs(
+    server: Canned, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.answer("/v2/models/add", METADATA)
+    output = {"name": "C", "datatype": "FP32", "shape": [1, 2], "parameters": {"binary_data_size": 8}}
+    answer = {"model_name": "add", "model_version": "2", "outputs": [output], "parameters": {"took": 3}}
+    server.answer("/v2/models/add/infer", answer, np.array([4, 6], np.float32).tobytes())
+
+    words = ["--input", "A=1,2", "--input", "B=x=y", "--parameter", "k=7", "--id", "r1", "--output", "C"]
+    status = main(["infer", "add", "--url", server.url, *words])
+
+    assert status == 0
+    assert capsys.readouterr().out == "add version 2\nparameter took = 3\nC FP32[1, 2]\n[[4., 6.]]\n"
+    _, _, headers, body = server.asked[1]
+    length = int(headers["Inference-Header-Content-Length"])
+    assert json.loads(body[:length]) == {
+        "id": "r1",
+        "inputs": [
+            {"name": "A", "datatype": "FP32", "shape": [1, 2], "parameters": {"binary_data_size": 8}},
+            {"name": "B", "datatype": "BYTES", "shape": [1, 1], "parameters": {"binary_data_size": 7}},
+        ],
+        "outputs": [{"name": "C", "parameters": {"binary_data": True}}],
+        "parameters": {"k": 7},
+    }
+    assert body[length:] == np.array([1, 2], np.float32).tobytes() + b"\x03\0\0\0x=y"
+
+
+def test_infer_asks_one_version_where_it_is_given(server: Canned, capsys: pytest.CaptureFixture[str]) -> None:
+    server.answer("/v2/models/a%2Fb/versions/2", METADATA)
+    server.answer("/v2/models/a%2Fb/versions/2/infer", {"error": "the model refuses"}, status=400)
+
+    status = main(["infer", "a/b", "--model-version=2", "--url", server.url, "--input", "A=1,2"])
+
+    assert (status, capsys.readouterr().err) == (1, "naiad infer: the model refuses\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "no --input is given; the model takes A FP32[-1, 2], B BYTES[-1, 1]"),
+        (["--input", "Z=1"], "model 'add' has no input 'Z'; the model takes A FP32[-1, 2], B BYTES[-1, 1]"),
+        (["--input", "A"], "--input 'A' has no NAME=; write --input NAME=VALUE once for each name"),
+        (["--input=A=1,2", "--input=A=1,2"], "--input names 'A' twice; write --input NAME=VALUE once for each name"),
+        (["--input", "A=1,2,3"], "input 'A' has 3 values, which do not fill the shape [-1, 2]"),
+    ],
+)
+def test_infer_tells_what_is_wrong_with_the_inputs(
+    server: Canned, capsys: pytest.CaptureFixture[str], words: list[str], told: str
+) -> None:
+    server.answer("/v2/models/add", METADATA)
+
+    status = main(["infer", "add", "--url", server.url, *words])
+
+    assert (status, capsys.readouterr().err) == (1, f"naiad infer: {told}\n")
+
+
+def test_infer_asks_for_an_explanation_and_prints_it_below_the_outputs(
+    server: Canned, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = {"model": "add", "version": 2, "received": 0.0, "queued": 5.0, "answered": 9.5}
+    server.answer("/v2/models/add", METADATA)
+    server.answer(
+        "/v2/models/add/infer",
+        {
+            "model_name": "add",
+            "model_version": "2",
+            "parameters": {"other": 1, "explain": json.dumps(told)},
+            "outputs": [{"name": "C", "datatype": "FP32", "shape": [1], "data": [2.0]}],
+        },
+    )
+
+    status = main(["infer", "add", "--url", server.url, "--input", "A=1,2", "--explain"])
+
+    *_, headers, body = server.asked[-1]
+    length = next(int(value) for name, value in headers.items() if name.lower() == "inference-header-content-length")
+    assert status == 0
+    assert json.loads(body[:length])["parameters"]["explain"] is True
+    assert capsys.readouterr().out.splitlines() == [
+        "add version 2",
+        "parameter other = 1",
+        "C FP32[1]",
+        "[2.]",
+        "Phase\tStart µs\tTook µs\tNote",
+        "take in\t0.0\t5.0",
+        "answer\t5.0\t4.5",
+    ]
+
+
+def test_a_server_without_explanations_is_told(server: Canned, capsys: pytest.CaptureFixture[str]) -> None:
+    server.answer("/v2/models/add", METADATA)
+    server.answer("/v2/models/add/infer", {"model_name": "add", "model_version": "2", "outputs": []})
+
+    status = main(["infer", "add", "--url", server.url, "--input", "A=1,2", "--explain"])
+
+    assert status == 1
+    assert capsys.readouterr().err == "the server gave no explanation; start it with --allow-explain\n"
+
+
+def test_no_server_is_told_with_how_to_start_one(capsys: pytest.CaptureFixture[str]) -> None:
+    status = main(["models", "--url", "http://127.0.0.1:9"])
+
+    assert status == 1
+    assert capsys.readouterr().err.endswith(
+        "Connection refused; start one with naiad serve DIR, or name another with --url\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "told"), [("ftp://x", "--url ftp://x is no HTTP address"), ("http://127.0.0.1:x", "no answer from")]
+)
+def test_what_is_no_address_is_refused(capsys: pytest.CaptureFixture[str], url: str, told: str) -> None:
+    status = main(["models", "--url", url])
+
+    assert status == 1
+    assert told in capsys.readouterr().err
+
+
+def test_an_answer_that_is_no_json_is_told(server: Canned, capsys: pytest.CaptureFixture[str]) -> None:
+    server.answers["/v2/repository/index"] = (502, {}, b"<html>bad gateway")
+
+    status = main(["models", "--url", server.url])
+
+    assert status == 1
+    assert capsys.readouterr().err == "naiad models: the server answered 502 Bad Gateway: <html>bad gateway\n"

@@ -1,0 +1,61 @@
+"""The `naiad` command itself."""
+
+import pytest
+
+import naiad
+from naiad_cli.main import COMMANDS, main
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["help"]])
+def test_without_a_command_all_are_listed(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(words)
+
+    told = capsys.readouterr().out
+    assert left.value.code == 0
+    assert all(command.name in told and command.help in told for command in COMMANDS)
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["--version"])
+
+    assert (left.value.code, capsys.readouterr().out) == (0, f"naiad {naiad.__version__}\n")
+
+
+@pytest.mark.parametrize("command", [command.name for command in COMMANDS])
+def test_every_command_has_help_in_both_ways_of_asking(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    told = []
+    for words in (["help", command], [command, "--help"]):
+        with pytest.raises(SystemExit) as left:
+            main(words)
+        told.append((left.value.code, capsys.readouterr().out))
+
+    assert told[0] == told[1]
+    assert told[0][0] == 0
+    assert told[0][1].startswith(f"usage: naiad {command}")
+
+
+def test_an_unknown_command_is_answered_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["sevre"])
+
+    assert left.value.code == 1
+    assert "invalid choice: 'sevre' (choose from 'serve'," in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["serve"], "naiad serve: no model repository is given; write naiad serve DIR\n"),
+        (["serve", "--model-repositry=x"], "naiad serve: unknown option --model-repositry. Did you mean"),
+        (["check", "no/such/folder"], "no/such/folder' cannot be read: No such file or directory"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_status_1(
+    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = main(words)
+
+    assert status == 1
+    assert told in capsys.readouterr().err

@@ -1,0 +1,224 @@
+"""What is done about memory: in an idle server that has grown, and in a busy one that has grown very much."""
+
+import ctypes
+from collections.abc import Callable
+
+import pytest
+
+from naiad_cli.memory import MemoryCare, bound_allocator, caring_for_memory, resident_bytes
+
+MIB = 2**20
+
+
+class Process:
+    """A process with so many MiB and requests in flight; what was done to it is in `events`."""
+
+    def __init__(self, resident: int) -> None:
+        self.resident = resident
+        self.in_flight = 0
+        self.garbage = 0
+        self.free = 0
+        self.events: list[str] = []
+        self.care = MemoryCare(self.read, lambda: self.in_flight > 0, self.collect, self.trim)
+
+    def read(self) -> int:
+        return self.resident * MIB
+
+    def collect(self) -> None:
+        self.events.append("collect")
+        self.resident -= self.garbage
+        self.garbage = 0
+
+    def trim(self) -> None:
+        self.events.append("trim")
+        self.resident -= self.free
+        self.free = 0
+
+    def collects_in_next_look(self) -> bool:
+        before = self.events.count("collect")
+        return self.look(1).count("collect") > before
+
+    def look(self, times: int = 1) -> list[str]:
+        for _ in range(times):
+            self.care.look()
+        return self.events
+
+
+def test_free_pages_are_given_back_once_though_the_growth_stays() -> None:
+    process = Process(100)
+    process.resident, process.free = 140, 10
+
+    assert process.look(100) == ["trim"]
+
+
+def test_pages_that_were_in_use_at_a_trim_are_given_back_when_the_process_is_idle_again() -> None:
+    process = Process(100)
+    process.resident = 140
+    process.look(3)
+
+    process.in_flight = 1
+    process.look()
+    process.in_flight, process.free = 0, 40
+
+    assert process.look(100) == ["trim", "trim"]
+    assert process.resident == 100
+
+
+class Timer:
+    """A timer of the loop, which fires when the test says so."""
+
+    def __init__(self, seconds: float, fire: Callable[[], None]) -> None:
+        self.seconds = seconds
+        self.fire = fire
+        self.is_cancelled = False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+
+class TimerLoop:
+    """The one method of an event loop that the care uses."""
+
+    def __init__(self) -> None:
+        self.timers: list[Timer] = []
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        self.timers.append(Timer(seconds, callback))
+        return self.timers[-1]
+
+
+def test_a_process_that_does_not_grow_is_left_alone() -> None:
+    process = Process(100)
+    process.resident = 125
+
+    assert process.look(100) == []
+
+
+def test_an_idle_process_that_has_grown_collects_once() -> None:
+    process = Process(100)
+    process.resident, process.garbage = 400, 280
+
+    assert process.look(100) == ["collect"]
+    assert process.resident == 120
+
+
+def test_growth_that_stays_is_looked_at_again_when_there_is_more_of_it() -> None:
+    process = Process(100)
+    process.resident = 400
+    process.look(5)
+    before = process.events.count("collect")
+
+    process.resident = 560
+    process.look(1)
+    less = process.events.count("collect")
+    process.resident = 600
+    process.look(1)
+
+    assert (before, less, process.events.count("collect")) == (1, 1, 2)
+
+
+def test_growth_that_stays_is_tried_again_ever_more_seldom() -> None:
+    process = Process(100)
+    process.resident = 400
+
+    moments = [second for second in range(130) if process.collects_in_next_look()]
+
+    assert moments == [1, 8, 24, 56, 120]
+
+
+def test_what_was_in_use_at_the_last_collection_is_freed_later() -> None:
+    process = Process(100)
+    process.resident = 400
+    process.look(5)
+
+    process.garbage = 280
+    process.look(10)
+
+    assert process.resident == 120
+
+
+def test_growth_after_memory_came_back_counts_from_the_lower_mark() -> None:
+    process = Process(400)
+    process.resident = 100
+    process.look()
+
+    process.resident, process.garbage = 200, 90
+
+    assert process.look(2) == ["collect"]
+
+
+def test_a_process_is_idle_only_after_a_second_without_requests() -> None:
+    process = Process(100)
+    process.resident, process.in_flight = 400, 1
+    process.garbage = 280
+    process.look(10)
+
+    process.in_flight = 0
+
+    assert process.look(1) == []
+    assert process.look(1) == ["collect"]
+
+
+def test_a_busy_process_collects_only_when_it_has_grown_very_much() -> None:
+    process = Process(100)
+    process.in_flight = 1
+    process.resident, process.garbage = 600, 500
+    assert process.look(100) == []
+
+    process.resident = 700
+
+    assert process.look(100) == ["collect"]
+
+
+def test_a_process_that_was_busy_collects_when_it_is_idle_though_it_collected_before() -> None:
+    process = Process(100)
+    process.in_flight, process.resident = 1, 800
+    process.look(10)
+
+    process.in_flight = 0
+
+    assert process.look(5) == ["collect", "collect", "trim"]
+
+
+def test_the_care_looks_once_a_second_until_it_ends() -> None:
+    loop = TimerLoop()
+    looks: list[int] = []
+
+    def has_work() -> bool:
+        looks.append(1)
+        return True
+
+    with caring_for_memory(loop, has_work):
+        for _ in range(3):
+            loop.timers[-1].fire()
+
+    assert len(looks) == 4
+    assert [timer.seconds for timer in loop.timers] == [1.0] * 4
+    assert loop.timers[-1].is_cancelled
+    assert resident_bytes() > 10 * MIB
+
+
+class Library:
+    """The C library, whose `mallopt` keeps what it is called with."""
+
+    def __init__(self) -> None:
+        self.options: list[tuple[int, int]] = []
+
+    def mallopt(self, option: int, value: int) -> int:
+        self.options.append((option, value))
+        return 1
+
+
+@pytest.mark.parametrize(
+    ("name", "count"), [("PATH_OF_NOBODY", 2), ("MALLOC_TRIM_THRESHOLD_", 0), ("GLIBC_TUNABLES", 0)]
+)
+def test_the_allocator_is_bounded_unless_the_user_has_set_it_up(
+    monkeypatch: pytest.MonkeyPatch, name: str, count: int
+) -> None:
+    library = Library()
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: library)
+    monkeypatch.setattr("naiad_cli.memory.os.environ", {name: "1"})
+
+    bound_allocator()
+
+    assert library.options == [(-3, 8 * MIB), (-1, 16 * MIB)][:count]

@@ -1,0 +1,111 @@
+"""Server options as words on the command line."""
+
+import pytest
+
+from naiad._kernel.kernel_options import KERNEL_OPTIONS
+from naiad.errors import InvalidArgumentError
+from naiad.options import Option, boolean
+from naiad_cli.options import add_options, given, in_order, refuse_unknown
+from naiad_cli.parser import Parser
+
+OPTIONS = (
+    Option("port", 8000, "where to listen", int),
+    Option("strict", True, "be strict", boolean),
+    Option("quiet", False, "say nothing", boolean),
+    Option("name", "", "who"),
+    Option("load", (), "a model", repeatable=True),
+    Option("mode", "none", "how", choices=("none", "poll")),
+)
+
+
+def parsed(*words: str) -> dict[str, object]:
+    parser = Parser("serve")
+    parser.add_argument("folders", nargs="*")
+    add_options(parser, OPTIONS, "options")
+    parser.rewrite = lambda given_words: in_order(given_words, OPTIONS)
+    arguments = parser.parse_args(words)
+    return given(OPTIONS, arguments) | {"folders": arguments.folders}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((), {}),
+        (("--port=1",), {"port": 1}),
+        (("--port", "1"), {"port": 1}),
+        (("--strict=false",), {"strict": False}),
+        (("--strict", "false"), {"strict": False}),
+        (("--strict", "0"), {"strict": False}),
+        (("--quiet",), {"quiet": True}),
+        (("--quiet", "--strict", "--port=1"), {"quiet": True, "strict": True, "port": 1}),
+        (("--name=a=b",), {"name": "a=b"}),
+        (("--load=a", "--load", "b"), {"load": ("a", "b")}),
+    ],
+)
+def test_options_are_read_in_every_way_of_writing_them(words: tuple[str, ...], expected: dict[str, object]) -> None:
+    found = parsed(*words)
+
+    assert found == expected | {"folders": []}
+
+
+def test_a_bare_switch_leaves_the_next_word_alone() -> None:
+    found = parsed("--quiet", "models", "--strict", "more")
+
+    assert found == {"quiet": True, "strict": True, "folders": ["models", "more"]}
+
+
+def test_verbosity_is_a_switch_too() -> None:
+    words = in_order(["--log-verbose", "models"], KERNEL_OPTIONS)
+
+    assert words == ["--log-verbose=true", "models"]
+
+
+def test_an_option_has_the_other_name_that_users_of_triton_know() -> None:
+    words = in_order(["models", "--model-store", "more", "--", "--odd"], KERNEL_OPTIONS)
+
+    assert words == ["--model-store=more", "--", "models", "--odd"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--port=x"], "argument --port: 'x' is not a number"),
+        (["--strict=maybe"], "argument --strict: 'maybe' is neither true nor false"),
+        (["--mode=push"], "argument --mode: invalid choice: 'push'"),
+        (["--port"], "argument --port: expected one argument"),
+        (["--strict", "false", "--port", "--strict"], "argument --port: '--strict' is not a number"),
+        (["--por=1"], "unrecognized arguments: --por=1"),
+    ],
+)
+def test_a_mistake_is_told_with_status_1(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        parsed(*words)
+
+    assert left.value.code == 1
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("word", "installed", "told"),
+    [
+        ("--prot=1", {}, "unknown option --prot. Did you mean --port?"),
+        ("--xyzzy", {}, "unknown option --xyzzy. See naiad serve --help for those there are."),
+        (
+            "--http-port=1",
+            {},
+            "unknown option --http-port. It comes with naiad-http: pip install 'naiad-http'.",
+        ),
+        (
+            "--http-port=1",
+            {"naiad-http": "ImportError: no uvicorn"},
+            "unknown option --http-port. naiad-http would offer it, but was skipped: ImportError: no uvicorn.",
+        ),
+    ],
+)
+def test_an_unknown_option_is_answered_with_whose_it_is_or_which_is_near(
+    word: str, installed: dict[str, str], told: str
+) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        refuse_unknown(["value", word], OPTIONS, installed)
+
+    assert str(caught.value) == told

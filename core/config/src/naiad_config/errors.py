@@ -1,0 +1,49 @@
+"""Errors of model configurations, and the base of all errors of Naiad.
+
+They stand here and not in the kernel because this package is useful without it; `naiad.errors` has all of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+class NaiadError(Exception):
+    """What every error of Naiad is; `code` is its name in the taxonomy of the Triton protocol."""
+
+    code: ClassVar[str] = "UNKNOWN"
+
+
+class InvalidArgumentError(NaiadError):
+    """The caller's request or configuration is wrong."""
+
+    code = "INVALID_ARG"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong in a model configuration.
+
+    `line` and `column` count from 1, and are 0 where the text is not known (a default, an override without text).
+    `path` is the key's path, as `dynamic_batching.preferred_batch_size[1]`; `hint` is the next step, or "".
+    """
+
+    message: str
+    path: str = ""
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    hint: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        told = ": ".join(part for part in (place, self.path, self.message) if part)
+        return f"{told} ({self.hint})" if self.hint else told
+
+
+class ConfigError(InvalidArgumentError):
+    """A model configuration has these `problems`; the message lists all of them, one a line."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = tuple(problems)

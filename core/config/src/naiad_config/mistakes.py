@@ -1,0 +1,109 @@
+"""Collect every mistake that a reader of configurations finds, in the same words for text and for JSON."""
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import Any
+
+from naiad_config.errors import Problem
+from naiad_config.fields import FieldSpec, proto_name, specs
+from naiad_config.lexer import Place
+
+NOWHERE: Place = (0, 0)
+
+
+class Mistakes:
+    """The problems of one configuration, in the order of finding."""
+
+    def __init__(self, file: str = "") -> None:
+        self.file = file
+        self.problems: list[Problem] = []
+
+    def add(self, message: str, path: str = "", place: Place = NOWHERE, hint: str = "") -> None:
+        """Note one problem of the key at `path`."""
+        self.problems.append(Problem(message, path, self.file, *place, hint=hint))
+
+    def unknown_key(self, cls: type, key: str, path: str, place: Place = NOWHERE) -> None:
+        """Note a key that the message class does not have, with the nearest that it has."""
+        owner = "a model configuration" if proto_name(cls) == "ModelConfig" else f"{proto_name(cls)}"
+        self.add(f"unknown key '{key}' in {owner}", path, place, _key_hint(cls, key))
+
+    def unknown_enum(self, enum: type[IntEnum], value: str, path: str, place: Place = NOWHERE) -> None:
+        """Note a value that the enum does not have, with the nearest that it has."""
+        names = [member.name for member in enum]
+        near = nearest(value.upper(), names) or nearest(f"{names[0].split('_')[0]}_{value.upper()}", names)
+        hint = f"did you mean '{near}'?" if near else f"use one of {', '.join(names)}"
+        self.add(f"unknown value '{value}'", path, place, hint)
+
+    def repeated(self, key: str, path: str, place: Place = NOWHERE) -> None:
+        """Note a key that takes one value and was given twice."""
+        self.add(f"'{key}' is given more than once", path, place, "keep one of them")
+
+    def oneof(self, first: str, second: str, path: str, place: Place = NOWHERE) -> None:
+        """Note two keys that exclude each other."""
+        self.add(f"'{second}' and '{first}' exclude each other", path, place, "keep one of them")
+
+    def wrong_type(self, spec: FieldSpec, found: str, path: str, place: Place = NOWHERE) -> None:
+        """Note a value of another type than the field's; `found` describes the value."""
+        self.add(f"expected {expectation(spec)}, found {found}", path, place)
+
+
+def readable(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of fields without those that could not be read, which are None, or a list with a None in it.
+
+    Such a list is left out whole: the other elements would move to the places of their neighbours.
+    """
+    kept: dict[str, Any] = {}
+    for name, value in found.items():
+        if isinstance(value, Mapping):
+            kept[name] = {key: each for key, each in value.items() if key is not None and each is not None}
+        elif isinstance(value, list | tuple):
+            if not any(each is None for each in value):
+                kept[name] = tuple(value)
+        elif value is not None:
+            kept[name] = value
+    return kept
+
+
+def expectation(spec: FieldSpec) -> str:
+    """What a value of the field has to be, in words."""
+    if spec.is_enum:
+        return f"one of the names of {proto_name(spec.type)}"
+    if spec.is_message:
+        return "a message in braces"
+    if spec.scalar in INTEGER_RANGES:
+        lowest, highest = INTEGER_RANGES[spec.scalar]
+        return f"an integer from {lowest} to {highest}"
+    return {"string": "a string in quotes", "bool": "true or false"}.get(spec.scalar, "a number")
+
+
+INTEGER_RANGES = {
+    "int32": (-(2**31), 2**31 - 1),
+    "uint32": (0, 2**32 - 1),
+    "int64": (-(2**63), 2**63 - 1),
+    "uint64": (0, 2**64 - 1),
+}
+
+
+def nearest(name: str, known: Iterable[str], likeness: float = 0.6) -> str:
+    """The known name that looks most like `name`, or "" when none is as like as `likeness` (1.0 is equal)."""
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=likeness)
+    return found[0] if found else ""
+
+
+def _key_hint(cls: type, key: str) -> str:
+    fields = specs(cls)
+    near = nearest(key, fields, 0.85)
+    if near:
+        return f"did you mean '{near}'?"
+    homes = [name for name, spec in fields.items() if spec.is_message and key in specs(spec.type)]
+    if homes:
+        return f"'{key}' belongs inside {_either(homes)}"
+    near = nearest(key, fields)
+    if near:
+        return f"did you mean '{near}'?"
+    return f"the keys here are {', '.join(fields)}" if fields else "it has no keys"
+
+
+def _either(names: Sequence[str]) -> str:
+    return " or ".join(f"'{name}'" for name in names)

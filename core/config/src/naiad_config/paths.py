@@ -1,0 +1,29 @@
+"""Paths of keys in a configuration, as `input[0].dims[1]` and `parameters["k"].string_value`, and where they stand."""
+
+from collections.abc import Mapping
+
+from naiad_config.lexer import Place
+
+
+def member(path: str, name: str) -> str:
+    """The path of a field of the message at `path`."""
+    return f"{path}.{name}" if path else name
+
+
+def element(path: str, index: int) -> str:
+    """The path of an element of the list at `path`."""
+    return f"{path}[{index}]"
+
+
+def entry(path: str, key: str | int) -> str:
+    """The path of an entry of the map at `path`."""
+    return f'{path}["{key}"]' if isinstance(key, str) else f"{path}[{key}]"
+
+
+def place_of(path: str, places: Mapping[str, Place]) -> Place:
+    """Where the key at `path` stands, or the nearest key around it when it is absent; (0, 0) when there is no text."""
+    while path not in places:
+        if not path:
+            return 0, 0
+        path = path[: max(path.rfind("."), path.rfind("["), 0)]
+    return places[path]

@@ -1,0 +1,164 @@
+"""Read the syntax of protobuf text: a tree of keys and values with their places, whatever they mean."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from naiad_config.errors import ConfigError
+from naiad_config.escapes import unescape
+from naiad_config.lexer import Place, Source, Token
+
+DEEPEST = 100
+"""Messages nested deeper than this are refused, as protobuf refuses them; a configuration needs seven levels."""
+
+_CLOSING = {"{": "}", "<": ">"}
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A scalar value. `text` is a number or word with its sign; for a string it is the content's UTF-8 decoding."""
+
+    kind: Literal["string", "number", "word"]
+    text: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A message value: its entries in the order of the text."""
+
+    entries: "tuple[Entry, ...]"
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A key with its values: one, or any number when they were `listed` in brackets."""
+
+    key: str
+    place: Place
+    values: tuple[Leaf | Branch, ...]
+    listed: bool
+
+
+def read_tree(text: str, file: str) -> Branch:
+    """The tree of the whole text. Raises ConfigError at the first place where the syntax breaks."""
+    return _Reader(Source(text, file)).read()
+
+
+class _Reader:
+    """Recursive descent over the tokens; `_position` is the token to be read next."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._tokens = source.tokens
+        self._position = 0
+
+    def read(self) -> Branch:
+        return Branch(self._entries("", 0), (1, 1))
+
+    def _entries(self, closing: str, depth: int) -> tuple[Entry, ...]:
+        if depth > DEEPEST:
+            raise self._error(f"messages are nested deeper than {DEEPEST} levels")
+        found = []
+        while not self._at_end(closing):
+            found.append(self._entry(depth))
+            if self._now.text in (",", ";") and self._now.kind == "mark":
+                self._position += 1
+        return tuple(found)
+
+    def _at_end(self, closing: str) -> bool:
+        token = self._now
+        if token.kind == "end":
+            if closing:
+                raise self._error(f"the file ends before '{closing}' closes the last open message")
+            return True
+        if token.kind == "mark" and token.text == closing:
+            self._position += 1
+            return True
+        return False
+
+    def _entry(self, depth: int) -> Entry:
+        key = self._take()
+        if key.kind != "word":
+            raise self._source.error(f"expected a key, found {_shown(key)}", key)
+        colon = self._skip(":")
+        if self._now.kind == "mark" and self._now.text == "[":
+            return Entry(key.text, self._source.place(key), self._list(colon, depth), listed=True)
+        if not colon and not self._opens_message():
+            raise self._error(f"expected ':' or '{{' after the key '{key.text}', found {_shown(self._now)}")
+        return Entry(key.text, self._source.place(key), (self._value(depth),), listed=False)
+
+    def _list(self, colon: bool, depth: int) -> tuple[Leaf | Branch, ...]:
+        self._position += 1
+        if self._skip("]"):
+            return ()
+        values: list[Leaf | Branch] = []
+        while True:
+            if not colon and not self._opens_message():
+                raise self._error("a list of plain values needs ':' between its key and '['")
+            values.append(self._value(depth))
+            if self._skip("]"):
+                return tuple(values)
+            if not self._skip(","):
+                raise self._error(f"expected ',' or ']' in a list, found {_shown(self._now)}")
+
+    def _opens_message(self) -> bool:
+        return self._now.kind == "mark" and self._now.text in _CLOSING
+
+    def _value(self, depth: int) -> Leaf | Branch:
+        if self._opens_message():
+            opening = self._take()
+            return Branch(self._entries(_CLOSING[opening.text], depth + 1), self._source.place(opening))
+        return self._leaf()
+
+    def _leaf(self) -> Leaf:
+        token = self._take()
+        place = self._source.place(token)
+        if token.kind == "string":
+            return Leaf("string", self._string(token), place)
+        sign = ""
+        if token.kind == "mark" and token.text == "-":
+            sign, token = "-", self._take()
+        if token.kind == "number":
+            return Leaf("number", sign + token.text, place)
+        if token.kind == "word":
+            return Leaf("word", sign + token.text, place)
+        raise self._source.error(f"expected a value, found {_shown(token)}", token)
+
+    def _string(self, first: Token) -> str:
+        """The content of adjacent string literals, joined."""
+        content = self._content(first)
+        while self._now.kind == "string":
+            content += self._content(self._take())
+        try:
+            return content.decode()
+        except UnicodeDecodeError:
+            raise self._source.error("the bytes of this string are not UTF-8", first) from None
+
+    def _content(self, token: Token) -> bytes:
+        try:
+            return unescape(token.text[1:-1])
+        except ValueError as error:
+            raise self._source.error(str(error), token) from None
+
+    @property
+    def _now(self) -> Token:
+        return self._tokens[self._position]
+
+    def _take(self) -> Token:
+        token = self._tokens[self._position]
+        if token.kind != "end":
+            self._position += 1
+        return token
+
+    def _skip(self, mark: str) -> bool:
+        found = self._now.kind == "mark" and self._now.text == mark
+        self._position += found
+        return found
+
+    def _error(self, message: str) -> ConfigError:
+        return self._source.error(message, self._now)
+
+
+def _shown(token: Token) -> str:
+    return "the end of the file" if token.kind == "end" else f"'{token.text}'"

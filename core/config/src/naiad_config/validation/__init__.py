@@ -1,0 +1,97 @@
+"""Check a configuration against every rule that needs no framework, and report all that is wrong at once."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from naiad_config.errors import Problem
+from naiad_config.lexer import Place
+from naiad_config.model import ModelConfig
+from naiad_config.paths import place_of
+from naiad_config.validation import (
+    batch_tensors,
+    batching,
+    ensembles,
+    files,
+    general,
+    instances,
+    sequences,
+    states,
+    tensors,
+    warmups,
+)
+
+__all__ = ["misnamed", "placed", "problems", "unexplained"]
+
+_RULES: tuple[Callable[[ModelConfig], Iterator[Problem]], ...] = (
+    general.problems,
+    tensors.problems,
+    batch_tensors.problems,
+    batching.problems,
+    sequences.problems,
+    states.problems,
+    ensembles.problems,
+    instances.problems,
+    warmups.problems,
+    files.problems,
+)
+_RULES_OF_COMPLETE: tuple[Callable[[ModelConfig], Iterator[Problem]], ...] = (
+    general.missing,
+    tensors.missing,
+    batch_tensors.unknown_names,
+    batching.sizes_without_batching,
+    warmups.unlike_inputs,
+)
+
+
+def problems(
+    config: ModelConfig,
+    *,
+    places: Mapping[str, Place] | None = None,
+    file: str = "",
+    model_directory: Path | None = None,
+    complete: bool = True,
+) -> tuple[Problem, ...]:
+    """Everything wrong in a configuration, in the order of its topics; () when it is valid.
+
+    `places` are those of `parse_text_with_places`, so that each problem names line and column in `file`. With
+    `model_directory` also the files that the configuration names are checked. `complete=False` is for a configuration
+    as it was written, which detection, the backend and normalisation have still to fill: what is missing there is no
+    problem yet. Check that before a backend sees the configuration: afterwards no file name leaves its folder.
+    """
+    found = [problem for rule in _RULES for problem in rule(config)]
+    if complete:
+        found += [problem for rule in _RULES_OF_COMPLETE for problem in rule(config)]
+    if model_directory is not None:
+        found += files.missing(config, model_directory)
+    return placed(found, places or {}, file)
+
+
+def misnamed(config: ModelConfig, directory: str) -> tuple[Problem, ...]:
+    """The problem of a model whose configured name is not the name of its folder; () when it is, or is left open."""
+    if config.name in ("", directory):
+        return ()
+    message = f"unexpected directory name '{directory}' for model '{config.name}', directory name must equal model name"
+    return (Problem(message, "name", hint=f"rename the folder, or set name to '{directory}', or leave it out"),)
+
+
+def unexplained(found: Iterable[Problem], mistakes: Iterable[Problem]) -> tuple[Problem, ...]:
+    """The problems but for those of a key that could not be read as it was meant, or of what is around it."""
+    misread = [mistake.path for mistake in mistakes]
+    return tuple(problem for problem in found if not any(_is_about(problem.path, path) for path in misread))
+
+
+def _is_about(path: str, misread: str) -> bool:
+    """Whether one of the two is the other, or lies around it."""
+    shorter, longer = sorted((path, misread), key=len)
+    return bool(shorter) and longer.startswith(shorter) and longer[len(shorter) :][:1] in ("", ".", "[")
+
+
+def placed(found: Iterable[Problem], places: Mapping[str, Place], file: str = "") -> tuple[Problem, ...]:
+    """The same problems with the place of their key in `file`; a problem that has a place keeps it."""
+    return tuple(problem if problem.line else _placed(problem, places, file) for problem in found)
+
+
+def _placed(problem: Problem, places: Mapping[str, Place], file: str) -> Problem:
+    line, column = place_of(problem.path, places)
+    return replace(problem, file=problem.file or file, line=line, column=column)

@@ -1,0 +1,67 @@
+"""Rules for the samples that warm up a model."""
+
+from collections.abc import Iterator
+
+from naiad_config.errors import Problem
+from naiad_config.mistakes import nearest
+from naiad_config.model import ModelConfig, WarmupInput
+from naiad_config.paths import element, entry
+from naiad_config.sequences import extra_inputs
+from naiad_config.tensors import DataType
+
+_SOURCES = ("zero_data", "random_data", "input_data_file")
+
+
+def problems(config: ModelConfig) -> Iterator[Problem]:
+    """What is wrong in the warmup samples themselves."""
+    for _, name, given, path in _inputs(config):
+        what = f"warmup input '{name}' of {config.name}"
+        for index, dim in enumerate(given.dims):
+            if dim < 1:
+                hint = "a sample has a fixed shape, without the batch dimension"
+                yield Problem(f"{what} has the dimension {dim}", element(f"{path}.dims", index), hint=hint)
+        if given.data_type == DataType.TYPE_INVALID:
+            yield Problem(f"{what} must specify 'data_type'", path)
+        chosen = [key for key in _SOURCES if getattr(given, key) is not None]
+        if len(chosen) != 1:
+            told = " and ".join(f"'{key}'" for key in chosen) or "none"
+            message = f"{what} takes one of 'zero_data', 'random_data' and 'input_data_file', and has {told}"
+            yield Problem(message, path)
+
+
+def unlike_inputs(config: ModelConfig) -> Iterator[Problem]:
+    """Where the samples differ from the inputs of the complete model: other names, other types, inputs left out."""
+    types = {given.name: given.data_type for given in (*config.input, *extra_inputs(config))}
+    known = {*types, *_made_by_the_server(config)}
+    for _, name, given, path in _inputs(config):
+        if name not in known:
+            near = nearest(name, known)
+            hint = f"did you mean '{near}'?" if near else f"the inputs are {', '.join(sorted(known)) or 'none'}"
+            yield Problem(f"warmup input '{name}' is no input of {config.name}", path, hint=hint)
+        elif given.data_type not in (types.get(name, given.data_type), DataType.TYPE_INVALID):
+            message = f"warmup input '{name}' is {given.data_type.name}, but the input of {config.name} is"
+            yield Problem(f"{message} {types[name].name}", f"{path}.data_type")
+    required = [given.name for given in config.input if not given.optional]
+    for index, sample in enumerate(config.model_warmup):
+        absent = [name for name in required if name not in sample.inputs]
+        if absent and sample.batch_size:
+            message = f"warmup sample '{sample.name}' lacks the input {', '.join(absent)}"
+            yield Problem(
+                message, element("model_warmup", index), hint="a sample holds every input that is not optional"
+            )
+
+
+def _inputs(config: ModelConfig) -> Iterator[tuple[int, str, WarmupInput, str]]:
+    """Every input of every sample, as index of the sample, name, input and path."""
+    for index, sample in enumerate(config.model_warmup):
+        for name, given in sample.inputs.items():
+            yield index, name, given, entry(f"{element('model_warmup', index)}.inputs", name)
+
+
+def _made_by_the_server(config: ModelConfig) -> set[str]:
+    """Tensors that clients do not send: samples go past the scheduler that would add them."""
+    batching = config.sequence_batching
+    made = {name for given in config.batch_input for name in given.target_name}
+    if batching is None:
+        return made
+    return made | {given.name for given in batching.control_input} | {state.input_name for state in batching.state}

@@ -1,0 +1,30 @@
+"""Naiad: an inference server that is assembled from parts."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from naiad.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from naiad._kernel.server import Server
+    from naiad.types import Request, Response, Tensor
+    from naiad_config import ModelConfig
+
+__version__ = "0.1.0"
+__all__ = ["ModelConfig", "Request", "Response", "Server", "Tensor", "__version__", "hookimpl"]
+
+_HOMES = {
+    "ModelConfig": "naiad_config",
+    "Request": "naiad.types",
+    "Response": "naiad.types",
+    "Server": "naiad._kernel.server",
+    "Tensor": "naiad.types",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the public names when they are first used: a plugin's hook module must not pay for numpy."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'naiad' has no attribute '{name}'")
+    return getattr(importlib.import_module(home), name)

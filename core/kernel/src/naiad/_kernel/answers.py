@@ -1,0 +1,248 @@
+"""Turning what an instance answered into one response or error for each request, held against the configuration."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from naiad._kernel.response_parameters import check_parameters
+from naiad._kernel.settling import bring_home, settled
+from naiad._kernel.telling import told
+from naiad.backend import Answer, Batch, Reply, Reschedule
+from naiad.datatypes import tensor_type, wire_name, wire_name_of
+from naiad.devices import DeviceTensor, is_on_device
+from naiad.errors import ModelFailedError, NaiadError
+from naiad.ragged import layout_of
+from naiad.types import ParameterValue, Request, Response, Tensor, bytes_array, host_array
+from naiad_config import ModelConfig, ModelOutput
+
+Outcome = Response | NaiadError
+_NO_PARAMETERS: Mapping[str, ParameterValue] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """One output as the configuration declares it: `dims` as the model produces, `told` as the client sees them.
+
+    `has_rows` says that the model's batch dimension comes in front of them.
+    """
+
+    datatype: str
+    dtype: np.dtype
+    dims: tuple[int, ...]
+    told: tuple[int, ...] | None
+    has_rows: bool
+
+
+class AnswerReader:
+    """Reads the answers of one model version; made once a load.
+
+    `strict` holds names, dtypes and shapes against the declared ones; `model` and `version` are whose answers it reads,
+    `decoupled` says whether it answers with any number of responses, and `layout` which tensors of its batches do not
+    hold one row for each item.
+    """
+
+    def __init__(self, config: ModelConfig, version: int, strict: bool = True) -> None:
+        self.model = config.name
+        self.version = version
+        self.decoupled = config.model_transaction_policy is not None and config.model_transaction_policy.decoupled
+        self._batching = config.max_batch_size > 0
+        self._strict = strict
+        self.layout = layout_of(config)
+        self._declared = {output.name: _declared(output, self._batching) for output in config.output}
+
+    def read(self, answer: Answer, batch: Batch) -> "Sequence[Outcome | None]":
+        """One outcome a request, in order; None for one that is answered through its sender.
+
+        Raises ModelFailedError when the answer as a whole makes no sense.
+        """
+        if self.layout is not None:
+            answer = self.layout.cut(answer, batch)
+        if isinstance(answer, Mapping):
+            return self._read_whole(answer, batch)
+        if not isinstance(answer, Sequence) or len(answer) != len(batch.requests):
+            got = f"{len(answer)} replies" if isinstance(answer, Sequence) else type(answer).__name__
+            raise ModelFailedError(
+                f"model '{self.model}' answered a batch of {len(batch.requests)} requests with {got}; "
+                "it must return one array an output, or one reply for each request"
+            )
+        return [self._read_one(*each) for each in zip(answer, batch.requests, batch.sizes, strict=True)]
+
+    def _read_whole(self, answer: Mapping[str, Any], batch: Batch) -> list[Outcome | None]:
+        requests = batch.requests
+        tensors = self._tensors(answer, batch.size, requests)
+        if len(requests) == 1:
+            return [self._response_or_error(requests[0], tensors)]
+        if not self._strict:
+            self._check_rows(tensors, batch.size)
+        outcomes: list[Outcome | None] = []
+        start = 0
+        for request, size in zip(requests, batch.sizes, strict=True):
+            stop = start + size
+            part = {
+                name: Tensor(name, tensor.datatype, (size, *tensor.shape[1:]), tensor.payload[start:stop])  # type: ignore[index]
+                for name, tensor in tensors.items()
+            }
+            outcomes.append(self._response_or_error(request, part))
+            start = stop
+        resident = [name for name, tensor in tensors.items() if type(tensor.payload) is not np.ndarray]
+        if resident:
+            bring_home(resident, requests, outcomes)
+        return outcomes
+
+    def response(self, reply: Reply | Reschedule, request: Request, size: int) -> Response:
+        """The response in that reply to a request of batch size `size`. Raises ModelFailedError."""
+        if isinstance(reply, Reschedule):
+            raise ModelFailedError(
+                "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, while the model is not configured "
+                f"to handle such a flag: set sequence_batching {{ iterative_sequence: true }} for model '{self.model}'"
+            )
+        if not isinstance(reply, Reply):
+            raise ModelFailedError(
+                f"model '{self.model}' answered a request with {type(reply).__name__}; "
+                "it must be a naiad.backend.Reply or a NaiadError"
+            )
+        if reply.parameters:
+            check_parameters(reply.parameters, self.model)
+        return self._response(request, self._tensors(reply.outputs, size, (request,)), reply.parameters)
+
+    def _read_one(self, reply: Reply | NaiadError | Reschedule | None, request: Request, size: int) -> Outcome | None:
+        if reply is None or isinstance(reply, NaiadError):
+            return reply
+        try:
+            return self.response(reply, request, size)
+        except NaiadError as error:
+            return error
+
+    def _response_or_error(self, request: Request, tensors: dict[str, Tensor]) -> Outcome:
+        try:
+            return self._response(request, tensors, _NO_PARAMETERS)
+        except ModelFailedError as error:
+            return error
+
+    def _response(
+        self, request: Request, tensors: dict[str, Tensor], parameters: Mapping[str, ParameterValue]
+    ) -> Response:
+        if request.requested:
+            missing = [name for name in request.requested if name not in tensors]
+            if missing and self._strict and not self.decoupled:
+                raise ModelFailedError(
+                    f"model '{self.model}' did not produce the requested output '{missing[0]}'; "
+                    f"it produced {list(tensors)}"
+                )
+            tensors = {name: tensor for name, tensor in tensors.items() if name in request.requested}
+        return Response(self.model, self.version, request.id, tensors, parameters)
+
+    def _check_rows(self, tensors: Mapping[str, Tensor], batch_size: int) -> None:
+        for name, tensor in tensors.items():
+            if tensor.shape[:1] != (batch_size,):
+                rows = tensor.shape[0] if tensor.shape else "no"
+                raise ModelFailedError(
+                    f"model '{self.model}', output '{name}' has {rows} rows for a batch of {batch_size}"
+                )
+
+    def _tensors(
+        self, outputs: Mapping[str, Any], batch_size: int, requests: Sequence[Request] = ()
+    ) -> dict[str, Tensor]:
+        """The outputs as tensors. One on a device is brought to the host unless one of the requests takes it there."""
+        tensors = {}
+        for name, value in outputs.items():
+            declared = self._declared.get(name)
+            if declared is not None:
+                tensors[name] = self._tensor(name, value, declared, batch_size, requests)
+            elif self._strict:
+                raise ModelFailedError(
+                    f"model '{self.model}' produced output '{name}', which its configuration does not declare; "
+                    f"declared are {list(self._declared)}"
+                )
+        return tensors
+
+    def _tensor(
+        self, name: str, value: Any, declared: _Declared, batch_size: int, requests: Sequence[Request]
+    ) -> Tensor:
+        if type(value) is np.ndarray:
+            array = value
+        else:
+            opened = self._opened(name, value)
+            if isinstance(opened, DeviceTensor):
+                return self._resident(name, opened, declared, batch_size, requests)
+            array = opened
+        datatype = declared.datatype
+        if array.dtype != declared.dtype or datatype == "BYTES":
+            array, datatype = self._converted(name, array, declared)
+        shape = array.shape
+        if self._strict:
+            self._check_shape(name, shape, declared, batch_size)
+        if declared.told is not None:
+            shape = self._told_shape(shape, declared)
+            array = array.reshape(shape)
+        return Tensor(name, datatype, shape, array)
+
+    def _opened(self, name: str, value: Any) -> np.ndarray | DeviceTensor:
+        """A value that is no array of numpy as one, or where it is."""
+        try:
+            return DeviceTensor.of(value) if is_on_device(value) else host_array(value)
+        except Exception as error:
+            raise self._unreadable(name, error) from error
+
+    def _resident(
+        self, name: str, tensor: DeviceTensor, declared: _Declared, batch_size: int, requests: Sequence[Request]
+    ) -> Tensor:
+        """An output on a device, checked as it lies there; brought to the host unless a request takes it there."""
+        if self._strict:
+            if tensor.datatype != declared.datatype:
+                raise self._wrong_datatype(name, tensor.datatype, declared)
+            self._check_shape(name, tensor.shape, declared, batch_size)
+        shape = tensor.shape if declared.told is None else self._told_shape(tensor.shape, declared)
+        try:
+            return Tensor(name, tensor.datatype, shape, settled(name, tensor, requests).reshape(shape))
+        except Exception as error:
+            raise self._unreadable(name, error) from error
+
+    def _unreadable(self, name: str, error: Exception) -> ModelFailedError:
+        return ModelFailedError(f"model '{self.model}', output '{name}' cannot be read as an array: {told(error)}")
+
+    def _wrong_datatype(self, name: str, datatype: str, declared: _Declared) -> ModelFailedError:
+        return ModelFailedError(
+            f"model '{self.model}' produced {datatype} for output '{name}', which its configuration declares as "
+            f"{declared.datatype}"
+        )
+
+    def _converted(self, name: str, array: np.ndarray, declared: _Declared) -> tuple[np.ndarray, str]:
+        try:
+            datatype = wire_name_of(array.dtype)
+        except NaiadError as error:
+            raise ModelFailedError(f"model '{self.model}', output '{name}': {error}") from error
+        if datatype != declared.datatype and self._strict:
+            raise self._wrong_datatype(name, datatype, declared)
+        if datatype == "BYTES":
+            return bytes_array(array), datatype
+        if datatype == "BF16":
+            return array.view(np.uint16), datatype
+        return array.astype(tensor_type(datatype).dtype, copy=False), datatype
+
+    def _check_shape(self, name: str, shape: tuple[int, ...], declared: _Declared, batch_size: int) -> None:
+        dims = (batch_size, *declared.dims) if declared.has_rows else declared.dims
+        if shape == dims:
+            return
+        if len(shape) != len(dims) or any(dim not in (-1, size) for size, dim in zip(shape, dims, strict=True)):
+            raise ModelFailedError(
+                f"model '{self.model}' produced shape {list(shape)} for output '{name}'; "
+                f"its configuration and a batch of {batch_size} ask for {list(dims)}"
+            )
+
+    def _told_shape(self, shape: tuple[int, ...], declared: _Declared) -> tuple[int, ...]:
+        first = 1 if declared.has_rows else 0
+        variable = iter([size for size, dim in zip(shape[first:], declared.dims, strict=False) if dim == -1])
+        return shape[:first] + tuple(next(variable, -1) if dim == -1 else dim for dim in declared.told or ())
+
+
+def _declared(output: ModelOutput, batching: bool) -> _Declared:
+    datatype = wire_name(output.data_type)
+    dims = tuple(output.dims)
+    dtype = tensor_type(datatype).dtype
+    has_rows = batching and not output.is_shape_tensor
+    if output.reshape is None:
+        return _Declared(datatype, dtype, dims, None, has_rows)
+    return _Declared(datatype, dtype, tuple(output.reshape.shape), dims, has_rows)

@@ -1,0 +1,275 @@
+"""From a model folder to loaded versions: the configuration is read, completed and checked, then the backend loads."""
+
+import asyncio
+import functools
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from threading import current_thread, main_thread
+
+from naiad._kernel.bounded_threads import BoundedThreads
+from naiad._kernel.caching.caching import Caching
+from naiad._kernel.calls.model_calls import Calls, tell_loaded
+from naiad._kernel.choosing_worker import worker_for
+from naiad._kernel.configs import (
+    WrittenConfig,
+    backend_settings,
+    check,
+    in_place,
+    read_config,
+    require_folder,
+    versions_of,
+    wanted_scheduler,
+)
+from naiad._kernel.detection import resolve_backend, told_of_rivals
+from naiad._kernel.ensembles.prepared import PreparedEnsemble
+from naiad._kernel.gpus import compute_capability, gpu_count, gpu_uuids
+from naiad._kernel.leading.relay import Relay
+from naiad._kernel.metrics.families import RESERVED
+from naiad._kernel.metrics.options import MetricsConfig
+from naiad._kernel.metrics.plans import latency_plan, told_of_families
+from naiad._kernel.metrics.series import MetricStore
+from naiad._kernel.native_worker import SWITCH_INTERVAL
+from naiad._kernel.plugins import PluginRegistry
+from naiad._kernel.rate_limiter.sharing import Sharing
+from naiad._kernel.repository import ModelSource
+from naiad._kernel.sequences.tensors import SequenceTensors, sequence_tensors
+from naiad._kernel.telling import told
+from naiad._kernel.threads import on_own_thread
+from naiad._kernel.version import ModelVersion, labels_of
+from naiad._kernel.warmup_progress import Warmups
+from naiad._kernel.worker import MakeWorker
+from naiad.backend import Backend, Model, ModelContext, Placement
+from naiad.calls import NoModels
+from naiad.ensembles import EnsembleFactory
+from naiad.errors import InternalError, NaiadError, PluginError
+from naiad.metrics import MetricRegistry
+from naiad.options import Settings
+from naiad.scheduler import SchedulerFactory
+from naiad.warmup import WarmupSample
+from naiad_config import InstanceKind, ModelConfig
+from naiad_config.normalisation import instance_placements, is_ensemble, normalise
+from naiad_config.validation import misnamed
+
+_logger = logging.getLogger("naiad.model")
+SECONDS_TO_CLOSE = 30.0
+"""So long a load that failed waits for what it had loaded to close; then it fails all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedModel:
+    """A model that is ready to be loaded: a context for each version to serve, and who loads, schedules and runs it."""
+
+    contexts: tuple[ModelContext, ...]
+    backend: Backend
+    factory: SchedulerFactory
+    placements: tuple[Placement, ...]
+    worker: MakeWorker
+
+
+class Loader:
+    """Prepares and loads models. `prepare` blocks and belongs on a thread; `load` awaits what blocks.
+
+    `metrics` has what the models that were loaded made for themselves, `metrics_config` what is counted; `sharing` is
+    what their executions share, None where nothing is limited; `caching` may be given a response cache. `threads` run
+    what blocks.
+    """
+
+    def __init__(self, registry: PluginRegistry, settings: Settings) -> None:
+        self._registry = registry
+        self._settings = settings
+        self.threads = BoundedThreads("naiad-load", settings["model-load-thread-count"])
+        self.metrics = MetricStore(RESERVED)
+        self.metrics_config = MetricsConfig.of(settings)
+        self.sharing = Sharing.of(settings)
+        self.warmups = Warmups()
+        self.calls: Calls | None = None
+        """How the models call each other, None where there is no server."""
+        self.caching = Caching()
+        self.relay: Relay | None = None
+        """Who runs the event loop in turns, None where it stays on its thread."""
+        self._backends = registry.backends()
+        self._backend_settings = backend_settings(settings["backend-config"])
+
+    def prepare(self, source: ModelSource) -> PreparedModel | PreparedEnsemble:
+        """Read, complete, normalise and check a configuration. Raises NaiadError; ConfigError has all problems."""
+        with _carried_to_the_loop(source.name):
+            require_folder(source)
+            return self._prepare(source)
+
+    async def prepare_on_thread(self, source: ModelSource) -> PreparedModel | PreparedEnsemble:
+        """As `prepare`, for the event loop."""
+        with SWITCH_INTERVAL.hastened():
+            return await self.threads.run(self.prepare, source)
+
+    def _prepare(self, source: ModelSource) -> PreparedModel | PreparedEnsemble:
+        written = read_config(source, self._settings["model-config-name"])
+        config = replace(written.config, name=source.name)
+        wrong_name = misnamed(written.config, source.name)
+        check(replace(written, config=config), source, wrong_name, complete=False)
+        versions = versions_of(source, config)
+        for warning in told_of_families(config):
+            self._context(config, versions[-1], source).logger.warning("%s", warning)
+        if is_ensemble(config):
+            return self._prepare_ensemble(written, config, source, versions)
+        with in_place(written):
+            config = self._with_backend(config, source, versions[0])
+            backend = self._registry.backend(config.backend)
+            context = self._context(config, versions[-1], source)
+            try:
+                if not self._settings["disable-auto-complete-config"]:
+                    config = self._completed(backend, context)
+                return self._prepared(written, config, source, versions, backend)
+            except BaseException:
+                forget = getattr(backend, "forget", None)
+                if forget is not None:
+                    forget(context)
+                raise
+
+    def _prepared(
+        self,
+        written: WrittenConfig,
+        config: ModelConfig,
+        source: ModelSource,
+        versions: Sequence[int],
+        backend: Backend,
+    ) -> PreparedModel:
+        config = normalise(config, traits=backend.traits, gpus=gpu_count())
+        check(replace(written, config=config), source)
+        return PreparedModel(
+            contexts=tuple(
+                replace(
+                    self._context(config, version, source),
+                    metrics=MetricRegistry(self.metrics),
+                    models=NoModels() if self.calls is None else self.calls.of_model(config.name),
+                )
+                for version in versions
+            ),
+            backend=backend,
+            factory=self._registry.scheduler(wanted_scheduler(config)),
+            placements=instance_placements(config, gpu_count()),
+            worker=worker_for(config, backend.traits, self.relay),
+        )
+
+    def _prepare_ensemble(
+        self, written: WrittenConfig, config: ModelConfig, source: ModelSource, versions: Sequence[int]
+    ) -> PreparedEnsemble:
+        """An ensemble has no backend, and what it is made of is known when its models are loaded."""
+        factory = self._registry.scheduler("ensemble_scheduling")
+        if not isinstance(factory, EnsembleFactory):
+            raise PluginError(f"scheduler '{factory.name}' serves ensemble_scheduling, but has no method 'compose'")
+        config = normalise(replace(config, platform=config.platform or "ensemble"), traits=None)
+        check(replace(written, config=config), source)
+        contexts = tuple(self._context(config, version, source) for version in versions)
+        plan = latency_plan(config, self.metrics_config)
+        front = functools.partial(self.caching.front_of_ensemble, config, self.metrics_config)
+        prepared = PreparedEnsemble(contexts, written, factory, labels_of(contexts[-1]), plan, front)
+        prepared.warn_of_namespaces()
+        return prepared
+
+    def _with_backend(self, config: ModelConfig, source: ModelSource, version: int) -> ModelConfig:
+        traits = [backend.traits for backend in dict.fromkeys(self._backends.values())]
+        installed = {report.distribution: report.skipped for report in self._registry.plugins if report.distribution}
+        folder = source.directory / str(version)
+        found = resolve_backend(config, folder, traits, installed)
+        rivals = told_of_rivals(config, found.backend, folder, traits)
+        if rivals:
+            self._context(found, version, source).logger.warning("%s", rivals)
+        return found
+
+    def _completed(self, backend: Backend, context: ModelContext) -> ModelConfig:
+        """What the backend makes of the configuration; its wish to merge requests needs a scheduler that can."""
+        config = backend.complete(context)
+        wished = config.dynamic_batching is not None and wanted_scheduler(context.config) == "default"
+        if wished and all(factory.choice != "dynamic_batching" for factory in self._registry.schedulers()):
+            context.logger.warning(
+                "model '%s' could merge requests into batches and does not: install naiad-scheduler-dynamic",
+                config.name,
+            )
+            return replace(config, dynamic_batching=None)
+        return config
+
+    async def load(self, prepared: PreparedModel, context: ModelContext) -> ModelVersion:
+        """Load one version, with every instance warmed up. Raises whatever making an instance raised.
+
+        Python that imports for seconds takes the interpreter from the event loop for 5 ms at a time, and the loop needs
+        it several times for each request: so the switch interval is short meanwhile.
+        """
+        try:
+            with SWITCH_INTERVAL.hastened():
+                return await self._load(prepared, context)
+        except BaseException:
+            context.metrics.close()
+            raise
+
+    async def _load(self, prepared: PreparedModel, context: ModelContext) -> ModelVersion:
+        model, labels, warmup, sequences = await self.threads.run(self._load_blocking, prepared, context)
+        try:
+            plan = latency_plan(context.config, self.metrics_config)
+            version = ModelVersion(
+                context, model, prepared.placements, labels, warmup, prepared.worker, plan, self.sharing, sequences
+            )
+        except BaseException:
+            closing = asyncio.ensure_future(on_own_thread(f"naiad-close-{context.config.name}", _close_quietly, model))
+            await asyncio.wait([closing], timeout=SECONDS_TO_CLOSE)
+            raise
+        try:
+            await self.caching.attach(version, context, self.metrics_config)
+            with self.warmups.following(version.name, version.version, version.warmup.progress):
+                await version.start(prepared.backend.traits, prepared.factory)
+        except asyncio.CancelledError:
+            await version.close(0.0)  # whoever cancels a load does not wait for a model that hangs
+            raise
+        except BaseException:
+            await version.close(SECONDS_TO_CLOSE)
+            raise
+        tell_loaded(context, version)
+        return version
+
+    def _load_blocking(
+        self, prepared: PreparedModel, context: ModelContext
+    ) -> tuple[Model, dict[str, tuple[str, ...]], Sequence[WarmupSample], SequenceTensors | None]:
+        with _carried_to_the_loop(context.config.name):
+            labels, sequences = labels_of(context), sequence_tensors(context)
+            gpu_uuids()  # asking the driver takes a while, and metrics ask on the event loop
+            warmup = self._registry.warmup(context)
+            return prepared.backend.load(context), labels, warmup, sequences
+
+    def _context(self, config: ModelConfig, version: int, source: ModelSource) -> ModelContext:
+        settings = {**self._backend_settings.get("", {}), **self._backend_settings.get(config.backend, {})}
+        wants_gpu = any(group.kind is InstanceKind.KIND_GPU for group in config.instance_group)
+        return ModelContext(
+            config=config,
+            version=version,
+            model_directory=source.directory,
+            version_directory=source.directory / str(version),
+            settings=settings,
+            compute_capability=compute_capability() if wants_gpu else "",
+        )
+
+
+def _close_quietly(model: Model) -> None:
+    """Close a model that no version was made of; the error that kept it from one matters more."""
+    try:
+        model.close()
+    except BaseException:
+        _logger.exception("closing a model that did not load failed")
+
+
+@contextmanager
+def _carried_to_the_loop(name: str) -> Iterator[None]:
+    """Whatever a plugin or a model raises in the block, as a NaiadError, with the traceback in the log.
+
+    SystemExit would end the event loop that waits for the thread, StopIteration never reach it. On the main thread,
+    where `naiad check` prepares models, a KeyboardInterrupt is the user's own.
+    """
+    try:
+        yield
+    except NaiadError:
+        raise
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
+            raise
+        _logger.exception("loading model '%s' failed", name, extra={"model": name})
+        raise InternalError(told(error)) from error

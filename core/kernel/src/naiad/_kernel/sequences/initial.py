@@ -1,0 +1,157 @@
+"""What the states of a sequence hold when it starts: zeros, empty strings, or a file in the model's folder."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from naiad.datatypes import TensorType, tensor_type, wire_name
+from naiad.errors import InvalidArgumentError
+from naiad.types import Tensor
+from naiad_config import InstanceKind, ModelConfig, SequenceState
+
+_LENGTH = 4
+"""Bytes of the length in front of each string of a file, little-endian."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptState:
+    """One state of a model, as the kernel keeps it.
+
+    `dims` are the declared ones and `initial` is what a sequence starts with, which nobody may write to; it has the
+    batch dimension 1 in front where the model batches. `in_place` states keep one array for input and output, `shown`
+    ones are also outputs of the configuration. `variable` says that dims differ from sequence to sequence.
+    """
+
+    input_name: str
+    output_name: str
+    kind: TensorType
+    dims: tuple[int, ...]
+    initial: np.ndarray
+    in_place: bool
+    shown: bool
+    variable: bool
+
+    def tensor(self, array: np.ndarray) -> Tensor:
+        """That content as an input of the model."""
+        return Tensor(self.input_name, self.kind.wire, array.shape, array)
+
+    def kept(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+        """What the next request starts from: one buffer for all of a sequence where the configuration says so.
+
+        Otherwise nobody may write to it: a request that fails half-way leaves the state as it was.
+        """
+        if self.in_place:
+            return written_into(before, after)
+        if after.flags.writeable:  # it is the model's own array; rows of larger batches are copies that cannot be
+            after = after.view()
+            after.flags.writeable = False
+        return after
+
+    def fresh(self) -> np.ndarray:
+        """What a sequence starts with; an array of its own where the model may write to it."""
+        return self.initial.copy() if self.in_place else self.initial
+
+
+def written_into(buffer: np.ndarray, array: np.ndarray) -> np.ndarray:
+    """The buffer with that content; the array itself where the shapes do not agree."""
+    if buffer.shape != array.shape:
+        return array
+    if buffer is not array:
+        np.copyto(buffer, array)
+    return buffer
+
+
+def kept_states(config: ModelConfig, model_directory: Path) -> tuple[KeptState, ...]:
+    """The states of a valid configuration, their files read. Blocks.
+
+    Raises InvalidArgumentError naming the state, and the file where it cannot be read or holds too little.
+    """
+    batching = config.sequence_batching
+    if batching is None:
+        return ()
+    outputs = {output.name for output in config.output}
+    return tuple(_kept(state, config, model_directory, state.output_name in outputs) for state in batching.state)
+
+
+def _kept(state: SequenceState, config: ModelConfig, model_directory: Path, shown: bool) -> KeptState:
+    if state.use_growable_memory:
+        _require_growing(state, config)
+    kind = tensor_type(wire_name(state.data_type))
+    try:
+        array = _initial(state, kind, model_directory, config.name)
+    except (MemoryError, ValueError) as error:  # numpy's, for what is too large to be made or even to be counted
+        raise InvalidArgumentError(
+            f"state '{state.input_name}' of model '{config.name}' with dims {list(state.dims)} is too large for "
+            f"memory: {error}"
+        ) from error
+    if config.max_batch_size > 0:
+        array = array.reshape(1, *array.shape)
+    array.flags.writeable = False
+    dims = tuple(state.dims)
+    in_place = state.use_same_buffer_for_input_output
+    return KeptState(state.input_name, state.output_name, kind, dims, array, in_place, shown, -1 in dims)
+
+
+def _require_growing(state: SequenceState, config: ModelConfig) -> None:
+    if not state.use_same_buffer_for_input_output:
+        raise InvalidArgumentError(
+            f"'use_growable_memory' of state '{state.input_name}' of model '{config.name}' needs "
+            "'use_same_buffer_for_input_output'; set both or neither"
+        )
+    if any(group.kind is not InstanceKind.KIND_GPU for group in config.instance_group):
+        raise InvalidArgumentError(
+            f"'use_growable_memory' of state '{state.input_name}' of model '{config.name}' needs the virtual memory of "
+            "a GPU, and not all of its instances are on one; take it out (a state may grow without it), or set the "
+            "kind of every instance_group to KIND_GPU"
+        )
+
+
+def _initial(state: SequenceState, kind: TensorType, model_directory: Path, model: str) -> np.ndarray:
+    given = state.initial_state[0] if state.initial_state else None
+    if given is None:
+        return _blank(kind, tuple(1 if dim == -1 else dim for dim in state.dims))
+    shape = tuple(given.dims)
+    if given.data_file is None:
+        return _blank(kind, shape)
+    path = model_directory / "initial_state" / given.data_file
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"initial state file '{path}' of state '{state.input_name}' of model '{model}' cannot be read: "
+            f"{error.strerror}"
+        ) from error
+    if not kind.itemsize:
+        return _strings(raw, path, shape)
+    wanted = math.prod(shape) * kind.itemsize
+    if len(raw) < wanted:
+        raise InvalidArgumentError(
+            f"initial_state setting expects {wanted} bytes, but the data provided from {given.data_file} only has "
+            f"{len(raw)} bytes: state '{state.input_name}' of model '{model}'"
+        )
+    return np.frombuffer(raw[:wanted], kind.dtype).reshape(shape).copy()
+
+
+def _blank(kind: TensorType, shape: tuple[int, ...]) -> np.ndarray:
+    return np.zeros(shape, kind.dtype) if kind.itemsize else np.full(shape, b"", dtype=object)
+
+
+def _strings(raw: bytes, path: Path, shape: tuple[int, ...]) -> np.ndarray:
+    """Elements of a length and that many bytes, as BYTES tensors are sent."""
+    elements: list[bytes] = []
+    at, count = 0, math.prod(shape)
+    while at < len(raw) and len(elements) < count:
+        end = at + _LENGTH + int.from_bytes(raw[at : at + _LENGTH], "little")
+        if end > len(raw):
+            raise InvalidArgumentError(f"initial state file '{path}' ends within the string at byte {at}")
+        elements.append(raw[at + _LENGTH : end])
+        at = end
+    if len(elements) < count:
+        raise InvalidArgumentError(
+            f"initial state file '{path}' holds {len(elements)} strings, but its dims ask for {count}"
+        )
+    array = np.empty(count, dtype=object)
+    array[:] = elements
+    return array.reshape(shape)

@@ -1,0 +1,337 @@
+"""The server: plugins, models and frontends put together, and everything that a frontend may ask of it."""
+
+import asyncio
+import functools
+import logging
+import os
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+from types import TracebackType
+from typing import Any
+
+from naiad import __version__
+from naiad._kernel.answers import Outcome
+from naiad._kernel.caching.caching import open_caching
+from naiad._kernel.call import Call, Deliver
+from naiad._kernel.calls.model_calls import Calls
+from naiad._kernel.explaining.following import explained
+from naiad._kernel.extensions import extensions
+from naiad._kernel.frontends import Frontends
+from naiad._kernel.leading.relay import Relay
+from naiad._kernel.loading import Loader
+from naiad._kernel.logs import control_of_a_library
+from naiad._kernel.metrics.collector import Metrics
+from naiad._kernel.models import Models
+from naiad._kernel.plugins import PluginRegistry
+from naiad._kernel.reading import responses
+from naiad._kernel.shared_memory.guard import GUARD
+from naiad._kernel.starting import follow_disk, load_start_up_models, with_own
+from naiad._kernel.stop_steps import StopSteps
+from naiad._kernel.threads import on_own_thread
+from naiad._kernel.tracing.options import read_options
+from naiad._kernel.tracing.tracer import Tracer
+from naiad.byte_budget import ByteBudget, default_limit
+from naiad.errors import (
+    NaiadError,
+    ShuttingDownError,
+    UnavailableError,
+)
+from naiad.explaining import EXPLAIN
+from naiad.options import Settings
+from naiad.reports import (
+    IndexEntry,
+    InstanceReport,
+    ModelMetadata,
+    ModelStatistics,
+    Readiness,
+    ServerMetadata,
+)
+from naiad.shared_memory import SharedMemory
+from naiad.types import Request, Response
+from naiad_config import ModelConfig
+
+_logger = logging.getLogger("naiad")
+
+_SECONDS_TO_WRITE = 1.0
+"""So long traces may be written, and a cache closed, after everything else took all of `exit-timeout-secs`."""
+
+_SPARE_SECONDS = 0.5
+"""How much longer than it was asked to a step of the stop may take before it is given up."""
+
+
+class Server:
+    """An inference server, with or without frontends. Use it as `async with Server(model_repository=[...]) as server`.
+
+    `plugins` None takes the installed ones; a list takes exactly these, and the kernel's own. `options` are the
+    options of `naiad serve` by name, already as values. Everything after `start` happens on the event loop that
+    started it, except where a docstring says otherwise. `shared_memory` are the regions that clients registered,
+    `tracing` and `logging` the settings that can be changed while it runs; `metrics`, from `start` on, what it did.
+    `bytes_in_flight` is the budget that frontends reserve the memory of large payloads from.
+    `relay`, where it is set before `start`, lets the threads of models run the event loop in turns.
+    """
+
+    def __init__(
+        self,
+        *,
+        model_repository: Sequence[str | Path] = (),
+        plugins: Sequence[object] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.plugins = PluginRegistry.discover() if plugins is None else PluginRegistry.of(with_own(plugins))
+        given = dict(options or {})
+        if model_repository:
+            given["model-repository"] = tuple(str(root) for root in model_repository)
+        self.settings = Settings(self.plugins.options(), given)
+        self.shared_memory = SharedMemory(
+            self.settings["allow-client-shm"],
+            lends=self.settings["shared-memory-lending"],
+            most_regions=self.settings["max-shared-memory-regions"],
+        )
+        self.tracing = Tracer(read_options(self.settings, os.environ), lambda name: self._models.find(name))
+        self.logging = control_of_a_library(self.settings)
+        self.bytes_in_flight = ByteBudget(self.settings["max-bytes-in-flight"] or default_limit())
+        self.relay: Relay | None = None
+        self._state = "NEW"
+        self.metrics: Metrics
+        self._models: Models
+        self._frontends = Frontends()
+        self._poller: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Task[bool] | None = None
+        self.stop_steps = StopSteps()
+
+    async def start(self) -> None:
+        """Load the start-up models, then open the frontends.
+
+        Raises ModelNotReadyError when a start-up model failed and `exit-on-error` is set, and NaiadError when a
+        repository cannot be read or a frontend cannot listen; the server is stopped then.
+        """
+        self._state = "STARTING"
+        try:
+            self._assemble()
+        except BaseException:
+            self._state = "STOPPED"  # nothing has begun that would have to end
+            raise
+        try:
+            self.tracing.open()
+            await load_start_up_models(self._models, self.settings)
+            if self._stopping is not None:
+                raise ShuttingDownError("the server was stopped while its models loaded")
+            await self._frontends.start(self.plugins.frontends().values(), self)
+        except BaseException:
+            await self.stop()
+            raise
+        self._state = "READY"
+        if self.settings["model-control-mode"] == "poll":
+            following = follow_disk(self._models, self.settings["repository-poll-secs"])
+            self._poller = asyncio.get_running_loop().create_task(following)
+
+    def _assemble(self) -> None:
+        """Make the parts of the server. Raises NaiadError for options and plugins that do not fit."""
+        loader = Loader(self.plugins, self.settings)
+        loader.relay = self.relay
+        self._models = Models(loader, self.settings)
+        self._calls = loader.calls = Calls(self._models, self.load, self.unload, self.relay)
+        self.metrics = Metrics(loader.metrics_config, self._models.serving, loader.metrics, sharing=loader.sharing)
+        for warning in self.plugins.warnings():
+            _logger.warning("%s", warning)
+        if self.settings["shared-memory-lending"] and GUARD is None:
+            _logger.warning("--shared-memory-lending lends nothing: naiad was installed without a C compiler")
+        self._caching = loader.caching = open_caching(self.plugins, self.settings)  # last: it has to be closed
+        self.metrics.cache = self._caching.cache
+
+    async def stop(self, lame_duck: float = 0.0) -> bool:
+        """Take no new requests, answer those in flight within `exit-timeout-secs`, and free everything.
+
+        For up to `lame_duck` seconds before, the server is no longer ready but still answers what clients that are
+        connected send; this is part of `exit-timeout-secs`, of which it takes half at most. Returns whether all ended
+        in time. Later calls wait for the first, and return the same.
+        """
+        if self._state == "NEW" or (self._state == "STOPPED" and self._stopping is None):
+            return True
+        if self._stopping is None:
+            self._stopping = asyncio.get_running_loop().create_task(self._stop(lame_duck))
+        return await asyncio.shield(self._stopping)
+
+    async def _stop(self, lame_duck: float) -> bool:
+        steps = self.stop_steps
+        deadline: float = monotonic() + self.settings["exit-timeout-secs"]
+
+        def seconds() -> float:
+            return max(0.0, deadline - monotonic())
+
+        if lame_duck and self._state == "READY":
+            self._state = "DRAINING"
+            limit = min(lame_duck, seconds() / 2)
+            waiting = self._frontends.without_clients(limit)
+            await steps.run("the lame-duck time", waiting, limit + _SPARE_SECONDS, None)
+        self._state = "STOPPING"
+        if self._poller is not None:
+            self._poller.cancel()
+            await steps.run("the repository poller", self._poller, _SPARE_SECONDS, None)
+        await steps.run("sequences", self._models.finish_sequences(seconds()), seconds() + _SPARE_SECONDS, None)
+        await steps.run("the frontends", self._frontends.stop(seconds()), seconds() + _SPARE_SECONDS, None)
+        ended = await steps.run("the models", self._models.close(seconds()), None, False)  # bounds each of its parts
+        await steps.run("the response cache", self._caching.close(), max(_SECONDS_TO_WRITE, seconds()), None)
+        writing = max(_SECONDS_TO_WRITE, seconds())
+        closing = on_own_thread("naiad-close-traces", self.tracing.close, writing)
+        await steps.run("the traces", closing, writing + _SPARE_SECONDS, None)
+        await steps.run("the rest", self._free(), _SPARE_SECONDS, None)
+        self._state = "STOPPED"
+        if not ended:
+            _logger.error("some instances did not end within %g s", self.settings["exit-timeout-secs"])
+        return ended
+
+    async def _free(self) -> None:
+        self._calls.close()
+        self.shared_memory.close()
+
+    async def __aenter__(self) -> "Server":
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    # Inference
+
+    def submit(self, request: Request, deliver: Deliver, streams: bool = False) -> Call:
+        """Send a request on its way; `deliver` gets its response or error on the event loop's thread.
+
+        Without `streams` it gets exactly one. With it, a decoupled model's responses come one by one: all but the last
+        have `final` unset, and the last may be empty or an error. Raises NaiadError for what can be refused at once:
+        unknown model, wrong input, full queue. `Call.cancel` says that the caller went away; nothing is delivered after
+        it. `Call.pause` and `resume` say how fast the caller reads.
+        """
+        if self._state not in ("READY", "STARTING", "DRAINING") and not (
+            self._state == "STOPPING" and self._models.handover.version_for(request)
+        ):
+            raise ShuttingDownError(f"the server is {self._state} and takes no inference requests")
+        if request.parameters and EXPLAIN in request.parameters:
+            request, deliver = explained(request, deliver, self.settings["allow-explain"])
+        return self._models.version_for(request).submit(request, deliver, streams)
+
+    async def infer(self, request: Request) -> Response:
+        """The response to a request. Raises its error; cancelling the task takes the request back."""
+        answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        call = self.submit(request, functools.partial(_settle, answer))
+        try:
+            return await answer
+        finally:
+            call.cancel()
+            del answer, call  # they hold an error, whose traceback holds this frame and the request
+
+    def stream(self, request: Request) -> AsyncGenerator[Response, None]:
+        """The responses to a request, one by one, no faster than they are taken. Raises its error.
+
+        Closing the generator takes the request back.
+        """
+        return responses(lambda deliver: self.submit(request, deliver, streams=True))
+
+    def has_work(self) -> bool:
+        """Whether a request was taken in that is not answered yet, or a large message is on its way in or out."""
+        return self.bytes_in_flight.reserved > 0 or self._models.has_work()
+
+    # Health
+
+    def live(self) -> bool:
+        """Whether the server runs at all; it is live from the moment it listens until it has stopped."""
+        return self._state in ("STARTING", "READY", "DRAINING", "STOPPING")
+
+    @property
+    def draining(self) -> bool:
+        """Whether the server is about to stop, so that clients should connect elsewhere; it may still answer them."""
+        return self._state in ("DRAINING", "STOPPING", "STOPPED")
+
+    def ready(self) -> Readiness:
+        """Whether the server can serve what it was asked to serve, and why not.
+
+        With `strict-readiness` off only the server's own state counts.
+        """
+        if self._state != "READY":
+            return Readiness(False, (f"the server is {self._state}",))
+        if not self.settings["strict-readiness"]:
+            return Readiness(True)
+        return self._models.readiness(self.settings["model-control-mode"] != "explicit")
+
+    def model_ready(self, name: str, version: int = 0) -> Readiness:
+        """Whether a version has an instance that can serve. Raises NotFoundError or ModelNotReadyError."""
+        return self._models.find(name, version).readiness()
+
+    # What is served
+
+    def metadata(self) -> ServerMetadata:
+        """The server's name, version and protocol extensions."""
+        return ServerMetadata(self.settings["id"], __version__, extensions(self.plugins))
+
+    def model_metadata(self, name: str, version: int = 0) -> ModelMetadata:
+        """A model's inputs and outputs. Raises NotFoundError or ModelNotReadyError."""
+        found = self._models.find(name, version).metadata
+        return found if version else replace(found, versions=self._models.ready_versions(name))
+
+    def model_config(self, name: str, version: int = 0) -> ModelConfig:
+        """A model's completed and normalised configuration. Raises NotFoundError or ModelNotReadyError."""
+        return self._models.find(name, version).config
+
+    def labels(self, name: str, output: str, version: int = 0) -> tuple[str, ...]:
+        """The lines of an output's label file; none without one. Raises NotFoundError or ModelNotReadyError."""
+        return self._models.find(name, version).labels.get(output, ())
+
+    def statistics(self, name: str = "", version: int = 0) -> list[ModelStatistics]:
+        """The counters of all models, of one, or of one version. Raises NotFoundError or ModelNotReadyError."""
+        return self._models.statistics(name, version)
+
+    def instances(self, name: str, version: int = 0) -> tuple[InstanceReport, ...]:
+        """The instances of a version. Raises NotFoundError or ModelNotReadyError."""
+        return self._models.find(name, version).instances()
+
+    def index(self, ready: bool = False) -> list[IndexEntry]:
+        """Every model of the repositories with its versions, their states and the reasons; reads no disk.
+
+        Models that nobody loaded are listed as of the last read: at the start, by `fresh_index`, and by each poll.
+        """
+        return self._models.index(ready)
+
+    async def fresh_index(self, ready: bool = False) -> list[IndexEntry]:
+        """As `index`, once the repositories have been read again, on a thread; concurrent callers share a read."""
+        return await self._models.fresh_index(ready)
+
+    # Model control
+
+    async def load(self, name: str, config: str = "", files: Mapping[str, bytes] | None = None) -> None:
+        """Load or reload a model, with a JSON configuration and files (`1/model.onnx`) in place of its folder's.
+
+        Returns when it is READY. Raises UnavailableError unless the control mode is explicit, NotFoundError without
+        such a model, InvalidArgumentError when it fails; an earlier generation then goes on serving.
+        """
+        self._require_explicit_control()
+        await self._models.load(name, config, files)
+
+    async def unload(self, name: str, unload_dependents: bool = False) -> None:
+        """Take a model out of service; returns when it takes no more requests.
+
+        `unload_dependents` concerns the models that an ensemble is composed of, and no others. Raises
+        UnavailableError unless the control mode is explicit.
+        """
+        self._require_explicit_control()
+        await self._models.unload(name, unload_dependents)
+
+    def _require_explicit_control(self) -> None:
+        mode = self.settings["model-control-mode"]
+        if mode != "explicit":
+            raise UnavailableError(
+                "explicit model load / unload is not allowed if polling is enabled; "
+                f"the model control mode is '{mode}', start the server with --model-control-mode=explicit"
+            )
+
+
+def _settle(answer: "asyncio.Future[Response]", outcome: Outcome) -> None:
+    if answer.done():
+        return
+    if isinstance(outcome, NaiadError):
+        answer.set_exception(outcome)
+    else:
+        answer.set_result(outcome)

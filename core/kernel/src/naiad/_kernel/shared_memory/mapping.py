@@ -1,0 +1,166 @@
+"""A client's segment in the server's own memory: lent to models in place of copies, and written to.
+
+A model may do with an input what it likes: change it, keep it, read it after its client has shortened the segment. So
+what is lent is a private mapping, whose pages are those of the client until somebody here writes to them. What a model
+did is found out when it has executed, before the client hears of it: pages that were written to are no longer the
+client's, and are mapped anew for the next request; pages that somebody still refers to become the server's own.
+"""
+
+import ctypes
+import mmap
+import sys
+import threading
+import weakref
+
+import numpy as np
+
+from naiad._kernel.shared_memory.extents import is_left
+from naiad._kernel.shared_memory.guard import TORN, Guard
+from naiad.buffers import Buffer
+
+PAGE = mmap.PAGESIZE
+_PAGE_MASK = -PAGE
+
+_ALIGNMENT = 64
+"""Bytes to a multiple of which the inputs of models are aligned; frameworks copy, or refuse, what is not."""
+
+
+_NEVER_LET_GO: list["Mapping"] = []
+"""Mappings that somebody refers to while there was no memory for copies."""
+
+
+class Mapping:
+    """`byte_size` bytes of a client from the address `address` on, whose pages are the guarded span `span`."""
+
+    def __init__(self, guard: Guard, span: int, memory: mmap.mmap, address: int, start: int) -> None:
+        weakref.finalize(self, guard.uncover, span)
+        self._guard = guard
+        self.span = span
+        self.address = address + start
+        self.view = memoryview(memory)[start:]
+        self._array = np.frombuffer(self.view, np.uint8)
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether the client has taken some of it away, and that was noticed."""
+        return self._guard.is_torn(self.span)
+
+    def write(self, offset: int, content: Buffer) -> None:
+        """Put the bytes there, as far as there is anything."""
+        size = len(content)
+        if size:
+            np.copyto(self._array[offset : offset + size], np.frombuffer(content, np.uint8))
+
+
+def mapped(guard: Guard, descriptor: int, start: int, byte_size: int, flags: int) -> Mapping | None:
+    """These bytes of an open file, mapped `mmap.MAP_PRIVATE` or `mmap.MAP_SHARED`; None where that cannot be."""
+    before = start % PAGE
+    try:
+        memory = mmap.mmap(
+            descriptor, before + byte_size, flags, mmap.PROT_READ | mmap.PROT_WRITE, offset=start - before
+        )
+    except (OSError, ValueError):  # the latter where the file is too short
+        return None
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    span = guard.cover(address, _pages_end(len(memory)))
+    return None if span is None else Mapping(guard, span, memory, address, before)
+
+
+class Loan:
+    """Some bytes of a mapping, which nobody else is lent until `end`.
+
+    Whoever refers to them refers to `array` (uint8): what numpy makes of an array ends up at the first one that lies
+    over something else. `start` and `stop` are the addresses of the pages that they lie on, `mark` is the guard's.
+    """
+
+    __slots__ = ("_lender", "_mapping", "array", "is_torn", "mark", "start", "stop")
+
+    def __init__(self, lender: "Lender", mapping: Mapping, offset: int, byte_size: int, mark: int) -> None:
+        address = mapping.address + offset
+        self.start = address & _PAGE_MASK
+        self.stop = _pages_end(address + byte_size)
+        self.array = np.frombuffer(mapping.view, np.uint8, byte_size, offset)
+        self.mark = mark
+        self.is_torn = False
+        self._lender = lender
+        self._mapping = mapping
+
+    def end(self) -> bool:
+        """Take the bytes back, once the kernel itself holds nothing of them; called once.
+
+        Whether they were read and nothing else. Else this is their last loan; `is_torn` says whether the client has
+        taken some of the mapping away, and that was noticed.
+        """
+        return self._lender.take_back(self, self._mapping, sys.getrefcount(self.array) > _ALONE)
+
+
+class Lender:
+    """Lends parts of a file that nobody else is lent at the time, from the same mapping as long as that is the file's.
+
+    For any thread.
+    """
+
+    def __init__(self, guard: Guard, descriptor: int, start: int, byte_size: int) -> None:
+        self._guard = guard
+        self._descriptor = descriptor
+        self._start = start
+        self._size = byte_size
+        self._end = start + byte_size
+        self._lock = threading.Lock()
+        self._mapping: Mapping | None = None
+        self._lent: list[Loan] = []
+
+    def lend(self, offset: int, byte_size: int) -> Loan | None:
+        """These bytes, None where they cannot be lent now."""
+        mark = self._guard.lend(self._descriptor, self._end)
+        if mark < 0:
+            return None
+        with self._lock:
+            mapping = self._mapping
+            if mapping is None:
+                mapping = self._mapping = mapped(
+                    self._guard, self._descriptor, self._start, self._size, mmap.MAP_PRIVATE
+                )
+                self._lent = []
+            if mapping is None or (mapping.address + offset) % _ALIGNMENT:
+                return None
+            loan = Loan(self, mapping, offset, byte_size, mark)
+            for other in self._lent:
+                if loan.start < other.stop and other.start < loan.stop:
+                    return None
+            self._lent.append(loan)
+            return loan
+
+    def take_back(self, loan: Loan, mapping: Mapping, kept: bool) -> bool:
+        """A loan has ended, whose bytes somebody may have kept; whether they were read and nothing else."""
+        start, size = loan.start, loan.stop - loan.start
+        became = self._guard.taken_back(mapping.span, start, size, loan.mark)
+        if kept and not (is_left(size) and self._guard.detach(start, size)):
+            _NEVER_LET_GO.append(mapping)  # whoever keeps them sees what the client does, and is guarded for ever
+        with self._lock:
+            if self._mapping is mapping:
+                self._lent.remove(loan)
+                if kept or became:
+                    self._mapping = None
+        loan.is_torn = bool(became & TORN)
+        return not (kept or became)
+
+
+def _pages_end(byte_count: int) -> int:
+    return (byte_count + PAGE - 1) & _PAGE_MASK
+
+
+class _Alone:
+    """Something whose `array` nobody else refers to."""
+
+    __slots__ = ("array",)
+
+    def __init__(self) -> None:
+        self.array = np.empty(1)
+
+    def references(self) -> int:
+        """How many `Loan.end` counts then; it differs between versions of Python."""
+        return sys.getrefcount(self.array)
+
+
+_ALONE = _Alone().references()

@@ -1,0 +1,103 @@
+"""The default warmup, a plugin like any other: the samples that `model_warmup` of the configuration describes."""
+
+from collections.abc import Sequence
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from naiad.backend import ModelContext
+from naiad.datatypes import TensorType, tensor_type, wire_name
+from naiad.errors import InvalidArgumentError
+from naiad.hookspecs import hookimpl
+from naiad.types import Request, Tensor
+from naiad.warmup import WarmupSample
+from naiad_config import ModelWarmup, WarmupInput
+
+_SEED = 2024
+"""Random warmup data is the same at every load, so that a failing warmup fails again."""
+
+
+@hookimpl
+def naiad_warmup(context: ModelContext) -> Sequence[WarmupSample]:
+    """A sample with `batch_size` requests of batch 1 for each `model_warmup`; one with batch size 0 is skipped."""
+    return [_sample(context, warmup) for warmup in context.config.model_warmup if warmup.batch_size > 0]
+
+
+def _sample(context: ModelContext, warmup: ModelWarmup) -> WarmupSample:
+    batching = context.config.max_batch_size > 0
+    whole = {given.name for given in context.config.input if given.is_shape_tensor}
+    inputs = {
+        name: _that_fits(context, warmup, name, given, batching and name not in whole)
+        for name, given in warmup.inputs.items()
+    }
+    request = Request(context.config.name, inputs, context.version)
+    return WarmupSample(warmup.name, [request] * warmup.batch_size, max(1, warmup.count))
+
+
+def _that_fits(context: ModelContext, warmup: ModelWarmup, name: str, given: WarmupInput, batching: bool) -> Tensor:
+    try:
+        return _tensor(context, warmup, name, given, batching)
+    except (MemoryError, OverflowError, ValueError) as error:  # numpy has a word of its own for each way of too much
+        raise InvalidArgumentError(
+            f"warmup sample '{warmup.name}' of model '{context.config.name}' cannot have input '{name}' with the dims "
+            f"{list(given.dims)}: {error or 'there is not so much memory'}; give it dims that fit into memory"
+        ) from error
+
+
+def _tensor(context: ModelContext, warmup: ModelWarmup, name: str, given: WarmupInput, batching: bool) -> Tensor:
+    kind = tensor_type(wire_name(given.data_type))
+    shape = (1, *given.dims) if batching else tuple(given.dims)
+    if given.input_data_file is not None:
+        array = _from_file(context.model_directory / "warmup" / given.input_data_file, kind, shape)
+    elif given.random_data is not None and kind.itemsize:
+        random = np.random.default_rng(_SEED).bytes(prod(shape) * kind.itemsize)
+        array = _from_bytes(random, kind).reshape(shape)
+    elif given.zero_data is None and given.random_data is None:
+        raise InvalidArgumentError(
+            f"warmup sample '{warmup.name}' of model '{context.config.name}' gives no data for input '{name}': "
+            "set one of zero_data, random_data and input_data_file"
+        )
+    elif kind.itemsize:
+        array = np.zeros(shape, kind.dtype)
+    else:
+        array = np.full(shape, b"", dtype=object)
+    return Tensor(name, kind.wire, shape, array)
+
+
+def _from_bytes(raw: bytes, kind: TensorType) -> np.ndarray:
+    if kind.wire == "BOOL":
+        return (np.frombuffer(raw, np.uint8) & 1).astype(np.bool_)
+    return np.frombuffer(raw, kind.dtype)
+
+
+def _from_file(path: Path, kind: TensorType, shape: tuple[int, ...]) -> np.ndarray:
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise InvalidArgumentError(f"warmup data file '{path}' cannot be read: {error.strerror}") from error
+    count = prod(shape)
+    if not kind.itemsize:
+        return _strings(raw, path, count).reshape(shape)
+    wanted = count * kind.itemsize
+    if len(raw) < wanted:
+        raise InvalidArgumentError(
+            f"warmup setting expects {wanted} bytes, but the data provided from '{path}' only has {len(raw)} bytes"
+        )
+    return _from_bytes(raw[:wanted], kind).reshape(shape)
+
+
+def _strings(raw: bytes, path: Path, count: int) -> np.ndarray:
+    """Elements of a 4-byte little-endian length and that many bytes, as BYTES tensors are sent."""
+    elements, at = [], 0
+    while at < len(raw):
+        end = at + 4 + int.from_bytes(raw[at : at + 4], "little")
+        if at + 4 > len(raw) or end > len(raw):
+            raise InvalidArgumentError(f"warmup data file '{path}' ends within a string at byte {at}")
+        elements.append(raw[at + 4 : end])
+        at = end
+    if len(elements) != count:
+        raise InvalidArgumentError(f"warmup data file '{path}' holds {len(elements)} strings; the dims ask for {count}")
+    array = np.empty(count, dtype=object)
+    array[:] = elements
+    return array

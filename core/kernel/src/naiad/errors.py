@@ -1,0 +1,154 @@
+"""Every error that Naiad raises, named after what went wrong and free of any wire protocol.
+
+    NaiadError
+    ├── InvalidArgumentError        the caller's request or configuration is wrong
+    │   ├── ConfigError             … a model configuration, with all its problems
+    │   └── TooLargeError           … it passes a configured limit
+    ├── NotFoundError               no such model, version, plugin or file
+    ├── AlreadyExistsError          the name is taken
+    ├── UnavailableError            it exists and cannot answer now; trying again later may help
+    │   ├── ModelNotReadyError      … it is loading, unloaded, or failed to load
+    │   ├── QueueFullError          … its queue has reached the configured size
+    │   ├── QueueTimeoutError       … the request waited longer than its queue policy allows
+    │   ├── CallRingError           … every instance that could answer a model's call waits for that model
+    │   └── ShuttingDownError       … the server or this model stops
+    ├── DeadlineExceededError       the caller's own deadline passed
+    ├── RequestCancelledError       the caller went away
+    ├── UnsupportedError            well formed, and not offered here
+    ├── UnknownError                a model's own error of no known kind
+    └── InternalError               our side failed
+        ├── ModelFailedError        … the model raised, or answered with something else than it declares
+        ├── WorkerDiedError         … the worker of an instance ended while it held the request
+        └── PluginError             … a plugin is broken, missing or clashes with another
+
+A message says what happened, to which model, input or plugin and with which value, and what to do next.
+"""
+
+from naiad_config.errors import ConfigError, InvalidArgumentError, NaiadError, Problem
+
+__all__ = [
+    "AlreadyExistsError",
+    "CallRingError",
+    "ConfigError",
+    "DeadlineExceededError",
+    "InternalError",
+    "InvalidArgumentError",
+    "ModelFailedError",
+    "ModelNotReadyError",
+    "NaiadError",
+    "NotFoundError",
+    "PluginError",
+    "Problem",
+    "QueueFullError",
+    "QueueTimeoutError",
+    "RequestCancelledError",
+    "ShuttingDownError",
+    "TooLargeError",
+    "UnavailableError",
+    "UnknownError",
+    "UnsupportedError",
+    "WorkerDiedError",
+    "drop_tracebacks",
+]
+
+
+class TooLargeError(InvalidArgumentError):
+    """Something passes a configured limit; the message names the option that sets it."""
+
+
+class NotFoundError(NaiadError):
+    """There is no such model, version, plugin or file."""
+
+    code = "NOT_FOUND"
+
+
+class AlreadyExistsError(NaiadError):
+    """The name is taken."""
+
+    code = "ALREADY_EXISTS"
+
+
+class UnavailableError(NaiadError):
+    """It exists and cannot answer now; `retry_after` (seconds) is our guess at when it may, None when we have none."""
+
+    code = "UNAVAILABLE"
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class ModelNotReadyError(UnavailableError):
+    """The model is loading, was unloaded, or failed to load."""
+
+
+class QueueFullError(UnavailableError):
+    """The queue of the model has reached its configured size."""
+
+
+class QueueTimeoutError(UnavailableError):
+    """The request waited longer than its queue policy allows."""
+
+
+class CallRingError(UnavailableError):
+    """A model's call to another can never be answered: every instance that could answer it waits for the caller."""
+
+
+class ShuttingDownError(UnavailableError):
+    """The server or this model stops and takes no new requests."""
+
+
+class DeadlineExceededError(NaiadError):
+    """The caller's own deadline passed before the answer was there."""
+
+    code = "UNAVAILABLE"
+
+
+class RequestCancelledError(NaiadError):
+    """The caller went away or took the request back."""
+
+    code = "CANCELLED"
+
+
+class UnsupportedError(NaiadError):
+    """Well formed, and not offered here."""
+
+    code = "UNSUPPORTED"
+
+
+class UnknownError(NaiadError):
+    """A model's own error of no known kind."""
+
+
+class InternalError(NaiadError):
+    """Our side failed."""
+
+    code = "INTERNAL"
+
+
+class ModelFailedError(InternalError):
+    """The model raised, or answered with something else than it declares."""
+
+
+class WorkerDiedError(InternalError):
+    """The worker of an instance ended while it held the request."""
+
+
+class PluginError(InternalError):
+    """A plugin is broken, missing or clashes with another."""
+
+
+def drop_tracebacks(error: BaseException) -> None:
+    """Clear the tracebacks of an error and of its causes, so that reference counts free what their frames hold.
+
+    Frames hold the tensors of a request, and often the error itself: a cycle, which keeps them until a garbage
+    collection.
+    """
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        each = waiting.pop()
+        if each is not None and id(each) not in seen:
+            seen.add(id(each))
+            each.__traceback__ = None
+            waiting += (each.__cause__, each.__context__)

@@ -1,0 +1,165 @@
+"""The contract of a scheduler: a deterministic object that sees tickets and answers with decisions.
+
+No clock, no loop, no thread, no chance, no tensors: the kernel drives it with the real clock, tests and the simulator
+with a virtual one. Times are absolute seconds on whatever clock the driver uses.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol, runtime_checkable
+
+from naiad_config import ModelConfig
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """A queued request as a scheduler sees it; the driver numbers them upwards in the order of arrival.
+
+    `shape_key` is equal for two requests whose tensors may share a batch. `priority` 0 is "none given";
+    `timeout` is the caller's queue timeout in seconds (0: none). `sequence_id` 0 or "" is no sequence.
+    """
+
+    id: int
+    arrival: float
+    batch_size: int = 1
+    shape_key: Hashable = None
+    priority: int = 0
+    timeout: float = 0.0
+    sequence_id: int | str = 0
+    sequence_start: bool = False
+    sequence_end: bool = False
+    continues: int = 0
+
+
+class DropReason(StrEnum):
+    """Why a scheduler refuses or gives up a ticket."""
+
+    QUEUE_FULL = "queue full"
+    TIMEOUT = "timeout"
+    INVALID = "invalid"
+    CANCELLED = "cancelled"
+    """An earlier request of its sequence was taken back."""
+    LOST = "lost"
+    """The instance that its sequence ran on has died, and what the model knew of the sequence with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """These tickets get an error: `reason` gives its kind; `detail`, where there is one, its text."""
+
+    tickets: tuple[int, ...]
+    reason: DropReason
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a batch of sequences.
+
+    `ticket` is the request in it; 0 is a row without one, which only keeps the others in their places. `sequence` is
+    the number that the scheduler has given to the sequence: from 1 up, never given twice, whatever the caller's
+    correlation id. `start` and `end` say that this is its first or its last request; a sequence may start anew.
+    """
+
+    ticket: int
+    sequence: int = 0
+    start: bool = False
+    end: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """These tickets go to that instance now, as one batch in this order; `reason` says why the batch closed.
+
+    `rows` lays a batch of sequences out, each of `tickets` in one of them and in the same order; () is no sequences.
+    """
+
+    instance: int
+    tickets: tuple[int, ...]
+    reason: str
+    rows: tuple[Row, ...] = ()
+
+
+class SequenceEndReason(StrEnum):
+    """Why a sequence is over."""
+
+    END = "end"
+    """Its last request was executed."""
+    IDLE = "idle"
+    """It sent no request for too long."""
+    CANCELLED = "cancelled"
+    """A request of it was taken back."""
+    UNLOAD = "unload"
+    """The model goes out of service."""
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceEnd:
+    """That sequence, of which that instance has executed requests, is over before a request said that it ends."""
+
+    instance: int
+    sequence: int
+    reason: SequenceEndReason
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do now. `wake_at` is when to ask again if nothing else happens before (None: no need).
+
+    `ended` are sequences that are over without a last request; those that end with one are not named.
+    """
+
+    dispatches: tuple[Dispatch, ...] = ()
+    drops: tuple[Drop, ...] = ()
+    wake_at: float | None = None
+    ended: tuple[SequenceEnd, ...] = ()
+
+
+NOTHING = Decision()
+"""The decision to do nothing until something happens."""
+
+
+class Scheduler(Protocol):
+    """Decides which tickets run together, where and when.
+
+    It may also have `preserves_ordering: bool`; True makes the kernel hold every response back until those of all
+    earlier requests are out; `backlog: int`, how many sequences wait for a slot; and `lost(instance: int, now: float)
+    -> None`: the instance has died with all that it remembered, and may come back among the idle ones. A decision is
+    asked for afterwards.
+    """
+
+    def arrive(self, ticket: Ticket) -> Drop | None:
+        """Take a ticket in, or refuse it at once."""
+        ...
+
+    def settle(self, tickets: Sequence[int], now: float) -> bool | None:
+        """These tickets are over: taken back while they waited, or answered to the end, well or not.
+
+        A ticket that is answered through a sender is over when the model has said that all is sent, which may be long
+        after its instance was free again. True asks for a decision, even though nothing else happens.
+        """
+        ...
+
+    def decide(self, now: float, idle: Sequence[int]) -> Decision:
+        """What to do at `now` with these idle instances. Total, and amortised O(1) in the length of the queue.
+
+        An instance appears in at most one dispatch, and a dispatched or dropped ticket is never named again.
+        """
+        ...
+
+
+@runtime_checkable
+class SchedulerFactory(Protocol):
+    """Makes the schedulers of one kind.
+
+    `name` is what `parameters { key: "scheduler" }` of a configuration may ask for; `choice` is the member of
+    `scheduling_choice` that asks for it otherwise (`dynamic_batching`), "" for none, the default scheduler.
+    """
+
+    name: str
+    choice: str
+
+    def create(self, config: ModelConfig, instances: int) -> Scheduler:
+        """A scheduler for one model version with that many instances, numbered from 0. Raises InvalidArgumentError."""
+        ...

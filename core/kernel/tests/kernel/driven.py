@@ -1,0 +1,110 @@
+"""A model queue whose batches land in a list, where a test finishes them by hand."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from time import monotonic, monotonic_ns
+
+from naiad._kernel.answers import AnswerReader, Outcome
+from naiad._kernel.call import Call
+from naiad._kernel.queue import ModelQueue
+from naiad._kernel.statistics import VersionCounters
+from naiad._kernel.worker import Work
+from naiad.default_scheduler import FifoScheduler
+from naiad.errors import NaiadError
+from naiad.reports import ModelStatistics
+from naiad.scheduler import Scheduler
+from naiad.types import Request, Response
+from naiad_config import ModelConfig
+
+from .loops import turns
+
+
+class DrivenQueue:
+    """`sent` are the batches that execute; `outcomes` what each request, by its id, was delivered."""
+
+    def __init__(
+        self,
+        make_scheduler: Callable[[], Scheduler] = FifoScheduler,
+        places: int = 1,
+        config: ModelConfig | None = None,
+    ) -> None:
+        self.sent: list[Work] = []
+        self.outcomes: dict[str, list[Outcome]] = defaultdict(list)
+        self.counters = VersionCounters(devices=[-1] * places)
+        reader = AnswerReader(config or ModelConfig(name="m"), 1)
+        self.queue = ModelQueue(reader, make_scheduler, self.counters, self.sent.append)
+        for place in range(places):
+            self.queue.free(place)
+
+    @property
+    def statistics(self) -> ModelStatistics:
+        return self.counters.report("m", 1, ())
+
+    def submit(self, name: str, batch_size: int = 1, seconds: float | None = None, timeout: int = 0) -> Call:
+        """A call; `seconds` from now is its deadline."""
+        deadline = None if seconds is None else monotonic() + seconds
+        request = Request("m", {}, id=name, deadline=deadline, timeout_microseconds=timeout)
+        return self.queue.submit(request, batch_size, None, self.outcomes[name].append)
+
+    async def executing(self) -> list[list[str]]:
+        """The ids of the requests of each batch that executes, after what is ready has happened."""
+        await turns()
+        return [[request.id for request in work.batch.requests] for work in self.sent]
+
+    def finish(
+        self,
+        index: int = 0,
+        errors: Mapping[str, NaiadError] | None = None,
+        at_ms: tuple[int, int, int, int] | None = None,
+    ) -> None:
+        """Answer a batch that executes.
+
+        `at_ms` is when it started, had its inputs, had inferred and was done, in ms after its first request's arrival.
+        """
+        work = self._taken(index)
+        if at_ms is not None:
+            arrival = int(work.calls[0].ticket.arrival * 1e9)
+            times = [arrival + ms * 1_000_000 for ms in at_ms]
+            work.started_ns, work.batch.input_done_ns, work.batch.infer_done_ns, work.done_ns = times
+        work.outcomes = [
+            (errors or {}).get(request.id) or Response("m", 1, request.id, {}) for request in work.batch.requests
+        ]
+        self.queue.done(work)
+
+    def fail(self, error: NaiadError, index: int = 0) -> None:
+        """Fail a batch that executes."""
+        work = self._taken(index)
+        work.error = error
+        self.queue.done(work)
+
+    def die(self, error: NaiadError, index: int = 0) -> None:
+        """Lose a batch that executes with its worker."""
+        work = self._taken(index)
+        work.error = error
+        self.queue.lose(work.place)
+        self.queue.lost(work)
+
+    async def is_drained(self) -> bool:
+        """Whether the queue says now that nothing waits or executes."""
+        drained = asyncio.ensure_future(self.queue.drained())
+        await turns()
+        done = drained.done()
+        drained.cancel()
+        return done
+
+    def answered(self) -> set[str]:
+        """The ids of the requests that have a response."""
+        return {name for name, given in self.outcomes.items() if given and isinstance(given[0], Response)}
+
+    def error(self, name: str) -> NaiadError:
+        """The error that a request was delivered, and nothing else."""
+        (outcome,) = self.outcomes[name]
+        assert isinstance(outcome, NaiadError)
+        return outcome
+
+    def _taken(self, index: int) -> Work:
+        work = self.sent.pop(index)
+        work.started_ns = work.started_ns or monotonic_ns()
+        work.done_ns = monotonic_ns()
+        return work

@@ -1,0 +1,101 @@
+"""Schedulers for tests, and a plugin that offers one of them."""
+
+from collections.abc import Sequence
+
+from naiad.default_scheduler import FifoScheduler
+from naiad.hookspecs import hookimpl
+from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason, Scheduler, SchedulerFactory, Ticket
+from naiad_config import ModelConfig
+
+
+class Recording(FifoScheduler):
+    """The default scheduler, that remembers what it was told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tickets: list[Ticket] = []
+        self.settled: list[int] = []
+        self.asked = 0
+
+    def arrive(self, ticket: Ticket) -> Drop | None:
+        self.tickets.append(ticket)
+        return super().arrive(ticket)
+
+    def settle(self, tickets: Sequence[int], now: float) -> None:
+        self.settled += tickets
+        super().settle(tickets, now)
+
+    def decide(self, now: float, idle: Sequence[int]) -> Decision:
+        self.asked += 1
+        return super().decide(now, idle)
+
+
+class Pairs(Recording):
+    """Sends two requests at once."""
+
+    def decide(self, now: float, idle: Sequence[int]) -> Decision:
+        if not idle or len(self._waiting) < 2:
+            return NOTHING
+        return Decision((Dispatch(idle[0], (self._oldest(), self._oldest()), "pair"),))
+
+
+class Hesitant(Recording):
+    """Sends nothing the first time it is asked, but wants to be asked again in five seconds."""
+
+    def decide(self, now: float, idle: Sequence[int]) -> Decision:
+        self.asked += 1
+        return super().decide(now, idle) if self.asked > 1 else Decision(wake_at=now + 5.0)
+
+
+class Ordered(FifoScheduler):
+    preserves_ordering = True
+
+
+class Strict(Recording):
+    """Refuses what waits too long in the queue or finds it full, as the test says."""
+
+    refuse: Drop | None = None
+    drops: tuple[Drop, ...] = ()
+
+    def arrive(self, ticket: Ticket) -> Drop | None:
+        return self.refuse or super().arrive(ticket)
+
+    def decide(self, now: float, idle: Sequence[int]) -> Decision:
+        drops, self.drops = self.drops, ()
+        for drop in drops:
+            for ticket in drop.tickets:
+                self._waiting.pop(ticket, None)
+        return Decision(super().decide(now, idle).dispatches, drops)
+
+
+class AllAtOnce(FifoScheduler):
+    """Sends all that waits as one batch."""
+
+    def decide(self, now: float, idle: Sequence[int]) -> Decision:
+        if not idle or not self._waiting:
+            return NOTHING
+        return Decision((Dispatch(idle[0], tuple(self._oldest() for _ in range(len(self._waiting))), "all"),))
+
+
+class OfTwo(FifoScheduler):
+    """Refuses the third that waits."""
+
+    def arrive(self, ticket: Ticket) -> Drop | None:
+        return Drop((ticket.id,), DropReason.QUEUE_FULL) if len(self._waiting) == 2 else super().arrive(ticket)
+
+
+class Scheduling:
+    """A plugin that gives models with `dynamic_batching` this scheduler."""
+
+    name = "test"
+    choice = "dynamic_batching"
+
+    def __init__(self, make: type[FifoScheduler]) -> None:
+        self._make = make
+
+    @hookimpl
+    def naiad_schedulers(self) -> Sequence[SchedulerFactory]:
+        return [self]
+
+    def create(self, config: ModelConfig, instances: int) -> Scheduler:
+        return self._make()

@@ -1,0 +1,112 @@
+"""States whose shape changes: they grow, and rows that differ are executed one after the other."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from naiad.batch import Batch
+from naiad.errors import ModelFailedError
+from naiad.scheduler import Row
+from naiad_testing.tracing import FakeTrace
+
+from .driven import DrivenSequences, config_of
+
+VARIABLE = 'state { input_name: "SUM_IN" output_name: "SUM_OUT" data_type: TYPE_INT32 dims: [ -1 ] }'
+SHOWN = 'output { name: "SUM_OUT" data_type: TYPE_INT32 dims: [ 1 ] }'
+
+
+def appending(batch: Batch) -> Mapping[str, np.ndarray]:
+    """The state grows by X; Y is its sum."""
+    grown = np.concatenate([batch.input("SUM_IN"), batch.input("X")], axis=1)
+    return {"Y": grown.sum(axis=1, keepdims=True, dtype=np.int32), "SUM_OUT": grown}
+
+
+async def test_a_state_may_grow_and_starts_with_one_where_any_size_is_allowed() -> None:
+    driven = DrivenSequences(config_of(VARIABLE))
+    shapes = []
+    for ticket in (1, 2, 3):
+        driven.submit(str(ticket), ticket)
+        await driven.decide(Row(ticket, 1, start=ticket == 1))
+        shapes.append(driven.batch().input("SUM_IN").shape)
+        driven.answer(appending)
+
+    assert shapes == [(1, 1), (1, 2), (1, 3)]
+    assert driven.value("3") == 6
+
+
+@pytest.mark.parametrize("strategy", ["", "oldest { }"])
+async def test_rows_whose_states_differ_in_shape_are_executed_one_after_the_other(strategy: str) -> None:
+    driven = DrivenSequences(config_of(VARIABLE + strategy))
+    driven.submit("a1", 1, who=1)
+    await driven.decide(Row(1, 1, start=True))
+    driven.answer(appending)
+    for ticket, (name, who) in enumerate((("b", 2), ("a2", 1), ("c", 3)), 2):
+        driven.submit(name, ticket, who=who)
+
+    await driven.decide(Row(2, 2, start=True), Row(3, 1), Row(4, 3, start=True))
+
+    assert len(driven.sent) == 1
+    first = [request.id for request in driven.batch().requests]
+    driven.answer(appending)
+    assert driven.scheduler.told[-1] == ("settle", 2, 4)
+    second = [request.id for request in driven.batch().requests]
+    driven.answer(appending)
+    assert (first, second) == ((["b", "c"], ["a2"]) if strategy else (["b", "", "c"], ["", "a2"]))
+    assert [driven.value(name) for name in ("b", "a2", "c")] == [2, 4, 4]
+    assert driven.sent == []
+    assert driven.queue.outstanding == 0
+
+
+async def test_traces_go_with_the_batches_that_follow() -> None:
+    driven = DrivenSequences(config_of(VARIABLE))
+    driven.queue.traces = True
+    first, second = FakeTrace(), FakeTrace()
+    driven.submit("a1", 1, who=1)
+    await driven.decide(Row(1, 1, start=True))
+    driven.answer(appending)
+    driven.submit("a2", 1, who=1, trace=first)
+    driven.submit("b", 1, who=2, trace=second)
+
+    await driven.decide(Row(2, 1), Row(3, 2, start=True))
+
+    together = driven.sent[0].traces, driven.sent[0].reason
+    driven.answer(appending)
+    assert together == ([first], "told to")
+    assert (driven.sent[0].traces, driven.sent[0].reason) == ([second], "told to")
+
+
+async def test_what_was_to_follow_a_batch_that_is_lost_is_lost_with_it() -> None:
+    driven = DrivenSequences(config_of(VARIABLE))
+    driven.submit("a1", 1, who=1)
+    await driven.decide(Row(1, 1, start=True))
+    driven.answer(appending)
+    driven.submit("a2", 1, who=1)
+    driven.submit("b", 1, who=2)
+    await driven.decide(Row(2, 1), Row(3, 2, start=True))
+
+    driven.die(ModelFailedError("it died"))
+
+    assert {str(driven.error(name)) for name in ("a2", "b")} == {"it died"}
+    assert driven.queue.outstanding == 0
+    assert driven.queue.live == 0
+
+
+@pytest.mark.parametrize(
+    ("output", "phrase"),
+    [
+        (np.zeros((1, 2), np.int32), "has shape [1, 2]; its configuration and a batch of 1 ask for [1, 1]"),
+        (np.zeros((2, 1), np.int32), "has shape [2, 1]"),
+        (np.zeros((1, 1), np.float32), "is FP32; its configuration declares INT32"),
+        (np.zeros((1, 1), np.complex64), "cannot be read as an array"),
+    ],
+)
+async def test_a_state_that_is_not_what_was_declared_fails_its_request(output: np.ndarray, phrase: str) -> None:
+    driven = DrivenSequences()
+    driven.submit("a")
+    await driven.decide(Row(1, 1, start=True))
+
+    driven.answer(lambda batch: {"Y": batch.input("X"), "SUM_OUT": output})
+
+    assert "model 'm', state 'SUM_OUT'" in str(driven.error("a"))
+    assert phrase in str(driven.error("a"))

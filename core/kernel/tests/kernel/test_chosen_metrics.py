@@ -1,0 +1,95 @@
+"""Which metrics are told: those that the options ask for, and none without samples."""
+
+from pathlib import Path
+
+import pytest
+
+from naiad._kernel.metrics.collector import Metrics
+from naiad._kernel.metrics.families import FAMILIES, LATENCY_COUNTERS, LATENCY_SUMMARIES
+from naiad._kernel.metrics.options import MetricsConfig
+from naiad._kernel.metrics.series import MetricStore
+from naiad.metrics import Distribution, MetricFamily, Quantiles
+from naiad_testing.backends import FakeBackend
+
+from .serving import request, running
+from .telling_metrics import ONE, told
+
+
+async def test_summaries_and_the_first_response_are_told_when_they_are_asked_for(
+    tmp_path: Path, backend: FakeBackend
+) -> None:
+    config = ((("summary_latencies", True),), (("histogram_latencies", True),), (("quantiles", (0.5, 0.99)),))
+
+    async with running(tmp_path, backend, metrics_config=config) as server:
+        empty = told(server)
+        await server.infer(request("m", 1))
+        metrics = told(server)
+        (statistics,) = server.statistics("m")
+    async with running(tmp_path, backend) as server:
+        plain = told(server)
+
+    for family in LATENCY_SUMMARIES:
+        summary = metrics[family.name][ONE]
+        assert isinstance(summary, Quantiles)
+        assert ([quantile for quantile, _ in summary.values], summary.count) == ([0.5, 0.99], 1)
+        assert family.name not in plain
+    request_times = metrics["nv_inference_request_summary_us"][ONE]
+    assert isinstance(request_times, Quantiles)
+    assert request_times.sum == statistics.success.ns / 1000
+    assert dict(request_times.values)[0.5] == pytest.approx(request_times.sum, rel=0.01)
+    assert "nan" in str(empty["nv_inference_request_summary_us"][ONE])
+    first = metrics["nv_inference_first_response_histogram_ms"][ONE]
+    assert isinstance(first, Distribution)
+    assert (first.bounds, sum(first.counts)) == ((100, 500, 2000, 5000), 1)
+    assert "nv_inference_first_response_histogram_ms" not in plain
+
+
+async def test_latency_counters_can_be_left_out_and_the_other_counters_stay(
+    tmp_path: Path, backend: FakeBackend
+) -> None:
+    async with running(tmp_path, backend, metrics_config=((("counter_latencies", False),),)) as server:
+        await server.infer(request("m", 1))
+        metrics = told(server)
+
+    assert not {family.name for family in LATENCY_COUNTERS} & set(metrics)
+    assert metrics["nv_inference_request_success"] == {ONE: 1}
+
+
+async def test_switched_off_metrics_tell_nothing_and_the_statistics_count_on(
+    tmp_path: Path, backend: FakeBackend
+) -> None:
+    async with running(tmp_path, backend, allow_metrics=False) as server:
+        await server.infer(request("m", 1))
+
+        assert server.metrics.collect() == []
+        assert server.statistics("m")[0].success.count == 1
+
+
+def test_every_family_has_a_name_of_its_own_a_help_and_a_unit_where_it_needs_one() -> None:
+    names = [family.name for family in FAMILIES]
+
+    assert len(set(names)) == len(names)
+    assert all(family.help and not family.help.endswith(".") for family in FAMILIES)
+    assert all(family.name.startswith(("nv_", "naiad_")) for family in FAMILIES)
+
+
+def test_a_family_without_samples_is_not_told() -> None:
+    metrics = Metrics(MetricsConfig(), list, MetricStore())
+
+    collected: list[MetricFamily] = metrics.collect()
+
+    assert all(family.samples for family in collected)
+    assert "nv_inference_count" not in {family.name for family in collected}
+
+
+async def test_buckets_of_a_metric_that_there_is_not_are_warned_of_once(
+    tmp_path: Path, backend: FakeBackend, caplog: pytest.LogCaptureFixture
+) -> None:
+    control = 'metric_identifier { family: "nv_requests" } histogram_options { buckets: [ 1 ] }'
+    metrics = f"version_policy {{ all {{ }} }} model_metrics {{ metric_control {{ {control} }} }}"
+    backend.write(tmp_path, "n", metrics, versions=(1, 2))
+
+    async with running(tmp_path, backend):
+        told = [record.getMessage() for record in caplog.records if "nv_requests" in record.getMessage()]
+
+    assert [text.partition(":")[0] for text in told] == ["model 'n' sets the buckets of 'nv_requests' in vain"]

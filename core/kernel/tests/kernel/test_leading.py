@@ -1,0 +1,188 @@
+"""Threads of models that run the event loop in turns: real threads, a real server, and no clock."""
+
+import asyncio
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from naiad import Server
+from naiad.backend import Answer, Batch
+from naiad.errors import ModelFailedError, WorkerDiedError
+from naiad_testing.backends import FakeBackend
+
+from .deaths import DEADLY, dies_of_666
+from .leading import lead, led_by
+from .loops import until
+from .serving import request
+
+LONG = 30.0
+"""Seconds after which a test that waits for a thread has failed."""
+
+WAITING = 7.0
+"""The value that asks a model to wait."""
+
+
+def echo(batch: Batch) -> Answer:
+    return {"OUTPUT": batch.input("INPUT")}
+
+
+async def answer_of(server: Server, *values: float, model: str = "m") -> list[float]:
+    response = await server.infer(request(model, *values))
+    found: list[float] = response.outputs["OUTPUT"].array.tolist()
+    return found
+
+
+@pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_quick_model_s_thread_runs_the_event_loop(tmp_path: Path, loop_factory: object) -> None:
+    executing: set[int] = set()
+    running: set[object] = set()
+
+    def watched(batch: Batch) -> Answer:
+        executing.add(threading.get_ident())
+        running.add(asyncio._get_running_loop())
+        return echo(batch)
+
+    async def body(server: Server) -> None:
+        leader = await led_by(server, "m")
+        for value in range(100):
+            assert await answer_of(server, value) == [value]
+        assert threading.get_ident() == leader
+        assert executing == {leader}  # it lives on one thread from its first batch on
+        assert running == {None}  # and sees no loop run there
+
+    backend = FakeBackend(answer=watched)
+    backend.write(tmp_path, "m", "")
+    lead(tmp_path, body, backend, loop_factory=loop_factory)
+
+    assert [event for event in backend.events if event.startswith("close")] == ["close m_0", "close m 1"]
+
+
+def test_many_requests_at_once_are_answered_in_full(tmp_path: Path) -> None:
+    async def body(server: Server) -> None:
+        await led_by(server, "m")
+        answers = await asyncio.gather(*(answer_of(server, value) for value in range(1000)))
+        assert answers == [[value] for value in range(1000)]
+
+    backend = FakeBackend(answer=echo)
+    backend.write(tmp_path, "m", "")
+    lead(tmp_path, body, backend)
+
+
+def test_an_execution_that_waits_for_the_event_loop_is_overtaken(tmp_path: Path) -> None:
+    opened = threading.Event()
+
+    def waits(batch: Batch) -> Answer:
+        if batch.input("INPUT")[0] == WAITING:
+            assert opened.wait(LONG)
+        return echo(batch)
+
+    async def body(server: Server) -> None:
+        leader = await led_by(server, "m")
+        waiting = asyncio.ensure_future(answer_of(server, WAITING))
+        await until(lambda: threading.get_ident() != leader)
+        assert await answer_of(server, 1, model="other") == [1]  # the server goes on
+        assert not waiting.done()
+        opened.set()
+        assert await waiting == [WAITING]
+        assert await answer_of(server, 2) == [2]
+        assert threading.get_ident() == threading.main_thread().ident  # nobody leads who was overtaken just now
+
+    backend = FakeBackend(answer=waits)
+    backend.write(tmp_path, "m", "")
+    backend.write(tmp_path, "other", "")
+    lead(tmp_path, body, backend)
+
+
+def test_a_model_that_is_asked_more_takes_over(tmp_path: Path) -> None:
+    async def body(server: Server) -> None:
+        first = await led_by(server, "m")
+        second = await led_by(server, "other")
+        assert threading.main_thread().ident not in (first, second)
+        assert first != second
+
+    backend = FakeBackend(answer=echo)
+    backend.write(tmp_path, "m", "")
+    backend.write(tmp_path, "other", "")
+    lead(tmp_path, body, backend)
+
+
+def test_what_a_leader_raises_fails_its_request_alone(tmp_path: Path) -> None:
+    def moody(batch: Batch) -> Answer:
+        if batch.input("INPUT")[0] < 0:
+            raise ValueError("not in this mood")
+        return echo(batch)
+
+    async def body(server: Server) -> None:
+        leader = await led_by(server, "m")
+        with pytest.raises(ModelFailedError, match="not in this mood"):
+            await answer_of(server, -1)
+        assert await answer_of(server, 1) == [1]
+        assert threading.get_ident() == leader
+
+    backend = FakeBackend(answer=moody)
+    backend.write(tmp_path, "m", "")
+    lead(tmp_path, body, backend)
+
+
+def test_a_leader_that_wants_to_leave_loses_its_instance_and_not_the_loop(tmp_path: Path) -> None:
+    async def body(server: Server) -> None:
+        leader = await led_by(server, "m")
+        lost = [asyncio.ensure_future(server.infer(request("m", DEADLY)))]
+        with pytest.raises(WorkerDiedError, match="SystemExit"):
+            await lost[0]
+        assert threading.get_ident() != leader
+        await until(lambda: server.ready().ready)
+        assert await answer_of(server, 1) == [1]
+
+    backend = FakeBackend(answer=dies_of_666)
+    backend.write(tmp_path, "m", "")
+    lead(tmp_path, body, backend)
+
+
+def test_a_leader_that_answers_later_is_heard_on_any_thread(tmp_path: Path) -> None:
+    def later(batch: Batch) -> Future[Answer]:
+        future: Future[Answer] = Future()
+        answer = echo(batch)
+        if batch.input("INPUT")[0] == WAITING:
+            threading.Thread(target=future.set_result, args=(answer,)).start()
+        else:
+            future.set_result(answer)
+        return future
+
+    async def body(server: Server) -> None:
+        leader = await led_by(server, "m")
+        assert await answer_of(server, WAITING) == [WAITING]
+        assert threading.get_ident() == leader
+
+    backend = FakeBackend(answer=later)
+    backend.write(tmp_path, "m", "")
+    lead(tmp_path, body, backend)
+
+
+def test_a_leader_is_unloaded_like_everybody(tmp_path: Path) -> None:
+    async def body(server: Server) -> None:
+        leader = await led_by(server, "m")
+        await server.unload("m")
+        await until(lambda: threading.get_ident() != leader)
+        assert await answer_of(server, 1, model="other") == [1]
+        await server.load("m")
+        assert await answer_of(server, 1) == [1]
+
+    backend = FakeBackend(answer=echo)
+    backend.write(tmp_path, "m", "")
+    backend.write(tmp_path, "other", "")
+    lead(tmp_path, body, backend, model_control_mode="explicit", load_model=("m", "other"))
+
+
+def test_whoever_gives_the_coroutine_gets_its_error(tmp_path: Path) -> None:
+    async def body(server: Server) -> None:
+        await led_by(server, "m")
+        raise LookupError("nothing is here")
+
+    backend = FakeBackend(answer=echo)
+    backend.write(tmp_path, "m", "")
+    with pytest.raises(LookupError, match="nothing is here"):
+        lead(tmp_path, body, backend)

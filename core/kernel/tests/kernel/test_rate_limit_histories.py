@@ -1,0 +1,211 @@
+"""Random histories of queues that share resources: nothing is held twice, forgotten or waited for in vain."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from time import monotonic_ns
+
+import pytest
+
+from naiad._kernel.answers import AnswerReader
+from naiad._kernel.call import Call
+from naiad._kernel.queue import ModelQueue
+from naiad._kernel.rate_limiter.limited_queue import LimitedQueue, queue_for
+from naiad._kernel.rate_limiter.limiter import RateLimiter
+from naiad._kernel.rate_limiter.resources import Pool, needs_of
+from naiad._kernel.rate_limiter.rests import Rest
+from naiad._kernel.rate_limiter.sharing import Sharing
+from naiad._kernel.statistics import VersionCounters
+from naiad._kernel.worker import Work
+from naiad.backend import Placement
+from naiad.default_scheduler import FifoScheduler
+from naiad.errors import WorkerDiedError
+from naiad.scheduler import Decision, Dispatch, Scheduler
+from naiad.types import Request, Response
+from naiad_config import ModelConfig, ModelInstanceGroup, ModelRateLimiter, RateLimiterResource
+
+from .loops import jump, turns
+
+
+class Choosy(FifoScheduler):
+    """Each ticket wants one of three places, whichever others are idle: grants for these are of no use to it."""
+
+    def decide(self, now: float, idle: Sequence[int]) -> Decision:
+        found = []
+        for ticket in list(self._waiting):
+            place = ticket % 3
+            if place in idle and place not in [each.instance for each in found]:
+                del self._waiting[ticket]
+                found.append(Dispatch(place, (ticket,), "its own"))
+        return Decision(tuple(found))
+
+
+class Patient(FifoScheduler):
+    """Does not take what is idle when it is first asked, but when it is asked again."""
+
+    _has_waited = False
+
+    def decide(self, now: float, idle: Sequence[int]) -> Decision:
+        if not self._waiting or not idle:
+            return Decision()
+        self._has_waited = not self._has_waited
+        if self._has_waited:
+            return Decision(wake_at=now + 1)
+        taken = tuple(self._oldest() for _ in range(min(2, len(self._waiting))))
+        return Decision((Dispatch(idle[0], taken, "batch"),))
+
+
+class Model:
+    """One queue with three places, whose batches land in `executing`."""
+
+    def __init__(self, name: str, make: Callable[[], Scheduler], needs: dict[str, int], sharing: Sharing) -> None:
+        resources = tuple(
+            RateLimiterResource(name=resource, global_=True, count=count) for resource, count in needs.items()
+        )
+        group = ModelInstanceGroup(name=name, rate_limiter=ModelRateLimiter(resources=resources))
+        placements = [Placement(f"{name}_{index}", "CPU", 0, group) for index in range(3)]
+        self.needs = needs_of(placements[0]).units
+        self.executing: list[Work] = []
+        self.rests: dict[int, tuple[Rest, list[str]]] = {}
+        self.away: list[int] = []
+        self.calls: dict[str, Call] = {}
+        self.over: Counter[str] = Counter()
+        reader = AnswerReader(ModelConfig(name=name), 1)
+        share = self.share = sharing.admit(placements)
+        self.queue: ModelQueue = queue_for(
+            share, placements, reader, make, VersionCounters(devices=[-1] * 3), self.executing.append
+        )
+        for place in range(3):
+            self.queue.free(place)
+
+    def submit(self, name: str) -> None:
+        def told(_: object) -> None:
+            self.over[name] += 1
+
+        self.calls[name] = self.queue.submit(Request("m", {}, id=name), 1, None, told)
+
+    def take_back(self, chance: random.Random) -> None:
+        open_calls = [name for name, call in self.calls.items() if not call.over]
+        if open_calls:
+            name = chance.choice(open_calls)
+            self.calls[name].cancel()
+            self.over[name] += 1
+
+    def computing(self) -> list[Work]:
+        return [work for work in self.executing if work.place not in self.rests]
+
+    def finish(self, chance: random.Random) -> None:
+        if self.computing():
+            work = self._taken(chance.choice(self.computing()))
+            work.outcomes = [Response("m", 1, request.id, {}) for request in work.batch.requests]
+            self.queue.done(work)
+
+    def die(self, chance: random.Random) -> None:
+        if self.executing:
+            work = self._taken(chance.choice(self.executing))
+            work.error = WorkerDiedError("gone")
+            rest, gone_on = self.rests.pop(work.place, (None, []))
+            self.queue.lose(work.place)
+            if rest is not None and not gone_on:  # its answer comes too late, and keeps nobody waiting
+                rest.over(lambda: gone_on.extend(["asked", "gone on"]))
+            assert rest is None or gone_on == ["asked", "gone on"]
+            self.queue.lost(work)
+            self.away.append(work.place)
+
+    def come_back(self) -> None:
+        if self.away:
+            self.queue.free(self.away.pop())
+
+    def rest(self, chance: random.Random) -> None:
+        if self.computing() and isinstance(self.queue, LimitedQueue):
+            place = chance.choice(self.computing()).place
+            self.rests[place] = self.queue.rest(place), []
+
+    def resume(self) -> None:
+        for rest, gone_on in self.rests.values():
+            if not gone_on:
+                gone_on.append("asked")
+                rest.over(lambda gone_on=gone_on: gone_on.append("gone on"))  # type: ignore[misc]
+                break
+
+    def settle_rests(self) -> None:
+        self.rests = {place: rest for place, rest in self.rests.items() if "gone on" not in rest[1]}
+
+    def _taken(self, work: Work) -> Work:
+        self.executing.remove(work)
+        work.started_ns = work.done_ns = monotonic_ns()
+        return work
+
+
+def check(models: Sequence[Model], limiter: RateLimiter) -> None:
+    """What is held is what those that compute need, and no more than there is."""
+    used: Counter[Pool] = Counter()
+    for model in models:
+        model.settle_rests()
+        for _ in model.computing():
+            used.update(model.needs)
+    for pool, units in limiter.capacity().items():
+        assert limiter.in_use(pool) == used[pool] <= units
+
+
+@pytest.mark.parametrize("seed", range(25))
+async def test_whatever_happens_what_computes_fits_and_everything_is_answered(seed: int) -> None:
+    chance = random.Random(seed)
+    sharing = Sharing(RateLimiter())
+    models = [
+        Model("fifo", FifoScheduler, {"R": 1}, sharing),
+        Model("choosy", Choosy, {"R": 1, "S": 2}, sharing),
+        Model("patient", Patient, {"S": 1}, sharing),
+        Model("large", FifoScheduler, {"R": 2, "S": 2}, sharing),
+        Model("free", FifoScheduler, {}, sharing),
+    ]
+
+    for step in range(150):
+        model = chance.choice(models)
+        what = chance.choices(
+            [
+                lambda m=model, n=step: m.submit(str(n)),
+                lambda m=model: m.finish(chance),
+                lambda m=model: m.take_back(chance),
+                lambda m=model: m.die(chance),
+                model.come_back,
+                lambda m=model: m.rest(chance),
+                model.resume,
+            ],
+            [8, 5, 1, 1, 2, 2, 3],
+        )[0]
+        what()
+        await turns(20)
+        check(models, sharing.limiter)
+    for _ in range(400):
+        for model in models:
+            model.come_back()
+            model.resume()
+            model.settle_rests()
+            model.finish(chance)
+        await jump(2)
+
+    check(models, sharing.limiter)
+    for model in models:
+        assert (model.queue.outstanding, model.executing, model.rests) == (0, [], {})
+        assert model.over == Counter(model.calls.keys())
+
+
+async def test_executions_of_a_version_that_is_given_up_wait_for_nothing() -> None:
+    sharing = Sharing(RateLimiter())
+    given_up, other = (Model(name, FifoScheduler, {"R": 1}, sharing) for name in ("given_up", "other"))
+    told: list[str] = []
+    given_up.submit("1")
+    await turns()
+    assert isinstance(given_up.queue, LimitedQueue)
+    early, late = given_up.queue.rest(0), given_up.queue.rest(0)
+    early.over(lambda: told.append("early"))
+    other.submit("2")
+    await turns()
+
+    given_up.share.leave()
+    late.over(lambda: told.append("late"))
+    given_up.queue.rest(0).over(lambda: told.append("later still"))
+
+    assert told == ["early", "late", "later still"]
+    assert len(other.executing) == 1

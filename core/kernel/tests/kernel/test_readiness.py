@@ -1,0 +1,139 @@
+"""Whether the server and its models are ready, truthfully and with reasons."""
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from naiad import Server, __version__
+from naiad.backend import ModelContext
+from naiad.errors import ModelNotReadyError, NotFoundError
+from naiad.reports import Readiness
+from naiad_testing.backends import FakeBackend
+
+from .loops import turns
+from .serving import Steered, SteeredModel, off_the_loop, running, write_model
+
+
+async def test_a_server_is_neither_live_nor_ready_before_it_starts_and_after_it_stops(tmp_path: Path) -> None:
+    backend = FakeBackend()
+    backend.write(tmp_path, "m")
+    server = Server(model_repository=[tmp_path], plugins=[backend])
+    seen = [(server.live(), server.ready().ready)]
+
+    async with server:
+        seen.append((server.live(), server.ready().ready))
+    seen.append((server.live(), server.ready().ready))
+
+    assert seen == [(False, False), (True, True), (False, False)]
+
+
+async def test_a_server_is_live_and_not_ready_while_its_models_load(tmp_path: Path) -> None:
+    going, gone = threading.Event(), threading.Event()
+
+    def load(context: ModelContext) -> Any:
+        going.set()
+        assert gone.wait(10)
+        return SteeredModel(backend)
+
+    backend = Steered(load=load)
+    write_model(tmp_path, "m")
+    server = Server(model_repository=[tmp_path], plugins=[backend])
+
+    starting = asyncio.ensure_future(server.start())
+    await off_the_loop(lambda: going.wait(10) and None)
+    assert server.live()
+    assert server.ready() == Readiness(False, ("the server is STARTING",))
+    with pytest.raises(ModelNotReadyError, match="'m' has no available versions: LOADING"):
+        server.model_ready("m")
+    gone.set()
+    await starting
+    assert server.ready() == Readiness(True)
+    await server.stop()
+
+
+@pytest.mark.parametrize("mode", ["none", "poll"])
+async def test_a_server_with_nothing_to_serve_is_not_ready(tmp_path: Path, mode: str) -> None:
+    async with running(tmp_path, model_control_mode=mode) as server:
+        assert server.live()
+        assert server.ready() == Readiness(
+            False, (f"there is no model to serve in the model repositories ({tmp_path})",)
+        )
+
+
+async def test_a_server_without_a_repository_says_so() -> None:
+    async with running([]) as server:
+        assert server.ready().reasons == ("there is no model to serve in the model repositories (none is given)",)
+
+
+async def test_every_model_that_does_not_serve_has_a_reason(tmp_path: Path) -> None:
+    backend = FakeBackend()
+    backend.write(tmp_path, "a")
+    for name in ("b", "c"):
+        (tmp_path / name).mkdir()
+
+    async with running(tmp_path, backend) as server:
+        ready = server.ready()
+
+    assert not ready.ready
+    assert [reason.split(" has no version that serves: ")[0] for reason in ready.reasons] == ["model 'b'", "model 'c'"]
+
+
+async def test_without_strictness_the_state_of_the_server_alone_counts(tmp_path: Path) -> None:
+    (tmp_path / "broken").mkdir()
+
+    async with running(tmp_path, strict_readiness=False) as server:
+        assert server.ready() == Readiness(True)
+        with pytest.raises(ModelNotReadyError):
+            server.model_ready("broken")
+
+
+async def test_a_model_says_which_version_is_not_there(tmp_path: Path) -> None:
+    backend = FakeBackend()
+    backend.write(tmp_path, "m", versions=(1, 2))
+
+    async with running(tmp_path, backend) as server:
+        assert server.model_ready("m", 2).ready
+        with pytest.raises(NotFoundError, match="version 1 is not found"):
+            server.model_ready("m", 1)
+        with pytest.raises(NotFoundError, match="Request for unknown model: 'ghost' is not found"):
+            server.model_ready("ghost")
+
+
+async def test_a_model_is_ready_with_one_instance_that_is(tmp_path: Path) -> None:
+    backend = FakeBackend()
+    backend.write(tmp_path, "m", "instance_group { count: 2 }")
+
+    async with running(tmp_path, backend) as server:
+        assert server.model_ready("m") == Readiness(True)
+        backend.not_ready = "cold"
+        assert server.model_ready("m").reasons == tuple(
+            f"instance 'm_0_{number}' is not ready: cold" for number in range(2)
+        )
+
+
+async def test_a_failing_model_ends_the_start_where_the_option_says_so(tmp_path: Path) -> None:
+    backend = FakeBackend()
+    backend.write(tmp_path, "good")
+    (tmp_path / "broken").mkdir()
+    server = Server(model_repository=[tmp_path], plugins=[backend], options={"exit-on-error": True})
+
+    with pytest.raises(ModelNotReadyError) as caught:
+        await server.start()
+
+    told = str(caught.value)
+    assert told.startswith("failed to load all models:\n- model 'broken' has no version that serves: ")
+    assert told.endswith("start with --exit-on-error=false")
+    assert not server.live()
+    assert "close good 1" in backend.events
+
+
+async def test_a_server_tells_who_it_is() -> None:
+    async with running([], id="left") as server:
+        metadata = server.metadata()
+
+    assert (metadata.name, metadata.version) == ("left", __version__)
+    assert {"statistics", "model_repository", "binary_tensor_data"} <= set(metadata.extensions)
+    await turns()

@@ -1,0 +1,169 @@
+"""Warming up models of sequences: samples go past the scheduler, so controls and states come from them or are made."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from naiad import default_warmup
+from naiad._kernel.requests import RequestChecker
+from naiad._kernel.sequences.reading import SequenceReader
+from naiad._kernel.sequences.tensors import sequence_tensors
+from naiad._kernel.warming import Warmup
+from naiad.backend import Answer, Batch, ModelContext, Placement
+from naiad.errors import InvalidArgumentError
+from naiad.types import Request, Tensor
+from naiad.warmup import WarmupSample
+from naiad_config import ModelConfig, ModelInstanceGroup
+from naiad_config.text import parse_text
+
+CONFIG = """
+name: "m" backend: "any" max_batch_size: {mbs}
+input {{ name: "INPUT" data_type: TYPE_FP32 dims: [ 2 ] }}
+output {{ name: "OUTPUT" data_type: TYPE_FP32 dims: [ 2 ] }}
+sequence_batching {{
+  control_input [
+    {{ name: "START" control {{ kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] }} }},
+    {{ name: "END" control {{ kind: CONTROL_SEQUENCE_END fp32_false_true: [ 0, 1 ] }} }},
+    {{ name: "READY" control {{ kind: CONTROL_SEQUENCE_READY bool_false_true: [ false, true ] }} }},
+    {{ name: "CORRID" control {{ kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 }} }}
+  ]
+  state {{ input_name: "STATE_IN" output_name: "STATE_OUT" data_type: TYPE_FP32 dims: [ 3 ]
+    initial_state {{ name: "first" data_type: TYPE_FP32 dims: [ 3 ] data_file: "threes" }} {state} }}
+}}
+model_warmup {{ name: "sample" batch_size: {batch} inputs [
+  {{ key: "INPUT" value {{ data_type: TYPE_FP32 dims: [ 2 ] zero_data: true }} }} {more} ] }}
+"""
+
+
+class Model:
+    """Its one instance keeps what it executes and what it is told of sequences."""
+
+    def __init__(self, answer: Callable[[Batch], Answer]) -> None:
+        self.batches: list[Batch] = []
+        self.ended: list[tuple[Any, str]] = []
+        self._answer = answer
+
+    def instantiate(self, placement: Placement) -> "Model":
+        return self
+
+    def execute(self, batch: Batch) -> Answer:
+        self.batches.append(batch)
+        return self._answer(batch)
+
+    def sequence_ended(self, correlation_id: Any, reason: str) -> None:
+        self.ended.append((correlation_id, str(reason)))
+
+    def close(self) -> None:
+        return None
+
+    def told(self, *names: str) -> list[Any]:
+        (batch,) = self.batches
+        return [batch.input(name).tolist() for name in names]
+
+
+def accumulating(batch: Batch) -> Answer:
+    return {"OUTPUT": batch.input("INPUT"), "STATE_OUT": batch.input("STATE_IN") + 1}
+
+
+def read(folder: Path, mbs: int = 4, batch: int = 1, state: str = "", more: str = "") -> ModelContext:
+    config = parse_text(CONFIG.format(mbs=mbs, batch=batch, state=state, more=more))
+    (folder / "initial_state").mkdir()
+    (folder / "initial_state" / "threes").write_bytes(np.full(3, 3, np.float32).tobytes())
+    return ModelContext(config, 1, folder, folder / "1", {})
+
+
+def warm(context: ModelContext, model: Model, samples: Sequence[WarmupSample] | None = None) -> None:
+    config: ModelConfig = context.config
+    tensors = sequence_tensors(context)
+    assert tensors is not None
+    reader = SequenceReader(config, 1, True, tensors)
+    given = default_warmup.naiad_warmup(context) if samples is None else samples
+    placement = Placement("m_0", "CPU", 0, ModelInstanceGroup(name="m"))
+    Warmup(config, given, reader, RequestChecker(config)).instantiate(model, placement)
+
+
+def test_a_sample_without_controls_and_states_is_a_sequence_of_one_request(tmp_path: Path) -> None:
+    model = Model(accumulating)
+
+    warm(read(tmp_path), model)
+
+    assert model.told("START", "END", "READY", "CORRID", "STATE_IN") == [[[1]], [[1]], [[True]], [[1]], [[3, 3, 3]]]
+    assert model.ended == [(1, "end")]
+
+
+def test_each_request_of_a_sample_is_a_sequence_of_its_own(tmp_path: Path) -> None:
+    model = Model(accumulating)
+
+    warm(read(tmp_path, batch=3), model)
+
+    assert model.told("CORRID", "START") == [[[1], [2], [3]], [[1], [1], [1]]]
+    assert [request.correlation_id for request in model.batches[0].requests] == [1, 2, 3]
+    assert model.ended == [(1, "end"), (2, "end"), (3, "end")]
+
+
+def test_controls_and_states_of_a_sample_are_what_the_model_gets(tmp_path: Path) -> None:
+    model = Model(accumulating)
+    more = """
+      , { key: "START" value { data_type: TYPE_INT32 dims: [ 1 ] zero_data: true } }
+      , { key: "STATE_IN" value { data_type: TYPE_FP32 dims: [ 3 ] zero_data: true } }"""
+
+    warm(read(tmp_path, more=more), model)
+
+    assert model.told("START", "READY", "STATE_IN") == [[[0]], [[True]], [[0, 0, 0]]]
+
+
+def test_a_model_without_batching_gets_tensors_without_rows(tmp_path: Path) -> None:
+    model = Model(accumulating)
+
+    warm(read(tmp_path, mbs=0), model)
+
+    assert model.told("START", "STATE_IN") == [[1], [3, 3, 3]]
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_state_of_one_buffer_warms_up_and_leaves_the_initial_state_alone(tmp_path: Path, batch: int) -> None:
+    context = read(tmp_path, batch=batch, state="use_same_buffer_for_input_output: true")
+    first, second = Model(accumulating), Model(accumulating)
+
+    warm(context, first)
+    warm(context, second)
+
+    assert second.told("STATE_IN") == [[[3, 3, 3]] * batch]
+
+
+def test_requests_of_a_plugin_keep_the_sequence_that_they_name(tmp_path: Path) -> None:
+    model = Model(accumulating)
+    tensor = Tensor.of("INPUT", np.zeros((1, 2), np.float32))
+    requests = [
+        Request("m", {"INPUT": tensor}, correlation_id=9, sequence_start=True),
+        Request("m", {"INPUT": tensor}, correlation_id=9, sequence_end=True),
+    ]
+
+    warm(read(tmp_path), model, [WarmupSample(f"step {n}", [each]) for n, each in enumerate(requests)])
+
+    flags = [(batch.input("START").item(), batch.input("END").item()) for batch in model.batches]
+    assert flags == [(1, 0), (0, 1)]
+    assert [batch.input("CORRID").item() for batch in model.batches] == [9, 9]
+    assert model.ended == [(9, "end")]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("data_type: TYPE_FP32 dims: [ 1 ]", "'START', which sequence_batching of model 'm' adds, is FP32 [1, 1]"),
+        ("data_type: TYPE_INT32 dims: [ 2 ]", "it must be INT32 [1, 1]"),
+    ],
+)
+def test_a_control_of_another_type_or_shape_fails_and_says_what_it_must_be(
+    tmp_path: Path, given: str, told: str
+) -> None:
+    context = read(tmp_path, more=f', {{ key: "START" value {{ {given} zero_data: true }} }}')
+
+    with pytest.raises(InvalidArgumentError) as failed:
+        warm(context, Model(accumulating))
+
+    assert "failed to run warmup sample 'sample'" in str(failed.value)
+    assert told in str(failed.value)

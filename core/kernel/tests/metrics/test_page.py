@@ -1,0 +1,45 @@
+"""docs/metrics.md names every metric with its type, every option and every word of a metric, and no other."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from naiad._kernel.metrics.families import FAMILIES, FamilyText
+from naiad._kernel.metrics.latencies import BOUNDS, FIRST_RESPONSE_BOUNDS
+from naiad._kernel.metrics.options import METRICS_OPTIONS
+from naiad._kernel.statistics import FailureReason
+
+PAGE = (Path(__file__).parents[4] / "docs" / "metrics.md").read_text(encoding="utf-8")
+ROWS = [line for line in PAGE.splitlines() if line.startswith("| `")]
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_every_metric_has_a_row_that_tells_its_type(family: FamilyText) -> None:
+    (row,) = (row for row in ROWS if f"`{family.name}`" in row.split("|")[1])
+
+    kind = row.split("|")[2].strip()
+    if family.kind == "histogram" and len(row.split("|")) == 4:
+        section = PAGE[: PAGE.index(row)].rpartition("\n## ")[2]
+        assert section.startswith("Latencies\n\nThese histograms")
+    else:
+        assert kind == family.kind
+
+
+def test_no_metric_is_named_that_is_not_there() -> None:
+    named = set(re.findall(r"`((?:nv|naiad)_[a-z_]+)`", PAGE))
+
+    assert named == {family.name for family in FAMILIES}
+
+
+def test_every_option_and_every_reason_is_named() -> None:
+    for option in METRICS_OPTIONS:
+        assert f"`--{option.name}`" in PAGE
+    for reason in FailureReason:
+        assert f"`{reason.value}`" in PAGE
+
+
+def test_the_buckets_are_told_as_they_are() -> None:
+    assert f"{BOUNDS[0] * 1e6:.0f} µs to {BOUNDS[-1]:.0f} s" in PAGE
+    first, *between, last = (f"{bound:.0f}" for bound in FIRST_RESPONSE_BOUNDS)
+    assert f"the buckets are {', '.join([first, *between])} and {last}" in PAGE

@@ -1,0 +1,79 @@
+"""A name that no plugin offers is answered with what is installed, what was skipped and what to install."""
+
+from collections.abc import Callable
+
+import pytest
+
+import naiad
+from naiad._kernel.known_plugins import where_to_get
+from naiad._kernel.plugins import PluginRegistry
+from naiad.backend import BackendTraits, Model, ModelContext
+from naiad.errors import InvalidArgumentError, NotFoundError
+from naiad_config import ModelConfig
+
+
+class Abacus:
+    traits = BackendTraits("abacus")
+
+    def complete(self, context: ModelContext) -> ModelConfig:
+        return context.config
+
+    def load(self, context: ModelContext) -> Model:
+        raise InvalidArgumentError(f"the abacus cannot load {context.config.name}")
+
+
+class AbacusPlugin:
+    @naiad.hookimpl
+    def naiad_backends(self) -> list[Abacus]:
+        return [Abacus()]
+
+
+class MisspeltPlugin:
+    @naiad.hookimpl
+    def naiad_backend(self) -> list[Abacus]:
+        return [Abacus()]
+
+
+def test_an_unknown_backend_of_a_known_distribution_is_answered_with_how_to_install_it() -> None:
+    registry = PluginRegistry.of([AbacusPlugin()])
+
+    with pytest.raises(NotFoundError) as caught:
+        registry.backend("onnxruntime")
+
+    assert str(caught.value) == (
+        "no plugin offers the backend 'onnxruntime'; installed backends: abacus. "
+        "It comes with naiad-onnx: pip install 'naiad-onnx[cpu]'."
+    )
+
+
+def test_a_missing_scheduler_and_frontend_are_answered_alike() -> None:
+    registry = PluginRegistry.of([])
+
+    with pytest.raises(NotFoundError, match="pip install 'naiad-scheduler-dynamic'"):
+        registry.scheduler("dynamic_batching")
+    with pytest.raises(NotFoundError, match=r"installed frontends: none\. It comes with naiad-http"):
+        registry.frontend("http")
+
+
+def test_a_backend_whose_plugin_was_skipped_is_answered_with_the_reason(install: Callable[..., None]) -> None:
+    install(("onnx", "naiad-onnx", "import no_such_framework"))
+
+    with pytest.raises(NotFoundError, match="naiad-onnx would offer it, but was skipped: ModuleNotFoundError"):
+        PluginRegistry.discover().backend("onnxruntime")
+
+
+def test_a_name_that_nobody_knows_is_answered_with_every_skipped_plugin() -> None:
+    registry = PluginRegistry.of([MisspeltPlugin()])
+
+    with pytest.raises(NotFoundError, match="Plugin 'MisspeltPlugin' was skipped: there is no hook naiad_backend;"):
+        registry.backend("abacus")
+
+
+def test_an_option_is_known_by_its_distribution_too() -> None:
+    advice = where_to_get("option", "http-port", {})
+
+    assert advice == "It comes with naiad-http: pip install 'naiad-http'."
+
+
+def test_nothing_is_advised_for_a_name_that_nobody_knows() -> None:
+    assert where_to_get("backend", "tea", {}) == ""

@@ -1,0 +1,273 @@
+"""The plugin registry, over fake entry points and lists of objects."""
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+import naiad
+from naiad._kernel.offers import Offer, framework
+from naiad._kernel.plugins import PluginRegistry
+from naiad.backend import Backend, BackendTraits, Model, ModelContext
+from naiad.errors import InvalidArgumentError, PluginError
+from naiad.options import Option
+from naiad.scheduler import Scheduler
+from naiad.types import Request
+from naiad.warmup import WarmupSample
+from naiad_config import ModelConfig
+from naiad_testing.caches import FakeCache
+
+
+class FakeBackend:
+    def __init__(self, name: str, *aliases: str, framework: str = "") -> None:
+        self.traits = BackendTraits(name, aliases=aliases, framework=framework)
+
+    def complete(self, context: ModelContext) -> ModelConfig:
+        return context.config
+
+    def load(self, context: ModelContext) -> Model:
+        raise InvalidArgumentError(f"{self.traits.name} loads nothing")
+
+
+class FakeScheduler:
+    def __init__(self, name: str, choice: str = "") -> None:
+        self.name = name
+        self.choice = choice
+
+    def create(self, config: ModelConfig, instances: int) -> Scheduler:
+        raise InvalidArgumentError(f"{self.name} schedules nothing for {config.name} on {instances}")
+
+
+class FakeFrontend:
+    name = "pigeon"
+
+    async def start(self, server: "naiad.Server") -> str:
+        return "the roof"
+
+    async def stop(self, grace: float) -> None:
+        return None
+
+
+def plugin(**hooks: Callable[..., Any]) -> SimpleNamespace:
+    """A plugin with those hook implementations."""
+    return SimpleNamespace(**{name: naiad.hookimpl(function) for name, function in hooks.items()})
+
+
+def offering_backends(*backends: Backend) -> SimpleNamespace:
+    return plugin(naiad_backends=lambda: list(backends))
+
+
+EMPTY = "import naiad\n@naiad.hookimpl\ndef naiad_options(): return []\n"
+
+
+def test_installed_plugins_come_in_the_order_of_their_names(install: Callable[..., None]) -> None:
+    install(("zebra", "naiad-zebra", EMPTY), ("ant", "naiad-ant", EMPTY))
+
+    registry = PluginRegistry.discover()
+
+    assert [(found.name, found.distribution, found.version, found.skipped) for found in registry.plugins] == [
+        ("ant", "naiad-ant", "1.2", ""),
+        ("zebra", "naiad-zebra", "1.2", ""),
+    ]
+
+
+def test_two_distributions_with_one_plugin_name_are_refused_naming_both(install: Callable[..., None]) -> None:
+    install(("onnx", "naiad-onnx", EMPTY), ("onnx", "my-onnx", EMPTY))
+
+    with pytest.raises(PluginError, match=r"'onnx'.*naiad-onnx and my-onnx.*uninstall one"):
+        PluginRegistry.discover()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("import no_such_framework", "ModuleNotFoundError: No module named 'no_such_framework' .*:1"),
+        ("def broken(", "SyntaxError"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        (EMPTY.replace("naiad_options", "naiad_option"), "no hook naiad_option; did you mean naiad_options\\?"),
+        (EMPTY.replace("naiad_options()", "naiad_warmup(ctx)"), "Argument.*ctx"),
+        (EMPTY.replace("[]", "1 // 0"), "ZeroDivisionError: .*:3"),
+        (EMPTY.replace("[]", "7"), "naiad_options answered with int; return a list"),
+        (EMPTY.replace("[]", "[7]"), "naiad_options offered a int, which is no Option"),
+    ],
+)
+def test_a_broken_plugin_is_skipped_with_the_reason_and_the_others_stay(
+    install: Callable[..., None], text: str, reason: str
+) -> None:
+    install(("broken", "naiad-broken", text), ("sound", "naiad-sound", EMPTY))
+
+    registry = PluginRegistry.discover()
+
+    broken, sound = registry.plugins
+    assert sound.skipped == ""
+    assert re.search(reason, broken.skipped)
+    (warning,) = registry.warnings()
+    assert warning == f"plugin 'broken' (naiad-broken 1.2) is skipped: {broken.skipped}"
+
+
+def test_an_unknown_hook_far_from_all_others_is_answered_with_the_hooks_there_are() -> None:
+    registry = PluginRegistry.of([plugin(serve_tea=lambda: ["tea"])])
+
+    (report,) = registry.plugins
+
+    assert report.skipped.startswith("there is no hook serve_tea; the hooks are naiad_backends, ")
+
+
+def test_a_plugin_may_serve_the_hook_of_a_later_kernel_when_it_says_so() -> None:
+    later = SimpleNamespace(naiad_teapots=naiad.hookimpl(lambda: ["teapot"], optionalhook=True))
+
+    (report,) = PluginRegistry.of([later]).plugins
+
+    assert report.skipped == ""
+
+
+def test_what_a_plugin_offers_is_attributed_to_it() -> None:
+    rich = plugin(
+        naiad_options=lambda: [Option("pigeon-port", 1, "where the pigeons land", int)],
+        naiad_backends=lambda: [FakeBackend("abacus", "counting", framework="pytest")],
+        naiad_schedulers=lambda: [FakeScheduler("lottery")],
+        naiad_frontends=lambda: [FakeFrontend()],
+        naiad_caches=lambda: [FakeCache()],
+        naiad_warmup=lambda context: [],
+    )
+
+    report, other = PluginRegistry.of([rich, offering_backends(FakeBackend("slide-rule"))]).plugins
+
+    assert report.kinds == ("backend", "scheduler", "frontend", "cache", "warmup", "options")
+    assert [str(offer) for offer in report.offers] == [
+        f"backend abacus (pytest {pytest.__version__})",
+        "scheduler lottery",
+        "frontend pigeon",
+        "cache fake",
+        "warmup samples",
+        "options --pigeon-port",
+    ]
+    assert other.offers == (Offer("backend", "slide-rule"),)
+
+
+def test_backends_are_found_by_name_and_by_alias() -> None:
+    backend = FakeBackend("abacus", "counting")
+    registry = PluginRegistry.of([offering_backends(backend)])
+
+    found = (registry.backends(), registry.backend("abacus"), registry.backend("counting"))
+
+    assert found == ({"abacus": backend, "counting": backend}, backend, backend)
+
+
+def test_a_scheduler_is_found_by_its_name_and_by_the_choice_it_serves() -> None:
+    lottery, default = FakeScheduler("lottery", "dynamic_batching"), FakeScheduler("default")
+    registry = PluginRegistry.of([plugin(naiad_schedulers=lambda: [lottery, default])])
+
+    found = [registry.scheduler(wanted) for wanted in ("lottery", "dynamic_batching", "default")]
+
+    assert found == [lottery, lottery, default]
+
+
+def test_a_backend_without_load_is_no_backend() -> None:
+    half = SimpleNamespace(traits=BackendTraits("half"), complete=lambda context: context.config)
+
+    (report,) = PluginRegistry.of([offering_backends(half)]).plugins  # type: ignore[arg-type]
+
+    assert report.skipped == "naiad_backends offered a SimpleNamespace, which is no Backend: it lacks load"
+
+
+@pytest.mark.parametrize(
+    ("hook", "things", "accessor", "told"),
+    [
+        ("naiad_backends", [FakeBackend("abacus"), FakeBackend("beads", "abacus")], "backends", "backend 'abacus'"),
+        ("naiad_schedulers", [FakeScheduler("lottery"), FakeScheduler("lottery")], "schedulers", "scheduler 'lottery'"),
+        (
+            "naiad_schedulers",
+            [FakeScheduler("a", "dynamic_batching"), FakeScheduler("b", "dynamic_batching")],
+            "schedulers",
+            "scheduler for 'dynamic_batching'",
+        ),
+        ("naiad_frontends", [FakeFrontend(), FakeFrontend()], "frontends", "frontend 'pigeon'"),
+        ("naiad_caches", [FakeCache(), FakeCache()], "caches", "cache 'fake'"),
+        ("naiad_options", [Option("tea", "", ""), Option("tea", "", "")], "options", "option '--tea'"),
+    ],
+)
+def test_two_things_of_one_name_are_refused_naming_both_plugins(
+    hook: str, things: Sequence[object], accessor: str, told: str
+) -> None:
+    first, second = (ModuleType(name) for name in ("first", "second"))
+    for module, thing in zip((first, second), things, strict=True):
+        setattr(module, hook, naiad.hookimpl(lambda thing=thing: [thing]))
+    registry = PluginRegistry.of([first, second])
+
+    with pytest.raises(PluginError, match=f"plugin 'first' and plugin 'second' both offer the {told}"):
+        getattr(registry, accessor)()
+
+
+def test_a_plugin_that_offers_one_name_twice_is_refused() -> None:
+    registry = PluginRegistry.of([offering_backends(FakeBackend("abacus"), FakeBackend("beads", "abacus"))])
+
+    with pytest.raises(PluginError, match="plugin 'SimpleNamespace' offers the backend 'abacus'; mend it"):
+        registry.check()
+
+
+def test_an_option_of_the_kernel_cannot_be_taken() -> None:
+    registry = PluginRegistry.of([plugin(naiad_options=lambda: [Option("log-file", "", "")])])
+
+    with pytest.raises(PluginError, match="the kernel and plugin 'SimpleNamespace' both offer the option '--log-file'"):
+        registry.options()
+
+
+def test_the_options_are_the_kernels_and_those_of_the_plugins() -> None:
+    registry = PluginRegistry.of([plugin(naiad_options=lambda: [Option("tea", "green", "which tea")])])
+
+    names = [option.name for option in registry.options()]
+
+    assert names[0] == "model-repository"
+    assert names[-1] == "tea"
+
+
+def test_a_plugin_that_is_listed_twice_is_refused() -> None:
+    once = plugin()
+
+    with pytest.raises(PluginError, match="'SimpleNamespace' is listed twice"):
+        PluginRegistry.of([once, once])
+
+
+CONTEXT = ModelContext(ModelConfig(name="m"), 1, Path("m"), Path("m/1"))
+
+
+def test_the_warmup_samples_of_all_plugins_are_collected() -> None:
+    first, second = WarmupSample("a", [Request("m", {})]), WarmupSample("b", [], count=3)
+    registry = PluginRegistry.of([plugin(naiad_warmup=lambda context: [first]), plugin(naiad_warmup=lambda: [second])])
+
+    samples = registry.warmup(CONTEXT)
+
+    assert samples == [first, second]
+
+
+def test_a_warmup_that_raises_fails_the_load_and_names_its_plugin() -> None:
+    registry = PluginRegistry.of([plugin(naiad_warmup=lambda context: context.nonsense)])
+
+    with pytest.raises(PluginError, match=r"the warmup of plugin 'SimpleNamespace' raised AttributeError: .*nonsense"):
+        registry.warmup(CONTEXT)
+
+
+def test_a_warmup_that_refuses_the_model_keeps_its_own_error() -> None:
+    def refuse(context: ModelContext) -> list[WarmupSample]:
+        raise InvalidArgumentError(f"{context.config.name}: no warmup file")
+
+    with pytest.raises(InvalidArgumentError, match="m: no warmup file"):
+        PluginRegistry.of([plugin(naiad_warmup=refuse)]).warmup(CONTEXT)
+
+
+def test_a_backend_without_its_framework_says_so_and_what_to_install() -> None:
+    told = [
+        framework(BackendTraits("abacus")),
+        framework(BackendTraits("abacus", framework="no-such-framework")),
+        framework(BackendTraits("pytorch", framework=("no-such-framework", "no-other"))),
+    ]
+
+    assert told == [
+        "",
+        "no-such-framework is not installed",
+        "no-such-framework is not installed: pip install 'naiad-torch[cpu]'",
+    ]

@@ -1,0 +1,47 @@
+"""Inputs whose dims the configuration leaves more open than the model does: held against it at each execution."""
+
+from collections.abc import Mapping
+
+from naiad.batch import Batch
+from naiad.errors import InvalidArgumentError
+from naiad_config import ModelConfig
+from naiad_kit.backends.interface.tensors import Interface, shape_text
+from naiad_kit.backends.interface.written import model_dims
+
+
+class NarrowInputs:
+    """Refuses requests that fit the configuration and not the model, where the framework's words would not name them.
+
+    Usually there are no such inputs, and `check` costs nothing. `file` is what messages call the model.
+    """
+
+    def __init__(self, config: ModelConfig, interface: Interface, file: str) -> None:
+        self._model = config.name
+        self._file = file
+        shapes = {tensor.name: tensor.shape for tensor in interface.inputs}
+        batching = config.max_batch_size > 0
+        self._shapes: Mapping[str, tuple[int, ...]] = {
+            given.name: shapes[given.name][1 if batching and given.is_shape_tensor else 0 :]
+            for given in config.input
+            if not given.allow_ragged_batch
+            and _leaves_open(model_dims(given), shapes.get(given.name, ())[1 if batching else 0 :])
+        }
+
+    def check(self, batch: Batch) -> None:
+        """Raises InvalidArgumentError with both shapes for the first request that does not fit."""
+        for name, shape in self._shapes.items():
+            for request in batch.requests:
+                tensor = request.inputs.get(name)
+                if tensor is not None and not _fits(tensor.shape, shape):
+                    raise InvalidArgumentError(
+                        f"input '{name}' of model '{self._model}' has shape {shape_text(tensor.shape)}, and "
+                        f"{self._file} takes {shape_text(shape)}"
+                    )
+
+
+def _leaves_open(written: tuple[int, ...], dims: tuple[int, ...]) -> bool:
+    return any(one == -1 != other for one, other in zip(written, dims, strict=False))
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    return len(shape) == len(wanted) and all(other in (-1, one) for one, other in zip(shape, wanted, strict=True))

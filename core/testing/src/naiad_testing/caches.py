@@ -1,0 +1,201 @@
+"""The published conformance check of a cache, and a fake: what must hold for every one, wherever it keeps things."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic, sleep
+
+import numpy as np
+
+from naiad.cache import Cache, CachedResponse, CacheFactory, CacheReport
+from naiad.datatypes import TENSOR_TYPES
+from naiad.hookspecs import hookimpl
+from naiad.types import ParameterValue, Response, Tensor
+from naiad_testing.simulation import ContractBroken
+
+__all__ = ["ContractBroken", "FakeCache", "check_cache", "sample_responses"]
+
+_Found = Callable[[CachedResponse | None], None]
+
+
+class FakeCache:
+    """A cache in a dict, its own factory and its own plugin: pass it to `Server(plugins=[...])`, ask for `fake`.
+
+    While it is held, answers to lookups wait; `release` gives them on the thread that calls it. Put an error into
+    `failure` to have it raised by everything. `events` lists what was called, as words; `shared` and `largest` are as
+    in `Cache`.
+    """
+
+    name = "fake"
+
+    def __init__(self) -> None:
+        self.shared = False
+        self.largest = float("inf")
+        self.failure: Exception | None = None
+        self.events: list[str] = []
+        self.settings: Mapping[str, str] = {}
+        self.entries: dict[bytes, CachedResponse] = {}
+        self._held: list[tuple[bytes, _Found]] | None = None
+        self._hits = 0
+
+    @hookimpl
+    def naiad_caches(self) -> Sequence[CacheFactory]:
+        """The cache itself."""
+        return [self]
+
+    def open(self, settings: Mapping[str, str]) -> "FakeCache":
+        """The cache itself, once more."""
+        self.settings = settings
+        return self
+
+    def hold(self) -> None:
+        """Keep the answers to lookups back from now on."""
+        self._held = []
+
+    def release(self) -> None:
+        """Answer the lookups that were held back, in order, and all others at once."""
+        held, self._held = self._held or [], None
+        for key, found in held:
+            self._answer(key, found)
+
+    def lookup(self, key: bytes, found: _Found) -> None:
+        """What is in the dict, now or when it is released."""
+        self.events.append("lookup")
+        if self.failure is not None:
+            raise self.failure
+        if self._held is None:
+            self._answer(key, found)
+        else:
+            self._held.append((key, found))
+
+    def insert(self, key: bytes, response: CachedResponse) -> None:
+        """Put it into the dict."""
+        self.events.append("insert")
+        if self.failure is not None:
+            raise self.failure
+        self.entries[key] = response
+
+    def report(self) -> CacheReport:
+        """How often it was asked, and what it holds."""
+        if self.failure is not None:
+            raise self.failure
+        held = sum(response.byte_size for response in self.entries.values())
+        lookups = self.events.count("lookup")
+        return CacheReport(lookups=lookups, hits=self._hits, entries=len(self.entries), byte_size=held)
+
+    def close(self) -> None:
+        """Note it, and forget everything."""
+        self.events.append("close")
+        self.entries.clear()
+
+    def _answer(self, key: bytes, found: _Found) -> None:
+        response = self.entries.get(key)
+        self._hits += response is not None
+        found(response)
+
+
+def check_cache(open_cache: Callable[[], Cache], patience: float = 5.0) -> None:
+    """Hold caches fresh from `open_cache` against the contract. Raises ContractBroken (an AssertionError) saying where.
+
+    A key that nobody inserted has nothing; what was inserted is found within `patience` seconds, the same in every
+    datatype, shape and kind of parameter, with arrays that cannot be written to, and what is inserted again replaces
+    it; every lookup is answered once, also after the cache was closed; and the counters are told. Keys are random:
+    others may use the same server at the same time.
+    """
+    cache = open_cache()
+    try:
+        _check_answers(cache, patience)
+        _check_report(cache)
+    finally:
+        cache.close()
+    _expect(_asked(cache, _random_key(), patience) is None, "a closed cache still finds something")
+
+
+def sample_responses() -> list[CachedResponse]:
+    """Responses of every datatype and of odd shapes, with every kind of parameter."""
+    chance = np.random.default_rng(7)
+    tensors = []
+    for wire in TENSOR_TYPES:
+        for number, shape in enumerate(((), (0,), (3,), (2, 0, 4), (2, 3, 4))):
+            tensors.append(_tensor(f"{wire} {number}", wire, shape, chance))
+    parameters: dict[str, ParameterValue] = {"b": True, "i": 1, "f": 1.0, "s": "ü\0", "large": -(2**63)}
+    together = {tensor.name: tensor for tensor in tensors}
+    responses = [Response("m", 1, "", {tensor.name: tensor}) for tensor in tensors]
+    return [CachedResponse.of(each) for each in (*responses, Response("m", 1, "", together, parameters))]
+
+
+def _tensor(name: str, wire: str, shape: tuple[int, ...], chance: np.random.Generator) -> Tensor:
+    count = int(np.prod(shape))
+    if wire == "BYTES":
+        elements = np.empty(count, dtype=object)
+        elements[:] = [chance.bytes(int(chance.integers(0, 5))) for _ in range(count)]
+        return Tensor(name, wire, shape, elements.reshape(shape))
+    values = chance.integers(0, 2 if wire == "BOOL" else 100, size=shape)
+    return Tensor(name, wire, shape, np.asarray(values).astype(TENSOR_TYPES[wire].dtype))
+
+
+def _check_answers(cache: Cache, patience: float) -> None:
+    _expect(_asked(cache, _random_key(), patience) is None, "a key that nobody inserted finds something")
+    keys = {_random_key(): response for response in sample_responses()}
+    for key, response in keys.items():
+        cache.insert(key, response)
+        _expect_found(cache, key, response, patience)
+    replaced, first, last = _random_key(), *list(keys.values())[-2:]
+    for response in (first, last):
+        cache.insert(replaced, response)
+        _expect_found(cache, replaced, response, patience)
+
+
+def _expect_found(cache: Cache, key: bytes, wanted: CachedResponse, patience: float) -> None:
+    """Ask until the cache has it: one that is elsewhere takes a while."""
+    until = monotonic() + patience
+    found = _asked(cache, key, patience)
+    while (found is None or _differs(found, wanted)) and monotonic() < until:
+        sleep(0.001)
+        found = _asked(cache, key, patience)
+    names = [tensor.name for tensor in wanted.outputs]
+    if found is None:
+        raise ContractBroken(f"a response with the outputs {names} was inserted and is not there")
+    _expect(not _differs(found, wanted), f"what is found differs from what was inserted: {_differs(found, wanted)}")
+    for tensor in found.outputs:
+        _expect(not tensor.array.flags.writeable, f"the array of output '{tensor.name}' can be written to")
+
+
+def _differs(found: CachedResponse, wanted: CachedResponse) -> str:
+    """In what, "" for in nothing."""
+    told = [(tensor.name, tensor.datatype, tensor.shape, tensor.array.dtype) for tensor in found.outputs]
+    if told != [(tensor.name, tensor.datatype, tensor.shape, tensor.array.dtype) for tensor in wanted.outputs]:
+        return f"the outputs are {told}"
+    for one, other in zip(found.outputs, wanted.outputs, strict=True):
+        if one.array.shape != other.array.shape or one.array.tolist() != other.array.tolist():
+            return f"output '{one.name}' is {one.array!r}"
+    kinds = [{name: (type(value), value) for name, value in each.parameters.items()} for each in (found, wanted)]
+    return "" if kinds[0] == kinds[1] else f"the parameters are {dict(found.parameters)}"
+
+
+def _asked(cache: Cache, key: bytes, patience: float) -> CachedResponse | None:
+    answers: list[CachedResponse | None] = []
+    answered = threading.Event()
+
+    def found(response: CachedResponse | None) -> None:
+        answers.append(response)
+        answered.set()
+
+    cache.lookup(key, found)
+    _expect(answered.wait(patience), f"a lookup was not answered within {patience:g} seconds")
+    _expect(len(answers) == 1, f"a lookup was answered {len(answers)} times")
+    return answers[0]
+
+
+def _check_report(cache: Cache) -> None:
+    report = cache.report()
+    _expect(isinstance(report, CacheReport), f"report() answered {report!r}; it answers a CacheReport")
+    _expect(report.lookups >= report.hits > 0, f"after lookups that found something the report is {report}")
+
+
+def _random_key() -> bytes:
+    return np.random.default_rng().bytes(32)
+
+
+def _expect(holds: bool, told: str) -> None:
+    if not holds:
+        raise ContractBroken(told)

@@ -1,0 +1,115 @@
+"""The published check of caches: the fake passes it, and each way to break the contract is found."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from naiad.cache import CachedResponse, CacheReport
+from naiad.types import Tensor
+from naiad_testing.caches import ContractBroken, FakeCache, check_cache
+
+Found = Callable[[CachedResponse | None], None]
+
+
+class Forgetful(FakeCache):
+    def insert(self, key: bytes, response: CachedResponse) -> None:
+        return None
+
+
+class Silent(FakeCache):
+    def lookup(self, key: bytes, found: Found) -> None:
+        return None
+
+
+class Talkative(FakeCache):
+    def lookup(self, key: bytes, found: Found) -> None:
+        super().lookup(key, found)
+        super().lookup(key, found)
+
+
+class Generous(FakeCache):
+    def lookup(self, key: bytes, found: Found) -> None:
+        found(CachedResponse((), {}, 1))
+
+
+class Loyal(FakeCache):
+    def insert(self, key: bytes, response: CachedResponse) -> None:
+        self.entries.setdefault(key, response)
+
+
+class Loose(FakeCache):
+    def insert(self, key: bytes, response: CachedResponse) -> None:
+        outputs = [Tensor(each.name, each.datatype, each.shape, each.array.copy()) for each in response.outputs]
+        super().insert(key, CachedResponse.over(tuple(outputs), response.parameters))
+
+
+class Rounding(FakeCache):
+    def insert(self, key: bytes, response: CachedResponse) -> None:
+        parameters = {name: int(value) if value is True else value for name, value in response.parameters.items()}
+        super().insert(key, CachedResponse.over(response.outputs, parameters))
+
+
+class Flattening(FakeCache):
+    def insert(self, key: bytes, response: CachedResponse) -> None:
+        flat = [Tensor(each.name, each.datatype, (each.array.size,), each.array.ravel()) for each in response.outputs]
+        super().insert(key, CachedResponse.copied(flat, response.parameters))
+
+
+class Uncounted(FakeCache):
+    def report(self) -> CacheReport:
+        return CacheReport()
+
+
+class Undying(FakeCache):
+    closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+    def lookup(self, key: bytes, found: Found) -> None:
+        if self.closed:
+            found(next(iter(self.entries.values())))
+        else:
+            super().lookup(key, found)
+
+
+def test_the_fake_keeps_the_contract() -> None:
+    check_cache(FakeCache)
+
+
+@pytest.mark.parametrize(
+    ("broken", "told"),
+    [
+        (Forgetful, "was inserted and is not there"),
+        (Silent, "was not answered within"),
+        (Talkative, "was answered 2 times"),
+        (Generous, "a key that nobody inserted finds something"),
+        (Loyal, "differs from what was inserted"),
+        (Loose, "can be written to"),
+        (Rounding, "the parameters are"),
+        (Flattening, "the outputs are"),
+        (Uncounted, "after lookups that found something the report is"),
+        (Undying, "a closed cache still finds something"),
+    ],
+)
+def test_each_way_to_break_the_contract_is_found(broken: type[FakeCache], told: str) -> None:
+    with pytest.raises(ContractBroken, match=told):
+        check_cache(broken, patience=0.02)
+
+
+def test_a_copy_of_a_response_is_nobody_elses_and_cannot_be_written_to() -> None:
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    texts = np.array([b"a", b"b"], dtype=object)
+
+    copy = CachedResponse.copied([Tensor.of("a", array), Tensor.of("t", texts)], {"p": "text"})
+    array[0, 0], texts[0] = 99, b"changed"
+
+    floats, strings = (each.array for each in copy.outputs)
+    assert floats.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert strings.tolist() == [b"a", b"b"]
+    for each in (floats, strings):
+        with pytest.raises(ValueError, match="read-only"):
+            each[0] = each[1]
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            each.flags.writeable = True
