@@ -3,7 +3,7 @@
 A BYTES element is its length, an unsigned 32-bit little-endian integer, and then itself; a BOOL is one byte.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from struct import Struct
 from struct import error as StructError  # noqa: N812 - a name of its own, as other errors have
 
@@ -74,7 +74,7 @@ def pack_strings(elements: Iterable[bytes | str]) -> bytes:
     return b"".join(parts)
 
 
-def object_array(elements: list[bytes]) -> np.ndarray:
+def object_array(elements: Sequence[bytes]) -> np.ndarray:
     """A flat object array of these `bytes`."""
     array = np.empty(len(elements), dtype=object)
     for start in range(0, len(elements), _PIECE):  # each call keeps the interpreter's lock

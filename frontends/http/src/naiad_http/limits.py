@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from naiad_http.statuses import HttpError
+from naiad_kit.frontends.open_files import open_file_limit
 
 IDLE_SECONDS = 75.0
 HEAD_SECONDS = 20.0
@@ -57,12 +58,7 @@ def default_connections() -> int:
 
     The rest are for the metrics, gRPC, and models that are loaded later.
     """
-    limit = 1 << 20
-    with suppress(ImportError):
-        import resource
-
-        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        limit = limit if soft == resource.RLIM_INFINITY else soft
+    limit = open_file_limit()
     opened = 0
     with suppress(OSError):  # another system than Linux
         opened = sum(1 for _ in Path("/proc/self/fd").iterdir())

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from naiad.buffers import object_array
 from naiad.datatypes import TensorType
 from naiad.errors import InvalidArgumentError
 
@@ -61,15 +62,8 @@ def array_of_contents(
     if len(elements) != count:
         raise _wrong_count(len(elements), count, name, kind, model)
     if kind.wire == "BYTES":
-        return _strings(elements).reshape(shape)
+        return object_array(elements).reshape(shape)
     return _numbers(elements, name, kind).reshape(shape)
-
-
-def _strings(elements: Any) -> np.ndarray:
-    array = np.empty(len(elements), object)
-    for start in range(0, len(elements), _PIECE):
-        array[start : start + _PIECE] = elements[start : start + _PIECE]
-    return array
 
 
 def _numbers(elements: Any, name: str, kind: TensorType) -> np.ndarray:

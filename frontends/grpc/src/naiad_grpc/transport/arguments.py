@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Any
 
+from naiad_kit.frontends.open_files import open_file_limit
+
 _ARGUMENTS = {
     "grpc-keepalive-time": "grpc.keepalive_time_ms",
     "grpc-keepalive-timeout": "grpc.keepalive_timeout_ms",
@@ -45,10 +47,5 @@ def channel_arguments(settings: Mapping[str, Any], acceptors: int = 1) -> list[t
 
 
 def _default_connections() -> int:
-    """A quarter of the files that this process may open (getrlimit(2)); health, metrics and loads need some too."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
-        return _MOST_CONNECTIONS
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _MOST_CONNECTIONS if files == resource.RLIM_INFINITY else min(max(files // 4, 1), _MOST_CONNECTIONS)
+    """A quarter of the files that this process may open; health, metrics and loads need some too."""
+    return min(max(open_file_limit() // 4, 1), _MOST_CONNECTIONS)
