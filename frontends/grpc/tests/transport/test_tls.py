@@ -2,11 +2,13 @@
 
 import grpc
 import pytest
+import trustme
 
 from naiad.errors import InvalidArgumentError
 from naiad.options import Settings
 from naiad_grpc.options import OPTIONS
-from naiad_grpc.transport.credentials import server_credentials
+from naiad_grpc.transport.credentials import server_certificates
+from naiad_kit.frontends import renewal
 
 from .conftest import Calls, Served, answer
 
@@ -67,10 +69,31 @@ def test_certificates_that_cannot_work_are_refused_at_start(certificates, change
     }
 
     with pytest.raises(InvalidArgumentError) as caught:
-        server_credentials(Settings(OPTIONS, server_side(certificates, **given)))
+        server_certificates(Settings(OPTIONS, server_side(certificates, **given)))
 
     assert told in str(caught.value)
 
 
 def test_plain_connections_need_no_certificates():
-    assert server_credentials(Settings(OPTIONS, {})) is None
+    assert server_certificates(Settings(OPTIONS, {})) is None
+
+
+def test_a_renewed_certificate_is_used_for_new_connections(run, certificates, tmp_path, monkeypatch):
+    monkeypatch.setattr(renewal, "LOOK_SECONDS", 0.01)
+    authority = trustme.CA()
+    issued = authority.issue_cert("localhost")
+    files = {name: tmp_path / name for name in ("cert", "key")}
+    for name, file in files.items():
+        file.write_bytes(getattr(certificates, name))
+
+    async def main():
+        paths = {"grpc-server-cert": str(files["cert"]), "grpc-server-key": str(files["key"])}
+        async with Served(Calls(), **{"grpc-use-ssl": True, **paths}) as served:
+            first = await asked_over_tls(served, certificates.root)
+            files["key"].write_bytes(issued.private_key_pem.bytes())
+            files["cert"].write_bytes(issued.cert_chain_pems[0].bytes())
+            while await asked_over_tls(served, authority.cert_pem.bytes()) != b"x":
+                pass
+            return first, (await asked_over_tls(served, certificates.root))[0]
+
+    assert run(main()) == (b"x", "UNAVAILABLE")

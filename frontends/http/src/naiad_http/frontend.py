@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from naiad.errors import InternalError
@@ -29,6 +30,7 @@ class HttpFrontend:
         self._place: Place | None = None
         self._listener: Listener | None = None
         self._task: asyncio.Task[None] | None = None
+        self._renewing: asyncio.Task[None] | None = None
         self._stopping = False
         self._share: Callable[[], None] = lambda: None
 
@@ -43,6 +45,7 @@ class HttpFrontend:
         from naiad_http.addresses import open_place
         from naiad_http.assembly import make_listener  # uvicorn and starlette take 0.1 s to import
         from naiad_http.tls import server_context
+        from naiad_kit.frontends.renewal import CertificateRenewal
 
         refuse_shared_ports(settings)
         context = server_context(settings)
@@ -58,7 +61,12 @@ class HttpFrontend:
             started.cancel()
             place.leave()
             raise InternalError("the HTTP listener ended before it listened") from self._task.exception()
-        return place.url("http" if context is None else "https")
+        if context is None:
+            return place.url("http")
+        renewal = CertificateRenewal(settings, "HTTP")
+        use = partial(context.load_cert_chain, renewal.certificate, renewal.key)
+        self._renewing = asyncio.get_running_loop().create_task(renewal.follow(use))
+        return place.url("https")
 
     async def without_clients(self) -> None:
         """Answer with `Connection: close` from now on, and return as soon as no connection is open."""
@@ -69,6 +77,8 @@ class HttpFrontend:
     async def stop(self, grace: float) -> None:
         """Take no new connections, answer what is in flight within `grace` seconds, then close every connection."""
         self._stopping = True
+        if self._renewing is not None:
+            self._renewing.cancel()
         if self._listener is None or self._task is None or self._place is None:
             return
         self._listener.end(grace)

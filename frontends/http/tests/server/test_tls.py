@@ -12,6 +12,7 @@ import naiad_http
 from naiad import Server
 from naiad.errors import InvalidArgumentError
 from naiad_http.tls import server_context
+from naiad_kit.frontends import renewal
 
 from .certificates import client_context, encrypt, make_authority, make_pair
 from .telling import TellerPlugin, write_teller
@@ -237,3 +238,33 @@ def test_options_that_make_no_sense_name_the_option_and_the_file(made, given, to
         server_context(OFF | chosen)
 
     assert told.format(folder=made.folder) in str(caught.value)
+
+
+def test_a_renewed_certificate_is_used_for_new_connections(run, make_server, made, tmp_path, monkeypatch):
+    monkeypatch.setattr(renewal, "LOOK_SECONDS", 0.01)
+    theirs = make_authority(tmp_path, "renewed")
+    renewed = make_pair(tmp_path, "server", theirs)
+    cert, key = tmp_path / "cert", tmp_path / "key"
+    cert.write_bytes(made.server.cert.read_bytes())
+    key.write_bytes(made.server.key.read_bytes())
+
+    async def main():
+        async with make_server(**{"http-server-cert": str(cert), "http-server-key": str(key)}) as server:
+            first = await ask(server, client_context(made.ours))
+            key.write_bytes(renewed.key.read_bytes())
+            cert.write_bytes(renewed.cert.read_bytes())
+            while not (described := await _asked(server, client_context(theirs))):
+                pass
+            return first, described, await _asked(server, client_context(made.ours))
+
+    first, described, refused = run(main())
+
+    assert (first["name"], described["name"], refused) == ("teller", "teller", None)
+
+
+async def _asked(server, context):
+    """What `ask` gives, None for who does not trust the server's certificate."""
+    try:
+        return await ask(server, context)
+    except ssl.SSLCertVerificationError:
+        return None

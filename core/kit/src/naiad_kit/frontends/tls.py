@@ -48,6 +48,11 @@ def _readable(settings: Mapping[str, Any], protocol: str, option: str) -> str:
         raise InvalidArgumentError(f"--{option}: '{path}' cannot be read: {error.strerror or error}") from error
 
 
+def check_pair(option: str, certificate: str, key: str) -> None:
+    """Raise InvalidArgumentError unless these files are a certificate and its key; `option` is `http` or `grpc`."""
+    _load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), option, certificate, key)
+
+
 def _load_pair(context: ssl.SSLContext, option: str, certificate: str, key: str) -> None:
     try:
         context.load_cert_chain(certificate, key, password=_no_password)

@@ -9,14 +9,45 @@ import grpc
 from naiad_kit.frontends.tls import server_context
 
 
-def server_credentials(settings: Mapping[str, Any]) -> grpc.ServerCredentials | None:
-    """The credentials that the options ask for, None for plain connections.
+class Certificates:
+    """The certificate and key of the options, for any number of servers; `renew` reads them again."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._settings = settings
+        self._mutual: bool = settings["grpc-use-ssl-mutual"]
+        self.renew()
+
+    def renew(self) -> None:
+        """Read the files again; each server uses them from its next connection on."""
+        settings = self._settings
+        key, certificate = (Path(settings[name]).read_bytes() for name in ("grpc-server-key", "grpc-server-cert"))
+        roots = Path(settings["grpc-root-cert"]).read_bytes() if settings["grpc-root-cert"] else None
+        self.configuration = grpc.ssl_server_certificate_configuration(((key, certificate),), roots)
+
+    def credentials(self) -> grpc.ServerCredentials:
+        """The credentials of one server: grpcio asks each of them at every connection whether there are new ones."""
+        return grpc.dynamic_ssl_server_credentials(self.configuration, _Fetcher(self), self._mutual)
+
+
+class _Fetcher:
+    """What grpcio calls, on a thread of its own, before a handshake."""
+
+    def __init__(self, certificates: Certificates) -> None:
+        self._certificates = certificates
+        self._given = certificates.configuration
+
+    def __call__(self) -> grpc.ServerCertificateConfiguration | None:
+        latest = self._certificates.configuration
+        if latest is self._given:
+            return None
+        self._given = latest
+        return latest
+
+
+def server_certificates(settings: Mapping[str, Any]) -> Certificates | None:
+    """The certificates that the options ask for, None for plain connections.
 
     Raises InvalidArgumentError for a file that is missing or no certificate, and for a key of another certificate.
     gRPC itself would find out only when a client comes.
     """
-    if server_context(settings, "gRPC") is None:
-        return None
-    key, certificate = (Path(settings[name]).read_bytes() for name in ("grpc-server-key", "grpc-server-cert"))
-    roots = Path(settings["grpc-root-cert"]).read_bytes() if settings["grpc-root-cert"] else None
-    return grpc.ssl_server_credentials(((key, certificate),), roots, settings["grpc-use-ssl-mutual"])
+    return None if server_context(settings, "gRPC") is None else Certificates(settings)

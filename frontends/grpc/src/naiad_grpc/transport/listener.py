@@ -18,10 +18,11 @@ from naiad_grpc.service.operations import Operation
 from naiad_grpc.transport.accepting import taking_in_what_has_come
 from naiad_grpc.transport.addresses import reserved_target
 from naiad_grpc.transport.arguments import channel_arguments
-from naiad_grpc.transport.credentials import server_credentials
+from naiad_grpc.transport.credentials import server_certificates
 from naiad_grpc.transport.handlers import Handlers
 from naiad_grpc.transport.waking import woken_by_a_pipe
 from naiad_kit.frontends.addresses import UNIX, cannot_listen
+from naiad_kit.frontends.renewal import CertificateRenewal
 
 _ACCEPTORS = 16
 """How many servers share a port. The kernel gives each new connection to one of them."""
@@ -37,7 +38,8 @@ class Listener:
         """Large messages are charged to the `budget`. Raises InvalidArgumentError for an invalid option."""
         logging.getLogger("grpc._cython.cygrpc").addFilter(is_worth_a_record)
         self._settings = settings
-        self._credentials = server_credentials(settings)
+        self._certificates = server_certificates(settings)
+        self._renewing: asyncio.Task[None] | None = None
         self._handlers = Handlers(operations, settings, budget)
         count = _acceptors(settings)
         arguments = channel_arguments(settings, count)
@@ -67,6 +69,9 @@ class Listener:
             raise cannot_listen("gRPC", address, port, "gRPC could not bind to it") from error
         for server in self._servers:
             await server.start()
+        if self._certificates is not None:
+            renewal = CertificateRenewal(self._settings, "gRPC")
+            self._renewing = asyncio.get_running_loop().create_task(renewal.follow(self._certificates.renew))
         return target
 
     async def stop(self, grace: float) -> None:
@@ -74,16 +79,18 @@ class Listener:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + grace
         self._handlers.end()
+        if self._renewing is not None:
+            self._renewing.cancel()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._handlers.drained(), grace)
         left = max(_LAST_WORDS, deadline - loop.time())
         await asyncio.gather(*(server.stop(left) for server in self._servers))
 
     def _bind(self, target: str, server: grpc.aio.Server) -> None:
-        if self._credentials is None:
+        if self._certificates is None:
             server.add_insecure_port(target)
         else:
-            server.add_secure_port(target, self._credentials)
+            server.add_secure_port(target, self._certificates.credentials())
 
 
 def is_worth_a_record(record: logging.LogRecord) -> bool:

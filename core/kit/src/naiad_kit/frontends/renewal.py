@@ -1,0 +1,68 @@
+"""Certificates that are renewed while the server runs: their files are looked at every few seconds."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from naiad.errors import InvalidArgumentError
+from naiad_kit.frontends.codec_threads import CodecThreads
+from naiad_kit.frontends.tls import check_pair
+
+_logger = logging.getLogger("naiad")
+
+LOOK_SECONDS = 10.0
+"""How often the files are looked at; network mounts tell nobody that a file has changed."""
+
+
+class CertificateRenewal:
+    """Follows the certificate and key of one protocol ("HTTP", "gRPC").
+
+    Files that do not belong together, as between the writing of one and of the other, are not used: the earlier pair
+    stays in use, with a warning in the log, until the files change again.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], protocol: str) -> None:
+        self._option = protocol.lower()
+        self._protocol = protocol
+        self.certificate: str = settings[f"{self._option}-server-cert"]
+        self.key: str = settings[f"{self._option}-server-key"]
+        self._seen = self._state()
+
+    def renewed(self) -> bool:
+        """Whether the files are others than at the last look and make a pair. Blocks while it reads them."""
+        state = self._state()
+        if state == self._seen:
+            return False
+        self._seen = state
+        try:
+            check_pair(self._option, self.certificate, self.key)
+        except InvalidArgumentError as error:
+            _logger.warning("the %s certificate stays as it was: %s", self._protocol, error)
+            return False
+        return True
+
+    async def follow(self, use: Callable[[], None]) -> None:
+        """Call `use` on the event loop whenever there is a new pair, until the task is cancelled."""
+        threads = CodecThreads(f"naiad-{self._option}-certificates", 1)
+        try:
+            while True:
+                await asyncio.sleep(LOOK_SECONDS)
+                if await threads.run(self.renewed):
+                    use()
+                    _logger.info("%s serves with the renewed certificate '%s'", self._protocol, self.certificate)
+        finally:
+            threads.close()
+
+    def _state(self) -> tuple[tuple[int, int, int] | None, ...]:
+        """Size, time and inode of both files; None for one that is not there."""
+        return tuple(_state_of(path) for path in (self.certificate, self.key))
+
+
+def _state_of(path: str) -> tuple[int, int, int] | None:
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns, found.st_ino
