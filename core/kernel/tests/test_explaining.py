@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from naiad._kernel.explaining.explanation import Explanation, Joined
+from naiad._kernel.explaining.explanation import Explanation
 from naiad._kernel.explaining.timeline import timeline
 from naiad.explaining import add_encoding, as_text, asks, is_asked
+from naiad.trace_events import JoinedBatch
 from naiad.types import Response
 from naiad_testing.tracing import FakeTrace
 
@@ -48,7 +49,7 @@ def test_each_execution_of_a_request_that_came_back_is_told() -> None:
     explained = Explanation("m", 2)
     explained.record("QUEUE_START", 1_000)
     for start in (2_000, 9_000):
-        explained.joined(Joined("m_0", 4, 3, "full"), start)
+        explained.joined(JoinedBatch("m_0", 4, 3, "full"), start)
         explained.record("COMPUTE_START", start)
         explained.record("COMPUTE_INPUT_END", start + 1_000)
         explained.record("COMPUTE_OUTPUT_START", start + 2_000)
@@ -75,7 +76,7 @@ def test_requests_that_a_request_causes_are_steps_on_the_same_clock() -> None:
     explained = Explanation("pipe", 1, inner)
     step = explained.child("first", 3, "id")
     step.record("QUEUE_START", 5_000)
-    step.joined(Joined("first_0", 1, 1, "next"), 6_000)
+    step.joined(JoinedBatch("first_0", 1, 1, "next"), 6_000)
     step.record("REQUEST_END", 8_000)
     step.end()
 

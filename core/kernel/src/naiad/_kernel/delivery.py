@@ -12,9 +12,9 @@ from naiad._kernel.response_counters import ResponseKind
 from naiad._kernel.statistics import FailureReason, VersionCounters
 from naiad._kernel.streams import ResponseStream, Sent
 from naiad._kernel.telling import told
-from naiad._kernel.tracing.kernel_events import tell_execution, tell_sent
 from naiad._kernel.worker import Work
 from naiad.errors import InternalError, ModelFailedError, NaiadError, drop_tracebacks
+from naiad.trace_events import record_phases, record_response, record_sent
 
 _logger = logging.getLogger("naiad.model")
 
@@ -61,7 +61,7 @@ class Delivery:
         if work.error is not None:
             outcomes = errors_of(work.error, len(work.calls))
         if work.traces:
-            tell_execution(work, outcomes)
+            _record_outcomes(work, outcomes)
         totals: list[int] = []
         queues: list[int] = []
         items = failed = failed_ns = 0
@@ -105,7 +105,7 @@ class Delivery:
             if stream.count == 1:
                 self._count_first(stream, outcome)
             if call.request.trace is not None:
-                tell_sent(call.request.trace, stream.opened_ns, outcome)
+                record_sent(call.request.trace, stream.opened_ns, outcome)
             if isinstance(outcome, NaiadError):
                 drop_tracebacks(outcome)
             if isinstance(outcome, NaiadError) or outcome.final:
@@ -211,6 +211,15 @@ def _twin(error: NaiadError) -> NaiadError:
     twin.__dict__.update(error.__dict__)
     twin.__cause__ = error.__cause__
     return twin
+
+
+def _record_outcomes(work: Work, outcomes: Sequence[Outcome | None]) -> None:
+    """Record the outcomes of a batch in the traces of its requests; None stands for a request that streams."""
+    for call, outcome in zip(work.calls, outcomes, strict=True):
+        trace = call.request.trace
+        if trace is not None and outcome is not None and not call.over:
+            record_phases(trace, work.batch, work.started_ns, work.done_ns)
+            record_response(trace, outcome)
 
 
 def _has_an_order(call: Call) -> bool:

@@ -23,7 +23,6 @@ from naiad._kernel.sequences.tensors import SequenceTensors
 from naiad._kernel.served import metadata_of
 from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.threads import on_own_thread
-from naiad._kernel.tracing.kernel_events import tell_arrival
 from naiad._kernel.warming import Warmup
 from naiad._kernel.worker import MakeWorker, Work
 from naiad.backend import BackendTraits, MemoryUsage, Model, ModelContext, Placement
@@ -31,6 +30,7 @@ from naiad.devices import Device
 from naiad.errors import InvalidArgumentError, ModelNotReadyError, ShuttingDownError, UnsupportedError
 from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness
 from naiad.scheduler import SchedulerFactory
+from naiad.trace_events import record_arrival
 from naiad.types import Request
 from naiad.warmup import WarmupSample
 
@@ -125,7 +125,7 @@ class ModelVersion:
             transfer.may_lend = False  # whoever keeps or shows tensors needs copies
         if request.trace is not None:
             queue.traces = True
-            tell_arrival(request.trace, self.version, request, seen)
+            record_arrival(request.trace, self.version, request, seen)
         if self.cache is None and request.caller is None:
             return queue.submit(seen, batch_size, shape_key, deliver)
         send = functools.partial(queue.submit, seen, batch_size, shape_key)

@@ -12,10 +12,10 @@ from typing import Any
 
 from naiad._kernel.answers import AnswerReader, Outcome
 from naiad._kernel.telling import told
-from naiad._kernel.tracing.kernel_events import execute_traced
 from naiad._kernel.transferring import fetch_inputs, give_back, store_outputs
 from naiad.backend import Answer, Batch, Instance
 from naiad.errors import InternalError, ModelFailedError, NaiadError, WorkerDiedError, drop_tracebacks
+from naiad.trace_events import JoinedBatch, record_execution_start
 from naiad.tracing import Trace
 
 _logger = logging.getLogger("naiad.model")
@@ -160,7 +160,7 @@ class Worker:
                 if request.transfer is not None:
                     work.failures = fetch_inputs(work.batch, getattr(instance, "input_devices", ()), self._lends)
                     break
-            answer = instance.execute(work.batch) if not work.traces else execute_traced(instance, work, self.name)
+            answer = instance.execute(work.batch) if not work.traces else _execute_traced(instance, work, self.name)
         except Exception as error:  # noqa: BLE001 - a model may raise anything, and its callers are told
             self._fail(work, error)
             return
@@ -250,6 +250,14 @@ class Worker:
 
 MakeWorker = Callable[..., Worker]
 """Makes a worker of what `Worker` takes."""
+
+
+def _execute_traced(instance: Instance, work: Work, name: str) -> Answer | Any:
+    """Execute a batch some of whose requests are traced; the first one's span is the current one of OpenTelemetry."""
+    joined = JoinedBatch(name, work.batch.size, len(work.calls), work.reason)
+    record_execution_start(work.traces, joined, work.started_ns)
+    with work.traces[0].current():
+        return instance.execute(work.batch)
 
 
 def tellable(error: BaseException, name: str) -> NaiadError:

@@ -1,7 +1,7 @@
 """What the cache tells the trace of a request."""
 
 from naiad._kernel.answers import Outcome
-from naiad._kernel.tracing.kernel_events import tell_response
+from naiad.trace_events import record_response
 from naiad.tracing import Trace
 
 
@@ -14,5 +14,5 @@ def tell_lookup(trace: Trace, started_ns: int, ended_ns: int, hit: bool) -> None
 
 def tell_hit(trace: Trace, outcome: Outcome) -> None:
     """The cache has the answer, which ends the request."""
-    tell_response(trace, outcome)
+    record_response(trace, outcome)
     trace.record("REQUEST_END")

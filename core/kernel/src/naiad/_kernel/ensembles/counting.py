@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from naiad._kernel.response_counters import ResponseKind
 from naiad._kernel.statistics import FailureReason, VersionCounters
-from naiad._kernel.tracing.kernel_events import tell_response
+from naiad.trace_events import record_response
 from naiad.types import Response
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class EnsembleCounts:
             if not call.responses and not response.is_empty:
                 self._counters.at(0).first_responses((waited_ns,))
         if call.request.trace is not None:
-            tell_response(call.request.trace, response)
+            record_response(call.request.trace, response)
 
     def succeeded(self, call: "EnsembleCall") -> None:
         """A request is answered to the end."""

@@ -14,12 +14,12 @@ from naiad._kernel.ensembles.residence import Residence
 from naiad._kernel.requests import RequestChecker
 from naiad._kernel.served import ServedVersion, metadata_of
 from naiad._kernel.statistics import VersionCounters
-from naiad._kernel.tracing.kernel_events import tell_arrival
 from naiad.backend import ModelContext
 from naiad.devices import Device
 from naiad.ensembles import Composition
 from naiad.errors import ShuttingDownError, UnsupportedError
 from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness
+from naiad.trace_events import record_arrival
 from naiad.types import Request
 from naiad_config import ModelConfig, ModelTransactionPolicy
 
@@ -80,7 +80,7 @@ class EnsembleVersion:
             request = replace(request, on_device=None)  # a cache keeps what lies in host memory
         batch_size, _ = self._checker.check(request)
         if request.trace is not None:
-            tell_arrival(request.trace, self.version, request, request)
+            record_arrival(request.trace, self.version, request, request)
         if self._cache is not None:
             return self._cache.submit(request, deliver, lambda hand: self._begin(request, hand, batch_size))
         return self._begin(request, deliver, batch_size)

@@ -2,21 +2,11 @@
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from time import monotonic_ns
 
+from naiad.trace_events import JoinedBatch
 from naiad.tracing import Trace
 from naiad.types import Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """The batch that a request was executed in, and why the scheduler closed it."""
-
-    instance: str
-    batch_size: int
-    requests: int
-    reason: str
 
 
 class Explanation:
@@ -30,7 +20,7 @@ class Explanation:
 
     def __init__(self, model: str, version: int, inner: Trace | None = None) -> None:
         self.model = model
-        self.events: list[tuple[str | Joined, int]] = []
+        self.events: list[tuple[str | JoinedBatch, int]] = []
         self.children: list[Explanation] = []
         self._version = version
         self._inner = inner
@@ -58,7 +48,7 @@ class Explanation:
         if self._inner is not None:
             self._inner.record(event, at)
 
-    def joined(self, batch: Joined, ns: int) -> None:
+    def joined(self, batch: JoinedBatch, ns: int) -> None:
         """The request was given to an instance, in that batch."""
         self.events.append((batch, ns))
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from naiad._kernel.explaining.explanation import Explanation, Joined
+from naiad._kernel.explaining.explanation import Explanation
+from naiad.trace_events import JoinedBatch
 
 _PHASES = {"COMPUTE_INPUT_END": "input_done", "COMPUTE_OUTPUT_START": "infer_done", "COMPUTE_END": "output_done"}
 _CACHE = {"CACHE_HIT_LOOKUP_END": "hit", "CACHE_MISS_LOOKUP_END": "miss"}
@@ -41,11 +42,11 @@ def _step(child: Explanation, zero_ns: int) -> dict[str, Any]:
     return told | ({"answered": ended[-1]} if ended else {})
 
 
-def _executions(events: Sequence[tuple[str | Joined, int]], zero_ns: int) -> list[Mapping[str, Any]]:
+def _executions(events: Sequence[tuple[str | JoinedBatch, int]], zero_ns: int) -> list[Mapping[str, Any]]:
     """Each execution with its batch; a request of an iterative sequence has several."""
     executions: list[dict[str, Any]] = []
     for event, ns in events:
-        if isinstance(event, Joined):
+        if isinstance(event, JoinedBatch):
             executions.append(
                 {
                     "instance": event.instance,

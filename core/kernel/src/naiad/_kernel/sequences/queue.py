@@ -19,11 +19,11 @@ from naiad._kernel.sequences.rows import BatchRow, SequenceWork
 from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.streams import ResponseStream, Sent
 from naiad._kernel.telling import told
-from naiad._kernel.tracing.kernel_events import tell_phases
 from naiad._kernel.worker import Work
 from naiad.backend import Reschedule
 from naiad.errors import InternalError, NaiadError
 from naiad.scheduler import Scheduler, SequenceEnd, SequenceEndReason
+from naiad.trace_events import record_phases
 from naiad.types import Request
 
 _logger = logging.getLogger("naiad.model")
@@ -169,7 +169,7 @@ class SequenceQueue(ModelQueue):
                 outcome = self._again(call, row)
                 if outcome is None:
                     if call.request.trace is not None:
-                        tell_phases(call.request.trace, work)
+                        record_phases(call.request.trace, work.batch, work.started_ns, work.done_ns)
                     continue
             elif outcome is None and call.stream is not None and not row.over:
                 pass  # its stream concludes it
