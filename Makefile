@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
+# each processor runs tests of its own; PARALLEL= runs one after the other
+PARALLEL ?= --numprocesses auto --maxprocesses 8 --dist worksteal
 
 MEMBERS   := core/config core/kernel core/kit core/cli core/testing plugins/cache-local plugins/cache-redis plugins/caffe2 plugins/custom plugins/onnx plugins/openvino plugins/scheduler-dynamic plugins/scheduler-ensemble plugins/scheduler-sequence plugins/tensorflow plugins/tensorrt plugins/torch frontends/http frontends/grpc frontends/metrics
 PACKAGES  := naiad_config naiad naiad_kit naiad_cli naiad_testing naiad_cache_local naiad_cache_redis naiad_caffe2 naiad_custom triton_python_backend_utils naiad_onnx naiad_openvino naiad_scheduler_dynamic naiad_scheduler_ensemble naiad_scheduler_sequence naiad_tensorflow naiad_tensorrt naiad_torch naiad_http naiad_grpc naiad_metrics
@@ -26,8 +28,8 @@ install: $(INSTALLED) ## make .venv with .venv/bin/naiad and all plugins
 serve: $(EXAMPLES) ## serve the example models; make serve ARGS='--http-port 9000'
 	@$(BIN)/naiad serve examples/models $(ARGS)
 
-test: $(DEVELOPED) ## run the tests; make test ARGS='-k batch'
-	@$(BIN)/python -m pytest -m "not gpu" $(ARGS)
+test: $(DEVELOPED) ## run the tests on all processors; make test ARGS=core
+	@$(BIN)/python -m pytest -m "not gpu" $(PARALLEL) $(ARGS)
 
 test-gpu: $(DEVELOPED) ## run the tests that need a GPU
 	@$(BIN)/python -m pytest -m gpu $(ARGS)
