@@ -85,9 +85,16 @@ class Connection(asyncio.BufferedProtocol):
     def _limit_to_control(self, count: int) -> Limits:
         """Use a connection above the limit for health checks and the model repository, or for nothing."""
         self._spare = self._stopping = True
-        if count > self._site.limits.connections + SPARE_CONNECTIONS:
+        spares = self._site.spares
+        waiting = next((each for each in spares if not each.busy), None) if len(spares) >= SPARE_CONNECTIONS else None
+        if waiting is not None:  # a health check sends its request at once
+            del spares[waiting]
+            waiting.give_way()
+        if count > self._site.limits.connections + SPARE_CONNECTIONS and waiting is None:
             self._write_answer(answer_to(too_many(self._site.limits.connections)), False)
             self._transport.close()
+        else:
+            spares[self] = None
         return self._site.limits.spare()
 
     @property
@@ -95,6 +102,11 @@ class Connection(asyncio.BufferedProtocol):
         """The loop's time from when the connection has nothing to do; infinity while it has."""
         waits = self._busy or self._reader.missing or self._stopping or self._transport.is_closing()
         return float("inf") if waits else self._watch.moved
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is in flight."""
+        return self._busy
 
     def give_way(self) -> None:
         """Close an idle connection, so that another client gets in."""
@@ -133,6 +145,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone, and who waited for the answer with it."""
         self._state.connections.discard(self)
+        self._site.spares.pop(self, None)
         self._site.on_lost()
         self._watch.stop()
         if self._linger is not None:

@@ -73,6 +73,11 @@ class CanGiveWay(Protocol):
         """The loop's time from when it has nothing to do; infinity while it has."""
         ...
 
+    @property
+    def busy(self) -> bool:
+        """Whether a request is in flight."""
+        ...
+
     def give_way(self) -> None:
         """Close it."""
         ...

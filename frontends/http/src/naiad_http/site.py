@@ -10,7 +10,7 @@ from naiad.byte_budget import ByteBudget
 from naiad_http.heads import HeadReader
 from naiad_http.incoming import Scratch
 from naiad_http.infer import Inference
-from naiad_http.limits import Limits
+from naiad_http.limits import CanGiveWay, Limits
 from naiad_http.statuses import Outcome
 from naiad_http.turns import TurnBudget
 from naiad_kit.frontends.codec_threads import CodecThreads
@@ -49,7 +49,8 @@ class Site:
 
     `limit` is the most bytes of a body, `most_pipelined` of requests that wait behind one in flight; `budget` bounds
     the bytes of all connections. `draining` says that the server is about to stop, so that each connection is closed
-    behind its next answer. `date` is the current Date header line; `on_lost` is called when a connection is lost.
+    behind its next answer. `spares` are the connections above the limit, the oldest first. `date` is the current Date
+    header line; `on_lost` is called when a connection is lost.
     Compressed bodies and answers have threads of their own, so that they starve neither decoding nor model loads.
     """
 
@@ -64,6 +65,7 @@ class Site:
     scratch: Scratch = field(default_factory=Scratch)
     compression: CodecThreads = field(default_factory=partial(CodecThreads, "naiad-http-gzip"))
     turns: TurnBudget = field(default_factory=TurnBudget)
+    spares: dict[CanGiveWay, None] = field(default_factory=dict)
     date: bytes = b""
     on_lost: Callable[[], None] = lambda: None
 

@@ -108,7 +108,7 @@ def test_above_the_limit_a_busy_server_refuses_requests_to_models(make_site, fak
     assert len(fake_server.calls) == 2
 
 
-def test_far_above_the_limit_clients_are_refused_at_once_and_silent_ones_soon(make_site):
+def test_far_above_the_limit_silent_clients_give_way_to_later_ones(make_site):
     site, loop = make_site(**FEW), FakeLoop()
     first = join(site, loop, None)
     others = [join(site, loop, first.state) for _ in range(SPARE_CONNECTIONS + 5)]
@@ -117,7 +117,34 @@ def test_far_above_the_limit_clients_are_refused_at_once_and_silent_ones_soon(ma
     closed_soon = sum(each.transport.closed for each in others)
 
     assert (closed_at_once, closed_soon) == (4, SPARE_CONNECTIONS + 4)
-    assert others[-1].answers()[0].status == 503
+    assert [each.transport.closed for each in others[:6]] == [False, True, True, True, True, True]
+
+
+def test_far_above_the_limit_health_is_answered_among_silent_clients(make_site):
+    site, loop = make_site(**FEW), FakeLoop()
+    first = join(site, loop, None)
+    for _ in range(SPARE_CONNECTIONS + 5):
+        silent = join(site, loop, first.state)
+        silent.send(b"GET /v2")
+    probe = join(site, loop, first.state)
+    probe.protocol._start = lambda _message: None  # it is taken up, and not answered yet
+    probe.send(b"GET /v2/health/live HTTP/1.1\r\nHost: h\r\n\r\n")
+    for _ in range(SPARE_CONNECTIONS + 5):
+        join(site, loop, first.state)
+
+    assert not probe.transport.closed
+
+
+def test_far_above_the_limit_clients_are_refused_while_all_others_work(make_site):
+    site, loop = make_site(**FEW), FakeLoop()
+    first = join(site, loop, None)
+    for _ in range(SPARE_CONNECTIONS + 1):
+        busy = join(site, loop, first.state)
+        busy.protocol._start = lambda _message: None
+        busy.send(b"GET /v2/health/live HTTP/1.1\r\nHost: h\r\n\r\n")
+    late = join(site, loop, first.state)
+
+    assert (late.answers()[0].status, late.transport.closed) == (503, True)
 
 
 def test_the_default_keeps_files_for_other_things(monkeypatch):
