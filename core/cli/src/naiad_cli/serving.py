@@ -40,8 +40,7 @@ async def serve(options: Mapping[str, Any], status_line: StatusLine | None, log:
 
     `log` changes the log that this process writes, `relay` runs the event loop that this is called on.
     """
-    server = naiad.Server(options=options)
-    server.logging, server.relay = log, relay
+    server = naiad.Server(options=options, runner=relay, log=log)
     stop = _stop_signal(server)
     _logger.info("naiad %s serves %s", naiad.__version__, ", ".join(server.settings["model-repository"]))
     try:

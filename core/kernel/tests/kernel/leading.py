@@ -20,8 +20,9 @@ def lead(root: Path, body: Body, *plugins: object, loop_factory: Any = None, **o
     given = {name.replace("_", "-"): value for name, value in options.items()}
 
     async def serve(relay: Relay) -> None:
-        server = Server(model_repository=[root], plugins=plugins, options={"exit-on-error": False, **given})
-        server.relay = relay
+        server = Server(
+            model_repository=[root], plugins=plugins, options={"exit-on-error": False, **given}, runner=relay
+        )
         async with server:
             await body(server)
 

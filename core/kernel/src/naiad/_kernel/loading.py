@@ -73,10 +73,17 @@ class Loader:
 
     `metrics` has what the models that were loaded made for themselves, `metrics_config` what is counted; `sharing` is
     what their executions share, None where nothing is limited; `caching` may be given a response cache. `threads` run
-    what blocks.
+    what blocks. `calls` are how the models call each other, None where there is no server; `runner` runs the event loop
+    on changing threads, None where the loop stays on its thread.
     """
 
-    def __init__(self, registry: PluginRegistry, settings: Settings) -> None:
+    def __init__(
+        self,
+        registry: PluginRegistry,
+        settings: Settings,
+        calls: Calls | None = None,
+        runner: Relay | None = None,
+    ) -> None:
         self._registry = registry
         self._settings = settings
         self.threads = BoundedThreads("naiad-load", settings["model-load-thread-count"])
@@ -84,11 +91,9 @@ class Loader:
         self.metrics_config = MetricsConfig.of(settings)
         self.sharing = Sharing.of(settings)
         self.warmups = Warmups()
-        self.calls: Calls | None = None
-        """How the models call each other, None where there is no server."""
+        self._calls = calls
+        self._runner = runner
         self.caching = Caching()
-        self.relay: Relay | None = None
-        """Who runs the event loop in turns, None where it stays on its thread."""
         self._backends = registry.backends()
         self._backend_settings = backend_settings(settings["backend-config"])
 
@@ -142,14 +147,14 @@ class Loader:
                 replace(
                     self._context(config, version, source),
                     metrics=MetricRegistry(self.metrics),
-                    models=NoModels() if self.calls is None else self.calls.of_model(config.name),
+                    models=NoModels() if self._calls is None else self._calls.of_model(config.name),
                 )
                 for version in versions
             ),
             backend=backend,
             factory=self._registry.scheduler(wanted_scheduler(config)),
             placements=instance_placements(config, gpu_count()),
-            worker=worker_for(config, backend.traits, self.relay),
+            worker=worker_for(config, backend.traits, self._runner),
         )
 
     def _prepare_ensemble(

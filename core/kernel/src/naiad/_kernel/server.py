@@ -21,6 +21,7 @@ from naiad._kernel.extensions import extensions
 from naiad._kernel.frontends import Frontends
 from naiad._kernel.leading.relay import Relay
 from naiad._kernel.loading import Loader
+from naiad._kernel.log_control import LogControl
 from naiad._kernel.logs import control_of_a_library
 from naiad._kernel.metrics.collector import Metrics
 from naiad._kernel.models import Models
@@ -69,7 +70,8 @@ class Server:
     started it, except where a docstring says otherwise. `shared_memory` are the regions that clients registered,
     `tracing` and `logging` the settings that can be changed while it runs; `metrics`, from `start` on, what it did.
     `bytes_in_flight` is the budget that frontends reserve the memory of large payloads from.
-    `relay`, where it is set before `start`, lets the threads of models run the event loop in turns.
+    `runner` runs the event loop, where its threads may change; `log` changes the log that the process writes, and is
+    None where the log belongs to the program.
     """
 
     def __init__(
@@ -78,6 +80,8 @@ class Server:
         model_repository: Sequence[str | Path] = (),
         plugins: Sequence[object] | None = None,
         options: Mapping[str, Any] | None = None,
+        runner: Relay | None = None,
+        log: LogControl | None = None,
     ) -> None:
         self.plugins = PluginRegistry.discover() if plugins is None else PluginRegistry.of(with_own(plugins))
         given = dict(options or {})
@@ -90,9 +94,9 @@ class Server:
             most_regions=self.settings["max-shared-memory-regions"],
         )
         self.tracing = Tracer(read_options(self.settings, os.environ), lambda name: self._models.find(name))
-        self.logging = control_of_a_library(self.settings)
+        self.logging = control_of_a_library(self.settings) if log is None else log
         self.bytes_in_flight = ByteBudget(self.settings["max-bytes-in-flight"] or default_limit())
-        self.relay: Relay | None = None
+        self._runner = runner
         self._state = "NEW"
         self.metrics: Metrics
         self._models: Models
@@ -129,10 +133,9 @@ class Server:
 
     def _assemble(self) -> None:
         """Make the parts of the server. Raises NaiadError for options and plugins that do not fit."""
-        loader = Loader(self.plugins, self.settings)
-        loader.relay = self.relay
+        self._calls = Calls(lambda: self._models, self.load, self.unload, self._runner)
+        loader = Loader(self.plugins, self.settings, self._calls, self._runner)
         self._models = Models(loader, self.settings)
-        self._calls = loader.calls = Calls(self._models, self.load, self.unload, self.relay)
         self.metrics = Metrics(loader.metrics_config, self._models.serving, loader.metrics, sharing=loader.sharing)
         for warning in self.plugins.warnings():
             _logger.warning("%s", warning)

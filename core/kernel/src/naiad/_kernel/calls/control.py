@@ -21,7 +21,7 @@ class ModelControl:
     other is refused.
     """
 
-    def __init__(self, models: "Models", load: Load, unload: Unload) -> None:
+    def __init__(self, models: "Callable[[], Models]", load: Load, unload: Unload) -> None:
         self._models = models
         self._load = load
         self._unload = unload
@@ -33,7 +33,7 @@ class ModelControl:
 
     async def unload(self, asker: str, name: str, unload_dependents: bool) -> None:
         """Unload a model for `asker`; when the server stops, all are unloaded anyway."""
-        if self._models.closed:
+        if self._models().closed:
             return
         async with self._waiting(asker, name):
             await self._unload(name, unload_dependents)
@@ -41,7 +41,7 @@ class ModelControl:
     def ready(self, name: str, version: int) -> bool:
         """Whether a version can serve."""
         try:
-            return self._models.find(name, version).readiness().ready
+            return self._models().find(name, version).readiness().ready
         except NaiadError:
             return False
 
@@ -50,12 +50,12 @@ class ModelControl:
         if not asker:
             yield
             return
-        waits = self._models.load_waits
+        waits = self._models().load_waits
         if waits.leads_to(name, asker):
             raise InvalidArgumentError(
                 f"model '{asker}' is being loaded and asks to load or unload '{name}', which waits for that load to "
                 "end; load models that need each other from outside, or after the load"
             )
         with waits.waiting(asker, name):
-            async with self._models.load_lent():
+            async with self._models().load_lent():
                 yield

@@ -21,10 +21,10 @@ FindCaller = Callable[[], Caller | None]
 class Crossing:
     """Carries calls over. `close` is for the event loop's thread that made it, everything else for any."""
 
-    def __init__(self, submit: Submit, relay: Relay | None = None) -> None:
+    def __init__(self, submit: Submit, runner: Relay | None = None) -> None:
         self._submit = submit
         self._loop = asyncio.get_running_loop()
-        self._relay = relay
+        self._runner = runner
         self._open: dict[InnerCall, None] = {}
         self._controls: dict[Future[Any], None] = {}
         self._closed = False
@@ -36,8 +36,8 @@ class Crossing:
                 "a model that executes on the event loop cannot wait for another model, because nothing could answer "
                 "meanwhile; drop its parameter 'execute_on', or begin the call and answer later"
             )
-        if self._relay is not None:
-            self._relay.let_go()
+        if self._runner is not None:
+            self._runner.let_go()
 
     def begin(self, request: Request, find_caller: FindCaller) -> "Future[Response]":
         """The response to a request; cancelling the future takes it back."""

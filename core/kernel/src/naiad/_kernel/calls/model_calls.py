@@ -2,7 +2,7 @@
 
 import functools
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
@@ -21,10 +21,13 @@ if TYPE_CHECKING:
 
 
 class Calls:
-    """The calls of all models of a server. Made, and closed, on the event loop's thread."""
+    """The calls of all models of a server. Made, and closed, on the event loop's thread.
 
-    def __init__(self, models: "Models", load: Load, unload: Unload, relay: Relay | None = None) -> None:
-        self.crossing = Crossing(self._submit, relay)
+    `models` gives the models of the server, which are made after this.
+    """
+
+    def __init__(self, models: "Callable[[], Models]", load: Load, unload: Unload, runner: Relay | None = None) -> None:
+        self.crossing = Crossing(self._submit, runner)
         self.control = ModelControl(models, load, unload)
         self._models = models
 
@@ -38,7 +41,7 @@ class Calls:
 
     def _submit(self, request: Request, deliver: "Deliver", streams: bool) -> "Call":
         """Also while the server stops: what was taken in is still answered, with all the calls that takes."""
-        return self._models.version_for(request).submit(request, deliver, streams)
+        return self._models().version_for(request).submit(request, deliver, streams)
 
 
 class Owner:
