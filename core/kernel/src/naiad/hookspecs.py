@@ -13,8 +13,9 @@ import pluggy
 if TYPE_CHECKING:
     from naiad.backend import Backend, ModelContext
     from naiad.cache import CacheFactory
+    from naiad.extend import Service
     from naiad.frontend import Frontend
-    from naiad.options import Option
+    from naiad.options import Option, Settings
     from naiad.scheduler import SchedulerFactory
     from naiad.warmup import WarmupSample
 
@@ -48,6 +49,15 @@ def naiad_frontends() -> "Sequence[Frontend]":  # type: ignore[empty-body]
 @hookspec
 def naiad_caches() -> "Sequence[CacheFactory]":  # type: ignore[empty-body]
     """Kinds of response cache of this plugin. Called once at start-up; the one that is asked for is opened then."""
+
+
+@hookspec
+def naiad_services(settings: "Settings") -> "Sequence[Service]":  # type: ignore[empty-body]
+    """Services of this plugin: objects for the whole server, made anew in each call, for the options in `settings`.
+
+    Called once for each server that is made, after the hooks without arguments; `Service.start` follows before the
+    start-up models are loaded. Raise NaiadError for an option that is wrong.
+    """
 
 
 # The life of a model

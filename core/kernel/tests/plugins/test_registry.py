@@ -131,17 +131,19 @@ def test_what_a_plugin_offers_is_attributed_to_it() -> None:
         naiad_schedulers=lambda: [FakeScheduler("lottery")],
         naiad_frontends=lambda: [FakeFrontend()],
         naiad_caches=lambda: [FakeCache()],
+        naiad_services=lambda settings: [],
         naiad_warmup=lambda context: [],
     )
 
     report, other = PluginRegistry.of([rich, offering_backends(FakeBackend("slide-rule"))]).plugins
 
-    assert report.kinds == ("backend", "scheduler", "frontend", "cache", "warmup", "options")
+    assert report.kinds == ("backend", "scheduler", "frontend", "cache", "service", "warmup", "options")
     assert [str(offer) for offer in report.offers] == [
         f"backend abacus (pytest {pytest.__version__})",
         "scheduler lottery",
         "frontend pigeon",
         "cache fake",
+        "service SimpleNamespace",
         "warmup samples",
         "options --pigeon-port",
     ]

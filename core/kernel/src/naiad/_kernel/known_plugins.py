@@ -18,6 +18,7 @@ class KnownPlugin:
     schedulers: tuple[str, ...] = ()
     frontends: tuple[str, ...] = ()
     caches: tuple[str, ...] = ()
+    services: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
 
 
@@ -105,7 +106,8 @@ def _table() -> Mapping[tuple[str, str], KnownPlugin]:
     table = {}
     for plugin in KNOWN_PLUGINS:
         kinds = {"backend": plugin.backends, "scheduler": plugin.schedulers, "frontend": plugin.frontends}
-        for kind, names in (kinds | {"cache": plugin.caches, "option": plugin.options}).items():
+        kinds |= {"cache": plugin.caches, "service": plugin.services, "option": plugin.options}
+        for kind, names in kinds.items():
             table.update({(kind, name): plugin for name in names})
     return MappingProxyType(table)
 

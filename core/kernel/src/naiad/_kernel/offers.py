@@ -23,6 +23,7 @@ _CONTRACTS = {
     "naiad_schedulers": ("naiad.scheduler", "SchedulerFactory"),
     "naiad_caches": ("naiad.cache", "CacheFactory"),
     "naiad_frontends": ("naiad.frontend", "Frontend"),
+    "naiad_services": ("naiad.extend", "Service"),
 }
 
 
@@ -48,16 +49,18 @@ class Offered:
     frontends: "tuple[Frontend, ...]" = ()
     caches: "tuple[CacheFactory, ...]" = ()
     warms_up: bool = False
+    has_services: bool = False
 
-    def offers(self) -> tuple[Offer, ...]:
-        """The same in words, without importing a framework."""
+    def offers(self, plugin: str) -> tuple[Offer, ...]:
+        """The same in words, without importing a framework; services go by the name of the `plugin`."""
         backends = [Offer("backend", each.traits.name, framework(each.traits)) for each in self.backends]
         schedulers = [Offer("scheduler", each.name) for each in self.schedulers]
         frontends = [Offer("frontend", each.name) for each in self.frontends]
         caches = [Offer("cache", each.name) for each in self.caches]
         warmup = [Offer("warmup", "samples")] if self.warms_up else []
         options = [Offer("options", f"--{each.name}") for each in self.options]
-        return (*backends, *schedulers, *frontends, *caches, *warmup, *options)
+        services = [Offer("service", plugin)] if self.has_services else []
+        return (*backends, *schedulers, *frontends, *caches, *services, *warmup, *options)
 
 
 def framework(traits: "BackendTraits") -> str:

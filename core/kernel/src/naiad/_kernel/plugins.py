@@ -17,8 +17,9 @@ from naiad.errors import NaiadError, NotFoundError, PluginError
 if TYPE_CHECKING:
     from naiad.backend import Backend, ModelContext
     from naiad.cache import CacheFactory
+    from naiad.extend import Service
     from naiad.frontend import Frontend
-    from naiad.options import Option
+    from naiad.options import Option, Settings
     from naiad.scheduler import SchedulerFactory
     from naiad.warmup import WarmupSample
 
@@ -41,7 +42,7 @@ class PluginReport:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of things it offers, each once: backend, scheduler, frontend, cache, warmup, options."""
+        """The kinds of things it offers, each once: backend, scheduler, frontend, cache, service, warmup, options."""
         return tuple(dict.fromkeys(offer.kind for offer in self.offers))
 
     def __str__(self) -> str:
@@ -151,6 +152,24 @@ class PluginRegistry:
         by_choice = {factory.choice: factory for factory in factories if factory.choice}
         return self._find("scheduler", wanted, by_choice | {factory.name: factory for factory in factories})
 
+    def services(self, settings: "Settings") -> "Mapping[str, Service]":
+        """New services of all plugins, by name. Raises PluginError when two share one.
+
+        Raises what a plugin raises to refuse an option; an error that is no NaiadError becomes a PluginError naming it.
+        """
+        named: list[tuple[_Loaded, str, Service]] = []
+        for loaded in self._loaded:
+            try:
+                answers = _answers("naiad_services", loaded.hooks.hook.naiad_services(settings=settings))
+                named.extend((loaded, each.name, each) for each in checked("naiad_services", answers))
+            except PluginError as error:
+                raise PluginError(f"plugin {loaded.report}: {error}") from error
+            except NaiadError:
+                raise
+            except (Exception, SystemExit) as error:
+                raise PluginError(f"the services of plugin {loaded.report} cannot be made: {_told(error)}") from error
+        return _unique("service", named)
+
     def warmup(self, context: "ModelContext") -> "list[WarmupSample]":
         """The samples of all plugins for that model version.
 
@@ -169,27 +188,22 @@ class PluginRegistry:
     def _by_name(
         self, kind: str, named: Callable[[Offered], Iterable[tuple[str, _T]]], own: Mapping[str, _T] | None = None
     ) -> dict[str, _T]:
-        """What all plugins offer of a kind, after the kernel's `own`. Raises PluginError, naming both, for a clash."""
-        found = dict(own or {})
-        owners = dict.fromkeys(found, "the kernel")
-        for loaded in self._loaded:
-            for name, thing in named(loaded.offered):
-                if name in found:
-                    owner = f"plugin {loaded.report}"
-                    both = f"{owner} offers" if owners[name] == owner else f"{owners[name]} and {owner} both offer"
-                    step = "mend it" if owners[name] == owner else "uninstall one of them"
-                    raise PluginError(f"{both} the {kind} '{name}'; {step}")
-                found[name], owners[name] = thing, f"plugin {loaded.report}"
-        return found
+        """What all plugins offered at start-up of a kind, after the kernel's `own`. Raises PluginError for a clash."""
+        every = ((loaded, name, thing) for loaded in self._loaded for name, thing in named(loaded.offered))
+        return _unique(kind, every, own)
 
     def _find(self, kind: str, name: str, found: Mapping[str, _T]) -> _T:
         if name in found:
             return found[name]
         installed = ", ".join(sorted(found)) or "none"
         told = f"no plugin offers the {kind} '{name}'; installed {kind}s: {installed}."
+        raise NotFoundError(" ".join([told, *self.where_to_get(kind, name)]))
+
+    def where_to_get(self, kind: str, name: str) -> list[str]:
+        """Sentences with the next step for a thing that no plugin offers: what to install, else what was skipped."""
         advice = where_to_get(kind, name, {report.distribution: report.skipped for report in self.plugins})
         skipped = [f"Plugin {report} was skipped: {report.skipped}" for report in self.plugins if report.skipped]
-        raise NotFoundError(" ".join([told, *([advice] if advice else skipped)]))
+        return [advice] if advice else skipped
 
     def _load(self, source: _Source) -> PluginReport:
         """Import the plugin, check its hooks and ask it for what it offers; what goes wrong is the report's reason."""
@@ -199,7 +213,7 @@ class PluginRegistry:
             offered = _ask(hooks)
         except (Exception, SystemExit) as error:  # noqa: BLE001 whatever a broken plugin does, the others go on
             return replace(source.report, skipped=_told(error))
-        report = replace(source.report, offers=offered.offers())
+        report = replace(source.report, offers=offered.offers(source.report.name))
         self._loaded.append(_Loaded(report, offered, hooks))
         return report
 
@@ -235,7 +249,24 @@ def _ask(hooks: pluggy.PluginManager) -> Offered:
         frontends=_offered(hooks, "naiad_frontends"),
         caches=_offered(hooks, "naiad_caches"),
         warms_up=bool(hooks.hook.naiad_warmup.get_hookimpls()),
+        has_services=bool(hooks.hook.naiad_services.get_hookimpls()),
     )
+
+
+def _unique(
+    kind: str, things: "Iterable[tuple[_Loaded, str, _T]]", own: Mapping[str, _T] | None = None
+) -> dict[str, _T]:
+    """The things by name, after the kernel's `own`. Raises PluginError, naming both plugins, for two of one name."""
+    found = dict(own or {})
+    owners = dict.fromkeys(found, "the kernel")
+    for loaded, name, thing in things:
+        if name in found:
+            owner = f"plugin {loaded.report}"
+            both = f"{owner} offers" if owners[name] == owner else f"{owners[name]} and {owner} both offer"
+            step = "mend it" if owners[name] == owner else "uninstall one of them"
+            raise PluginError(f"{both} the {kind} '{name}'; {step}")
+        found[name], owners[name] = thing, f"plugin {loaded.report}"
+    return found
 
 
 def _offered(hooks: pluggy.PluginManager, hook: str) -> tuple[Any, ...]:

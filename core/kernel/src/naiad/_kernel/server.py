@@ -27,6 +27,7 @@ from naiad._kernel.metrics.collector import Metrics
 from naiad._kernel.models import Models
 from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.reading import responses
+from naiad._kernel.services import Services
 from naiad._kernel.shared_memory.guard import GUARD
 from naiad._kernel.starting import follow_disk, load_start_up_models, with_own
 from naiad._kernel.stop_steps import StopSteps
@@ -40,6 +41,7 @@ from naiad.errors import (
     UnavailableError,
 )
 from naiad.explaining import EXPLAIN
+from naiad.extend import ServiceT
 from naiad.options import Settings
 from naiad.reports import (
     IndexEntry,
@@ -56,7 +58,7 @@ from naiad_config import ModelConfig
 _logger = logging.getLogger("naiad")
 
 _SECONDS_TO_WRITE = 1.0
-"""So long traces may be written, and a cache closed, after everything else took all of `exit-timeout-secs`."""
+"""So long services may write, and a cache be closed, after everything else took all of `exit-timeout-secs`."""
 
 _SPARE_SECONDS = 0.5
 """How much longer than it was asked to a step of the stop may take before it is given up."""
@@ -88,6 +90,7 @@ class Server:
         if model_repository:
             given["model-repository"] = tuple(str(root) for root in model_repository)
         self.settings = Settings(self.plugins.options(), given)
+        self._services = Services(self.plugins, self.settings)
         self.shared_memory = SharedMemory(
             self.settings["allow-client-shm"],
             lends=self.settings["shared-memory-lending"],
@@ -106,7 +109,7 @@ class Server:
         self.stop_steps = StopSteps()
 
     async def start(self) -> None:
-        """Load the start-up models, then open the frontends.
+        """Start the services, load the start-up models, then open the frontends.
 
         Raises ModelNotReadyError when a start-up model failed and `exit-on-error` is set, and NaiadError when a
         repository cannot be read or a frontend cannot listen; the server is stopped then.
@@ -119,6 +122,7 @@ class Server:
             raise
         try:
             self.tracing.open()
+            await self._services.start(self)
             await load_start_up_models(self._models, self.settings)
             if self._stopping is not None:
                 raise ShuttingDownError("the server was stopped while its models loaded")
@@ -177,6 +181,7 @@ class Server:
         await steps.run("the frontends", self._frontends.stop(seconds()), seconds() + _SPARE_SECONDS, None)
         ended = await steps.run("the models", self._models.close(seconds()), None, False)  # bounds each of its parts
         await steps.run("the response cache", self._caching.close(), max(_SECONDS_TO_WRITE, seconds()), None)
+        await self._services.stop(steps, lambda: max(_SECONDS_TO_WRITE, seconds()))
         writing = max(_SECONDS_TO_WRITE, seconds())
         closing = on_own_thread("naiad-close-traces", self.tracing.close, writing)
         await steps.run("the traces", closing, writing + _SPARE_SECONDS, None)
@@ -263,6 +268,15 @@ class Server:
     def model_ready(self, name: str, version: int = 0) -> Readiness:
         """Whether a version has an instance that can serve. Raises NotFoundError or ModelNotReadyError."""
         return self._models.find(name, version).readiness()
+
+    # What plugins bring beside models
+
+    def service(self, kind: type[ServiceT]) -> ServiceT:
+        """The service of that kind, one for the whole server.
+
+        Raises UnsupportedError, with what to install, where no plugin brings it.
+        """
+        return self._services.require(kind)
 
     # What is served
 
