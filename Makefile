@@ -7,17 +7,17 @@ ARGS   ?=
 # each processor runs tests of its own; PARALLEL= runs one after the other
 PARALLEL ?= --numprocesses auto --maxprocesses 8 --dist worksteal
 
-MEMBERS   := core/config core/kernel core/kit core/cli core/testing plugins/cache-local plugins/cache-redis plugins/caffe2 plugins/custom plugins/onnx plugins/openvino plugins/scheduler-dynamic plugins/scheduler-ensemble plugins/scheduler-sequence plugins/tensorflow plugins/tensorrt plugins/torch frontends/http frontends/grpc frontends/metrics
-PACKAGES  := naiad_config naiad naiad_kit naiad_cli naiad_testing naiad_cache_local naiad_cache_redis naiad_caffe2 naiad_custom triton_python_backend_utils naiad_onnx naiad_openvino naiad_scheduler_dynamic naiad_scheduler_ensemble naiad_scheduler_sequence naiad_tensorflow naiad_tensorrt naiad_torch naiad_http naiad_grpc naiad_metrics
-PROJECTS  := $(MEMBERS:%=%/pyproject.toml)
-SOURCES   := core/*/src plugins/*/src frontends/*/src
+PROJECTS  := $(wildcard core/*/pyproject.toml plugins/*/pyproject.toml frontends/*/pyproject.toml)
+MEMBERS   := $(PROJECTS:%/pyproject.toml=%)
+PACKAGES  := $(notdir $(patsubst %/__init__.py,%,$(wildcard $(MEMBERS:%=%/src/*/__init__.py))))
+SOURCES   := $(MEMBERS:%=%/src)
 INSTALLED := $(VENV)/.installed
 DEVELOPED := $(VENV)/.installed-for-development
 EXAMPLES  := $(VENV)/.examples-built
 PIP       := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test test-gpu check format bench torture soak
+.PHONY: help install serve test test-gpu check house format bench torture soak
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,11 +34,14 @@ test: $(DEVELOPED) ## run the tests on all processors; make test ARGS=core
 test-gpu: $(DEVELOPED) ## run the tests that need a GPU
 	@$(BIN)/python -m pytest -m gpu $(ARGS)
 
-check: $(DEVELOPED) ## check format, lint, types and import contracts
+check: $(DEVELOPED) ## check format, lint, types and the rules of the house
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy $(PACKAGES:%=-p %)
-	@$(BIN)/lint-imports
+	@MYPYPATH=$$(echo $(SOURCES) | tr ' ' ':') $(BIN)/mypy $(PACKAGES:%=-p %)
+	@$(BIN)/python -m tests.house
+
+house: $(DEVELOPED) ## print sizes, import circles, back doors and words; make house ARGS='--list "back doors"'
+	@$(BIN)/python -m tests.house $(ARGS)
 
 format: $(DEVELOPED) ## format the code and mend what can be mended
 	@$(BIN)/ruff check --fix .

@@ -1,15 +1,17 @@
 """All distributions of the workspace are alike; what differs is what they do."""
 
 import ast
+import re
+import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from .house.workspace import members
+
 ROOT = Path(__file__).parents[1]
-MEMBERS = sorted(path.parent for path in ROOT.glob("*/pyproject.toml")) + sorted(
-    path.parent for path in ROOT.glob("*/*/pyproject.toml") if path.parts[-3] != "examples"
-)
+MEMBERS = [member.folder for member in members()]
 BESIDE = {"plugins/custom": ("triton_python_backend_utils",)}
 """Packages that a member has beside its own: models for Triton import theirs by a name that is not ours to choose."""
 PLUGINS = [member for member in MEMBERS if member.parent.name != "core"]
@@ -28,31 +30,12 @@ def named(member: Path) -> str:
     return member.relative_to(ROOT).as_posix()
 
 
-def test_the_workspace_has_its_members() -> None:
-    names = [named(member) for member in MEMBERS]
+def test_each_distribution_lies_where_members_are_looked_for() -> None:
+    tops = [path for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    found = {path.parent for top in tops for path in (*top.glob("pyproject.toml"), *top.glob("*/pyproject.toml"))}
 
-    assert names == [
-        "core/cli",
-        "core/config",
-        "core/kernel",
-        "core/kit",
-        "core/testing",
-        "frontends/grpc",
-        "frontends/http",
-        "frontends/metrics",
-        "plugins/cache-local",
-        "plugins/cache-redis",
-        "plugins/caffe2",
-        "plugins/custom",
-        "plugins/onnx",
-        "plugins/openvino",
-        "plugins/scheduler-dynamic",
-        "plugins/scheduler-ensemble",
-        "plugins/scheduler-sequence",
-        "plugins/tensorflow",
-        "plugins/tensorrt",
-        "plugins/torch",
-    ]
+    assert {folder for folder in found if "examples" not in folder.parts} == set(MEMBERS)
+    assert (ROOT / "core" / "kernel") in MEMBERS
 
 
 COMPILING = {"core/kernel": {"hatch_build.py"}}
@@ -116,10 +99,25 @@ def _belongs(node: ast.stmt) -> bool:
     return False
 
 
-def test_the_makefile_installs_every_member() -> None:
-    (line,) = (line for line in (ROOT / "Makefile").read_text().splitlines() if line.startswith("MEMBERS"))
+def test_make_finds_every_member_and_every_package() -> None:
+    show = "show: ; @echo $(MEMBERS) && echo $(PACKAGES)"
 
-    assert sorted(line.split(":=")[1].split()) == sorted(named(member) for member in MEMBERS)
+    shown = subprocess.run(
+        ["make", "--silent", "--eval", show, "show"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+
+    folders, packages = (line.split() for line in shown.stdout.splitlines())
+    assert sorted(folders) == sorted(named(member) for member in MEMBERS)
+    assert sorted(packages) == sorted(name for member in members() for name in member.packages)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/design.md"])
+def test_a_page_that_lists_the_distributions_names_every_member(page: str) -> None:
+    text = (ROOT / page).read_text()
+
+    missing = [member.distribution for member in members() if not re.search(rf"`{member.distribution}[`\[]", text)]
+
+    assert missing == []
 
 
 def test_every_python_file_starts_with_what_it_is_for() -> None:

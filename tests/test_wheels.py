@@ -20,29 +20,13 @@ import pytest
 import tritonclient.grpc as triton
 
 from .environments import PIP, empty, link, members_of, needed
+from .house.workspace import members
 from .proofs import PROOFS
 
 if TYPE_CHECKING:
     from conftest import ServerProcess
 
 ROOT = Path(__file__).parents[1]
-PLUGINS = (
-    "plugins/cache-local",
-    "plugins/cache-redis",
-    "plugins/caffe2",
-    "plugins/custom",
-    "plugins/onnx",
-    "plugins/openvino",
-    "plugins/scheduler-dynamic",
-    "plugins/scheduler-ensemble",
-    "plugins/scheduler-sequence",
-    "plugins/tensorflow",
-    "plugins/tensorrt",
-    "plugins/torch",
-)
-CORE = ("core/config", "core/kernel", "core/kit", "core/cli", "core/testing")
-MEMBERS = (*CORE, *PLUGINS, "frontends/http", "frontends/grpc", "frontends/metrics")
-
 GUARD = "naiad/_kernel/shared_memory/libguard.so"
 
 GREETINGS = ("WARNING: All log messages before absl", "I0000 ")
@@ -63,8 +47,8 @@ FRAMEWORKS = {
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The wheel of each member by the name of its distribution."""
     folder = tmp_path_factory.mktemp("wheels")
-    members = [str(ROOT / member) for member in MEMBERS]
-    subprocess.run([*PIP, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder, *members], check=True)
+    folders = [member.folder for member in members()]
+    subprocess.run([*PIP, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder, *folders], check=True)
     return {path.name.split("-")[0].replace("_", "-"): path for path in folder.glob("*.whl")}
 
 
@@ -110,6 +94,10 @@ def test_the_kernel_has_its_guard_where_there_is_a_compiler_and_does_without_whe
     if shutil.which("cc"):
         assert "-py3-none-linux_" in wheels["naiad"].name
         assert GUARD in ZipFile(wheels["naiad"]).namelist()
+
+
+def test_every_plugin_has_a_program_that_proves_it() -> None:
+    assert set(PROOFS) == {member.distribution for member in members() if member.group == "plugins"}
 
 
 @pytest.mark.parametrize("distribution", sorted(PROOFS))

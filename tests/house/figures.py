@@ -1,0 +1,93 @@
+"""What the house measures of itself: each figure with what it counts, its target and the limit that holds today."""
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import boundaries, words
+from .circles import circles
+from .imports import between_packages, graph
+from .workspace import ROOT, Member, Module, members
+
+PRIVATE = (*boundaries.LAYERS, "naiad._kernel")
+"""The private packages of `naiad`; the last one is divided among the others bit by bit."""
+SMALL = 20
+LARGE = 350
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A count. `items` are what was counted, where they can be named one by one."""
+
+    name: str
+    value: int
+    items: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The most that a figure may be: one day (`target`) and today (`limit`)."""
+
+    target: int
+    limit: int
+
+
+def settings(root: Path = ROOT) -> dict[str, Any]:
+    """The table `tool.house` of the root's `pyproject.toml`."""
+    table: dict[str, Any] = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["house"]
+    return table
+
+
+def budgets(table: Mapping[str, Any]) -> dict[str, Budget]:
+    """The budgets by the names of their figures."""
+    return {name: Budget(**each) for name, each in table["budgets"].items()}
+
+
+def measure(pure: Iterable[str], workspace: list[Member] | None = None) -> Iterator[Figure]:
+    """All figures of the workspace; `pure` names the modules that know neither clock nor loop nor thread nor chance."""
+    workspace = members() if workspace is None else workspace
+    modules = [module for member in workspace for module in member.modules]
+    edges = graph(modules)
+    yield from _lines(workspace)
+    yield from _circles(modules, edges)
+    yield _listed("imports of members that the layers forbid", boundaries.forbidden_members(workspace, edges))
+    yield _listed("imports of undeclared members", boundaries.undeclared_members(workspace, edges))
+    yield _listed("imports by pure modules of clock, loop, thread or chance", boundaries.impure(pure, workspace, edges))
+    yield _listed("back doors: imports of naiad._* outside naiad", boundaries.back_doors(workspace, edges))
+    yield _listed("imports of naiad._* by the contract", boundaries.private_contract(workspace, edges))
+    yield _listed("imports of an upper layer of naiad by a lower one", boundaries.upward(workspace, edges))
+    yield _listed(
+        f"files under {SMALL} lines",
+        [f"{each.name} {each.lines}" for each in modules if each.lines < SMALL and not each.is_package],
+    )
+    yield _listed(f"files over {LARGE} lines", [f"{each.name} {each.lines}" for each in modules if each.lines > LARGE])
+    found = words.in_texts(words.texts()) | words.as_names(modules)
+    yield from (_listed(f"word: {word}", items) for word, items in found.items())
+
+
+def _lines(workspace: list[Member]) -> Iterator[Figure]:
+    (kernel,) = (member for member in workspace if member.distribution == "naiad")
+    contract = [module for module in kernel.modules if not module.name.startswith("naiad._")]
+    yield _lines_of("naiad (contract)", contract)
+    for layer in PRIVATE:
+        yield _lines_of(layer, [module for module in kernel.modules if f"{module.name}.".startswith(f"{layer}.")])
+    for member in workspace:
+        yield _lines_of(member.distribution if member is not kernel else "naiad in all", member.modules)
+
+
+def _lines_of(name: str, modules: Iterable[Module]) -> Figure:
+    sizes = sorted(((module.lines, module.name) for module in modules), reverse=True)
+    return Figure(f"lines: {name}", sum(size for size, _ in sizes), tuple(f"{name} {size}" for size, name in sizes))
+
+
+def _circles(modules: list[Module], edges: Mapping[str, set[str]]) -> Iterator[Figure]:
+    for kind, found in (("files", circles(edges)), ("packages", circles(between_packages(modules, edges)))):
+        items = tuple(" ".join(circle) for circle in found)
+        yield Figure(f"{kind} in import circles", sum(len(circle) for circle in found), items)
+
+
+def _listed(name: str, items: Iterable[str]) -> Figure:
+    items = tuple(items)
+    return Figure(name, len(items), items)

@@ -1,0 +1,216 @@
+"""The rules of the house find what they forbid, in small workspaces made for the purpose."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from . import boundaries, words
+from .__main__ import complaints, main
+from .circles import circles
+from .figures import Budget, Figure, budgets, measure, settings
+from .imports import between_packages, graph
+from .workspace import Member, Module, members
+
+PROJECT = '[project]\nname = "{name}"\ndependencies = [{dependencies}]\n'
+
+
+def workspace(root: Path, files: Mapping[str, str], needs: Mapping[str, str] | None = None) -> list[Member]:
+    """A workspace with these files (`core/kernel/naiad/types.py`, the `src` being left out) and its members."""
+    for path, text in files.items():
+        group, folder, *rest = path.split("/")
+        member = root / group / folder
+        file = member.joinpath("src", *rest)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        top = member / "src" / rest[0] / "__init__.py"
+        top.touch()
+        needed = ", ".join(f'"{name}>=0.1,<0.2"' for name in (needs or {}).get(rest[0], "").split())
+        project = PROJECT.format(name=rest[0].replace("_", "-"), dependencies=needed)
+        (member / "pyproject.toml").write_text(project)
+    return members(root)
+
+
+def edges_of(made: list[Member]) -> dict[str, set[str]]:
+    return graph(module for member in made for module in member.modules)
+
+
+def test_members_are_the_folders_with_a_project_and_modules_have_the_names_by_which_they_are_imported(
+    tmp_path: Path,
+) -> None:
+    made = workspace(tmp_path, {"core/kernel/naiad/_engine/queue.py": "", "plugins/one/naiad_one/templates/a.py": ""})
+
+    assert [member.name for member in made] == ["core/kernel", "plugins/one"]
+    assert [member.distribution for member in made] == ["naiad", "naiad-one"]
+    assert [[module.name for module in member.modules] for member in made] == [
+        ["naiad", "naiad._engine.queue"],
+        ["naiad_one"],
+    ]
+
+
+def test_imports_count_wherever_they_stand_and_however_they_are_written(tmp_path: Path) -> None:
+    source = (
+        "from typing import TYPE_CHECKING\nfrom naiad import batch\nfrom .errors import E\nfrom . import types\n"
+        "if TYPE_CHECKING:\n    import naiad.scheduler\n\ndef f():\n    from naiad.server import Server\n"
+    )
+    names = ("batch", "errors", "types", "scheduler", "server")
+    made = workspace(
+        tmp_path, {"core/kernel/naiad/a.py": source} | {f"core/kernel/naiad/{name}.py": "" for name in names}
+    )
+
+    assert edges_of(made)["naiad.a"] == {"typing", *(f"naiad.{name}" for name in names)}
+
+
+def test_a_circle_is_found_whatever_its_length_and_what_hangs_on_it_is_not_in_it() -> None:
+    edges = {"a": {"b"}, "b": {"c", "x"}, "c": {"a"}, "x": set(), "y": {"a"}, "p": {"q"}, "q": {"p", "elsewhere"}}
+
+    assert circles(edges) == [["a", "b", "c"], ["p", "q"]]
+
+
+def test_packages_stand_in_a_circle_where_none_of_their_files_does(tmp_path: Path) -> None:
+    files = {"x/a.py": "import naiad.y.b", "y/b.py": "", "y/c.py": "import naiad.x.d", "x/d.py": ""}
+    made = workspace(tmp_path, {f"core/kernel/naiad/{path}": text for path, text in files.items()})
+    edges = edges_of(made)
+
+    packages = between_packages(made[0].modules, edges)
+
+    assert circles(edges) == []
+    assert circles(packages) == [["naiad.x", "naiad.y"]]
+
+
+def test_the_root_of_a_distribution_may_offer_what_its_packages_make(tmp_path: Path) -> None:
+    made = workspace(
+        tmp_path,
+        {
+            "core/kernel/naiad/__init__.py": "from naiad._server.server import Server",
+            "core/kernel/naiad/_server/server.py": "import naiad.types",
+            "core/kernel/naiad/types.py": "",
+        },
+    )
+    edges = edges_of(made)
+
+    assert circles(between_packages(made[0].modules, edges)) == []
+    assert boundaries.private_contract(made, edges) == []
+
+
+@pytest.mark.parametrize(
+    ("importer", "imports", "found"),
+    [
+        ("plugins/one/naiad_one/a.py", "naiad_two", ["naiad_one.a imports naiad_two"]),
+        ("plugins/one/naiad_one/a.py", "naiad_cli", ["naiad_one.a imports naiad_cli"]),
+        ("plugins/one/naiad_one/a.py", "naiad_kit.x", []),
+        ("core/kernel/naiad/a.py", "naiad_one", ["naiad.a imports naiad_one"]),
+        ("core/kernel/naiad/a.py", "naiad_kit.x", ["naiad.a imports naiad_kit.x"]),
+        ("core/kernel/naiad/a.py", "naiad_config", []),
+        ("core/config/naiad_config/a.py", "naiad.types", ["naiad_config.a imports naiad.types"]),
+        ("core/cli/naiad_cli/a.py", "naiad_testing", []),
+    ],
+)
+def test_a_member_imports_what_stands_below_it_and_never_its_like(
+    importer: str, imports: str, found: list[str], tmp_path: Path
+) -> None:
+    files = {f"core/{name}/{package}/x.py": "" for name, package in (("kit", "naiad_kit"), ("cli", "naiad_cli"))}
+    files |= {"core/testing/naiad_testing/x.py": "", "core/config/naiad_config/x.py": "", "core/kernel/naiad/x.py": ""}
+    files |= {f"plugins/{name}/naiad_{name}/x.py": "" for name in ("one", "two")}
+    made = workspace(tmp_path, {**files, importer: f"import {imports}\n"})
+
+    assert boundaries.forbidden_members(made, edges_of(made)) == found
+
+
+def test_a_member_declares_the_members_that_it_imports(tmp_path: Path) -> None:
+    files = {"core/kernel/naiad/x.py": "", "core/config/naiad_config/x.py": ""}
+    files |= {"plugins/one/naiad_one/a.py": "import naiad.x\nimport naiad_config.x\n"}
+    made = workspace(tmp_path, files, {"naiad_one": "naiad"})
+
+    assert boundaries.undeclared_members(made, edges_of(made)) == ["naiad_one.a needs naiad-config"]
+
+
+def test_only_naiad_imports_its_private_packages_and_not_from_its_contract(tmp_path: Path) -> None:
+    private = "from naiad._engine.queue import Queue\n"
+    made = workspace(
+        tmp_path,
+        {
+            "core/kernel/naiad/_engine/queue.py": "",
+            "core/kernel/naiad/_server/server.py": private,
+            "core/kernel/naiad/batch.py": private,
+            "plugins/one/naiad_one/a.py": private,
+        },
+    )
+    edges = edges_of(made)
+
+    assert boundaries.back_doors(made, edges) == ["naiad_one.a imports naiad._engine.queue"]
+    assert boundaries.private_contract(made, edges) == ["naiad.batch imports naiad._engine.queue"]
+
+
+def test_a_lower_layer_imports_no_upper_one(tmp_path: Path) -> None:
+    files = {
+        "_server/a.py": "import naiad._engine.b",
+        "_engine/b.py": "import naiad._lifecycle.c",
+        "_lifecycle/c.py": "",
+    }
+    made = workspace(tmp_path, {f"core/kernel/naiad/{path}": text for path, text in files.items()})
+
+    assert boundaries.upward(made, edges_of(made)) == ["naiad._engine.b imports naiad._lifecycle.c"]
+
+
+def test_a_pure_module_imports_no_clock_and_a_pure_name_without_a_module_is_a_mistake(tmp_path: Path) -> None:
+    made = workspace(tmp_path, {"plugins/one/naiad_one/a.py": "import time", "plugins/one/naiad_one/b.py": "import os"})
+    edges = edges_of(made)
+
+    assert boundaries.impure(["naiad_one"], made, edges) == ["naiad_one.a imports time"]
+    assert boundaries.impure(["naiad_one.b", "naiad_gone"], made, edges) == ["no module is named naiad_gone"]
+
+
+def test_words_are_found_in_prose_and_in_names_but_not_inside_other_words(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("As told.\nTold_twice, untold; tell_all, foretell_it: whoever, howsoever.\n")
+
+    found = words.in_texts([page], tmp_path)
+
+    assert found == {
+        "told": ["page.md:1", "page.md:2"],
+        "tell_*": ["page.md:2"],
+        "whoever": ["page.md:2"],
+    }
+
+
+def test_names_count_where_they_are_defined_and_not_where_they_are_used(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text(
+        "class Place(NobodyElse):\n    _found = 1\n\ndef f(left, placement, found_at):\n    left + f.places\n"
+    )
+
+    found = words.as_names([Module("a", path)])
+
+    assert {word: items for word, items in found.items() if items} == {
+        "place": ["a:1 Place"],
+        "found": ["a:2 _found"],
+        "left": ["a:4 left"],
+    }
+
+
+def test_a_missed_limit_and_a_budget_of_nothing_are_said() -> None:
+    figures = [Figure("kept", 3), Figure("missed", 4), Figure("free", 9)]
+    allowed = {"kept": Budget(0, 3), "missed": Budget(0, 3), "unknown": Budget(0, 0)}
+
+    first, second = complaints(figures, allowed)
+
+    assert first.startswith("missed: 4, the limit is 3.")
+    assert "'unknown'" in second
+
+
+def test_every_limit_is_kept_and_no_target_is_above_its_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert "files in import circles" in printed.out
+    assert all(budget.target <= budget.limit for budget in budgets(settings()).values())
+
+
+def test_what_a_figure_counts_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    (figure,) = (each for each in measure(settings()["pure"]) if each.name == "lines: naiad-kit")
+
+    main(["--list", "lines: naiad-kit"])
+
+    assert tuple(capsys.readouterr().out.splitlines()) == figure.items
