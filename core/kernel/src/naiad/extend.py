@@ -3,10 +3,88 @@
 The hooks in `naiad.hookspecs` hand these objects out at start-up or when a model is loaded.
 """
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     from naiad._kernel.server import Server
+    from naiad.backend import Placement
+    from naiad_config import ModelConfig
+
+# ExecutionGate
+
+
+class Suspension(Protocol):
+    """One wait of an execution that gives up its grant until the wait is over; an execution may have several."""
+
+    @property
+    def is_last(self) -> bool:
+        """Whether this is the only open suspension of its execution."""
+        ...
+
+    def resume(self, go_on: Callable[[], None]) -> None:
+        """The wait is over: `go_on` is called, perhaps at once, when the execution holds its grant again.
+
+        Called once; `go_on` returns at once.
+        """
+        ...
+
+
+class ExecutionGate(Protocol):
+    """Decides when the slots of one model version may execute. Every method is for the event loop's thread.
+
+    A slot executes only while it holds a grant. `want`, `started` and `release` only note what they say; the `grant`
+    that follows them lets slots go, so that a slot that gives back and wants again competes with all others.
+    """
+
+    def enter(self, placements: "Sequence[Placement]") -> None:
+        """The version has one slot for each of these, numbered from 0 up: the placement of the slot's instance.
+
+        Called once, when all instances are made, before any other method but `close`.
+        """
+        ...
+
+    def want(self, slot: int, granted: Callable[[int], None]) -> None:
+        """The slot is free and there may be work for it; `granted(slot)` is called, by a `grant`, when it may execute.
+
+        Does nothing for a slot that waits already or holds a grant.
+        """
+        ...
+
+    def started(self, slot: int) -> None:
+        """The slot uses its grant for an execution; a grant that is released without this does not count as one."""
+        ...
+
+    def release(self, slot: int) -> None:
+        """The slot neither holds a grant nor waits for one: its execution is over, it is lost or has no work."""
+        ...
+
+    def grant(self) -> None:
+        """Call `granted` of the slots that may execute now, of whichever version."""
+        ...
+
+    def suspend(self, slot: int) -> Suspension:
+        """The execution at the slot waits for something that may itself need grants, and gives up its own meanwhile.
+
+        Such a wait is a call of another model, or a caller that reads responses slowly.
+        """
+        ...
+
+    def close(self) -> None:
+        """The version is gone: nothing is granted any more, and suspended executions go on at once. Harmless again."""
+        ...
+
+
+class GateFactory(Protocol):
+    """Makes the gates of all model versions of a server, which compete for the same resources."""
+
+    def admit(self, config: "ModelConfig", placements: "Sequence[Placement]") -> ExecutionGate | None:
+        """The gate of a version with these instances; None when its executions never wait.
+
+        Called before the instances are made. Raises InvalidArgumentError when they could never execute.
+        """
+        ...
+
 
 # Services
 

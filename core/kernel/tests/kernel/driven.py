@@ -12,6 +12,7 @@ from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.worker import Work
 from naiad.default_scheduler import FifoScheduler
 from naiad.errors import NaiadError
+from naiad.extend import ExecutionGate
 from naiad.reports import ModelStatistics
 from naiad.scheduler import Scheduler
 from naiad.types import Request, Response
@@ -28,12 +29,13 @@ class DrivenQueue:
         make_scheduler: Callable[[], Scheduler] = FifoScheduler,
         places: int = 1,
         config: ModelConfig | None = None,
+        gate: ExecutionGate | None = None,
     ) -> None:
         self.sent: list[Work] = []
         self.outcomes: dict[str, list[Outcome]] = defaultdict(list)
         self.counters = VersionCounters(devices=[-1] * places)
         reader = AnswerReader(config or ModelConfig(name="m"), 1)
-        self.queue = ModelQueue(reader, make_scheduler, self.counters, self.sent.append)
+        self.queue = ModelQueue(reader, make_scheduler, self.counters, self.sent.append, gate)
         for place in range(places):
             self.queue.free(place)
 

@@ -10,16 +10,15 @@ import pytest
 from naiad._kernel.answers import AnswerReader
 from naiad._kernel.call import Call
 from naiad._kernel.queue import ModelQueue
-from naiad._kernel.rate_limiter.limited_queue import LimitedQueue, queue_for
+from naiad._kernel.rate_limiter.gates import ResourceGates
 from naiad._kernel.rate_limiter.limiter import RateLimiter
 from naiad._kernel.rate_limiter.resources import Pool, needs_of
-from naiad._kernel.rate_limiter.rests import Rest
-from naiad._kernel.rate_limiter.sharing import Sharing
 from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.worker import Work
 from naiad.backend import Placement
 from naiad.default_scheduler import FifoScheduler
 from naiad.errors import WorkerDiedError
+from naiad.extend import Suspension
 from naiad.scheduler import Decision, Dispatch, Scheduler
 from naiad.types import Request, Response
 from naiad_config import ModelConfig, ModelInstanceGroup, ModelRateLimiter, RateLimiterResource
@@ -58,7 +57,7 @@ class Patient(FifoScheduler):
 class Model:
     """One queue with three places, whose batches land in `executing`."""
 
-    def __init__(self, name: str, make: Callable[[], Scheduler], needs: dict[str, int], sharing: Sharing) -> None:
+    def __init__(self, name: str, make: Callable[[], Scheduler], needs: dict[str, int], gates: ResourceGates) -> None:
         resources = tuple(
             RateLimiterResource(name=resource, global_=True, count=count) for resource, count in needs.items()
         )
@@ -66,15 +65,16 @@ class Model:
         placements = [Placement(f"{name}_{index}", "CPU", 0, group) for index in range(3)]
         self.needs = needs_of(placements[0]).units
         self.executing: list[Work] = []
-        self.rests: dict[int, tuple[Rest, list[str]]] = {}
+        self.suspended: dict[int, tuple[Suspension, list[str]]] = {}
         self.away: list[int] = []
         self.calls: dict[str, Call] = {}
         self.over: Counter[str] = Counter()
-        reader = AnswerReader(ModelConfig(name=name), 1)
-        share = self.share = sharing.admit(placements)
-        self.queue: ModelQueue = queue_for(
-            share, placements, reader, make, VersionCounters(devices=[-1] * 3), self.executing.append
-        )
+        config = ModelConfig(name=name)
+        reader = AnswerReader(config, 1)
+        self.gate = gates.admit(config, placements)
+        if self.gate is not None:
+            self.gate.enter(placements)
+        self.queue = ModelQueue(reader, make, VersionCounters(devices=[-1] * 3), self.executing.append, self.gate)
         for place in range(3):
             self.queue.free(place)
 
@@ -92,7 +92,7 @@ class Model:
             self.over[name] += 1
 
     def computing(self) -> list[Work]:
-        return [work for work in self.executing if work.place not in self.rests]
+        return [work for work in self.executing if work.place not in self.suspended]
 
     def finish(self, chance: random.Random) -> None:
         if self.computing():
@@ -104,11 +104,11 @@ class Model:
         if self.executing:
             work = self._taken(chance.choice(self.executing))
             work.error = WorkerDiedError("gone")
-            rest, gone_on = self.rests.pop(work.place, (None, []))
+            suspension, gone_on = self.suspended.pop(work.place, (None, []))
             self.queue.lose(work.place)
-            if rest is not None and not gone_on:  # its answer comes too late, and keeps nobody waiting
-                rest.over(lambda: gone_on.extend(["asked", "gone on"]))
-            assert rest is None or gone_on == ["asked", "gone on"]
+            if suspension is not None and not gone_on:  # its answer comes too late, and keeps nobody waiting
+                suspension.resume(lambda: gone_on.extend(["asked", "gone on"]))
+            assert suspension is None or gone_on == ["asked", "gone on"]
             self.queue.lost(work)
             self.away.append(work.place)
 
@@ -116,20 +116,22 @@ class Model:
         if self.away:
             self.queue.free(self.away.pop())
 
-    def rest(self, chance: random.Random) -> None:
-        if self.computing() and isinstance(self.queue, LimitedQueue):
-            place = chance.choice(self.computing()).place
-            self.rests[place] = self.queue.rest(place), []
+    def suspend(self, chance: random.Random) -> None:
+        if self.computing() and self.gate is not None:
+            slot = chance.choice(self.computing()).place
+            suspension = self.queue.suspend(slot)
+            assert suspension is not None
+            self.suspended[slot] = suspension, []
 
     def resume(self) -> None:
-        for rest, gone_on in self.rests.values():
+        for suspension, gone_on in self.suspended.values():
             if not gone_on:
                 gone_on.append("asked")
-                rest.over(lambda gone_on=gone_on: gone_on.append("gone on"))  # type: ignore[misc]
+                suspension.resume(lambda gone_on=gone_on: gone_on.append("gone on"))  # type: ignore[misc]
                 break
 
-    def settle_rests(self) -> None:
-        self.rests = {place: rest for place, rest in self.rests.items() if "gone on" not in rest[1]}
+    def settle_suspensions(self) -> None:
+        self.suspended = {slot: each for slot, each in self.suspended.items() if "gone on" not in each[1]}
 
     def _taken(self, work: Work) -> Work:
         self.executing.remove(work)
@@ -141,7 +143,7 @@ def check(models: Sequence[Model], limiter: RateLimiter) -> None:
     """What is held is what those that compute need, and no more than there is."""
     used: Counter[Pool] = Counter()
     for model in models:
-        model.settle_rests()
+        model.settle_suspensions()
         for _ in model.computing():
             used.update(model.needs)
     for pool, units in limiter.capacity().items():
@@ -151,13 +153,13 @@ def check(models: Sequence[Model], limiter: RateLimiter) -> None:
 @pytest.mark.parametrize("seed", range(25))
 async def test_whatever_happens_what_computes_fits_and_everything_is_answered(seed: int) -> None:
     chance = random.Random(seed)
-    sharing = Sharing(RateLimiter())
+    gates = ResourceGates(RateLimiter())
     models = [
-        Model("fifo", FifoScheduler, {"R": 1}, sharing),
-        Model("choosy", Choosy, {"R": 1, "S": 2}, sharing),
-        Model("patient", Patient, {"S": 1}, sharing),
-        Model("large", FifoScheduler, {"R": 2, "S": 2}, sharing),
-        Model("free", FifoScheduler, {}, sharing),
+        Model("fifo", FifoScheduler, {"R": 1}, gates),
+        Model("choosy", Choosy, {"R": 1, "S": 2}, gates),
+        Model("patient", Patient, {"S": 1}, gates),
+        Model("large", FifoScheduler, {"R": 2, "S": 2}, gates),
+        Model("free", FifoScheduler, {}, gates),
     ]
 
     for step in range(150):
@@ -169,43 +171,43 @@ async def test_whatever_happens_what_computes_fits_and_everything_is_answered(se
                 lambda m=model: m.take_back(chance),
                 lambda m=model: m.die(chance),
                 model.come_back,
-                lambda m=model: m.rest(chance),
+                lambda m=model: m.suspend(chance),
                 model.resume,
             ],
             [8, 5, 1, 1, 2, 2, 3],
         )[0]
         what()
         await turns(20)
-        check(models, sharing.limiter)
+        check(models, gates.limiter)
     for _ in range(400):
         for model in models:
             model.come_back()
             model.resume()
-            model.settle_rests()
+            model.settle_suspensions()
             model.finish(chance)
         await jump(2)
 
-    check(models, sharing.limiter)
+    check(models, gates.limiter)
     for model in models:
-        assert (model.queue.outstanding, model.executing, model.rests) == (0, [], {})
+        assert (model.queue.outstanding, model.executing, model.suspended) == (0, [], {})
         assert model.over == Counter(model.calls.keys())
 
 
 async def test_executions_of_a_version_that_is_given_up_wait_for_nothing() -> None:
-    sharing = Sharing(RateLimiter())
-    given_up, other = (Model(name, FifoScheduler, {"R": 1}, sharing) for name in ("given_up", "other"))
-    told: list[str] = []
+    gates = ResourceGates(RateLimiter())
+    given_up, other = (Model(name, FifoScheduler, {"R": 1}, gates) for name in ("given_up", "other"))
+    went_on: list[str] = []
     given_up.submit("1")
     await turns()
-    assert isinstance(given_up.queue, LimitedQueue)
-    early, late = given_up.queue.rest(0), given_up.queue.rest(0)
-    early.over(lambda: told.append("early"))
+    assert given_up.gate is not None
+    early, late = given_up.gate.suspend(0), given_up.gate.suspend(0)
+    early.resume(lambda: went_on.append("early"))
     other.submit("2")
     await turns()
 
-    given_up.share.leave()
-    late.over(lambda: told.append("late"))
-    given_up.queue.rest(0).over(lambda: told.append("later still"))
+    given_up.gate.close()
+    late.resume(lambda: went_on.append("late"))
+    given_up.gate.suspend(0).resume(lambda: went_on.append("later still"))
 
-    assert told == ["early", "late", "later still"]
+    assert went_on == ["early", "late", "later still"]
     assert len(other.executing) == 1

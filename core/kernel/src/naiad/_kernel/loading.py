@@ -32,7 +32,7 @@ from naiad._kernel.metrics.plans import latency_plan, told_of_families
 from naiad._kernel.metrics.series import MetricStore
 from naiad._kernel.native_worker import SWITCH_INTERVAL
 from naiad._kernel.plugins import PluginRegistry
-from naiad._kernel.rate_limiter.sharing import Sharing
+from naiad._kernel.rate_limiter.gates import ResourceGates
 from naiad._kernel.repository import ModelSource
 from naiad._kernel.sequences.tensors import SequenceTensors, sequence_tensors
 from naiad._kernel.telling import told
@@ -71,10 +71,10 @@ class PreparedModel:
 class Loader:
     """Prepares and loads models. `prepare` blocks and belongs on a thread; `load` awaits what blocks.
 
-    `metrics` has what the models that were loaded made for themselves, `metrics_config` what is counted; `sharing` is
-    what their executions share, None where nothing is limited; `caching` may be given a response cache. `threads` run
-    what blocks. `calls` are how the models call each other, None where there is no server; `runner` runs the event loop
-    on changing threads, None where the loop stays on its thread.
+    `metrics` has what the models that were loaded made for themselves, `metrics_config` what is counted; `gates`
+    decide when their slots may execute, None where nothing is limited; `caching` may be given a response cache.
+    `threads` run what blocks. `calls` are how the models call each other, None where there is no server; `runner` runs
+    the event loop on changing threads, None where the loop stays on its thread.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Loader:
         self.threads = BoundedThreads("naiad-load", settings["model-load-thread-count"])
         self.metrics = MetricStore(RESERVED)
         self.metrics_config = MetricsConfig.of(settings)
-        self.sharing = Sharing.of(settings)
+        self.gates = ResourceGates.of(settings)
         self.warmups = Warmups()
         self._calls = calls
         self._runner = runner
@@ -213,7 +213,7 @@ class Loader:
         try:
             plan = latency_plan(context.config, self.metrics_config)
             version = ModelVersion(
-                context, model, prepared.placements, labels, warmup, prepared.worker, plan, self.sharing, sequences
+                context, model, prepared.placements, labels, warmup, prepared.worker, plan, self.gates, sequences
             )
         except BaseException:
             closing = asyncio.ensure_future(on_own_thread(f"naiad-close-{context.config.name}", _close_quietly, model))

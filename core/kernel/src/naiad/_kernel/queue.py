@@ -11,6 +11,7 @@ from naiad._kernel.assembling import Assembler, calls_of
 from naiad._kernel.call import Call, Deliver
 from naiad._kernel.delivery import Delivery, errors_of
 from naiad._kernel.foreign_errors import raise_interrupt
+from naiad._kernel.gated_slots import GatedSlots
 from naiad._kernel.gathering import Gathering
 from naiad._kernel.refusals import came_too_late, expired, reason_of, refusal
 from naiad._kernel.statistics import FailureReason, VersionCounters
@@ -18,6 +19,7 @@ from naiad._kernel.streams import ResponseStream, Sent, Streams
 from naiad._kernel.telling import told
 from naiad._kernel.worker import Work
 from naiad.errors import InternalError, NaiadError
+from naiad.extend import ExecutionGate, Suspension
 from naiad.scheduler import Dispatch, Drop, Scheduler, SequenceEnd, Ticket
 from naiad.types import Request
 
@@ -27,7 +29,8 @@ _logger = logging.getLogger("naiad.model")
 class ModelQueue:
     """Tickets in, batches out; `reader` reads what models send one by one. Every method is for the event loop.
 
-    `traces` says that there are traced requests, or have been: before the first one nobody looks for them.
+    `traces` says that there are traced requests, or have been: before the first one nobody looks for them. With a
+    `gate` a slot is idle only while the gate lets it execute.
     """
 
     def __init__(
@@ -36,6 +39,7 @@ class ModelQueue:
         make_scheduler: Callable[[], Scheduler],
         counters: VersionCounters,
         send: Callable[[Work], None],
+        gate: ExecutionGate | None = None,
     ) -> None:
         model = self._model = reader.model
         self.traces = False
@@ -46,8 +50,15 @@ class ModelQueue:
         self._calls: dict[int, Call] = {}
         self._running: set[int] = set()
         self._streaming: set[int] = set()
-        self._assembler = Assembler(reader, Streams(reader, self._pass_on))
         self._idle: list[int] = []
+        self._gated: GatedSlots | None = None
+        self._add_idle: Callable[[int], None] = self._idle.append
+        self._decide: Callable[[], None] = self._decide_with_idle
+        if gate is not None:
+            gated = GatedSlots(gate, self._idle, self._decide_with_idle, lambda: self.waiting, self._running)
+            self._gated, self._add_idle, self._decide = gated, gated.free, gated.decide
+        suspend_sender = None if self._gated is None else self._gated.suspend_sender
+        self._assembler = Assembler(reader, Streams(reader, self._pass_on, suspend_sender))
         self._delivery = Delivery(model, counters)
         self._last_id = 0
         self._gathering = Gathering(self._loop, self._decide, self._idle)
@@ -112,7 +123,7 @@ class ModelQueue:
 
     def free(self, place: int) -> None:
         """A place of an instance is idle; it pulls its next batch."""
-        self._idle.append(place)
+        self._add_idle(place)
         if len(self._calls) > len(self._running) + len(self._streaming):
             self._decide()
 
@@ -120,6 +131,8 @@ class ModelQueue:
         """A place is gone until it is free again, with all that its instance remembered."""
         if place in self._idle:
             self._idle.remove(place)
+        if self._gated is not None:
+            self._gated.lose(place)
         lost = getattr(self._scheduler, "lost", None)
         if lost is None:
             return
@@ -128,6 +141,10 @@ class ModelQueue:
         except BaseException as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
             self._scheduler_failed(error)
         self._gathering.arm()
+
+    def suspend(self, slot: int) -> Suspension | None:
+        """The execution at the slot waits for another model, and gives up its grant; None where it holds none."""
+        return self._gated.suspend(slot) if self._gated is not None else None
 
     def done(self, work: Work) -> None:
         """A batch came back: let the place pull its next one, and answer the calls while that executes."""
@@ -167,7 +184,7 @@ class ModelQueue:
 
     # Deciding
 
-    def _decide(self) -> None:
+    def _decide_with_idle(self) -> None:
         now = monotonic()
         try:
             decision = self._scheduler.decide(now, tuple(self._idle))
@@ -260,6 +277,8 @@ class ModelQueue:
             call.tell_model()
         else:
             self._leave((call.ticket.id,), settled)
+            if self._gated is not None and not self.waiting:
+                self._gated.withdraw()
         self._delivery.release()
 
     # A scheduler that fails

@@ -140,7 +140,7 @@ class Server:
         self._calls = Calls(lambda: self._models, self.load, self.unload, self._runner)
         loader = Loader(self.plugins, self.settings, self._calls, self._runner)
         self._models = Models(loader, self.settings)
-        self.metrics = Metrics(loader.metrics_config, self._models.serving, loader.metrics, sharing=loader.sharing)
+        self.metrics = Metrics(loader.metrics_config, self._models.serving, loader.metrics, gates=loader.gates)
         for warning in self.plugins.warnings():
             _logger.warning("%s", warning)
         if self.settings["shared-memory-lending"] and GUARD is None:

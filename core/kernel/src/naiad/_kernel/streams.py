@@ -63,12 +63,12 @@ class ResponseStream:
         "_reader",
         "_rooms",
         "_size",
+        "_suspend",
         "_taken",
         "_told",
         "call",
         "count",
         "ended",
-        "lend",
         "opened_ns",
         "place",
     )
@@ -80,6 +80,7 @@ class ResponseStream:
         reader: ResponseReader,
         loop: asyncio.AbstractEventLoop,
         taken: "Callable[[ResponseStream, Sequence[Sent]], None]",
+        suspend: "SuspendSender | None" = None,
     ) -> None:
         self.call = call
         self.place = place
@@ -95,7 +96,7 @@ class ResponseStream:
         self._told = False
         self._closed = False
         self._held: Response | None = None
-        self.lend: Lend | None = None
+        self._suspend = suspend
 
     @property
     def is_at_home(self) -> bool:
@@ -155,7 +156,7 @@ class ResponseStream:
         self._rooms.append(room)
         if not self._is_full():  # whoever made room meanwhile may not have seen who waits
             self.release()
-        return room if self.lend is None else self.lend(self, room)
+        return room if self._suspend is None else self._suspend(self, room)
 
     def _is_full(self) -> bool:
         return (self._is_crowded() or self.call.is_held_up) and not self._is_unwanted()
@@ -227,8 +228,8 @@ class ResponseStream:
                 self.release()
 
 
-Lend = Callable[[ResponseStream, "Future[None]"], "Future[None]"]
-"""Lends what an execution holds until there is room; gives what its sender is to wait for. For any thread."""
+SuspendSender = Callable[[ResponseStream, "Future[None]"], "Future[None]"]
+"""Suspends the execution of a sender until there is room; returns what the sender waits for. For any thread."""
 
 
 def _size_of(outcome: Outcome) -> int:
@@ -275,14 +276,19 @@ class StreamSender:
 class Streams:
     """Opens the streams of one model version's queue. Lives on the event loop's thread; `sender` is for any.
 
-    `lend`, where something is limited, is asked by senders that wait for room.
+    `suspend`, where executions need grants, is called for senders that wait for room.
     """
 
-    def __init__(self, reader: AnswerReader, taken: Callable[[ResponseStream, Sequence[Sent]], None]) -> None:
+    def __init__(
+        self,
+        reader: AnswerReader,
+        taken: Callable[[ResponseStream, Sequence[Sent]], None],
+        suspend: SuspendSender | None = None,
+    ) -> None:
         self._reader = reader
         self._taken = taken
         self._loop = asyncio.get_running_loop()
-        self.lend: Lend | None = None
+        self._suspend = suspend
 
     def sender(self, calls: Sequence[Call], place: int, index: int, reader: ResponseReader | None = None) -> Sender:
         """A sender for the call of that index, executed at that place; `reader` reads what it sends, if need be.
@@ -292,6 +298,5 @@ class Streams:
         call = calls[index]
         if call.stream is not None:
             raise InternalError("the response sender of this request was taken before")
-        call.stream = ResponseStream(call, place, reader or self._reader, self._loop, self._taken)
-        call.stream.lend = self.lend
+        call.stream = ResponseStream(call, place, reader or self._reader, self._loop, self._taken, self._suspend)
         return StreamSender(call.stream)

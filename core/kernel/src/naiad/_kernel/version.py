@@ -13,12 +13,9 @@ from naiad._kernel.foreign_errors import raise_interrupt
 from naiad._kernel.instances import Instances
 from naiad._kernel.metrics.latencies import LatencyPlan
 from naiad._kernel.queue import ModelQueue
-from naiad._kernel.rate_limiter.limited_queue import LimitedQueue, queue_for
-from naiad._kernel.rate_limiter.rests import Rest
-from naiad._kernel.rate_limiter.sharing import Share, Sharing
 from naiad._kernel.requests import RequestChecker
 from naiad._kernel.sequences.queue import SequenceQueue
-from naiad._kernel.sequences.reading import reader_for
+from naiad._kernel.sequences.reading import SequenceReader, reader_for
 from naiad._kernel.sequences.tensors import SequenceTensors
 from naiad._kernel.served import metadata_of
 from naiad._kernel.statistics import VersionCounters
@@ -28,6 +25,7 @@ from naiad._kernel.worker import MakeWorker, Work
 from naiad.backend import BackendTraits, MemoryUsage, Model, ModelContext, Placement
 from naiad.devices import Device
 from naiad.errors import InvalidArgumentError, ModelNotReadyError, ShuttingDownError, UnsupportedError
+from naiad.extend import ExecutionGate, GateFactory, Suspension
 from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness
 from naiad.scheduler import SchedulerFactory
 from naiad.trace_events import record_arrival
@@ -53,7 +51,7 @@ class ModelVersion:
         warmup: Sequence[WarmupSample],
         worker: MakeWorker,
         plan: LatencyPlan | None = None,
-        sharing: Sharing | None = None,
+        gates: GateFactory | None = None,
         sequences: SequenceTensors | None = None,
     ) -> None:
         config = context.config
@@ -71,8 +69,8 @@ class ModelVersion:
         make = functools.partial(self.warmup.instantiate, model)
         self._instances = Instances(make, placements, reader, self._done, worker)
         self._queue: ModelQueue | None = None
-        self._sharing = sharing
-        self._share: Share | None = None
+        self._gates = gates
+        self._gate: ExecutionGate | None = None
         self.cache: CacheFront | None = None
         self.generation = b""
         self._closing: asyncio.Task[None] | None = None
@@ -83,16 +81,17 @@ class ModelVersion:
         Raises what the first failing instance raised; `close` frees what there is.
         """
         instances = self._instances
-        if self._sharing is not None:
-            self._share = self._sharing.admit([slot.placement for slot in instances.slots])
+        if self._gates is not None:
+            self._gate = self._gates.admit(self.config, [slot.placement for slot in instances.slots])
         await instances.start(traits.loads_in_parallel)
+        if self._gate is not None:
+            self._gate.enter(instances.placements)
         self.counters = VersionCounters(self._plan, instances.devices)
         if self.cache is not None:
             self.cache.count_with(self.counters)
         make_scheduler = functools.partial(factory.create, self.config, instances.place_count)
-        self._queue = queue_for(
-            self._share, instances.placements, self._reader, make_scheduler, self.counters, instances.send
-        )
+        queue = SequenceQueue if isinstance(self._reader, SequenceReader) else ModelQueue
+        self._queue = queue(self._reader, make_scheduler, self.counters, instances.send, self._gate)
         if self.sequences is not None:
             self.sequences.on_ended = instances.sequence_ended
         instances.on_free = self._queue.free
@@ -148,7 +147,7 @@ class ModelVersion:
     @property
     def shares_resources(self) -> bool:
         """Whether executions of this server wait for resources."""
-        return self._sharing is not None
+        return self._gates is not None
 
     def executing(self) -> Sequence[Work]:
         """The batches that are executed at this moment."""
@@ -158,10 +157,9 @@ class ModelVersion:
         """The calls whose execution has returned and goes on with them."""
         return self._queue.streaming() if self._queue is not None else ()
 
-    def rest(self, place: int) -> Rest | None:
-        """What executes at that place waits for another model, and lends what it holds; None where nothing is held."""
-        queue = self._queue
-        return queue.rest(place) if isinstance(queue, LimitedQueue) else None
+    def suspend(self, slot: int) -> Suspension | None:
+        """The execution at the slot waits for another model, and gives up its grant; None where it holds none."""
+        return self._queue.suspend(slot) if self._queue is not None else None
 
     async def drain(self) -> None:
         """Return when every request taken in has been answered."""
@@ -253,8 +251,8 @@ class ModelVersion:
         try:
             await self._instances.close()
         finally:
-            if self._share is not None:  # those that hang, and are given up, hold nothing back from the others
-                self._share.leave()
+            if self._gate is not None:  # those that hang, and are given up, hold nothing back from the others
+                self._gate.close()
         await on_own_thread(f"naiad-close-{self.name}", self._free)
 
     def _memory_usage(self) -> Sequence[MemoryUsage]:

@@ -1,6 +1,6 @@
 """Callers: the requests on whose behalf a model calls other models, and what is carried over from them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from naiad._kernel.call import Call
 from naiad._kernel.calls.rooms import Hold, Leaf
 from naiad.errors import NaiadError, RequestCancelledError
+from naiad.extend import Suspension
 from naiad.types import Request, Tensor
 
 if TYPE_CHECKING:
@@ -25,14 +26,6 @@ class Begun(Protocol):
 
     def lift(self) -> bool:
         """Let what it reads too slowly gather, from now on; whether it was paused."""
-        ...
-
-
-class Rest(Protocol):
-    """A wait in which an execution lends what it holds of limited resources."""
-
-    def over(self, go_on: Callable[[], None]) -> None:
-        """The answer is there; `go_on` is called when the execution may go on with it."""
         ...
 
 
@@ -94,13 +87,13 @@ class Caller:
         """Whether executions of this server wait for resources."""
         return self._version.shares_resources
 
-    def rest(self) -> Rest | None:
-        """It waits for one more answer: what its execution holds is lent meanwhile, where that is limited."""
+    def suspend(self) -> Suspension | None:
+        """It waits for one more answer: its execution gives up its grant meanwhile, where there is a gate."""
         if self.place is None:
             return None
         for work in self._version.executing():
             if work.place == self.place and self.outer[0] in work.calls:
-                return self._version.rest(self.place)
+                return self._version.suspend(self.place)
         return None
 
     def look_whether_left(self) -> None:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from naiad._kernel.answers import Outcome
 from naiad._kernel.call import Call
-from naiad._kernel.calls.callers import Caller, Rest, left, made
+from naiad._kernel.calls.callers import Caller, left, made
 from naiad._kernel.calls.flows import settle
 from naiad._kernel.calls.following import lift_pauses
 from naiad._kernel.foreign_errors import raise_interrupt
 from naiad._kernel.telling import told
 from naiad.errors import InternalError, NaiadError
+from naiad.extend import Suspension
 from naiad.types import Request, Response
 
 if TYPE_CHECKING:
@@ -37,7 +38,18 @@ class Sink(Protocol):
 class InnerCall:
     """A call on its way, of one response or, if it `streams`, of several. For the event loop's thread."""
 
-    __slots__ = ("_call", "_caller", "_is_lifted", "_on_end", "_paused", "_rest", "_sink", "_trace", "over", "streams")
+    __slots__ = (
+        "_call",
+        "_caller",
+        "_is_lifted",
+        "_on_end",
+        "_paused",
+        "_sink",
+        "_suspension",
+        "_trace",
+        "over",
+        "streams",
+    )
 
     def __init__(self, on_end: "Callable[[InnerCall], None]", streams: bool) -> None:
         self.over = False
@@ -47,7 +59,7 @@ class InnerCall:
         self._call: Call | None = None
         self._caller: Caller | None = None
         self._paused = self._is_lifted = False
-        self._rest: Rest | None = None
+        self._suspension: Suspension | None = None
         self._trace: Trace | None = None
 
     def deliver_to(self, sink: Sink) -> None:
@@ -87,7 +99,7 @@ class InnerCall:
         """Take the request back; nothing is delivered any more."""
         if not self.over:
             self._end()
-            self._end_rest(_nothing)
+            self._end_suspension(_nothing)
             self._take_back()
             self._let_go()
 
@@ -115,14 +127,14 @@ class InnerCall:
             self._call.resume()
 
     def _settle_in(self) -> None:
-        """It has begun, and perhaps has been answered already: what the execution holds is lent while it waits."""
+        """It has begun, and perhaps has been answered already: the execution gives up its grant while it waits."""
         if self.over:
             self._call = None
             return
         if self._paused and self._call is not None:
             self._call.pause()
         if self._caller is not None:
-            self._rest = self._caller.rest()
+            self._suspension = self._caller.suspend()
             if self._caller.shares_resources:
                 lift_pauses(self._caller)
 
@@ -139,12 +151,12 @@ class InnerCall:
         One that reads a stream goes on at once: what it needs may be held by a model that waits until it has read on.
         """
         put = functools.partial(self._put, outcome)
-        if self._rest is None or self.streams or (self._caller is not None and self._caller.reads_streams):
+        if self._suspension is None or self.streams or (self._caller is not None and self._caller.reads_streams):
             put()
             if self.over:
-                self._end_rest(_nothing)
+                self._end_suspension(_nothing)
         else:
-            self._end_rest(put)
+            self._end_suspension(put)
 
     def _put(self, outcome: Outcome) -> None:
         sink = self._sink
@@ -153,10 +165,10 @@ class InnerCall:
         if sink is not None:
             sink.put(outcome)
 
-    def _end_rest(self, go_on: Callable[[], None]) -> None:
-        rest, self._rest = self._rest, None
-        if rest is not None:
-            rest.over(go_on)
+    def _end_suspension(self, go_on: Callable[[], None]) -> None:
+        suspension, self._suspension = self._suspension, None
+        if suspension is not None:
+            suspension.resume(go_on)
 
     def _end(self) -> None:
         self.over = True

@@ -14,7 +14,7 @@ from naiad._kernel.metrics.options import MetricsConfig
 from naiad._kernel.metrics.series import MetricStore
 from naiad._kernel.metrics.snapshots import MetricFamily
 from naiad._kernel.metrics.versions import add_version
-from naiad._kernel.rate_limiter.sharing import Sharing
+from naiad._kernel.rate_limiter.gates import ResourceGates
 from naiad._kernel.threads import on_own_thread
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ _GPU_SECONDS = 1.0
 class Metrics:
     """The metrics of a server, for the event loop's thread.
 
-    `serving` are the versions that serve; `made_by_models` what these make for themselves; `sharing` what they share;
-    `cache` the server's, where it has one.
+    `serving` are the versions that serve; `made_by_models` what these make for themselves; `gates` limit their
+    executions; `cache` is the server's, where it has one.
     """
 
     def __init__(
@@ -41,12 +41,12 @@ class Metrics:
         serving: "Callable[[], Iterable[ServedVersion]]",
         made_by_models: MetricStore,
         read_gpus: Callable[[], tuple[GpuReading, ...]] = read_gpus,
-        sharing: Sharing | None = None,
+        gates: ResourceGates | None = None,
     ) -> None:
         self._config = config
         self._serving = serving
         self._made_by_models = made_by_models
-        self._sharing = sharing
+        self._gates = gates
         self.cache: OpenedCache | None = None
         self._machine = Machine(config.interval)
         self._read_gpus = read_gpus
@@ -121,9 +121,9 @@ class Metrics:
             self._gpus = reading.result()
 
     def _add_resources(self, collection: Collection) -> None:
-        if self._sharing is None:
+        if self._gates is None:
             return
-        limiter = self._sharing.limiter
+        limiter = self._gates.limiter
         for pool, units in limiter.capacity().items():
             labels = (("resource", pool.resource), ("device", pool.device))
             values = (units, limiter.in_use(pool), limiter.waiting_for(pool))

@@ -22,6 +22,7 @@ from naiad._kernel.telling import told
 from naiad._kernel.worker import Work
 from naiad.backend import Reschedule
 from naiad.errors import InternalError, NaiadError
+from naiad.extend import ExecutionGate
 from naiad.scheduler import Scheduler, SequenceEnd, SequenceEndReason
 from naiad.trace_events import record_phases
 from naiad.types import Request
@@ -38,6 +39,7 @@ class SequenceQueue(ModelQueue):
         make_scheduler: Callable[[], Scheduler],
         counters: VersionCounters,
         send: Callable[[Work], None],
+        gate: ExecutionGate | None = None,
     ) -> None:
         if not isinstance(reader, SequenceReader):
             raise TypeError("a queue of sequences needs a reader that knows states")
@@ -45,7 +47,7 @@ class SequenceQueue(ModelQueue):
         self._tensors = reader.tensors
         self._live = LiveSequences(self._tensors, self._tell)
         self._closing = asyncio.Event()
-        super().__init__(reader, make_scheduler, counters, send)
+        super().__init__(reader, make_scheduler, counters, send, gate)
         self._assembler = SequenceAssembler(reader, self._assembler.streams, self._live)
 
     @property

@@ -1,0 +1,120 @@
+"""A queue behind a gate: which slots its scheduler sees as idle, and what the gate hears of them."""
+
+from collections.abc import Sequence
+
+from naiad.default_scheduler import FifoScheduler
+from naiad.scheduler import Decision
+
+from .driven import DrivenQueue
+from .gates import HandGate
+
+
+class Unwilling(FifoScheduler):
+    """Takes none of the slots that are idle."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[int, ...]] = []
+
+    def decide(self, now: float, idle: Sequence[int]) -> Decision:
+        self.seen.append(tuple(idle))
+        return Decision()
+
+
+async def test_a_slot_executes_when_the_gate_grants_it() -> None:
+    gate = HandGate()
+    driven = DrivenQueue(places=2, gate=gate)
+    driven.submit("a")
+    before = await driven.executing()
+
+    gate.open = 1
+    gate.grant()
+
+    assert before == []
+    assert await driven.executing() == [["a"]]
+    assert gate.executions == [0]
+
+
+async def test_no_slot_asks_while_no_request_waits() -> None:
+    gate = HandGate(open_=2)
+    driven = DrivenQueue(places=2, gate=gate)
+    idle = dict(gate.wanting)
+    driven.submit("a")
+    await driven.executing()
+
+    assert idle == {}
+    assert (gate.wanting, gate.holding) == ({}, {0})
+
+
+async def test_a_grant_that_the_scheduler_does_not_use_goes_back_and_counts_for_nothing() -> None:
+    gate, scheduler = HandGate(open_=1), Unwilling()
+    driven = DrivenQueue(lambda: scheduler, gate=gate)
+    driven.submit("a")
+    await driven.executing()
+
+    assert scheduler.seen == [(0,)]
+    assert (gate.holding, gate.executions) == (set(), [])
+
+
+async def test_a_slot_that_becomes_free_gives_its_grant_back_before_it_asks_again() -> None:
+    gate = HandGate(open_=1)
+    driven = DrivenQueue(gate=gate)
+    driven.submit("a")
+    driven.submit("b")
+    await driven.executing()
+
+    driven.finish()
+
+    assert await driven.executing() == [["b"]]
+    assert gate.executions == [0, 0]
+
+
+async def test_a_request_that_is_taken_back_withdraws_what_its_slots_asked_for() -> None:
+    gate = HandGate()
+    driven = DrivenQueue(places=2, gate=gate)
+    call = driven.submit("a")
+    await driven.executing()
+    asking = set(gate.wanting)
+
+    call.cancel()
+
+    assert (asking, gate.wanting) == ({0, 1}, {})
+
+
+async def test_a_lost_slot_holds_nothing_until_it_is_free_again() -> None:
+    gate = HandGate(open_=1)
+    driven = DrivenQueue(gate=gate)
+    driven.submit("a")
+    await driven.executing()
+
+    driven.queue.lose(0)
+    driven.submit("b")
+    await driven.executing()
+    lost = set(gate.holding), dict(gate.wanting)
+    driven.queue.free(0)
+    await driven.executing()
+
+    assert lost == (set(), {})
+    assert gate.holding == {0}
+
+
+async def test_an_execution_is_suspended_and_what_has_returned_is_not() -> None:
+    gate = HandGate(open_=1)
+    driven = DrivenQueue(gate=gate)
+    driven.submit("a")
+    await driven.executing()
+
+    during = driven.queue.suspend(0)
+    driven.finish()
+    after = driven.queue.suspend(0)
+
+    assert during is gate.suspended[0]
+    assert after is None
+
+
+async def test_a_queue_without_a_gate_suspends_nothing() -> None:
+    driven = DrivenQueue()
+    driven.submit("a")
+    await driven.executing()
+
+    assert driven.queue.suspend(0) is None
