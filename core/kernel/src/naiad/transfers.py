@@ -7,7 +7,7 @@ the model computes on is read in place, and written there.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,14 +19,13 @@ from naiad.datatypes import tensor_type
 from naiad.devices import Device, DeviceTensor, OnDevice
 from naiad.errors import NaiadError
 from naiad.shared_memory import Region
-from naiad.types import Tensor
+from naiad.types import DeferredPayload, Tensor
 
-_CPU = (1, 0)
 _NOTHING = np.empty(0, np.uint8)
 """The payload of what nobody asks for any more."""
 
 
-class SharedContent:
+class SharedContent(DeferredPayload):
     """The payload of a tensor whose bytes lie in a region; they are copied when they are first asked for.
 
     `shape` and `dtype` are those of the tensor, whose bytes begin at `offset`. Raises InvalidArgumentError at once when
@@ -73,12 +72,6 @@ class SharedContent:
         if isinstance(region, DeviceMemory) and region.device in devices:
             return region.tensor(self._offset, datatype, self._shape)
         return None
-
-    def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
-        return self.fetch().__dlpack__(**options)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return _CPU
 
 
 class SharedInput(NamedTuple):
@@ -238,6 +231,13 @@ class Transfer:
                 if loan.is_torn:
                     raise content.shrunk()
         return plain
+
+    def for_inputs(self, inputs: Mapping[str, Tensor]) -> "Transfer | None":
+        """The transfer of a request made on behalf of this one with these inputs; it lends nothing."""
+        transfer = transfer_of(inputs, {})
+        if transfer is not None:
+            transfer.may_lend = False
+        return transfer
 
 
 def _zeros(tensor: Tensor) -> np.ndarray:

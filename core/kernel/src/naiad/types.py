@@ -4,19 +4,19 @@ These are plain slotted dataclasses, not frozen ones: freezing costs 0.5 µs an 
 Nobody changes one after handing it on, but for what becomes of a request on its way: see `Request`.
 """
 
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from naiad.datatypes import fp32_to_bf16, tensor_type, wire_name_of
-from naiad.devices import DeviceTensor, OnDevice, is_on_device
+from naiad.devices import HOST, Device, DeviceTensor, OnDevice, is_on_device
 
 if TYPE_CHECKING:
     from naiad.errors import NaiadError
     from naiad.tracing import Trace
-    from naiad.transfers import Transfer
 
 ParameterValue = bool | int | float | str
 """A request or response parameter; integers are signed 64-bit."""
@@ -28,6 +28,30 @@ class SupportsDLPack(Protocol):
     def __dlpack__(self, *, stream: Any = None) -> Any: ...
 
     def __dlpack_device__(self) -> tuple[Any, int]: ...
+
+
+class DeferredPayload(ABC):
+    """The payload of a tensor whose bytes lie elsewhere, such as in shared memory, and are read when they are needed.
+
+    The worker reads them just before it executes the request, by the request's `RequestIO`.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def fetch(self) -> np.ndarray:
+        """The tensor in host memory, copied once. Raises InvalidArgumentError when its bytes are not there any more."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """How many bytes of memory of the host it takes, -1 for what lies on a device."""
+
+    def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
+        return self.fetch().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return HOST
 
 
 @dataclass(slots=True, eq=False)
@@ -119,6 +143,47 @@ def _to_bytes(element: object) -> bytes:
     return str(element).encode()
 
 
+class RequestIO(Protocol):
+    """The tensors of one request that do not travel in its messages, such as those in shared memory.
+
+    The worker that executes the request fetches the inputs and stores the outputs, and not the event loop.
+    `may_lend` allows that inputs are lent to the model where they are. The kernel takes it back where others than the
+    model may read them, or an output that was stored.
+    """
+
+    may_lend: bool
+
+    @property
+    def on_device(self) -> OnDevice | None:
+        """Which outputs may stay on which devices until they are stored, None where all come to the host."""
+        ...
+
+    def fetch(self, devices: Collection[Device] = (), lend: bool = False) -> None:
+        """Get the inputs: lent where that is allowed, where they are if on one of these devices, or as copies.
+
+        Raises InvalidArgumentError; zeros stand for the inputs that could not be read then.
+        """
+        ...
+
+    def store(self, outputs: Mapping[str, Tensor]) -> None:
+        """Copy the outputs to where the caller wants them. Raises NaiadError."""
+        ...
+
+    def give_back(self) -> bool:
+        """End the loans of inputs, when nothing but the model refers to them; whether the model only read them.
+
+        Raises InvalidArgumentError when their owner has taken the memory away meanwhile.
+        """
+        ...
+
+    def for_inputs(self, inputs: Mapping[str, Tensor]) -> "RequestIO | None":
+        """What fetches those of these inputs that are deferred, for a request made on behalf of this one.
+
+        It lends nothing: other requests may have the same inputs. None where none of them is deferred.
+        """
+        ...
+
+
 @dataclass(slots=True, eq=False)
 class Request:
     """One request to a model.
@@ -126,9 +191,9 @@ class Request:
     `version` 0 asks for the largest READY version. `requested` names the outputs wanted, () all of them.
     `priority` 0 is the model's default level. `timeout_microseconds` is the caller's queue timeout (0: none);
     `deadline` is an absolute time of `time.monotonic()`, after which the caller wants no answer.
-    `correlation_id` 0 or "" is no sequence. `trace` follows the request where it is traced; `transfer` is what the
-    worker copies for it from and to shared memory. `on_device` says which outputs may stay on which devices, None that
-    all come to the host. `received_ns` is when all of it had come, by `time.monotonic_ns()`;
+    `correlation_id` 0 or "" is no sequence. `trace` follows the request where it is traced; `transfer` fetches and
+    stores the tensors that do not travel in its messages. `on_device` says which outputs may stay on which devices,
+    None that all come to the host. `received_ns` is when all of it had come, by `time.monotonic_ns()`;
     0 is when it is submitted.
 
     `cancelled` is set by the kernel when nobody waits for the answer any more; whoever executes the request may look
@@ -153,7 +218,7 @@ class Request:
     cancelled: bool = False
     on_cancelled: Callable[[], None] | None = None
     caller: object | None = None
-    transfer: "Transfer | None" = None
+    transfer: RequestIO | None = None
     received_ns: int = 0
     on_device: OnDevice | None = None
 

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from naiad.errors import NaiadError
-from naiad.transfers import SharedContent
-from naiad.types import Request, Tensor
+from naiad.types import DeferredPayload, Request, Tensor
 
 _DESCRIPTIONS = 256
 """So many are remembered."""
@@ -45,7 +44,7 @@ class KeyMaker:
         digest.update(self._described(request, tensors))
         for _, tensor in tensors:
             payload: Any = tensor.payload
-            array: np.ndarray = payload.fetch() if isinstance(payload, SharedContent) else payload
+            array: np.ndarray = payload if isinstance(payload, np.ndarray) else payload.fetch()
             if tensor.datatype == "BYTES":
                 elements = array.ravel().tolist()
                 digest.update(struct.pack(f"<{len(elements)}Q", *map(len, elements)))
@@ -81,12 +80,11 @@ def size(request: Request) -> int | None:
     total = 0
     for tensor in request.inputs.values():
         payload = tensor.payload
-        if isinstance(payload, SharedContent) and payload.nbytes >= 0:
-            total += payload.nbytes
-            continue
         if not isinstance(payload, np.ndarray):
-            return None
-        if tensor.datatype == "BYTES":
+            if not isinstance(payload, DeferredPayload) or payload.nbytes < 0:
+                return None
+            total += payload.nbytes
+        elif tensor.datatype == "BYTES":
             if not set(map(type, payload.ravel().tolist())) <= {bytes}:
                 return None
             total += payload.size * _ELEMENT

@@ -13,7 +13,6 @@ from naiad._kernel.version import ModelVersion
 from naiad.devices import DeviceTensor
 from naiad.ensembles import SequenceFlags, StepStart
 from naiad.errors import NaiadError
-from naiad.transfers import transfer_of
 from naiad.types import ParameterValue, Request, Tensor
 
 if TYPE_CHECKING:
@@ -77,9 +76,7 @@ class StepCall:
         if request.trace is not None:
             sent.trace = self.trace = request.trace.child(version.name, version.version, request.id)
         if request.transfer is not None:
-            sent.transfer = transfer_of(sent.inputs, {})
-            if sent.transfer is not None:  # other steps may have the same inputs
-                sent.transfer.may_lend = False
+            sent.transfer = request.transfer.for_inputs(sent.inputs)
         self.version = version
         self.call = version.submit(sent, self._deliver, streams=True)
 
