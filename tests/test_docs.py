@@ -39,6 +39,7 @@ PUBLIC_MODULES = (
     "naiad.reports",
     "naiad_kit.backends.interface",
     "naiad.scheduler",
+    "naiad.server",
     "naiad.shared_memory",
     "naiad_testing",
     "naiad.sparse_log",

@@ -14,6 +14,8 @@ from .workspace import ROOT, Member, Module, members
 PRIVATE = (*boundaries.LAYERS, "naiad._kernel")
 """The private packages of `naiad`; the last one is divided among the others bit by bit."""
 SMALL = 20
+SHORT = ("__init__", "__main__", "_version")
+"""Files of these names may be of any length."""
 LARGE = 350
 
 
@@ -60,7 +62,7 @@ def measure(pure: Iterable[str], workspace: list[Member] | None = None) -> Itera
     yield _listed("imports of an upper layer of naiad by a lower one", boundaries.upward(workspace, edges))
     yield _listed(
         f"files under {SMALL} lines",
-        [f"{each.name} {each.lines}" for each in modules if each.lines < SMALL and not each.is_package],
+        [f"{each.name} {each.lines}" for each in modules if each.lines < SMALL and each.path.stem not in SHORT],
     )
     yield _listed(f"files over {LARGE} lines", [f"{each.name} {each.lines}" for each in modules if each.lines > LARGE])
     found = words.in_texts(words.texts()) | words.as_names(modules)

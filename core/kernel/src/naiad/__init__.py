@@ -3,6 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from naiad._version import __version__
 from naiad.hookspecs import hookimpl
 
 if TYPE_CHECKING:
@@ -10,7 +11,6 @@ if TYPE_CHECKING:
     from naiad.types import Request, Response, Tensor
     from naiad_config import ModelConfig
 
-__version__ = "0.1.0"
 __all__ = ["ModelConfig", "Request", "Response", "Server", "Tensor", "__version__", "hookimpl"]
 
 _HOMES = {

@@ -4,10 +4,11 @@ The hooks in `naiad.hookspecs` hand these objects out at start-up or when a mode
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from naiad.server import ServerApi
 
 if TYPE_CHECKING:
-    from naiad._kernel.server import Server
     from naiad.backend import Placement
     from naiad_config import ModelConfig
 
@@ -99,7 +100,7 @@ class Service(Protocol):
 
     name: str
 
-    async def start(self, server: "Server") -> None:
+    async def start(self, server: ServerApi) -> None:
         """Begin. Called once on the event loop, before any model is loaded and any frontend listens.
 
         Raises NaiadError when the server cannot run with the options that concern this service.
@@ -112,7 +113,3 @@ class Service(Protocol):
         Called once on the event loop, after the frontends and the models have ended; it is cancelled when it is late.
         """
         ...
-
-
-ServiceT = TypeVar("ServiceT", bound=Service)
-"""The kind of service that is asked for."""

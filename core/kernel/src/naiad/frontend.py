@@ -1,9 +1,8 @@
 """The contract of a frontend: it speaks one wire protocol and turns it into calls of the server."""
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-if TYPE_CHECKING:
-    from naiad._kernel.server import Server
+from naiad.server import ServerApi
 
 
 @runtime_checkable
@@ -12,7 +11,7 @@ class Frontend(Protocol):
 
     name: str
 
-    async def start(self, server: "Server") -> str:
+    async def start(self, server: ServerApi) -> str:
         """Listen, with the options in `server.settings`, and say where, in words (`http://127.0.0.1:8000`).
 
         Called after the start-up models were loaded. Raises NaiadError when the address cannot be had.

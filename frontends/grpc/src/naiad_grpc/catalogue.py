@@ -15,10 +15,10 @@ from naiad_grpc.service.shared_memory import SharedMemoryRpcs
 from naiad_grpc.service.statistics import StatisticsRpcs
 
 if TYPE_CHECKING:
-    from naiad import Server
+    from naiad.server import ServerApi
 
 
-def operations(server: "Server", stopping: asyncio.Event) -> list[Operation]:
+def operations(server: "ServerApi", stopping: asyncio.Event) -> list[Operation]:
     """Every RPC of the inference service, and those of health checking and reflection.
 
     `stopping` is set when the frontend begins to end. Raises InvalidArgumentError for an option that makes no sense.

@@ -9,7 +9,7 @@ from naiad_kit.frontends.forking import keep_from_children
 from naiad_kit.frontends.ports import refuse_shared_ports
 
 if TYPE_CHECKING:
-    from naiad import Server
+    from naiad.server import ServerApi
     from naiad_grpc.transport.listener import Listener
 
 
@@ -24,7 +24,7 @@ class GrpcFrontend:
         self._listener: Listener | None = None
         self._share: Callable[[], None] = lambda: None
 
-    async def start(self, server: "Server") -> str:
+    async def start(self, server: "ServerApi") -> str:
         """Listen as the options say, and return the URL; "" with `--allow-grpc=false`.
 
         Raises UnavailableError when the place cannot be had and InvalidArgumentError for a bad option.

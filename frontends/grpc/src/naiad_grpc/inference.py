@@ -19,7 +19,7 @@ from naiad_kit.frontends.codec_threads import CodecThreads
 from naiad_kit.frontends.forwarding import HeaderForwarding
 
 if TYPE_CHECKING:
-    from naiad import Server
+    from naiad.server import ServerApi
 
 Answer = list[Buffer] | RpcError
 """The buffers of a message, or the status that ends the call instead."""
@@ -31,7 +31,7 @@ ERROR_KEY = "triton_grpc_error"
 class Inference:
     """Decodes, submits and encodes. Everything is for the event loop's thread."""
 
-    def __init__(self, server: "Server", forwarding: HeaderForwarding, most: int) -> None:
+    def __init__(self, server: "ServerApi", forwarding: HeaderForwarding, most: int) -> None:
         """`most` is how many bytes a response may have."""
         self._server = server
         self._most = most
@@ -150,7 +150,7 @@ class Inference:
         return self._server.model_config(model, version).max_batch_size > 0
 
 
-def make_inference(server: "Server") -> Inference:
+def make_inference(server: "ServerApi") -> Inference:
     """The inference of a server, as its options say. Raises InvalidArgumentError for one that makes no sense."""
     settings = server.settings
     forwarding = HeaderForwarding(settings["grpc-header-forward-pattern"], "--grpc-header-forward-pattern")

@@ -15,7 +15,7 @@ from naiad_kit.frontends.codec_threads import CodecThreads
 from naiad_kit.frontends.forwarding import HeaderForwarding
 
 if TYPE_CHECKING:
-    from naiad import Server
+    from naiad.server import ServerApi
 
 
 class CallContext(Protocol):
@@ -66,7 +66,7 @@ Decoded = tuple[Request, AnswerForm] | Exception
 class Intake:
     """Reads requests."""
 
-    def __init__(self, server: "Server", forwarding: HeaderForwarding, threads: CodecThreads) -> None:
+    def __init__(self, server: "ServerApi", forwarding: HeaderForwarding, threads: CodecThreads) -> None:
         self._server = server
         self._threads = threads
         self._forwarding = forwarding

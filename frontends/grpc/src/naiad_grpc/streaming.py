@@ -17,7 +17,7 @@ from naiad_grpc.statuses import RpcError, rpc_error, too_long
 from naiad_grpc.streaming_requests import Asked, Message, Outcome, Ready
 
 if TYPE_CHECKING:
-    from naiad import Server
+    from naiad.server import ServerApi
 
 MOST_READY, MOST_READY_BYTES = 64, 4 << 20
 """So many responses may wait to be taken before the models of the stream must wait; they go on at half of it."""
@@ -44,7 +44,7 @@ class InferStream:
 
     def __init__(
         self,
-        server: "Server",
+        server: "ServerApi",
         intake: Intake,
         encoder: Encoder,
         caller: Caller,

@@ -28,7 +28,7 @@ from naiad_http.statuses import Answer, HttpError, answer_to, unexpected
 from naiad_kit.frontends.codec_threads import CodecThreads
 
 if TYPE_CHECKING:
-    from naiad import Server
+    from naiad.server import ServerApi
 
 
 def make_application(
@@ -57,7 +57,7 @@ def make_application(
 
 
 def operations(
-    server: "Server", limit: int, stopping: Callable[[], bool], threads: CodecThreads | None = None
+    server: "ServerApi", limit: int, stopping: Callable[[], bool], threads: CodecThreads | None = None
 ) -> list[Operation]:
     """Every operation that starlette serves, in the order in which paths are tried.
 

@@ -20,10 +20,10 @@ from naiad_http.route_table import RouteTable
 from naiad_http.site import Site
 
 if TYPE_CHECKING:
-    from naiad import Server
+    from naiad.server import ServerApi
 
 
-def asgi_application(server: "Server") -> ASGIApp:
+def asgi_application(server: "ServerApi") -> ASGIApp:
     """The frontend as an ASGI application, for another ASGI server on the loop that `server` was started on.
 
     Raises InvalidArgumentError for an option of the server that makes no sense.
@@ -31,7 +31,7 @@ def asgi_application(server: "Server") -> ASGIApp:
     return _assemble(server, lambda: False)[1]
 
 
-def make_listener(server: "Server", stopping: Callable[[], bool], context: ssl.SSLContext | None) -> Listener:
+def make_listener(server: "ServerApi", stopping: Callable[[], bool], context: ssl.SSLContext | None) -> Listener:
     """A listener for that server, as its options say; `stopping` tells health checks that the end is near.
 
     With a `context` it speaks TLS. Raises InvalidArgumentError for an option that makes no sense.
@@ -53,7 +53,7 @@ def make_listener(server: "Server", stopping: Callable[[], bool], context: ssl.S
     return Listener(config, site)
 
 
-def _assemble(server: "Server", stopping: Callable[[], bool]) -> tuple[Site, ASGIApp]:
+def _assemble(server: "ServerApi", stopping: Callable[[], bool]) -> tuple[Site, ASGIApp]:
     settings = server.settings
     restrictions = Restrictions(settings["http-restricted-api"])
     envelopes = EnvelopeReader(settings["http-header-forward-pattern"], restrictions)

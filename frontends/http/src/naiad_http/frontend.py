@@ -11,7 +11,7 @@ from naiad_kit.frontends.forking import keep_from_children
 from naiad_kit.frontends.ports import refuse_shared_ports
 
 if TYPE_CHECKING:
-    from naiad import Server
+    from naiad.server import ServerApi
     from naiad_http.addresses import Place
     from naiad_http.listener import Listener
 
@@ -34,7 +34,7 @@ class HttpFrontend:
         self._stopping = False
         self._share: Callable[[], None] = lambda: None
 
-    async def start(self, server: "Server") -> str:
+    async def start(self, server: "ServerApi") -> str:
         """Listen as the options say, and return the URL; "" with `--allow-http=false`.
 
         Raises UnavailableError when the port cannot be had and InvalidArgumentError for a bad option.

@@ -17,13 +17,13 @@ from naiad_http.statuses import Answer, Headers, Outcome, answer_to, unexpected
 from naiad_kit.frontends.codec_threads import CodecThreads
 
 if TYPE_CHECKING:
-    from naiad import Server
+    from naiad.server import ServerApi
 
 
 class Inference:
     """Decodes and encodes; the protocol class and the ASGI applications share it, and the server's `tracing`."""
 
-    def __init__(self, server: "Server", max_input_size: int, max_json_output: int = MAX_JSON_OUTPUT) -> None:
+    def __init__(self, server: "ServerApi", max_input_size: int, max_json_output: int = MAX_JSON_OUTPUT) -> None:
         self.threads = CodecThreads("naiad-http-codec")
         self.max_json_output = max_json_output
         self.tracing = server.tracing

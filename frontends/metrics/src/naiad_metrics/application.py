@@ -18,7 +18,7 @@ from naiad_kit.frontends.codec_threads import CodecThreads
 from naiad_metrics.text import pieces
 
 if TYPE_CHECKING:
-    from naiad import Server
+    from naiad.server import ServerApi
 
 _TURN = 0.001
 """Seconds for which text is written at a time: requests are served in between."""
@@ -27,7 +27,7 @@ _QUICKLY = 1
 """The level of gzip; it makes a twentieth of this text, and higher ones cost more than they save."""
 
 
-def make_application(server: "Server") -> Starlette:
+def make_application(server: "ServerApi") -> Starlette:
     """`/metrics` of that server; every other path is a 404, every other method a 405."""
     compression = CodecThreads("naiad-metrics-gzip", 1)
 

@@ -8,7 +8,7 @@ from naiad_kit.frontends.forking import keep_from_children
 from naiad_metrics.options import address_of
 
 if TYPE_CHECKING:
-    from naiad import Server
+    from naiad.server import ServerApi
     from naiad_metrics.listener import Listener
 
 
@@ -23,7 +23,7 @@ class MetricsFrontend:
         self._listener: Listener | None = None
         self._share: Callable[[], None] = lambda: None
 
-    async def start(self, server: "Server") -> str:
+    async def start(self, server: "ServerApi") -> str:
         """Listen as the options say, and return the URL; "" with `--allow-metrics=false`.
 
         Raises UnavailableError when the port cannot be had and InvalidArgumentError for a bad address.

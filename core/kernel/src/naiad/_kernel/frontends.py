@@ -3,14 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from naiad._kernel.telling import told
 from naiad.errors import NaiadError, PluginError
 from naiad.frontend import Frontend, KnowsClients
-
-if TYPE_CHECKING:
-    from naiad._kernel.server import Server
+from naiad.server import ServerApi
 
 _logger = logging.getLogger("naiad")
 
@@ -21,7 +18,7 @@ class Frontends:
     def __init__(self) -> None:
         self._started: list[Frontend] = []
 
-    async def start(self, frontends: Iterable[Frontend], server: "Server") -> None:
+    async def start(self, frontends: Iterable[Frontend], server: ServerApi) -> None:
         """Let each one listen. Raises what one raises, as PluginError when it is no NaiadError."""
         for frontend in frontends:
             try:

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from naiad.errors import InvalidArgumentError, UnsupportedError
+from naiad.server import LogSettings
 
 LOG_FORMATS = ("default", "ISO8601", "json")
 
-LogSettings = Mapping[str, bool | int | str]
 
 _OPTIONS = {
     "log_file": "log-file",

@@ -11,7 +11,6 @@ from time import monotonic
 from types import TracebackType
 from typing import Any
 
-from naiad import __version__
 from naiad._kernel.answers import Outcome
 from naiad._kernel.caching.caching import open_caching
 from naiad._kernel.call import Call, Deliver
@@ -34,6 +33,7 @@ from naiad._kernel.stop_steps import StopSteps
 from naiad._kernel.threads import on_own_thread
 from naiad._kernel.tracing.options import read_options
 from naiad._kernel.tracing.tracer import Tracer
+from naiad._version import __version__
 from naiad.byte_budget import ByteBudget, default_limit
 from naiad.errors import (
     NaiadError,
@@ -41,7 +41,6 @@ from naiad.errors import (
     UnavailableError,
 )
 from naiad.explaining import EXPLAIN
-from naiad.extend import ServiceT
 from naiad.options import Settings
 from naiad.reports import (
     IndexEntry,
@@ -51,6 +50,7 @@ from naiad.reports import (
     Readiness,
     ServerMetadata,
 )
+from naiad.server import ServiceT
 from naiad.shared_memory import SharedMemory
 from naiad.types import Request, Response
 from naiad_config import ModelConfig

@@ -3,18 +3,15 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from naiad._kernel.foreign_errors import raise_interrupt
 from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.stop_steps import StopSteps
 from naiad._kernel.telling import told
 from naiad.errors import NaiadError, PluginError, UnsupportedError
-from naiad.extend import Service, ServiceT
+from naiad.extend import Service
 from naiad.options import Settings
-
-if TYPE_CHECKING:
-    from naiad._kernel.server import Server
+from naiad.server import ServerApi, ServiceT
 
 _logger = logging.getLogger("naiad")
 
@@ -45,7 +42,7 @@ class Services:
             raise UnsupportedError(" ".join([f"this server has no service '{kind.name}'.", *advice]))
         return found
 
-    async def start(self, server: "Server") -> None:
+    async def start(self, server: ServerApi) -> None:
         """Start all, in the order of their plugins. Raises what one raises, as PluginError when it is no NaiadError."""
         for service in self._by_name.values():
             self._started.append(service)  # one that fails half-way is stopped too

@@ -12,7 +12,7 @@ from naiad_grpc.service.readiness import ReadinessPoll
 from naiad_grpc.standard import HEALTH_PACKAGE, HEALTH_SERVICE, standard_class
 
 if TYPE_CHECKING:
-    from naiad import Server
+    from naiad.server import ServerApi
 
 WATCH_SECONDS = 1.0
 """How often readiness is checked while it is watched: it depends on models and instances, which report no changes."""
@@ -21,7 +21,7 @@ WATCH_SECONDS = 1.0
 class HealthRpcs:
     """Liveness and readiness. `stopping` is set when the frontend begins to end."""
 
-    def __init__(self, server: "Server", stopping: asyncio.Event, watch_seconds: float = WATCH_SECONDS) -> None:
+    def __init__(self, server: "ServerApi", stopping: asyncio.Event, watch_seconds: float = WATCH_SECONDS) -> None:
         self._server = server
         self._stopping = stopping
         self._watch_seconds = watch_seconds

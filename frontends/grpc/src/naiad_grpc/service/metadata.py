@@ -9,13 +9,13 @@ from naiad_grpc.service.models import model_of
 from naiad_grpc.service.operations import Operation, operation
 
 if TYPE_CHECKING:
-    from naiad import Server
+    from naiad.server import ServerApi
 
 
 class MetadataRpcs:
     """Metadata of the server and its models, and their configurations."""
 
-    def __init__(self, server: "Server") -> None:
+    def __init__(self, server: "ServerApi") -> None:
         self._server = server
 
     def operations(self) -> list[Operation]:

@@ -8,7 +8,7 @@ from naiad_grpc.service.operations import Operation, operation
 from naiad_grpc.statuses import told
 
 if TYPE_CHECKING:
-    from naiad import Server
+    from naiad.server import ServerApi
 
 _FILE = "file:"
 
@@ -16,7 +16,7 @@ _FILE = "file:"
 class RepositoryRpcs:
     """Index, load and unload."""
 
-    def __init__(self, server: "Server") -> None:
+    def __init__(self, server: "ServerApi") -> None:
         self._server = server
 
     def operations(self) -> list[Operation]:

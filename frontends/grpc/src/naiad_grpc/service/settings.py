@@ -8,13 +8,13 @@ from naiad_grpc.messages import message_class
 from naiad_grpc.service.operations import Operation, operation
 
 if TYPE_CHECKING:
-    from naiad import Server
+    from naiad.server import ServerApi
 
 
 class SettingsRpcs:
     """Trace settings, of the server or of one model, and log settings. A request without settings only reads."""
 
-    def __init__(self, server: "Server") -> None:
+    def __init__(self, server: "ServerApi") -> None:
         self._server = server
 
     def operations(self) -> list[Operation]:

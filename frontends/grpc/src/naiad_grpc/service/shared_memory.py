@@ -6,7 +6,7 @@ from naiad_grpc.messages import message_class
 from naiad_grpc.service.operations import Operation, operation
 
 if TYPE_CHECKING:
-    from naiad import Server
+    from naiad.server import ServerApi
 
 _API = "shared-memory"
 
@@ -14,7 +14,7 @@ _API = "shared-memory"
 class SharedMemoryRpcs:
     """Status, registration and its end, for both kinds of memory. What may be done is the server's to say."""
 
-    def __init__(self, server: "Server") -> None:
+    def __init__(self, server: "ServerApi") -> None:
         self._server = server
 
     def operations(self) -> list[Operation]:

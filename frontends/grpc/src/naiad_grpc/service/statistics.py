@@ -9,13 +9,13 @@ from naiad_grpc.service.operations import Operation, operation
 from naiad_kit.frontends.statistics import durations
 
 if TYPE_CHECKING:
-    from naiad import Server
+    from naiad.server import ServerApi
 
 
 class StatisticsRpcs:
     """Counters of all models, of one, or of one version."""
 
-    def __init__(self, server: "Server") -> None:
+    def __init__(self, server: "ServerApi") -> None:
         self._server = server
 
     def operations(self) -> list[Operation]:

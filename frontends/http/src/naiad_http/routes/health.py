@@ -12,13 +12,13 @@ from naiad_http.routes.operations import Operation, as_json, model_of
 from naiad_http.statuses import HttpError
 
 if TYPE_CHECKING:
-    from naiad import Server
+    from naiad.server import ServerApi
 
 
 class HealthRoutes:
     """Liveness, readiness, metadata and configuration; `stopping` says whether the frontend is about to end."""
 
-    def __init__(self, server: "Server", stopping: Callable[[], bool]) -> None:
+    def __init__(self, server: "ServerApi", stopping: Callable[[], bool]) -> None:
         self._server = server
         self._stopping = stopping
 

@@ -9,13 +9,13 @@ from naiad_http.routes.documents import read_document
 from naiad_http.routes.operations import Operation, as_json
 
 if TYPE_CHECKING:
-    from naiad import Server
+    from naiad.server import ServerApi
 
 
 class LoggingRoutes:
     """Log settings."""
 
-    def __init__(self, server: "Server") -> None:
+    def __init__(self, server: "ServerApi") -> None:
         self._server = server
 
     def operations(self) -> list[Operation]:

@@ -17,13 +17,13 @@ from naiad_http.routes.operations import Operation, as_json
 from naiad_kit.frontends.codec_threads import CodecThreads
 
 if TYPE_CHECKING:
-    from naiad import Server
+    from naiad.server import ServerApi
 
 
 class RepositoryRoutes:
     """Index, load and unload; a load request has at most `limit` bytes, and `threads` decode large ones."""
 
-    def __init__(self, server: "Server", limit: int, threads: CodecThreads) -> None:
+    def __init__(self, server: "ServerApi", limit: int, threads: CodecThreads) -> None:
         self._server = server
         self._limit = limit
         self._threads = threads

@@ -17,7 +17,7 @@ from naiad_http.routes.operations import Operation, as_json
 from naiad_http.statuses import HttpError
 
 if TYPE_CHECKING:
-    from naiad import Server
+    from naiad.server import ServerApi
 
 _MAX_DEVICE = 2**31 - 1
 
@@ -25,7 +25,7 @@ _MAX_DEVICE = 2**31 - 1
 class SharedMemoryRoutes:
     """Regions in POSIX shared memory and on GPUs."""
 
-    def __init__(self, server: "Server") -> None:
+    def __init__(self, server: "ServerApi") -> None:
         self._server = server
 
     def operations(self) -> list[Operation]:

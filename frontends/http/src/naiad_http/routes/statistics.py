@@ -10,13 +10,13 @@ from naiad_http.routes.operations import Operation, as_json, model_of
 from naiad_kit.frontends.statistics import durations
 
 if TYPE_CHECKING:
-    from naiad import Server
+    from naiad.server import ServerApi
 
 
 class StatisticsRoutes:
     """Counters of all models, of one, or of one version."""
 
-    def __init__(self, server: "Server") -> None:
+    def __init__(self, server: "ServerApi") -> None:
         self._server = server
 
     def operations(self) -> list[Operation]:

@@ -11,7 +11,7 @@ from naiad_http.routes.documents import read_document
 from naiad_http.routes.operations import Operation, as_json
 
 if TYPE_CHECKING:
-    from naiad import Server
+    from naiad.server import ServerApi
 
 _LISTS = ("trace_level",)
 
@@ -19,7 +19,7 @@ _LISTS = ("trace_level",)
 class TraceRoutes:
     """Trace settings of the server and of models."""
 
-    def __init__(self, server: "Server") -> None:
+    def __init__(self, server: "ServerApi") -> None:
         self._server = server
 
     def operations(self) -> list[Operation]:

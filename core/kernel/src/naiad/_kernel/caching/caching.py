@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from naiad import __version__
 from naiad._kernel.caching.opened import OpenedCache, open_cache
 from naiad._kernel.caching.serving import CacheFront
 from naiad._kernel.repository import Fingerprints
 from naiad._kernel.threads import on_own_thread
+from naiad._version import __version__
 from naiad.backend import ModelContext
 from naiad_config import ModelConfig
 

@@ -13,11 +13,11 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import get_current_span
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from naiad import __version__
 from naiad._kernel.tracing.options import TraceOptions
 from naiad._kernel.tracing.recording import Caller, Subject
 from naiad._kernel.tracing.sampling import Sampler
 from naiad._kernel.tracing.spans import SpanTrace
+from naiad._version import __version__
 
 SERVICE = "triton-inference-server"
 """The `service.name` that dashboards made for the incumbent look for, where nobody gives another."""

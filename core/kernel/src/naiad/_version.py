@@ -1,0 +1,3 @@
+"""The version of the distribution `naiad`, for those that the package root is made of."""
+
+__version__ = "0.1.0"
