@@ -25,7 +25,7 @@ def environment(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_the_accelerator_openvino_works_in_the_build_that_has_it(environment: Path) -> None:
-    naiad = with_members(environment, ["naiad", "naiad-onnx"])
+    naiad = with_members(environment, ["naiad-onnx", "naiad-testing"])
     python = naiad.with_name("python")
     (packages,) = environment.glob("lib/python*/site-packages")
     for name in ("onnx", "pytest", "pytest-timeout"):

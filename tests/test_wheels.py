@@ -70,9 +70,9 @@ def repository(tmp_path: Path) -> Path:
 
 
 def environment(folder: Path, wheels: Mapping[str, Path], member: str, extras: Iterable[str] = ()) -> Path:
-    """The Python of a new environment with a member, the command `naiad` and what they need, from wheels."""
+    """The Python of a new environment with a member, the command, the test kit and what they need, from wheels."""
     python = empty(folder)
-    chosen = [wheels[name] for name in members_of(["naiad-cli", member])]
+    chosen = [wheels[name] for name in members_of(["naiad-cli", "naiad-testing", member])]
     (packages,) = folder.glob("lib/python*/site-packages")
     subprocess.run([*PIP, "--python", python, "install", "-q", "--no-index", "--no-deps", *chosen], check=True)
     for wheel in metadata.distributions(path=[str(packages)]):

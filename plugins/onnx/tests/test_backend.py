@@ -114,10 +114,10 @@ def test_a_missing_file_is_named_with_what_is_there(workbench, models):
     with pytest.raises(NotFoundError) as caught:
         workbench.load_files()
 
-    told = str(caught.value)
-    assert f"unable to find '{workbench.directory}/1/model.onnx' for model 'm'" in told
-    assert "the version folder has net.onnx" in told
-    assert "default_model_filename" in told
+    message = str(caught.value)
+    assert f"unable to find '{workbench.directory}/1/model.onnx' for model 'm'" in message
+    assert "the version folder has net.onnx" in message
+    assert "default_model_filename" in message
 
 
 def test_the_file_may_have_another_name(workbench, models, float_array):
@@ -134,9 +134,9 @@ def test_a_corrupt_file_is_named_with_what_onnx_runtime_says(workbench, content,
     with pytest.raises(InvalidArgumentError) as caught:
         workbench.load(content, config)
 
-    told = str(caught.value)
-    assert f"ONNX Runtime cannot load '{workbench.directory}/1/model.onnx' of model 'm'" in told
-    assert "onnx runtime error" in told
+    message = str(caught.value)
+    assert f"ONNX Runtime cannot load '{workbench.directory}/1/model.onnx' of model 'm'" in message
+    assert "onnx runtime error" in message
 
 
 def test_a_file_cut_short_is_refused(workbench, models):

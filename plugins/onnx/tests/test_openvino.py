@@ -118,13 +118,13 @@ def test_a_property_that_openvino_does_not_know_fails_the_load(workbench, networ
     with pytest.raises(InvalidArgumentError) as caught:
         workbench.load(network, asked(load_config='{"CPU": {"NONSENSE": "1"}}'))
 
-    told = str(caught.value)
-    assert "of model 'm': onnx runtime error 1: Exception while Loading Network for graph" in told
-    assert told.endswith(
+    message = str(caught.value)
+    assert "of model 'm': onnx runtime error 1: Exception while Loading Network for graph" in message
+    assert message.endswith(
         "NotFound: Unsupported property NONSENSE by CPU plugin.; check the parameters of the execution accelerator, "
         "and that its device is there"
     )
-    assert ".cc" not in told
+    assert ".cc" not in message
 
 
 def test_an_instance_on_a_gpu_is_refused_with_what_has_gpus(workbench, network):

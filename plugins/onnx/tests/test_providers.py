@@ -41,10 +41,10 @@ def test_a_gpu_instance_on_a_cpu_build_says_what_to_install():
     with pytest.raises(UnsupportedError) as caught:
         providers_for(ModelConfig(name="m"), RunSettings(), "GPU", 0, CPU_BUILD)
 
-    told = str(caught.value)
-    assert "model 'm' asks for a GPU, and this build of ONNX Runtime has no CUDAExecutionProvider" in told
-    assert "it has AzureExecutionProvider, CPUExecutionProvider" in told
-    assert "pip install 'naiad-onnx[gpu]'" in told
+    reason = str(caught.value)
+    assert "model 'm' asks for a GPU, and this build of ONNX Runtime has no CUDAExecutionProvider" in reason
+    assert "it has AzureExecutionProvider, CPUExecutionProvider" in reason
+    assert "pip install 'naiad-onnx[gpu]'" in reason
 
 
 def test_tensorrt_comes_before_cuda_with_its_options_translated():

@@ -73,7 +73,7 @@ def test_a_request_that_fails_a_ragged_batch_fails_alone(workbench, models):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ('"OFFSETS"', '"OTHER"', "unexpected inference input 'OTHER', allowed inputs are: IN, OFFSETS"),
         ("TYPE_INT32", "TYPE_FP32", "expects datatype TYPE_FP32 for input 'OFFSETS', model provides TYPE_INT32"),
@@ -85,8 +85,8 @@ def test_a_request_that_fails_a_ragged_batch_fails_alone(workbench, models):
         (" allow_ragged_batch: true", "", "tensor 'IN': the model expects 1 dimensions (shape [-1])"),
     ],
 )
-def test_what_the_model_does_not_take_is_told_at_load(workbench, models, old, new, told):
+def test_what_the_model_does_not_take_is_told_at_load(workbench, models, old, new, message):
     with pytest.raises(ConfigError) as caught:
         workbench.load(models.ragged(), RAGGED.replace(old, new))
 
-    assert told in str(caught.value)
+    assert message in str(caught.value)

@@ -221,13 +221,13 @@ def test_a_configuration_that_does_not_fit_the_model_is_refused(workbench, zoo):
     with pytest.raises(ConfigError) as raised:
         workbench.load(config)
 
-    for told in (
+    for message in (
         "configuration expects 1 inputs, model provides 2: not configured is 'B'",
         "configuration expects datatype TYPE_INT32 for input 'A', model provides TYPE_FP32",
         "unexpected inference output 'PRODUCT', allowed outputs are: ",
         "in model.xml",
     ):
-        assert told in str(raised.value)
+        assert message in str(raised.value)
 
 
 def test_files_that_are_missing_or_broken_are_told(workbench):
@@ -240,7 +240,7 @@ def test_files_that_are_missing_or_broken_are_told(workbench):
 
 
 @pytest.mark.parametrize(
-    ("written", "told"),
+    ("written", "message"),
     [
         ("instance_group [{ kind: KIND_GPU gpus: [ 0 ] }]", "has instances of KIND_GPU, which are NVIDIA's"),
         (parameter_entry("TARGET_DEVICE", "NPU.7"), "wants TARGET_DEVICE 'NPU.7'; OpenVINO finds CPU"),
@@ -248,9 +248,9 @@ def test_files_that_are_missing_or_broken_are_told(workbench):
         (parameter_entry("CPU_EXTENSION_PATH", "x.so"), "CPU_EXTENSION_PATH 'x.so' of model 'm' cannot be loaded"),
     ],
 )
-def test_what_is_not_there_is_refused(workbench, zoo, written, told):
+def test_what_is_not_there_is_refused(workbench, zoo, written, message):
     workbench.write(zoo.add_sub())
     workbench.gpus = 1
 
-    with pytest.raises((UnsupportedError, InvalidArgumentError), match=told):
+    with pytest.raises((UnsupportedError, InvalidArgumentError), match=message):
         workbench.load(written)

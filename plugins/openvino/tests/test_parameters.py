@@ -61,7 +61,7 @@ def test_bf16_can_be_refused_where_the_processor_would_choose_it():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "told"),
+    ("parameters", "message"),
     [
         ({"PERFORMANCE_HINT": "FAST"}, "it must be LATENCY, THROUGHPUT or CUMULATIVE_THROUGHPUT"),
         ({"CPU_THREADS_NUM": "0"}, "'CPU_THREADS_NUM' cannot be '0': it must be at least 1"),
@@ -70,11 +70,11 @@ def test_bf16_can_be_refused_where_the_processor_would_choose_it():
         ({"HINT_BF61": "YES"}, "did you mean 'HINT_BF16'?"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_its_key(parameters, told):
+def test_what_makes_no_sense_is_refused_with_its_key(parameters, message):
     with pytest.raises(ConfigError) as raised:
         settings_of(**parameters)
 
-    assert told in str(raised.value)
+    assert message in str(raised.value)
     assert f"parameters[{next(iter(parameters))}]" in str(raised.value)
 
 

@@ -93,7 +93,7 @@ def test_operations_run_when_a_session_opens(workbench, zoo, folder):
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (None, "is neither in the version's folder nor in the model's"),
         ("[]", 'must hold {"init_ops": '),
@@ -101,12 +101,12 @@ def test_operations_run_when_a_session_opens(workbench, zoo, folder):
         ('{"init_ops": ["x"]}', "init op 'x' of model 'm' failed"),
     ],
 )
-def test_operations_that_cannot_run_fail_the_load(workbench, zoo, content, told):
+def test_operations_that_cannot_run_fail_the_load(workbench, zoo, content, message):
     zoo(old_add_sub, workbench.path(SAVED))
     if content is not None:
         workbench.path("init.json").write_text(content)
 
-    with pytest.raises(InvalidArgumentError, match=told):
+    with pytest.raises(InvalidArgumentError, match=message):
         workbench.load(parameter_entry("TF_INIT_OPS_FILE", "init.json"))
 
 
@@ -208,13 +208,13 @@ def test_a_configuration_that_does_not_fit_the_model_is_refused(workbench, zoo):
     with pytest.raises(ConfigError) as raised:
         workbench.load(config)
 
-    for told in (
+    for message in (
         "configuration expects 1 inputs, model provides 2: not configured is 'b'",
         "configuration expects datatype TYPE_INT32 for input 'a', model provides TYPE_FP32",
         "unexpected inference output 'product', allowed outputs are: difference, sum",
         "in model.savedmodel",
     ):
-        assert told in str(raised.value)
+        assert message in str(raised.value)
 
 
 def test_models_that_are_missing_or_broken_are_told(workbench):
@@ -222,7 +222,7 @@ def test_models_that_are_missing_or_broken_are_told(workbench):
         workbench.load()
 
     workbench.path(GRAPH).write_bytes(b"no graph")
-    with pytest.raises(InvalidArgumentError, match=r"'model\.graphdef' is no graph that can be used"):
+    with pytest.raises(InvalidArgumentError, match=r"'model\.graphdef' is not a usable graph"):
         workbench.load('platform: "tensorflow_graphdef"')
 
     workbench.path(f"{SAVED}/saved_model.pb").write_bytes(b"no model")
@@ -231,7 +231,7 @@ def test_models_that_are_missing_or_broken_are_told(workbench):
 
 
 @pytest.mark.parametrize(
-    ("written", "told"),
+    ("written", "message"),
     [
         ("instance_group [{ kind: KIND_GPU gpus: [ 0 ] }]", "wants GPU 0, and this TensorFlow .* has 0"),
         (
@@ -243,9 +243,9 @@ def test_models_that_are_missing_or_broken_are_told(workbench):
     ],
 )
 @pytest.mark.skipif(bool(tf.config.list_physical_devices("GPU")), reason="this machine has a GPU")
-def test_what_is_not_there_is_refused(workbench, zoo, written, told):
+def test_what_is_not_there_is_refused(workbench, zoo, written, message):
     zoo(add_sub, workbench.path(SAVED))
     workbench.gpus = 1
 
-    with pytest.raises((UnsupportedError, InvalidArgumentError), match=told):
+    with pytest.raises((UnsupportedError, InvalidArgumentError), match=message):
         workbench.load(written)

@@ -69,7 +69,7 @@ def test_accelerators_are_read():
 
 
 @pytest.mark.parametrize(
-    ("written", "parameters", "told"),
+    ("written", "parameters", "message"),
     [
         ("", {"TF_NUM_INTRA_THREADS": "-1"}, "it must not be negative"),
         ("", {"TF_NUM_INTER_THREADS": "two"}, "it must be a whole number"),
@@ -81,11 +81,11 @@ def test_accelerators_are_read():
         (accelerated("openvino", "cpu"), {}, "TensorFlow has no accelerator 'openvino' on a CPU"),
     ],
 )
-def test_what_makes_no_sense_is_refused(written, parameters, told):
+def test_what_makes_no_sense_is_refused(written, parameters, message):
     with pytest.raises(ConfigError) as raised:
         settings_of(written, **parameters)
 
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,8 @@ def test_tensorrt_gets_its_parameters_by_tensorflow_s_own_names(monkeypatch):
     made = session_config(settings_of(accelerated("tensorrt", max_cached_engines="7", precision_mode="INT8")), "GPU")
 
     (optimizer,) = made.graph_options.rewrite_options.custom_optimizers
-    told = {key: value.s or value.i or value.b for key, value in optimizer.parameter_map.items()}
-    assert told == {
+    message = {key: value.s or value.i or value.b for key, value in optimizer.parameter_map.items()}
+    assert message == {
         "is_dynamic_op": True,
         "maximum_cached_engines": 7,
         "max_workspace_size_bytes": 1 << 30,
@@ -136,7 +136,7 @@ def test_tensorrt_gets_its_parameters_by_tensorflow_s_own_names(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("second", "told"),
+    ("second", "message"),
     [
         ({"intra_op_threads": 3}, "TF_NUM_INTRA_THREADS is 2 when the first session of this process was opened, and 3"),
         ({"inter_op_threads": 3}, "TF_NUM_INTER_THREADS was left to TensorFlow when the first session"),
@@ -145,12 +145,12 @@ def test_tensorrt_gets_its_parameters_by_tensorflow_s_own_names(monkeypatch):
         ({"inter_op_threads": 1, "intra_op_threads": 2}, ""),
     ],
 )
-def test_threads_that_the_process_has_already_are_told(monkeypatch, caplog, second, told):
+def test_threads_that_the_process_has_already_are_told(monkeypatch, caplog, second, message):
     monkeypatch.setattr(process, "_chosen", {})
     logger = logging.LoggerAdapter(logging.getLogger("naiad.model"))
 
     process.note_threads(RunSettings(intra_op_threads=2), logger)
     process.note_threads(RunSettings(**second), logger)
 
-    assert told in caplog.text
-    assert bool(caplog.text) is bool(told)
+    assert message in caplog.text
+    assert bool(caplog.text) is bool(message)

@@ -217,8 +217,8 @@ def test_an_engine_outside_the_models_folder_is_refused(workbench):
 
 
 def test_what_ultralytics_writes_before_an_engine_is_left_out(workbench, machine):
-    told = b'{"task": "detect"}'
-    workbench.path("model.plan").write_bytes(len(told).to_bytes(4, "little") + told + b"ftrt engine")
+    reason = b'{"task": "detect"}'
+    workbench.path("model.plan").write_bytes(len(reason).to_bytes(4, "little") + reason + b"ftrt engine")
 
     workbench.load()
 

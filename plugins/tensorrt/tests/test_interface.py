@@ -179,13 +179,13 @@ def test_a_format_must_be_told_as_it_is(workbench, machine):
 
 
 @pytest.mark.parametrize(
-    ("dims", "told"),
+    ("dims", "reason"),
     [
         ("8, 4", "has a non-linear format, which takes 3 dims, not [8,4]"),
         ("6, 4, 4", "keeps 4 elements of dim 1 together, and 6 of them: clients would have to fill it up"),
     ],
 )
-def test_a_format_that_clients_cannot_send_is_refused(workbench, machine, dims, told):
+def test_a_format_that_clients_cannot_send_is_refused(workbench, machine, dims, reason):
     whole = (-1, *map(int, dims.split(", ")))
     machine.description = described(
         tensor("x", *whole, format="CHW4", vectorized_dim=1, components=4), tensor("y", -1, 8, 4, 4, output=True)
@@ -194,7 +194,7 @@ def test_a_format_that_clients_cannot_send_is_refused(workbench, machine, dims, 
     with pytest.raises(ConfigError) as caught:
         workbench.load(RAW.replace("8, 4, 4 ] is", f"{dims} ] is"))
 
-    assert told in messages(caught)[0]
+    assert reason in messages(caught)[0]
 
 
 @pytest.mark.parametrize("given", ["", 'batch_input { target_name: "x" data_type: TYPE_FP32 source_input: "z" }'])
@@ -255,9 +255,9 @@ def test_the_configuration_is_held_against_the_engine(workbench, machine):
     with pytest.raises(ConfigError) as caught:
         workbench.load("input { name: 'A' data_type: TYPE_INT32 dims: [ 4, 4 ] }")
 
-    told = [problem.message for problem in caught.value.problems]
-    assert len(told) == 2
-    assert all(message.endswith(", in model.plan") for message in told)
+    reason = [problem.message for problem in caught.value.problems]
+    assert len(reason) == 2
+    assert all(message.endswith(", in model.plan") for message in reason)
 
 
 def test_every_group_must_take_the_largest_batch(workbench, machine):

@@ -85,17 +85,17 @@ def test_a_budget_of_weights_is_read():
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "told"),
+    ("key", "value", "reason"),
     [
         ("execution_context_allocation_strategy", "LAZY", "it must be STATIC or ON_PROFILE_CHANGE"),
         ("weight_streaming_budget", "much", "it must be a whole number"),
         ("weight_streaming_budget", "-1", "it must not be negative"),
     ],
 )
-def test_a_parameter_that_makes_no_sense_is_refused(key, value, told):
+def test_a_parameter_that_makes_no_sense_is_refused(key, value, reason):
     ((path, message, _),) = problems(parameter(key, value))
 
-    assert (path, message) == (f"parameters[{key}]", f"'{key}' cannot be '{value}': {told}")
+    assert (path, message) == (f"parameters[{key}]", f"'{key}' cannot be '{value}': {reason}")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_misspelt_setting_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reason"),
     [
         ("", []),
         ("graph { level: 0 } cuda { graphs: true graph_spec { batch_size: 1 } }", []),
@@ -139,5 +139,5 @@ def test_a_misspelt_setting_is_refused():
         ),
     ],
 )
-def test_what_changes_nothing_for_an_engine_is_known(text, told):
-    assert without_effect(parse_text(f"optimization {{ {text} }}" if text else "")) == told
+def test_what_changes_nothing_for_an_engine_is_known(text, reason):
+    assert without_effect(parse_text(f"optimization {{ {text} }}" if text else "")) == reason

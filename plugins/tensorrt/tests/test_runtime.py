@@ -88,11 +88,11 @@ def test_errors_that_somebody_waits_for_are_told_to_them_in_brief():
     log, severity = logger_of(rtx), rtx.ILogger.Severity.ERROR
 
     with complaints() as outer:
-        with complaints() as told:
+        with complaints() as expected:
             log.log(severity, "IRuntime::read: Error Code 1: no driver (In open at /_src/runtime.cpp:25 (error 35))")
         log.log(severity, "[checks.cpp::check::250] later")
 
-    assert told == ["IRuntime::read: Error Code 1: no driver"]
+    assert expected == ["IRuntime::read: Error Code 1: no driver"]
     assert outer == ["later"]
 
 

@@ -49,17 +49,17 @@ def test_a_compiled_package_needs_no_configuration(workbench, compiled):
 
 
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("config", "expected"),
     [
         (ADD_SUB.replace("FP32", "INT32", 1), "expects datatype TYPE_INT32 for input 'INPUT__0', model provides"),
         (ADD_SUB.replace("[ 4 ]", "[ 5 ]", 1), r"'INPUT__0': the model expects dims \[4\] but .* \[5\], in model\.pt2"),
         (ADD_SUB.replace("size: 8", "size: 65"), "takes 64 rows at most"),
     ],
 )
-def test_a_configuration_that_contradicts_a_compiled_package_is_refused(workbench, compiled, config, told):
+def test_a_configuration_that_contradicts_a_compiled_package_is_refused(workbench, compiled, config, expected):
     shutil.copy(compiled, workbench.path("model.pt2"))
 
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=expected):
         workbench.load(config.replace('"a"', '"INPUT__0"').replace('"b"', '"INPUT__1"'))
 
 

@@ -6,7 +6,7 @@ from naiad.errors import InvalidArgumentError
 from naiad_config import DataType
 from naiad_torch.described import UNLIMITED, Described, check_shapes, most_rows
 from naiad_torch.generated import read_arguments, weight_bytes
-from naiad_torch.runtime import told
+from naiad_torch.runtime import describe_error
 
 
 def test_what_varies_is_minus_one_for_everybody_else():
@@ -28,15 +28,15 @@ def test_shapes_that_the_model_was_made_for_pass(shapes):
 
 
 @pytest.mark.parametrize(
-    ("shapes", "told"),
+    ("shapes", "message"),
     [
         ([(2, 5), (2, 3)], r"'a' of model 'm' has shape \[2,5\], and model.pt2 takes \[2,4\]"),
         ([(2, 4), (3, 3)], r"'b' of model 'm' has shape \[3,3\], and model.pt2 takes \[2,-1\]"),
         ([(2, 4), (2,)], r"'b' of model 'm' has shape \[2\], and model.pt2 takes \[2,-1\]"),
     ],
 )
-def test_other_shapes_are_refused_before_compiled_code_sees_them(shapes, told):
-    with pytest.raises(InvalidArgumentError, match=told):
+def test_other_shapes_are_refused_before_compiled_code_sees_them(shapes, message):
+    with pytest.raises(InvalidArgumentError, match=message):
         check_shapes(["a", "b"], [("s0", 4), ("s0", "")], shapes, "m", "model.pt2")
 
 
@@ -49,7 +49,7 @@ def test_other_shapes_are_refused_before_compiled_code_sees_them(shapes, told):
     ],
 )
 def test_where_in_the_code_an_error_was_is_not_told(place):
-    assert told(RuntimeError(f"mat1 and mat2 (1x3 and 4x2){place}")) == "mat1 and mat2 (1x3 and 4x2)"
+    assert describe_error(RuntimeError(f"mat1 and mat2 (1x3 and 4x2){place}")) == "mat1 and mat2 (1x3 and 4x2)"
 
 
 SOURCE = """

@@ -45,7 +45,7 @@ def test_the_program_limits_the_batch_size(exported):
 
 
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("config", "message"),
     [
         ("max_batch_size: 8", "max_batch_size is 8 and model 'm' takes 6 rows at most, in model.pt2"),
         (ADD_SUB.replace("FP32", "FP16", 1), "expects datatype TYPE_FP16 for input 'a', model provides TYPE_FP32"),
@@ -58,8 +58,8 @@ def test_the_program_limits_the_batch_size(exported):
         (tensor_entry("input", "x", "FP32", "4") + tensor_entry("input", "a", "FP64", "4"), "TYPE_FP64 for input 'a'"),
     ],
 )
-def test_a_configuration_that_contradicts_the_program_is_refused(exported, config, told):
-    with pytest.raises(ConfigError, match=told):
+def test_a_configuration_that_contradicts_the_program_is_refused(exported, config, message):
+    with pytest.raises(ConfigError, match=message):
         exported.load(config.replace("max_batch_size: 8\n", "max_batch_size: 6\n"))
 
 

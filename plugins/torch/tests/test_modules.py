@@ -110,17 +110,17 @@ def test_torchscript_stands_in_for_a_file_that_is_not_there(workbench, models):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("import torch\nx = 1\n", "Cannot find a subclass of torch.nn.Module"),
         ("from torch import nn\n\nclass M(nn.Module)\n", r"failed to load model 'm': model.py:3: SyntaxError"),
         ("import torch\n\nraise ValueError('oh')\n", "failed to load model 'm': model.py:3: ValueError: oh"),
     ],
 )
-def test_a_file_without_a_model_is_refused_with_its_line(workbench, text, told):
+def test_a_file_without_a_model_is_refused_with_its_line(workbench, text, message):
     workbench.path("model.py").write_text(text)
 
-    with pytest.raises(InvalidArgumentError, match=told):
+    with pytest.raises(InvalidArgumentError, match=message):
         workbench.load(CONFIG + TENSORS)
 
 

@@ -27,13 +27,13 @@ def test_one_name_that_the_model_does_not_know_makes_numbers_or_the_order_count(
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "message"),
     [("control_input", "does not follow <name>__<index>"), ("state", "using sequence batching with s")],
 )
-def test_what_the_server_adds_must_have_a_number(path, told):
+def test_what_the_server_adds_must_have_a_number(path, message):
     tensors = [*named("x"), Named("START", f"sequence_batching.{path}", numbered=True)]
 
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=message):
         places(tensors, {}, "m", "input")
 
 
@@ -98,7 +98,7 @@ def test_a_result_of_another_form_is_told():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("{", "cannot be read"),
         ('[2, {"type": null}]', "version 2"),
@@ -106,8 +106,8 @@ def test_a_result_of_another_form_is_told():
         ('[1, {"type": "my.Class", "context": "", "children_spec": []}]', "it takes or gives a my.Class"),
     ],
 )
-def test_forms_that_are_not_known_are_refused(text, told):
-    with pytest.raises(InvalidArgumentError, match=told):
+def test_forms_that_are_not_known_are_refused(text, message):
+    with pytest.raises(InvalidArgumentError, match=message):
         read_call_spec(text, json.dumps([1, written(None)]))
 
 

@@ -68,7 +68,7 @@ def test_every_parameter_is_read():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "told"),
+    ("parameters", "message"),
     [
         ({"INFERENCE_MODE": "maybe"}, "'INFERENCE_MODE' cannot be 'maybe'"),
         ({"INTRA_OP_THREAD_COUNT": "0"}, "it must be at least 1"),
@@ -77,11 +77,11 @@ def test_every_parameter_is_read():
         ({"INFERENCE_MODES": "1"}, "PyTorch has no parameter 'INFERENCE_MODES' (did you mean 'INFERENCE_MODE'?)"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_its_key(parameters, told):
+def test_what_makes_no_sense_is_refused_with_its_key(parameters, message):
     with pytest.raises(ConfigError) as raised:
         settings_of(**parameters)
 
-    assert told in str(raised.value)
+    assert message in str(raised.value)
     assert f"parameters[{next(iter(parameters))}]" in str(raised.value)
 
 

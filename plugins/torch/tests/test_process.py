@@ -20,7 +20,7 @@ LIBRARY = """
 
 static int write(const char *folder, const char *word, int device) {
     char path[4096];
-    snprintf(path, sizeof path, "%s/told", folder);
+    snprintf(path, sizeof path, "%s/message", folder);
     FILE *file = fopen(path, "a");
     if (!file) return 3;
     fprintf(file, "%s %d\\n", word, device);
@@ -57,14 +57,14 @@ def build(workbench, tmp_path):
 
 def test_a_library_is_told_when_a_model_comes_and_goes(workbench, models, build):
     build(refuses=0)
-    told = workbench.path("told")
+    message = workbench.path("message")
 
     served = workbench.script(models.AddSub(), USES_IT)
-    before = told.read_text()
+    before = message.read_text()
     served.instance.close()
     served.model.close()
 
-    assert (before, told.read_text()) == ("init -1\n", "init -1\nfini 0\n")
+    assert (before, message.read_text()) == ("init -1\n", "init -1\nfini 0\n")
 
 
 def test_a_library_that_refuses_fails_the_load(workbench, models, build):
@@ -75,11 +75,11 @@ def test_a_library_that_refuses_fails_the_load(workbench, models, build):
 
 
 @pytest.mark.parametrize(
-    ("library", "told"),
+    ("library", "message"),
     [("../x.so", "leaves the model's folder"), ("missing.so", "cannot be used"), ("1/model.pt", "cannot be used")],
 )
-def test_a_library_that_cannot_be_used_fails_the_load(workbench, models, library, told):
-    with pytest.raises(InvalidArgumentError, match=f"MODEL_INIT_LIBRARY '{library}' of model 'm' {told}"):
+def test_a_library_that_cannot_be_used_fails_the_load(workbench, models, library, message):
+    with pytest.raises(InvalidArgumentError, match=f"MODEL_INIT_LIBRARY '{library}' of model 'm' {message}"):
         workbench.script(models.AddSub(), ADD_SUB + parameter_entry("MODEL_INIT_LIBRARY", library))
 
 

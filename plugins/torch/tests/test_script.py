@@ -80,14 +80,14 @@ def test_the_keys_of_a_dict_are_the_names_of_inputs(workbench, models):
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "reason"),
     [
         ("TwoDicts", "Multiple inputs of kind DictType were detected"),
         ("OfNumber", "An input of type 'int' was detected"),
     ],
 )
-def test_arguments_that_cannot_be_fed_are_refused(workbench, models, name, told):
-    with pytest.raises(InvalidArgumentError, match=told):
+def test_arguments_that_cannot_be_fed_are_refused(workbench, models, name, reason):
+    with pytest.raises(InvalidArgumentError, match=reason):
         workbench.script(getattr(models, name)(), numbered("FP32", "FP32"))
 
 
@@ -173,7 +173,7 @@ def test_a_request_that_fails_does_not_fail_the_others(workbench, models):
 
 
 @pytest.mark.parametrize(
-    ("name", "config", "told"),
+    ("name", "config", "reason"),
     [
         ("Scalar", numbered("FP32"), "'OUT__0' of model 'm' is a scalar which is not supported"),
         ("ListOfTensors", numbered("FP32", outputs=("FP32", "FP32")), None),
@@ -185,18 +185,18 @@ def test_a_request_that_fails_does_not_fail_the_others(workbench, models):
         ("Identity", numbered("FP32", outputs=("FP32", "FP32")), "This model has 1 outputs"),
     ],
 )
-def test_results_are_held_against_the_configuration(workbench, models, name, config, told):
+def test_results_are_held_against_the_configuration(workbench, models, name, config, reason):
     served = workbench.script(getattr(models, name)(), config)
 
-    if told is None:
+    if reason is None:
         assert list(served.execute({"IN__0": ones(1)})) == ["OUT__0", "OUT__1"]
     else:
-        with pytest.raises(InvalidArgumentError, match=told):
+        with pytest.raises(InvalidArgumentError, match=reason):
             served.execute({"IN__0": ones(1)})
 
 
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("config", "reason"),
     [
         (numbered("FP32"), "configuration expects 1 inputs, model provides 2"),
         (numbered("FP32", "FP32", "FP32"), "configuration expects 3 inputs, model provides 2"),
@@ -205,8 +205,8 @@ def test_results_are_held_against_the_configuration(workbench, models, name, con
         ("max_batch_size: 8\n", "must contain at least one input, none were specified"),
     ],
 )
-def test_a_configuration_that_does_not_fit_the_model_is_refused(workbench, models, config, told):
-    with pytest.raises(InvalidArgumentError, match=told):
+def test_a_configuration_that_does_not_fit_the_model_is_refused(workbench, models, config, reason):
+    with pytest.raises(InvalidArgumentError, match=reason):
         workbench.script(models.AddSub(), config)
 
 

@@ -124,8 +124,8 @@ def test_pytorch_takes_in_the_views_that_the_kernel_makes():
 class Told:
     """A stream and an event, which write down what is asked of them."""
 
-    def __init__(self, name, told):
-        self._name, self._told = name, told
+    def __init__(self, name, message):
+        self._name, self._told = name, message
 
     def synchronize(self):
         self._told.append(f"wait for {self._name}")
@@ -135,28 +135,28 @@ class Told:
 
 
 @pytest.fixture
-def told():
+def message():
     return []
 
 
 @pytest.fixture
-def on_host(monkeypatch, staging, told):
+def on_host(monkeypatch, staging, message):
     """The GPU of an instance, whose memory is the host's."""
-    monkeypatch.setattr(torch.cuda, "Stream", lambda _device: Told("stream", told))
-    monkeypatch.setattr(torch.cuda, "Event", lambda: Told("event", told))
+    monkeypatch.setattr(torch.cuda, "Stream", lambda _device: Told("stream", message))
+    monkeypatch.setattr(torch.cuda, "Event", lambda: Told("event", message))
     monkeypatch.setattr(torch.cuda, "stream", lambda _stream: nullcontext())
     made = Gpu(0)
     made._device, made._staging = torch.device("cpu"), staging
     return made
 
 
-def test_outputs_are_whole_when_they_are_handed_on(on_host, told):
+def test_outputs_are_whole_when_they_are_handed_on(on_host, message):
     batch = batch_of({"x": np.ones((1, 2), np.float32)})
     batch.requests[0].on_device = {"stays": [gpu(0)]}
 
     outputs = on_host.fetch(batch, {"stays": torch.ones(2), "comes": torch.zeros(2)})
 
-    assert told == ["mark event", "wait for event", "wait for stream"]
+    assert message == ["mark event", "wait for event", "wait for stream"]
     assert isinstance(outputs["stays"], Resident)
     assert outputs["comes"].tolist() == [0, 0]
 
@@ -173,11 +173,11 @@ def test_what_is_overwritten_by_the_next_run_is_copied(on_host):
     assert DeviceTensor.of(kept).array.tolist() == [1, 1]
 
 
-def test_what_fails_is_waited_for(on_host, told):
+def test_what_fails_is_waited_for(on_host, message):
     with pytest.raises(ValueError, match="the model"), on_host.active():
         raise ValueError("the model")
 
-    assert told == ["wait for stream"]
+    assert message == ["wait for stream"]
 
 
 def test_what_is_in_the_host_is_staged(on_host):

@@ -79,14 +79,14 @@ def _read(
     for index, given in enumerate(asked):
         path = f"optimization.execution_accelerators.{side}_execution_accelerator[{index}]"
         if given.name not in known:
-            told = f"unknown Execution Accelerator '{given.name}' is requested for model '{model}'"
+            message = f"unknown Execution Accelerator '{given.name}' is requested for model '{model}'"
             hint = f"on the {side.upper()} there is {' and '.join(known)}"
-            problems.append(Problem(told, f"{path}.name", hint=hint))
+            problems.append(Problem(message, f"{path}.name", hint=hint))
             continue
         options, mistakes = known[given.name](given.parameters)
         problems += [
-            Problem(f"execution accelerator '{given.name}' of model '{model}': {told}", f"{path}.parameters[{key}]")
-            for key, told in mistakes.items()
+            Problem(f"execution accelerator '{given.name}' of model '{model}': {message}", f"{path}.parameters[{key}]")
+            for key, message in mistakes.items()
         ]
         found[given.name] = found.get(given.name, {}) | options
     return found

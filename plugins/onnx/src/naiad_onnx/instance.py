@@ -11,7 +11,7 @@ from naiad_kit.backends.execution import run_or_each_alone
 from naiad_kit.backends.interface import Interface, NarrowInputs
 from naiad_onnx.residents import ResidentRuns
 from naiad_onnx.runners import runner_for
-from naiad_onnx.runtime import told
+from naiad_onnx.runtime import describe_error
 from naiad_onnx.text import as_bytes, as_text
 
 _STRING = "tensor(string)"
@@ -51,7 +51,7 @@ class OnnxInstance:
 
         Raises ModelFailedError, with what ONNX Runtime says, for a batch of one request.
         """
-        return run_or_each_alone(batch, self._run, self._model, told)
+        return run_or_each_alone(batch, self._run, self._model, describe_error)
 
     def close(self) -> None:
         """Let go of the session."""

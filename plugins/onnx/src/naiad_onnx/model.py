@@ -44,10 +44,10 @@ class OnnxModel:
         self.interface = interface_of(
             session.get_inputs(), session.get_outputs(), session.get_overridable_initializers()
         )
-        told = with_shapes_as_rows(self.interface, context.config)
-        _check(context, path, told)
+        described = with_shapes_as_rows(self.interface, context.config)
+        _check(context, path, described)
         _check_defaults(context.config, session)
-        self._narrow = NarrowInputs(context.config, told, path.name)
+        self._narrow = NarrowInputs(context.config, described, path.name)
         self._sessions[kind, device] = session
 
     def instantiate(self, placement: Placement) -> OnnxInstance:

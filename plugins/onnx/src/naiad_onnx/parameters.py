@@ -104,9 +104,9 @@ class _Reader(ParameterReader):
         policy = self.config.optimization
         level = policy.graph.level if policy is not None and policy.graph is not None else 0
         if level not in _GRAPH_LEVELS:
-            told = f"there is no graph optimisation level {level}"
+            message = f"there is no graph optimisation level {level}"
             hint = "use 0 (all), 1 (extended), -1 (basic) or 2 (none)"
-            self.problems.append(Problem(told, "optimization.graph.level", hint=hint))
+            self.problems.append(Problem(message, "optimization.graph.level", hint=hint))
         return _GRAPH_LEVELS.get(level, "")
 
     def shrinks(self) -> tuple[str, ...]:
@@ -117,8 +117,8 @@ class _Reader(ParameterReader):
             and self.texts.get("enable_mem_arena")
             and not self.read("enable_mem_arena", boolean, True)
         ):
-            told = f"'{SHRINKAGE}' names cpu:0, which has no arena with 'enable_mem_arena' 0"
-            self.problems.append(Problem(told, f"parameters[{SHRINKAGE}]", hint="leave one of them out"))
+            message = f"'{SHRINKAGE}' names cpu:0, which has no arena with 'enable_mem_arena' 0"
+            self.problems.append(Problem(message, f"parameters[{SHRINKAGE}]", hint="leave one of them out"))
         return devices
 
     def cuda_options(self) -> Mapping[str, str]:

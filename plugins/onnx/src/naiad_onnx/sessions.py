@@ -11,7 +11,7 @@ from naiad_kit.backends.interface import Interface
 from naiad_onnx.interface import interface_of
 from naiad_onnx.parameters import GlobalThreads, RunSettings
 from naiad_onnx.providers import Provider
-from naiad_onnx.runtime import CPU_PROVIDER, CUDA_PROVIDER, OPENVINO_PROVIDER, runtime, told
+from naiad_onnx.runtime import CPU_PROVIDER, CUDA_PROVIDER, OPENVINO_PROVIDER, describe_error, runtime
 
 DEFAULT_FILE = "model.onnx"
 _FATAL = 4
@@ -87,7 +87,7 @@ def open_session(path: Path, model: str, settings: RunSettings, providers: Seque
 
 def _refused(path: Path, model: str, error: Exception, provider: str) -> InvalidArgumentError:
     """The error for a file that ONNX Runtime refuses: which file, what it says, and what to do."""
-    reason = told(error).replace(f"Load model from {path} failed:", "")
+    reason = describe_error(error).replace(f"Load model from {path} failed:", "")
     if reason.startswith(_NOT_IMPLEMENTED):
         step = "export the model with other operators or types, or run it where this build of ONNX Runtime has them"
     elif provider != CPU_PROVIDER and provider.removesuffix("ExecutionProvider").lower() in reason.lower():
@@ -120,8 +120,8 @@ def _options(settings: RunSettings, model: str) -> Any:
         try:
             options.register_custom_ops_library(library)
         except Exception as error:
-            told_of = f"op_library_filename '{library}' of model '{model}' cannot be loaded: {told(error)}"
-            raise InvalidArgumentError(f"{told_of}; it must export RegisterCustomOps of ONNX Runtime") from error
+            message = f"op_library_filename '{library}' of model '{model}' cannot be loaded: {describe_error(error)}"
+            raise InvalidArgumentError(f"{message}; it must export RegisterCustomOps of ONNX Runtime") from error
     if _uses_global_pool(settings.global_threads):
         options.use_per_session_threads = False
     else:

@@ -9,7 +9,7 @@ from naiad_config import ModelConfig
 from naiad_kit.backends.interface import shape_text
 from naiad_openvino.interface import places
 from naiad_openvino.parameters import RunSettings
-from naiad_openvino.runtime import runtime, told
+from naiad_openvino.runtime import describe_error, runtime
 
 FILES = ("model.xml", "model.onnx", "model.saved_model", "model.tflite", "model.pdmodel")
 """What a version folder may hold, the format of OpenVINO itself first."""
@@ -29,7 +29,7 @@ def make_core(context: ModelContext, settings: RunSettings) -> Any:
         try:
             core.add_extension(str(path))
         except Exception as error:
-            raise InvalidArgumentError(f"{start} cannot be loaded: {told(error)}") from error
+            raise InvalidArgumentError(f"{start} cannot be loaded: {describe_error(error)}") from error
     return core
 
 
@@ -52,7 +52,7 @@ def read_model(core: Any, path: Path, config: ModelConfig, settings: RunSettings
         names = {place: name for name, place in reversed(places(model.inputs).items())}
         wanted = ", ".join(f"input '{names[place]}': {shape_text(shape)}" for place, shape in shapes.items())
         raise InvalidArgumentError(
-            f"model '{config.name}' from '{path.name}' cannot have the shapes {wanted}: {told(error)}"
+            f"model '{config.name}' from '{path.name}' cannot have the shapes {wanted}: {describe_error(error)}"
         ) from error
     return _read(core, path, config) if may_keep and any(map(_is_fixed, model.outputs)) else model
 
@@ -61,7 +61,9 @@ def _read(core: Any, path: Path, config: ModelConfig) -> Any:
     try:
         return core.read_model(str(path))
     except Exception as error:
-        raise InvalidArgumentError(f"failed to load model '{config.name}' from '{path.name}': {told(error)}") from error
+        raise InvalidArgumentError(
+            f"failed to load model '{config.name}' from '{path.name}': {describe_error(error)}"
+        ) from error
 
 
 def _shapes(model: Any, config: ModelConfig, settings: RunSettings) -> dict[int, list[int]]:

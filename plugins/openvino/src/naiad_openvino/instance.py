@@ -10,7 +10,7 @@ from naiad.backend import Answer, Batch
 from naiad.scheduler import SequenceEndReason
 from naiad_kit.backends.execution import run_each_alone, run_or_each_alone
 from naiad_kit.backends.interface import NarrowInputs
-from naiad_openvino.runtime import told
+from naiad_openvino.runtime import describe_error
 from naiad_openvino.tensors import OutputMemory, given, taken
 from naiad_openvino.variables import Variables
 
@@ -47,8 +47,8 @@ class OpenVinoInstance:
         Raises ModelFailedError, with what OpenVINO says, and InvalidArgumentError for a batch of one request.
         """
         if self._variables is not None and any(request.correlation_id for request in batch.requests):
-            return run_each_alone(batch, self._run, self._model, told)
-        return run_or_each_alone(batch, self._run, self._model, told)
+            return run_each_alone(batch, self._run, self._model, describe_error)
+        return run_or_each_alone(batch, self._run, self._model, describe_error)
 
     def sequence_ended(self, correlation_id: int | str, _reason: SequenceEndReason) -> None:
         """Let go of the variables of that sequence."""

@@ -13,7 +13,7 @@ from naiad_openvino.files import make_core, read_model
 from naiad_openvino.instance import OpenVinoInstance, Ports
 from naiad_openvino.interface import batching_interface, fixed_batch, places, weight_bytes
 from naiad_openvino.parameters import RunSettings
-from naiad_openvino.runtime import told
+from naiad_openvino.runtime import describe_error
 
 
 class OpenVinoModel:
@@ -33,7 +33,7 @@ class OpenVinoModel:
             self._compiled = core.compile_model(model, settings.device, dict(settings.properties))
         except Exception as error:
             raise InvalidArgumentError(
-                f"failed to load model '{config.name}' from '{path.name}' on {settings.device}: {told(error)}"
+                f"failed to load model '{config.name}' from '{path.name}' on {settings.device}: {describe_error(error)}"
             ) from error
         self._pads = settings.pads
         self._on_cpu = settings.device == "CPU"

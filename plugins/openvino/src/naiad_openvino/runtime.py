@@ -14,7 +14,7 @@ def runtime() -> ModuleType:
     return import_framework("openvino", "OpenVINO", "naiad-openvino", _STEP)
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """What OpenVINO says went wrong, without the places in its own sources."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     kept = [line for line in lines if not line.startswith(("Exception from ", "Check '"))]

@@ -8,7 +8,7 @@ from naiad.errors import InvalidArgumentError
 from naiad_tensorflow.artefact import Artefact
 from naiad_tensorflow.frozen_graph import FrozenGraph
 from naiad_tensorflow.parameters import RunSettings
-from naiad_tensorflow.runtime import runtime, told
+from naiad_tensorflow.runtime import describe_error, runtime
 from naiad_tensorflow.saved_model import SavedModel
 
 SAVED_MODEL, FROZEN_GRAPH = "tensorflow_savedmodel", "tensorflow_graphdef"
@@ -43,7 +43,7 @@ def load_libraries(context: ModelContext, settings: RunSettings) -> None:
         try:
             runtime().load_op_library(str(path))
         except Exception as error:
-            raise InvalidArgumentError(f"{start} cannot be loaded: {told(error)}") from error
+            raise InvalidArgumentError(f"{start} cannot be loaded: {describe_error(error)}") from error
 
 
 def init_ops(context: ModelContext, settings: RunSettings) -> list[str]:

@@ -8,7 +8,7 @@ from naiad_config import ModelConfig
 from naiad_kit.backends.interface import Interface, ModelTensor, wanted_outputs
 from naiad_tensorflow.artefact import Tensors
 from naiad_tensorflow.datatypes import DATA_TYPES
-from naiad_tensorflow.runtime import runtime, told
+from naiad_tensorflow.runtime import describe_error, runtime
 from naiad_tensorflow.weights import weight_bytes
 
 _PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
@@ -63,7 +63,7 @@ class FrozenGraph:
 
     def _unusable(self, error: Exception) -> InvalidArgumentError:
         return InvalidArgumentError(
-            f"failed to load model '{self._model}': '{self._path.name}' is no graph that can be used: {told(error)}"
+            f"failed to load model '{self._model}': '{self._path.name}' is not a usable graph: {describe_error(error)}"
         )
 
 

@@ -10,7 +10,7 @@ from naiad_config import DataType, ModelConfig
 from naiad_kit.backends.execution import run_or_each_alone
 from naiad_kit.backends.interface import NarrowInputs, reserved_inputs, wanted_outputs
 from naiad_tensorflow.artefact import Artefact
-from naiad_tensorflow.runtime import runtime, told
+from naiad_tensorflow.runtime import describe_error, runtime
 
 _MOST_CALLS = 32
 """So many combinations of outputs get a call that computes them alone; others compute all outputs."""
@@ -41,14 +41,14 @@ class TensorFlowInstance:
         try:
             self._prepared(tuple(sorted([*required, *reserved_inputs(config)])), self._outputs)
         except Exception as error:
-            raise InvalidArgumentError(f"model '{self._model}' cannot be run: {told(error)}") from error
+            raise InvalidArgumentError(f"model '{self._model}' cannot be run: {describe_error(error)}") from error
 
     def execute(self, batch: Batch) -> Answer:
         """The outputs for the whole batch, or a reply or error for each request when the whole batch failed.
 
         Raises ModelFailedError, with what TensorFlow says, and InvalidArgumentError for a batch of one request.
         """
-        return run_or_each_alone(batch, self._run, self._model, told)
+        return run_or_each_alone(batch, self._run, self._model, describe_error)
 
     def close(self) -> None:
         """Let go of the session."""

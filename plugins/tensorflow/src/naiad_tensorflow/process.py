@@ -19,11 +19,11 @@ def note_threads(settings: RunSettings, logger: "logging.LoggerAdapter[logging.L
             chosen = _chosen.setdefault(key, wish)
             in_caller = key == "TF_NUM_INTER_THREADS" and settings.runs_in_caller
             if wish not in (0, chosen) and not in_caller:
-                told = f"is {chosen}" if chosen else "was left to TensorFlow"
+                current = f"is {chosen}" if chosen else "was left to TensorFlow"
                 logger.warning(
                     "%s %s when the first session of this process was opened, and %d has no effect any more%s",
                     key,
-                    told,
+                    current,
                     wish,
                     "; give the model threads of its own with TF_USE_PER_SESSION_THREADS" if "INTER" in key else "",
                 )

@@ -19,7 +19,7 @@ def runtime() -> ModuleType:
     return module
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """What TensorFlow says went wrong, without its stack of nodes."""
     text = getattr(error, "message", None) or str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]

@@ -8,7 +8,7 @@ from naiad_kit.backends.interface import Interface, ModelTensor
 from naiad_tensorflow.artefact import Tensors
 from naiad_tensorflow.datatypes import DATA_TYPES
 from naiad_tensorflow.parameters import RunSettings
-from naiad_tensorflow.runtime import runtime, told
+from naiad_tensorflow.runtime import describe_error, runtime
 from naiad_tensorflow.weights import weight_bytes
 
 _BINARY, _TEXT = "saved_model.pb", "saved_model.pbtxt"
@@ -39,7 +39,7 @@ class SavedModel:
             runtime().compat.v1.saved_model.loader.load(session, list(self._tags), str(self._path))
         except Exception as error:
             raise InvalidArgumentError(
-                f"failed to load model '{self._model}' from '{self._path.name}': {told(error)}"
+                f"failed to load model '{self._model}' from '{self._path.name}': {describe_error(error)}"
             ) from error
 
 

@@ -9,7 +9,7 @@ from naiad_tensorflow.artefact import Artefact
 from naiad_tensorflow.files import init_ops
 from naiad_tensorflow.parameters import RunSettings
 from naiad_tensorflow.process import note_threads
-from naiad_tensorflow.runtime import runtime, told
+from naiad_tensorflow.runtime import describe_error, runtime
 
 
 def open_session(artefact: Artefact, context: ModelContext, settings: RunSettings, placement: Placement) -> Any:
@@ -100,4 +100,6 @@ def _run_init_ops(session: Any, names: Sequence[str], model: str) -> None:
         try:
             session.run(name)
         except Exception as error:
-            raise InvalidArgumentError(f"init op '{name}' of model '{model}' failed: {told(error)}") from error
+            raise InvalidArgumentError(
+                f"init op '{name}' of model '{model}' failed: {describe_error(error)}"
+            ) from error

@@ -1,4 +1,4 @@
-"""How much memory the weights of a graph take, told from the graph alone."""
+"""The memory of a graph's weights, computed from the graph alone."""
 
 import math
 from typing import Any

@@ -30,9 +30,9 @@ def _problems(config: ModelConfig, description: EngineDescription) -> Iterator[P
     for path, kind, entry in entries:
         tensor = tensors.pop(entry.name, None)
         if tensor is not None:
-            told = f"model '{config.name}', {kind} '{entry.name}'"
-            yield from _shape_tensor_problem(config, entry, tensor, f"{path}.is_shape_tensor", told)
-            yield from _format_problem(entry, tensor, f"{path}.is_non_linear_format_io", told)
+            subject = f"model '{config.name}', {kind} '{entry.name}'"
+            yield from _shape_tensor_problem(config, entry, tensor, f"{path}.is_shape_tensor", subject)
+            yield from _format_problem(entry, tensor, f"{path}.is_non_linear_format_io", subject)
     for tensor in tensors.values():
         yield from _layout_problem(tensor, "input" if tensor.is_input else "output", f"model '{config.name}'")
 
@@ -51,37 +51,40 @@ def _unknown_profiles(config: ModelConfig, description: EngineDescription) -> It
 
 
 def _shape_tensor_problem(
-    config: ModelConfig, entry: ModelInput | ModelOutput, tensor: EngineTensor, path: str, told: str
+    config: ModelConfig, entry: ModelInput | ModelOutput, tensor: EngineTensor, path: str, subject: str
 ) -> Iterator[Problem]:
     if entry.is_shape_tensor and not tensor.is_shape_tensor:
         yield Problem(
-            f"{told} is a shape tensor in the configuration, and an ordinary one in the engine",
+            f"{subject} is a shape tensor in the configuration, and an ordinary one in the engine",
             path,
             hint="leave 'is_shape_tensor' out",
         )
     elif tensor.is_shape_tensor and not entry.is_shape_tensor and config.max_batch_size > 0:
         yield Problem(
-            f"{told} is a shape tensor in the engine, whose first value is the batch size, and the configuration does "
+            f"{subject} is a shape tensor in the engine, whose first value is the batch size, and the configuration "
+            "does "
             "not say so",
             path,
             hint="add is_shape_tensor: true, with dims that leave the batch size out",
         )
 
 
-def _format_problem(entry: ModelInput | ModelOutput, tensor: EngineTensor, path: str, told: str) -> Iterator[Problem]:
+def _format_problem(
+    entry: ModelInput | ModelOutput, tensor: EngineTensor, path: str, subject: str
+) -> Iterator[Problem]:
     if not entry.is_non_linear_format_io:
-        yield from _layout_problem(tensor, path.partition(".")[0], told.partition(",")[0])
+        yield from _layout_problem(tensor, path.partition(".")[0], subject.partition(",")[0])
         return
     if tensor.is_linear:
         yield Problem(
-            f"{told} has a linear format in the engine, and the configuration says that it has none",
+            f"{subject} has a linear format in the engine, and the configuration says that it has none",
             path,
             hint="leave 'is_non_linear_format_io' out",
         )
         return
     if len(entry.dims) != 3:
         yield Problem(
-            f"{told} has a non-linear format, which takes 3 dims, not {shape_text(entry.dims)}",
+            f"{subject} has a non-linear format, which takes 3 dims, not {shape_text(entry.dims)}",
             path,
             hint="a batch dimension is not among them; or leave 'is_non_linear_format_io' out, and send elements in "
             "the order of the dims",
@@ -89,16 +92,16 @@ def _format_problem(entry: ModelInput | ModelOutput, tensor: EngineTensor, path:
     size = tensor.dims[tensor.vectorized_dim] if tensor.vectorized_dim >= 0 else -1
     if size > 0 and size % tensor.components:
         yield Problem(
-            f"{told} has the format {tensor.format}, which keeps {tensor.components} elements of dim "
+            f"{subject} has the format {tensor.format}, which keeps {tensor.components} elements of dim "
             f"{tensor.vectorized_dim} together, and {size} of them: clients would have to fill it up",
             path,
             hint="leave 'is_non_linear_format_io' out, and the server does",
         )
 
 
-def _layout_problem(tensor: EngineTensor, path: str, told: str) -> Iterator[Problem]:
+def _layout_problem(tensor: EngineTensor, path: str, subject: str) -> Iterator[Problem]:
     """What speaks against a tensor whose elements the server is to bring into the format of the engine."""
     try:
         memory_shape(tensor, tuple(abs(dim) for dim in tensor.dims))
     except UnsupportedError as error:
-        yield Problem(f"{told}: {error}", path)
+        yield Problem(f"{subject}: {error}", path)

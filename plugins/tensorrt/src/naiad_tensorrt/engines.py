@@ -63,10 +63,10 @@ def open_engine(plan: bytes, model: str, opening: Opening) -> OpenEngine:
                 f"device has {runtime.num_DLA_cores} cores of it; leave secondary_devices out"
             )
         runtime.DLA_core = opening.dla_core
-    with complaints() as told:
+    with complaints() as errors:
         engine = runtime.deserialize_cuda_engine(plan)
     if engine is None:
-        raise _refused(trt, model, told, opening)
+        raise _refused(trt, model, errors, opening)
     if opening.weight_budget is not None:
         _limit_weights(engine, opening.weight_budget, model)
     return OpenEngine(trt, runtime, engine, description_of(trt, engine), _weights(trt, engine, len(plan)))
@@ -95,35 +95,36 @@ def _register_own(trt: ModuleType) -> None:
 
 @functools.cache
 def _register(trt: ModuleType, path: Path) -> None:
-    """Load a library. One of the kind that lists its creators is told to the registry, others tell it themselves.
+    """Load a library. One of the kind that lists its creators is registered here; others register themselves.
 
     Raises OSError with what the loader, or the registry, says. Plugins that are there already are no error.
     """
     library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     if not (hasattr(library, "getCreators") or hasattr(library, "getPluginCreators")):
         return
-    with complaints() as told:
+    with complaints() as errors:
         found = trt.get_plugin_registry().load_library(str(path))
-    if found is None and told and "already" not in told[0]:
-        raise OSError("; ".join(told))
+    if found is None and errors and "already" not in errors[0]:
+        raise OSError("; ".join(errors))
 
 
 def _new_runtime(trt: ModuleType) -> Any:
     """An `IRuntime`. Raises UnsupportedError, with what TensorRT says, when it cannot use the device at all."""
-    with complaints() as told:
+    with complaints() as errors:
         runtime = trt.Runtime(logger_of(trt))
-    if told:
+    if errors:
         # The object holds a null pointer then, and ends the process when it is used, or deleted: it never must be.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(runtime))
         raise UnsupportedError(
-            f"TensorRT {trt.__version__} cannot use the GPU: {'; '.join(told)}; check with nvidia-smi that the driver "
+            f"TensorRT {trt.__version__} cannot use the GPU: {'; '.join(errors)}; check with nvidia-smi that "
+            "the driver "
             "is as new as this version of TensorRT needs"
         )
     return runtime
 
 
-def _refused(trt: ModuleType, model: str, told: Sequence[str], opening: Opening) -> InvalidArgumentError:
-    reason = "; ".join(told) or "TensorRT does not say why"
+def _refused(trt: ModuleType, model: str, errors: Sequence[str], opening: Opening) -> InvalidArgumentError:
+    reason = "; ".join(errors) or "TensorRT does not say why"
     step = f"build it again with version {trt.__version__} for this GPU"
     if "plugin" in reason.lower():
         step = "name the libraries of its plugins with --backend-config=tensorrt,plugins=PATH;PATH"

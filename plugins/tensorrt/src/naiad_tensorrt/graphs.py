@@ -105,16 +105,20 @@ class _Maker:
     def _check_dims(self, given: Mapping[str, CudaGraphShape], path: str, required: bool) -> None:
         inputs = {tensor.name: tensor for tensor in self._inputs}
         for name in given.keys() - inputs.keys():
-            told = f"the engine has no input '{name}'"
-            self.problems.append(Problem(told, f"{path}[{name}]", hint=f"its inputs are {', '.join(inputs)}"))
+            message = f"the engine has no input '{name}'"
+            self.problems.append(Problem(message, f"{path}[{name}]", hint=f"its inputs are {', '.join(inputs)}"))
         for name, tensor in inputs.items():
             own = self._own_dims(tensor)
             if name in given and len(given[name].dim) != len(own):
-                told = f"input '{name}' takes {len(own)} dims {shape_text(own)} here, not {shape_text(given[name].dim)}"
-                self.problems.append(Problem(told, f"{path}[{name}]", hint="leave the batch dimension out"))
+                message = (
+                    f"input '{name}' takes {len(own)} dims {shape_text(own)} here, not {shape_text(given[name].dim)}"
+                )
+                self.problems.append(Problem(message, f"{path}[{name}]", hint="leave the batch dimension out"))
             elif name not in given and required and -1 in own:
-                told = f"input '{name}' has variable dims {shape_text(own)}, and the graph does not say which to take"
-                self.problems.append(Problem(told, path, hint=f"add input {{ key: '{name}' value {{ dim: … }} }}"))
+                message = (
+                    f"input '{name}' has variable dims {shape_text(own)}, and the graph does not say which to take"
+                )
+                self.problems.append(Problem(message, path, hint=f"add input {{ key: '{name}' value {{ dim: … }} }}"))
 
     def _sizes(self, batch: int, given: Mapping[str, CudaGraphShape], best: Profile | None = None) -> _Sizes:
         shapes: dict[str, Shape] = {}

@@ -50,7 +50,7 @@ class TensorRtInstance:
         Raises InvalidArgumentError for shapes that no profile takes, and ModelFailedError with what TensorRT says, for
         a batch of one request.
         """
-        return run_or_each_alone(batch, self._run, self._model, _told)
+        return run_or_each_alone(batch, self._run, self._model, _describe_error)
 
     def memory_usage(self) -> int:
         """The bytes of device memory that this instance holds besides the engine's weights."""
@@ -125,5 +125,5 @@ def _contiguous(array: np.ndarray) -> np.ndarray:
     return array if array.flags.c_contiguous and array.flags.aligned else np.array(array, order="C")
 
 
-def _told(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return str(error) or type(error).__name__

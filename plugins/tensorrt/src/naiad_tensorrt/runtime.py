@@ -69,12 +69,12 @@ def runtime_for(plan: bytes, model: str, find: "Callable[[Library], ModuleType |
 @contextmanager
 def complaints() -> Iterator[list[str]]:
     """The errors that TensorRT logs in this thread meanwhile, as they come: it returns None in place of raising."""
-    outer, told = getattr(_heard, "told", None), list[str]()
-    _heard.told = told
+    outer, errors = getattr(_heard, "errors", None), list[str]()
+    _heard.errors = errors
     try:
-        yield told
+        yield errors
     finally:
-        _heard.told = outer
+        _heard.errors = outer
 
 
 @functools.cache
@@ -97,9 +97,9 @@ def logger_of(trt: ModuleType) -> Any:
             trt.ILogger.__init__(self)
 
         def log(self, severity: Any, message: str) -> None:
-            level, told = levels[severity], getattr(_heard, "told", None)
-            if level == logging.ERROR and told is not None:
-                told.append(_brief(message))  # whoever asked for it says it
+            level, errors = levels[severity], getattr(_heard, "errors", None)
+            if level == logging.ERROR and errors is not None:
+                errors.append(_brief(message))  # the caller puts it into its own error
                 level = logging.DEBUG
             _logger.log(logging.DEBUG if level == logging.INFO else level, "%s", message)
 

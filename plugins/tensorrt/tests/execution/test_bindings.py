@@ -79,12 +79,12 @@ def test_cuda_has_each_constant_that_is_named():
 
 
 def test_every_error_after_which_cuda_wants_a_new_process_is_fatal():
-    told = {
+    message = {
         int(error) for error in runtime.cudaError_t if "must be terminated" in " ".join((error.__doc__ or "").split())
     }
 
-    assert told <= cuda.FATAL
-    assert cuda.FATAL - told <= {214, 220, 709}
+    assert message <= cuda.FATAL
+    assert cuda.FATAL - message <= {214, 220, 709}
 
 
 def test_without_a_gpu_every_function_says_so_in_words_of_cuda():

@@ -93,7 +93,7 @@ def test_an_engine_that_does_not_know_the_shape_after_the_run_either_has_failed(
     executor = bench.executor()
     bench.engine.tells = lambda shape: (-1, 1)
 
-    with pytest.raises(ModelFailedError, match=r"TensorRT told the shape \[-1, 1\] of the output 'OUT'"):
+    with pytest.raises(ModelFailedError, match=r"TensorRT reported the shape \[-1, 1\] for the output 'OUT'"):
         executor.run({"IN": np.ones(3, np.float32)}, 0)
 
 

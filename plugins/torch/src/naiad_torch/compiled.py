@@ -12,14 +12,14 @@ from naiad_torch.callspec import spec_of
 from naiad_torch.described import Described, Size, most_rows
 from naiad_torch.generated import read_arguments, weight_bytes
 from naiad_torch.program import Packaged, Program, Weight
-from naiad_torch.runtime import runtime, told
+from naiad_torch.runtime import describe_error, runtime
 from naiad_torch.unlocked import is_tested, library_in, unlocked
 
 
 class CompiledArtefact(Packaged):
     """What AOTInductor has compiled. `source` is the C++ beside it in the package, "" without any.
 
-    What the model takes is told there, and what it gives it shows: it is run over zeros when that is asked for.
+    The package records the inputs; the outputs are found by a run over zeros, when somebody asks for them.
     """
 
     def __init__(self, path: Path, model: str, source: str) -> None:
@@ -92,7 +92,7 @@ class CompiledArtefact(Packaged):
             return aoti_load_package(str(self.path), device_index=device)
         except Exception as error:
             raise InternalError(
-                f"failed to load model '{self._model}' from '{self.path.name}': {told(error)}"
+                f"failed to load model '{self._model}' from '{self.path.name}': {describe_error(error)}"
             ) from error
 
     def _run_over_zeros(self, program: Program, sizes: dict[str, int]) -> Sequence[Any]:

@@ -8,7 +8,7 @@ from naiad.errors import InternalError, InvalidArgumentError
 from naiad_torch.callspec import CallSpec, spec_of
 from naiad_torch.described import UNLIMITED, Described, Size
 from naiad_torch.program import Packaged, Program, Weight, weights_in
-from naiad_torch.runtime import runtime, told
+from naiad_torch.runtime import describe_error, runtime
 
 
 class ExportedArtefact(Packaged):
@@ -23,7 +23,9 @@ class ExportedArtefact(Packaged):
         try:
             self._program = torch.export.load(str(path))
         except Exception as error:
-            raise InternalError(f"failed to load model '{model}' from '{path.name}': {told(error)}") from error
+            raise InternalError(
+                f"failed to load model '{model}' from '{path.name}': {describe_error(error)}"
+            ) from error
         from torch.utils._pytree import treespec_dumps
 
         call = self._program.call_spec

@@ -20,9 +20,9 @@ _WEIGHT = re.compile(r"constants_info_\[\d+\]\.data_size = (\d+);")
 def read_arguments(source: str, count: int) -> tuple[Described, ...]:
     """The `count` tensors that the model takes, called `INPUT__<n>`; () where the source does not tell."""
     found = [_argument(source, int(number), body) for number, body in _CHECK.findall(source)]
-    told = {each.name: each for each in found if each is not None}
+    by_name = {each.name: each for each in found if each is not None}
     names = [f"INPUT__{place}" for place in range(count)]
-    return tuple(told[name] for name in names) if all(name in told for name in names) else ()
+    return tuple(by_name[name] for name in names) if all(name in by_name for name in names) else ()
 
 
 def weight_bytes(source: str) -> int:

@@ -53,7 +53,7 @@ class Gpu:
             try:
                 yield
             except BaseException:
-                with suppress(RuntimeError):  # what the GPU says then is told already
+                with suppress(RuntimeError):  # the error of the GPU has been raised already
                     self._stream.synchronize()
                 raise
 

@@ -16,7 +16,7 @@ from naiad_torch.devices import Device
 from naiad_torch.parameters import RunSettings
 from naiad_torch.plan import Plan, Result, missing_result
 from naiad_torch.program import Program
-from naiad_torch.runtime import runtime, told
+from naiad_torch.runtime import describe_error, runtime
 
 _STRING, _BF16 = DataType.TYPE_STRING, DataType.TYPE_BF16
 
@@ -127,7 +127,7 @@ class TorchInstance:
 
 
 def _failure(error: Exception) -> str:
-    return f"PyTorch execute failure: {told(error)}"
+    return f"PyTorch execute failure: {describe_error(error)}"
 
 
 def _strings(values: Sequence[str]) -> np.ndarray:

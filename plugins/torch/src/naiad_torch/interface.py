@@ -32,8 +32,8 @@ def contradictions(config: ModelConfig, artefact: Artefact, file: str) -> list[P
     limit = most_rows((*artefact.takes, *artefact.gives))
     found = [*mismatches(config, _widened(config, _interface_of(config, artefact)))]
     if config.max_batch_size > limit:
-        told = f"max_batch_size is {config.max_batch_size} and model '{config.name}' takes {limit} rows at most"
-        found.append(Problem(told, "max_batch_size", hint=f"set it to {limit}, or export the model for more"))
+        message = f"max_batch_size is {config.max_batch_size} and model '{config.name}' takes {limit} rows at most"
+        found.append(Problem(message, "max_batch_size", hint=f"set it to {limit}, or export the model for more"))
     return [replace(each, message=f"{each.message}, in {file}") for each in found]
 
 

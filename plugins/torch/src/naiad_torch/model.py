@@ -69,7 +69,7 @@ class TorchModel:
         return [MemoryUsage(kind, index, size) for (kind, index), size in sorted(bytes_of.items())]
 
     def close(self) -> None:
-        """Let go of the programs, and tell the library that was told of the model."""
+        """Free the programs, and unregister the model from the library that knows it."""
         self._programs.clear()
         self._shared.clear()
         del self._artefact

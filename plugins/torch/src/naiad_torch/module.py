@@ -13,7 +13,7 @@ from uuid import uuid4
 from naiad.errors import InternalError, InvalidArgumentError
 from naiad_torch.described import Described
 from naiad_torch.program import Program, Weight, results_of, weights_in
-from naiad_torch.runtime import runtime, told
+from naiad_torch.runtime import describe_error, runtime
 
 WEIGHTS = "model.pt"
 
@@ -48,7 +48,9 @@ class ModuleArtefact:
         try:
             module = self._class()
         except Exception as error:
-            raise InternalError(f"failed to load model '{self._model}': {self._place(error)}{told(error)}") from error
+            raise InternalError(
+                f"failed to load model '{self._model}': {self._location(error)}{describe_error(error)}"
+            ) from error
         weights = self.path.with_name(WEIGHTS)
         try:
             if weights.is_file():
@@ -56,7 +58,7 @@ class ModuleArtefact:
         except Exception as error:
             raise InternalError(
                 f"failed to load model '{self._model}': '{WEIGHTS}' must hold the weights of {self._class.__name__}, "
-                f"as torch.save(model.state_dict()) writes them: {' '.join(told(error).split())}"
+                f"as torch.save(model.state_dict()) writes them: {' '.join(describe_error(error).split())}"
             ) from error
         module = (module.to(device) if device else module).eval()
         return _ModuleProgram(module, self._compiled(module), None if device else _home(module))
@@ -69,7 +71,8 @@ class ModuleArtefact:
             return runtime().compile(module, **self._compile)
         except Exception as error:
             raise InvalidArgumentError(
-                f"torch.compile refuses the TORCH_COMPILE_OPTIONAL_PARAMETERS of model '{self._model}': {told(error)}"
+                f"torch.compile refuses the TORCH_COMPILE_OPTIONAL_PARAMETERS of model '{self._model}': "
+                f"{describe_error(error)}"
             ) from error
 
     def _found(self) -> type[Any]:
@@ -85,7 +88,8 @@ class ModuleArtefact:
         except Exception as error:
             forget()
             raise InvalidArgumentError(
-                f"failed to load model '{self._model}': {self._place(error)}{type(error).__name__}: {told(error)}"
+                f"failed to load model '{self._model}': {self._location(error)}{type(error).__name__}: "
+                f"{describe_error(error)}"
             ) from error
         kind = runtime().nn.Module
         for found in vars(file).values():
@@ -96,7 +100,7 @@ class ModuleArtefact:
             f"Cannot find a subclass of torch.nn.Module in '{self.path}' of model '{self._model}'; define it there"
         )
 
-    def _place(self, error: Exception) -> str:
+    def _location(self, error: Exception) -> str:
         """Where in the file it happened, "" when it was elsewhere."""
         if isinstance(error, SyntaxError):
             return f"{self.path.name}:{error.lineno}: "

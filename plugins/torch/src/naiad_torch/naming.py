@@ -24,7 +24,7 @@ def places(tensors: Sequence[Named], known: Mapping[str, int], model: str, kind:
     By the names that the model itself knows (`known`), when it knows all of them; else by the number in
     `<name>__<number>`, when all have one; else in the order of the configuration. A `numbered` tensor is not asked for
     that: each has a name that is known or a number. Raises ConfigError for two tensors in one place, and for a
-    `numbered` tensor with neither; `model` and `kind` (`input`, `output`) are told there.
+    `numbered` tensor with neither; `model` and `kind` (`input`, `output`) appear in the error.
     """
     free = [tensor for tensor in tensors if not tensor.numbered]
     found = _by_number(free) if not _all_known(free, known) else {tensor.name: known[tensor.name] for tensor in free}

@@ -89,7 +89,7 @@ def run_settings(config: ModelConfig, settings: Mapping[str, str]) -> RunSetting
 
 
 def _accelerators(config: ModelConfig) -> Iterator[Problem]:
-    """PyTorch has none: what Triton would ignore is told."""
+    """PyTorch has none: log what Triton would ignore."""
     policy = config.optimization
     asked = policy.execution_accelerators if policy is not None else None
     for kind in ("gpu", "cpu"):

@@ -133,8 +133,8 @@ def _problems(config: ModelConfig, kind: str, entries: Sequence[ModelInput | Mod
         if datatype is DataType.TYPE_STRING and kind == "input" and _rank(config, entry) != 1:
             message = "PyTorch takes strings as a 1 dimensional List of String only, as input"
             hint = "reshape: { shape: [ ] } makes it so in a batch"
-            told = f"{message} for '{entry.name}' for model '{config.name}'"
-            yield Problem(told, f"{kind}[{index}].dims", hint=hint)
+            message = f"{message} for '{entry.name}' for model '{config.name}'"
+            yield Problem(message, f"{kind}[{index}].dims", hint=hint)
 
 
 def _rank(config: ModelConfig, entry: ModelInput | ModelOutput) -> int:

@@ -13,7 +13,7 @@ _chosen: dict[str, int | bool] = {}
 
 
 def configure_process(settings: RunSettings, logger: _Logger) -> None:
-    """Set what a model asks for; what another model has set otherwise stays, and is told in the log."""
+    """Apply a model's settings; a value that another model has set otherwise stays, with a warning in the log."""
     torch = runtime()
     jit = torch._C
     wishes = (

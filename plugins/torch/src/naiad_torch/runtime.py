@@ -18,7 +18,7 @@ def runtime() -> ModuleType:
     return import_framework("torch", "PyTorch", "naiad-torch", _STEP)
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """What PyTorch says went wrong: TorchScript's own lines without the interpreter's, or the error as it is."""
     text = str(error).strip()
     if "Traceback of TorchScript" in text:

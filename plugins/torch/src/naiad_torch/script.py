@@ -8,7 +8,7 @@ from typing import Any
 from naiad.errors import InternalError, InvalidArgumentError
 from naiad_torch.described import Described
 from naiad_torch.program import Program, Weight, results_of, weights_in
-from naiad_torch.runtime import runtime, told
+from naiad_torch.runtime import describe_error, runtime
 
 _PLAIN = ("Tensor", "Optional[Tensor]", "List[str]")
 _DICT = "Dict[str, Tensor]"
@@ -54,7 +54,8 @@ class ScriptArtefact:
                 return runtime().jit.load(str(self.path), map_location=device or None).eval()
         except Exception as error:
             raise InternalError(
-                f"failed to load model '{self._model}': {told(error)}; '{self.path.name}' must be TorchScript, as "
+                f"failed to load model '{self._model}': {describe_error(error)}; '{self.path.name}' must be "
+                "TorchScript, as "
                 "torch.jit.save writes it"
             ) from error
 

@@ -53,8 +53,8 @@ def _call(name: str, *arguments: Any) -> Any:
     runtime = _runtime()
     status, *values = getattr(runtime, name)(*arguments)
     if int(status) != 0:
-        told = runtime.cudaGetErrorString(status)[1]
-        raise CudaError(f"{name} failed: {told.decode()} (CUDA error {int(status)})", int(status))
+        reason = runtime.cudaGetErrorString(status)[1]
+        raise CudaError(f"{name} failed: {reason.decode()} (CUDA error {int(status)})", int(status))
     return values[0] if len(values) == 1 else tuple(values)
 
 

@@ -47,13 +47,13 @@ class Executor:
         self._held = ExitStack()
         self._lanes: dict[int, Lane] = {}
         self._open: list[Lane] = []
-        with complaints() as told:
+        with complaints() as errors:
             try:
                 cuda.use_device(device)
                 self._prepare()
             except Exception as error:
                 self.close()
-                raise failure_of(error, told, device) from error
+                raise failure_of(error, errors, device) from error
 
     def run(
         self,
@@ -79,13 +79,13 @@ class Executor:
         """
         if self._broken:
             raise UnavailableError(self._broken)
-        with complaints() as told:
+        with complaints() as errors:
             try:
                 self._cuda.use_device(self._device)
                 return self._runner.run(inputs, self._lane(profile), self._graphs, wanted, stay, marks or NO_MARKS)
             except Exception as error:
                 self._settle(error)
-                raise failure_of(error, told, self._device) from error
+                raise failure_of(error, errors, self._device) from error
 
     def ready(self) -> str:
         """Why it cannot be used any more, "" while it can."""

@@ -7,12 +7,12 @@ from naiad_tensorrt.execution.cuda import CudaError
 
 
 def device_lost(device: int, error: CudaError) -> str:
-    """What everyone is told from now on who wants to use this GPU."""
+    """The error of every later use of this GPU."""
     return f"GPU {device} cannot be used by this process any more; restart the server: {error}"
 
 
-def failure_of(error: Exception, told: Sequence[str], device: int) -> NaiadError:
-    """The error to raise for an error of a run, with what TensorRT `told` its log meanwhile.
+def failure_of(error: Exception, errors: Sequence[str], device: int) -> NaiadError:
+    """The error to raise for an error of a run, with the `errors` that TensorRT logged meanwhile.
 
     Errors of the caller stay as they are.
     """
@@ -26,4 +26,4 @@ def failure_of(error: Exception, told: Sequence[str], device: int) -> NaiadError
     if isinstance(error, NaiadError) and not isinstance(error, ModelFailedError | CudaError):
         return error
     reason = str(error) if isinstance(error, NaiadError) else f"TensorRT failed: {error}"
-    return ModelFailedError(f"{reason}: {'; '.join(told)}" if told else f"{reason}; the server's log may say more")
+    return ModelFailedError(f"{reason}: {'; '.join(errors)}" if errors else f"{reason}; the server's log may say more")

@@ -76,6 +76,8 @@ def _joined(tensor: EngineTensor, shapes: Sequence[Shape]) -> Shape:
     if len(shapes) == 1:
         return first
     if not first or any(shape[1:] != first[1:] or not shape for shape in shapes):
-        told = ", ".join(str(list(shape)) for shape in shapes)
-        raise InvalidArgumentError(f"input '{tensor.name}' comes in parts of the shapes {told}, which cannot be joined")
+        listed = ", ".join(str(list(shape)) for shape in shapes)
+        raise InvalidArgumentError(
+            f"input '{tensor.name}' comes in parts of the shapes {listed}, which cannot be joined"
+        )
     return (sum(shape[0] for shape in shapes), *first[1:])

@@ -32,8 +32,8 @@ class Graphs:
             except NaiadError as error:
                 if isinstance(error, CudaError) and error.is_fatal:
                     raise
-                told = ", ".join(f"'{name}' {list(shape)}" for name, shape in spec.shapes.items())
-                _logger.warning("no CUDA graph on profile %d for the inputs %s: %s", spec.profile, told, error)
+                shapes = ", ".join(f"'{name}' {list(shape)}" for name, shape in spec.shapes.items())
+                _logger.warning("no CUDA graph on profile %d for the inputs %s: %s", spec.profile, shapes, error)
                 continue
             self._specs.append(spec)
             self._lanes.append(lane)

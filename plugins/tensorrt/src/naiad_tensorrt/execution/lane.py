@@ -113,11 +113,11 @@ class Lane:
         self._graph = graph
 
     def late_shape(self, name: str) -> Shape:
-        """The whole shape that the engine told of an output in this run. Raises ModelFailedError when it told none."""
+        """The whole shape that the engine reported for an output in this run. Raises ModelFailedError without one."""
         shape = self._late[name].shape
         if shape is None or -1 in shape:  # some versions of TensorRT tell -1 here, too: NVIDIA/TensorRT#4744
-            told = "no shape" if shape is None else f"the shape {list(shape)}"
-            raise ModelFailedError(f"TensorRT told {told} of the output '{name}' after the execution")
+            reported = "no shape" if shape is None else f"the shape {list(shape)}"
+            raise ModelFailedError(f"TensorRT reported {reported} for the output '{name}' after the execution")
         return shape
 
     def is_late_output(self, name: str) -> bool:
@@ -199,5 +199,5 @@ class Lane:
 
 
 def _unfit(given: Mapping[str, Shape], reason: str) -> InvalidArgumentError:
-    told = ", ".join(f"'{name}' {list(shape)}" for name, shape in given.items())
-    return InvalidArgumentError(f"the shapes of the inputs {told} do not fit together: {reason}")
+    shapes = ", ".join(f"'{name}' {list(shape)}" for name, shape in given.items())
+    return InvalidArgumentError(f"the shapes of the inputs {shapes} do not fit together: {reason}")

@@ -9,7 +9,7 @@ from naiad_tensorrt.execution.cuda import CudaError
 
 
 class LateOutput:
-    """One such output: its memory, and the `shape` of the last run (None until the engine has told it).
+    """One such output: its memory, and the `shape` of the last run (None until the engine has reported it).
 
     `refusal` is why the last run was given no memory, if it was not. `allocator` is the `IOutputAllocator` to give to
     an execution context; hold this object for as long as the context may call it.
