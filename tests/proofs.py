@@ -149,6 +149,20 @@ cache.close()
 assert answers == [None], answers
 """
 
+EXPLAINS = """
+from pathlib import Path
+from naiad._kernel.plugins import PluginRegistry
+from naiad.backend import ModelContext
+from naiad.extend import StageContext
+from naiad.options import Settings
+from naiad_config.text import parse_text
+
+registry = PluginRegistry.discover()
+context = ModelContext(parse_text('name: "m"'), 1, Path(), Path())
+(stage,) = registry.stages(StageContext(context, Settings(registry.options(), {}))).stages
+assert stage.parameter == "explain", stage.parameter
+"""
+
 BUILDS_AN_ENGINE = """
 import logging
 import pathlib
@@ -178,6 +192,7 @@ PROOFS = {
     "naiad-cache-redis": ASKS_REDIS,
     "naiad-caffe2": SERVES_A_NET,
     "naiad-custom": SERVES_A_FUNCTION,
+    "naiad-explain": EXPLAINS,
     "naiad-onnx": SERVES_ONNX,
     "naiad-openvino": READS_ONNX,
     "naiad-scheduler-dynamic": SCHEDULES,

@@ -4,13 +4,65 @@ The hooks in `naiad.hookspecs` hand these objects out at start-up or when a mode
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from naiad.server import ServerApi
+from naiad.server import Deliver, ServerApi, SubmittedRequest
 
 if TYPE_CHECKING:
-    from naiad.backend import Placement
+    from naiad.backend import ModelContext, Placement
+    from naiad.errors import NaiadError
+    from naiad.options import Settings
+    from naiad.types import Request
     from naiad_config import ModelConfig
+
+# RequestStage
+
+Submit = Callable[["Request", Deliver, bool], SubmittedRequest]
+"""Takes a request in and returns at once; the bool says that the caller takes several responses.
+
+Nothing is delivered before it returns. Raises NaiadError for what is refused at once.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StageContext:
+    """The model version that the stages are for, which is being loaded, and the options of the server."""
+
+    model: "ModelContext"
+    settings: "Settings"
+
+
+@runtime_checkable
+class RequestStage(Protocol):
+    """A layer around one model version; made by the hook `naiad_stages` whenever a version is loaded.
+
+    A stage gets the requests of clients that have the request parameter named `parameter`, before they are checked, and
+    passes on those whose value asks for nothing. Of several stages, the one with the smallest `order` gets a request
+    first. Other requests, and versions without stages, do not pay for it. Every method, and what `wrap` returns, is
+    called on the event loop's thread and must return at once.
+    """
+
+    parameter: str
+    order: int
+
+    def wrap(self, submit: Submit) -> Submit:
+        """The way of requests through this stage; `submit` is the way on to the version. Called once, before any."""
+        ...
+
+    @property
+    def outstanding(self) -> int:
+        """How many requests the stage holds, so that the version does not know of them; not those that it passed on."""
+        ...
+
+    async def drained(self) -> None:
+        """Return when the stage holds no request."""
+        ...
+
+    def fail_all(self, error: "NaiadError") -> None:
+        """Deliver that error for every request that the stage holds."""
+        ...
+
 
 # ExecutionGate
 

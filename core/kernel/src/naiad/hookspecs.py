@@ -13,7 +13,7 @@ import pluggy
 if TYPE_CHECKING:
     from naiad.backend import Backend, ModelContext
     from naiad.cache import CacheFactory
-    from naiad.extend import Service
+    from naiad.extend import RequestStage, Service, StageContext
     from naiad.frontend import Frontend
     from naiad.options import Option, Settings
     from naiad.scheduler import SchedulerFactory
@@ -68,4 +68,13 @@ def naiad_warmup(context: "ModelContext") -> "Sequence[WarmupSample]":  # type: 
     """Requests that each new instance of this model version must answer before the version becomes READY.
 
     Called when a version was loaded, from a loader thread. Raise NaiadError to fail the load.
+    """
+
+
+@hookspec
+def naiad_stages(context: "StageContext") -> "Sequence[RequestStage]":  # type: ignore[empty-body]
+    """New stages for the requests to this model version.
+
+    Called when a version is loaded, from a loader thread; for an ensemble from the event loop, whenever it is bound to
+    versions of its models, so it must not block. Raise NaiadError to fail the load.
     """

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import naiad_explain
 from naiad import Server
 from naiad.cache import CacheReport
 from naiad.metrics import Distribution, Quantiles
@@ -36,9 +37,11 @@ class Reporting(FakeCache):
 
 
 @asynccontextmanager
-async def caching(root: Path, backend: FakeBackend, cache: FakeCache, **options: Any) -> AsyncIterator[Server]:
+async def caching(
+    root: Path, backend: FakeBackend, cache: FakeCache, *plugins: object, **options: Any
+) -> AsyncIterator[Server]:
     backend.write(root, "m", "response_cache { enable: true }")
-    async with running(root, backend, cache, cache_config=("fake",), **options) as server:
+    async with running(root, backend, cache, *plugins, cache_config=("fake",), **options) as server:
         yield server
 
 
@@ -71,7 +74,7 @@ async def test_an_explanation_is_of_its_own_request_and_is_not_kept(
     cache = FakeCache()
     tensor = Tensor.of("INPUT", np.zeros(values, np.float32))
 
-    async with caching(tmp_path, backend, cache, allow_explain=True) as server:
+    async with caching(tmp_path, backend, cache, naiad_explain, allow_explain=True) as server:
         first = await server.infer(Request("m", {"INPUT": tensor}, parameters={"explain": True}))
         await until(lambda: cache.entries)
         second = await server.infer(Request("m", {"INPUT": tensor}))

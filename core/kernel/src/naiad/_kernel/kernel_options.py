@@ -75,7 +75,6 @@ SERVER_OPTIONS = (
     Option(
         "max-shared-memory-regions", MOST_REGIONS, "the most regions that may be registered at a time", positive, "N"
     ),
-    Option("allow-explain", False, "answer requests that ask for it with their timeline", boolean),
     Option(
         "max-bytes-in-flight",
         0,

@@ -10,7 +10,10 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True)
 class KnownPlugin:
-    """A published distribution, how to install it, and the names by which its things are asked for."""
+    """A published distribution, how to install it, and the names by which its things are asked for.
+
+    `parameters` are those of requests that its stages offer.
+    """
 
     distribution: str
     install: str
@@ -19,6 +22,7 @@ class KnownPlugin:
     frontends: tuple[str, ...] = ()
     caches: tuple[str, ...] = ()
     services: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
 
 
@@ -27,6 +31,7 @@ KNOWN_PLUGINS = (
     KnownPlugin("naiad-cache-redis", "naiad-cache-redis", caches=("redis",)),
     KnownPlugin("naiad-caffe2", "naiad-caffe2[cpu]", backends=("caffe2",)),
     KnownPlugin("naiad-custom", "naiad-custom", backends=("custom", "python")),
+    KnownPlugin("naiad-explain", "naiad-explain", parameters=("explain",), options=("allow-explain",)),
     KnownPlugin(
         "naiad-grpc",
         "naiad-grpc",
@@ -106,7 +111,8 @@ def _table() -> Mapping[tuple[str, str], KnownPlugin]:
     table = {}
     for plugin in KNOWN_PLUGINS:
         kinds = {"backend": plugin.backends, "scheduler": plugin.schedulers, "frontend": plugin.frontends}
-        kinds |= {"cache": plugin.caches, "service": plugin.services, "option": plugin.options}
+        kinds |= {"cache": plugin.caches, "service": plugin.services, "parameter": plugin.parameters}
+        kinds["option"] = plugin.options
         for kind, names in kinds.items():
             table.update({(kind, name): plugin for name in names})
     return MappingProxyType(table)

@@ -35,6 +35,7 @@ from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.rate_limiter.gates import ResourceGates
 from naiad._kernel.repository import ModelSource
 from naiad._kernel.sequences.tensors import SequenceTensors, sequence_tensors
+from naiad._kernel.stages import OfferedStages
 from naiad._kernel.telling import told
 from naiad._kernel.threads import on_own_thread
 from naiad._kernel.version import ModelVersion, labels_of
@@ -44,6 +45,7 @@ from naiad.backend import Backend, Model, ModelContext, Placement
 from naiad.calls import NoModels
 from naiad.ensembles import EnsembleFactory
 from naiad.errors import InternalError, NaiadError, PluginError
+from naiad.extend import StageContext
 from naiad.metrics import MetricRegistry
 from naiad.options import Settings
 from naiad.scheduler import SchedulerFactory
@@ -168,8 +170,9 @@ class Loader:
         check(replace(written, config=config), source)
         contexts = tuple(self._context(config, version, source) for version in versions)
         plan = latency_plan(config, self.metrics_config)
+        labels = labels_of(contexts[-1])
         front = functools.partial(self.caching.front_of_ensemble, config, self.metrics_config)
-        prepared = PreparedEnsemble(contexts, written, factory, labels_of(contexts[-1]), plan, front)
+        prepared = PreparedEnsemble(contexts, written, factory, labels, plan, front, self._stages)
         prepared.warn_of_namespaces()
         return prepared
 
@@ -209,11 +212,20 @@ class Loader:
             raise
 
     async def _load(self, prepared: PreparedModel, context: ModelContext) -> ModelVersion:
-        model, labels, warmup, sequences = await self.threads.run(self._load_blocking, prepared, context)
+        model, labels, warmup, sequences, stages = await self.threads.run(self._load_blocking, prepared, context)
         try:
             plan = latency_plan(context.config, self.metrics_config)
             version = ModelVersion(
-                context, model, prepared.placements, labels, warmup, prepared.worker, plan, self.gates, sequences
+                context,
+                model,
+                prepared.placements,
+                labels,
+                warmup,
+                prepared.worker,
+                plan,
+                self.gates,
+                sequences,
+                stages,
             )
         except BaseException:
             closing = asyncio.ensure_future(on_own_thread(f"naiad-close-{context.config.name}", _close_quietly, model))
@@ -234,12 +246,15 @@ class Loader:
 
     def _load_blocking(
         self, prepared: PreparedModel, context: ModelContext
-    ) -> tuple[Model, dict[str, tuple[str, ...]], Sequence[WarmupSample], SequenceTensors | None]:
+    ) -> tuple[Model, dict[str, tuple[str, ...]], Sequence[WarmupSample], SequenceTensors | None, OfferedStages]:
         with _carried_to_the_loop(context.config.name):
             labels, sequences = labels_of(context), sequence_tensors(context)
             gpu_uuids()  # asking the driver takes a while, and metrics ask on the event loop
-            warmup = self._registry.warmup(context)
-            return prepared.backend.load(context), labels, warmup, sequences
+            warmup, stages = self._registry.warmup(context), self._stages(context)
+            return prepared.backend.load(context), labels, warmup, sequences, stages
+
+    def _stages(self, context: ModelContext) -> OfferedStages:
+        return self._registry.stages(StageContext(context, self._settings))
 
     def _context(self, config: ModelConfig, version: int, source: ModelSource) -> ModelContext:
         settings = {**self._backend_settings.get("", {}), **self._backend_settings.get(config.backend, {})}

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pluggy
 
 from naiad import hookspecs
-from naiad._kernel.known_plugins import where_to_get
+from naiad._kernel.known_plugins import KNOWN_PLUGINS, where_to_get
 from naiad._kernel.offers import Offer, Offered, checked
 from naiad.errors import NaiadError, NotFoundError, PluginError
 
 if TYPE_CHECKING:
+    from naiad._kernel.stages import OfferedStages
     from naiad.backend import Backend, ModelContext
     from naiad.cache import CacheFactory
-    from naiad.extend import Service
+    from naiad.extend import RequestStage, Service, StageContext
     from naiad.frontend import Frontend
     from naiad.options import Option, Settings
     from naiad.scheduler import SchedulerFactory
@@ -42,7 +43,7 @@ class PluginReport:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of things it offers, each once: backend, scheduler, frontend, cache, service, warmup, options."""
+        """The kinds of things it offers, each once, such as backend, cache or options."""
         return tuple(dict.fromkeys(offer.kind for offer in self.offers))
 
     def __str__(self) -> str:
@@ -185,6 +186,26 @@ class PluginRegistry:
                 raise PluginError(f"the warmup of plugin {loaded.report} raised {_told(error)}") from error
         return samples
 
+    def stages(self, context: "StageContext") -> "OfferedStages":
+        """The request stages of all plugins for that model version.
+
+        Raises what a plugin raises to fail the load; an error that is no NaiadError becomes a PluginError naming it.
+        """
+        from naiad._kernel.stages import OfferedStages
+
+        found: list[RequestStage] = []
+        for loaded in self._loaded:
+            try:
+                answers = _answers("naiad_stages", loaded.hooks.hook.naiad_stages(context=context))
+                found.extend(checked("naiad_stages", answers))
+            except NaiadError:
+                raise
+            except (Exception, SystemExit) as error:
+                raise PluginError(f"the request stages of plugin {loaded.report} raised {_told(error)}") from error
+        offered = {stage.parameter for stage in found}
+        missing = {name for plugin in KNOWN_PLUGINS for name in plugin.parameters} - offered
+        return OfferedStages(found, {name: " ".join(self.where_to_get("parameter", name)) for name in missing})
+
     def _by_name(
         self, kind: str, named: Callable[[Offered], Iterable[tuple[str, _T]]], own: Mapping[str, _T] | None = None
     ) -> dict[str, _T]:
@@ -250,6 +271,7 @@ def _ask(hooks: pluggy.PluginManager) -> Offered:
         caches=_offered(hooks, "naiad_caches"),
         warms_up=bool(hooks.hook.naiad_warmup.get_hookimpls()),
         has_services=bool(hooks.hook.naiad_services.get_hookimpls()),
+        has_stages=bool(hooks.hook.naiad_stages.get_hookimpls()),
     )
 
 

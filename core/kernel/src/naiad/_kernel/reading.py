@@ -4,18 +4,18 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 
 from naiad._kernel.answers import Outcome
-from naiad._kernel.call import Call, Deliver
 from naiad.errors import NaiadError
+from naiad.server import Deliver, SubmittedRequest
 from naiad.types import Response
 
 _MANY = 16
 """So many responses wait to be taken before the model has to wait as well; it goes on at half of them."""
 
 
-async def responses(submit: Callable[[Deliver], Call]) -> AsyncGenerator[Response, None]:
+async def responses(submit: Callable[[Deliver], SubmittedRequest]) -> AsyncGenerator[Response, None]:
     """The responses of the call that `submit` makes, the final one last. Raises the call's error."""
     waiting: asyncio.Queue[Outcome] = asyncio.Queue()
-    call: Call | None = None
+    call: SubmittedRequest | None = None
 
     def deliver(outcome: Outcome) -> None:
         waiting.put_nowait(outcome)

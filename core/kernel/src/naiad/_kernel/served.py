@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from naiad._kernel.call import Call, Deliver
+from naiad._kernel.stages import VersionStages
 from naiad._kernel.statistics import VersionCounters
 from naiad.datatypes import wire_name
 from naiad.devices import Device
@@ -16,7 +17,7 @@ class ServedVersion(Protocol):
     """One version from its load to its last answer. Lives on the event loop's thread.
 
     `load_seconds` is how long it took to load, `counters` what it has done since, `labels` are the lines of its
-    outputs' label files.
+    outputs' label files. `stages` are what plugins put around it.
     """
 
     name: str
@@ -25,6 +26,7 @@ class ServedVersion(Protocol):
     labels: Mapping[str, tuple[str, ...]]
     counters: VersionCounters
     load_seconds: float
+    stages: VersionStages
 
     def submit(self, request: Request, deliver: Deliver, streams: bool = False) -> Call:
         """Check a request and take it in; nothing is delivered before this returns. Raises what is refused at once."""

@@ -13,9 +13,7 @@ from typing import Any
 
 from naiad._kernel.answers import Outcome
 from naiad._kernel.caching.caching import open_caching
-from naiad._kernel.call import Call, Deliver
 from naiad._kernel.calls.model_calls import Calls
-from naiad._kernel.explaining.following import explained
 from naiad._kernel.extensions import extensions
 from naiad._kernel.frontends import Frontends
 from naiad._kernel.leading.relay import Relay
@@ -40,7 +38,6 @@ from naiad.errors import (
     ShuttingDownError,
     UnavailableError,
 )
-from naiad.explaining import EXPLAIN
 from naiad.options import Settings
 from naiad.reports import (
     IndexEntry,
@@ -50,7 +47,7 @@ from naiad.reports import (
     Readiness,
     ServerMetadata,
 )
-from naiad.server import ServiceT
+from naiad.server import Deliver, ServiceT, SubmittedRequest
 from naiad.shared_memory import SharedMemory
 from naiad.types import Request, Response
 from naiad_config import ModelConfig
@@ -206,21 +203,22 @@ class Server:
 
     # Inference
 
-    def submit(self, request: Request, deliver: Deliver, streams: bool = False) -> Call:
+    def submit(self, request: Request, deliver: Deliver, streams: bool = False) -> SubmittedRequest:
         """Send a request on its way; `deliver` gets its response or error on the event loop's thread.
 
         Without `streams` it gets exactly one. With it, a decoupled model's responses come one by one: all but the last
         have `final` unset, and the last may be empty or an error. Raises NaiadError for what can be refused at once:
-        unknown model, wrong input, full queue. `Call.cancel` says that the caller went away; nothing is delivered after
-        it. `Call.pause` and `resume` say how fast the caller reads.
+        unknown model, wrong input, full queue. `SubmittedRequest.cancel` says that the caller went away; nothing is
+        delivered after it. `pause` and `resume` say how fast the caller reads.
         """
         if self._state not in ("READY", "STARTING", "DRAINING") and not (
             self._state == "STOPPING" and self._models.handover.version_for(request)
         ):
             raise ShuttingDownError(f"the server is {self._state} and takes no inference requests")
-        if request.parameters and EXPLAIN in request.parameters:
-            request, deliver = explained(request, deliver, self.settings["allow-explain"])
-        return self._models.version_for(request).submit(request, deliver, streams)
+        version = self._models.version_for(request)
+        if request.parameters and not version.stages.parameters.isdisjoint(request.parameters):
+            return version.stages.submit(request, deliver, streams)
+        return version.submit(request, deliver, streams)
 
     async def infer(self, request: Request) -> Response:
         """The response to a request. Raises its error; cancelling the task takes the request back."""

@@ -18,6 +18,7 @@ from naiad._kernel.sequences.queue import SequenceQueue
 from naiad._kernel.sequences.reading import SequenceReader, reader_for
 from naiad._kernel.sequences.tensors import SequenceTensors
 from naiad._kernel.served import metadata_of
+from naiad._kernel.stages import OfferedStages, VersionStages
 from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.threads import on_own_thread
 from naiad._kernel.warming import Warmup
@@ -53,6 +54,7 @@ class ModelVersion:
         plan: LatencyPlan | None = None,
         gates: GateFactory | None = None,
         sequences: SequenceTensors | None = None,
+        stages: OfferedStages = OfferedStages(),  # noqa: B008 - it is frozen
     ) -> None:
         config = context.config
         self.name, self.version, self.config = config.name, context.version, config
@@ -73,6 +75,7 @@ class ModelVersion:
         self._gate: ExecutionGate | None = None
         self.cache: CacheFront | None = None
         self.generation = b""
+        self.stages = VersionStages(stages, self.submit)
         self._closing: asyncio.Task[None] | None = None
 
     async def start(self, traits: BackendTraits, factory: SchedulerFactory) -> None:
@@ -163,6 +166,7 @@ class ModelVersion:
 
     async def drain(self) -> None:
         """Return when every request taken in has been answered."""
+        await self.stages.drained()
         if self.cache is not None:
             await self.cache.drained()
         if self._queue is not None:
@@ -204,8 +208,8 @@ class ModelVersion:
 
     @property
     def outstanding(self) -> int:
-        """How many requests wait, execute or stream, or wait for the cache."""
-        asking = self.cache.waiting if self.cache is not None else 0
+        """How many requests wait, execute or stream, or wait for the cache or in a stage."""
+        asking = self.stages.outstanding + (self.cache.waiting if self.cache is not None else 0)
         return asking + (self._queue.outstanding if self._queue is not None else 0)
 
     def statistics(self) -> ModelStatistics:
@@ -240,6 +244,7 @@ class ModelVersion:
         if self._queue is not None:
             stopping = "Server is stopping, scheduler for model '{}' has stopped accepting new inference requests"
             error = ShuttingDownError(stopping.format(self.name))
+            self.stages.fail_all(error)
             if self.cache is not None:
                 self.cache.fail_all(error)
             self._queue.fail_all(error, executing)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from naiad._kernel.caching.serving import CacheFront
 from naiad._kernel.configs import WrittenConfig
 from naiad._kernel.metrics.latencies import LatencyPlan
+from naiad._kernel.stages import OfferedStages
 from naiad.backend import ModelContext
 from naiad.ensembles import EnsembleFactory
 from naiad_config import EnsembleStep, ModelConfig
@@ -16,7 +17,7 @@ class PreparedEnsemble:
     """An ensemble with a context for each version to serve; `written` tells where its keys stand.
 
     `labels` are those of the ensemble's own files; `plan` says which latencies are kept; `front` makes what stands
-    before a version of it where answers are cached.
+    before a version of it where answers are cached; `stages` gives the request stages of a version.
     """
 
     contexts: tuple[ModelContext, ...]
@@ -25,6 +26,7 @@ class PreparedEnsemble:
     labels: Mapping[str, tuple[str, ...]]
     plan: LatencyPlan | None
     front: Callable[[int], CacheFront | None]
+    stages: Callable[[ModelContext], OfferedStages]
 
     @property
     def config(self) -> ModelConfig:

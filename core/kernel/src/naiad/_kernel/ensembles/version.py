@@ -13,6 +13,7 @@ from naiad._kernel.ensembles.prepared import PreparedEnsemble
 from naiad._kernel.ensembles.residence import Residence
 from naiad._kernel.requests import RequestChecker
 from naiad._kernel.served import ServedVersion, metadata_of
+from naiad._kernel.stages import VersionStages
 from naiad._kernel.statistics import VersionCounters
 from naiad.backend import ModelContext
 from naiad.devices import Device
@@ -65,6 +66,7 @@ class EnsembleVersion:
         self._calls: set[EnsembleCall] = set()
         self._drained = asyncio.Event()
         self._drained.set()
+        self.stages = VersionStages(prepared.stages(context), self.submit)
 
     def submit(self, request: Request, deliver: Deliver, streams: bool = False) -> Call:
         """Check a request and submit its first steps. Raises what the checks, or one of these steps, refuse.
@@ -112,6 +114,7 @@ class EnsembleVersion:
 
     async def drain(self) -> None:
         """Return when every request taken in has been answered."""
+        await self.stages.drained()
         if self._cache is not None:
             await self._cache.drained()
         await self._drained.wait()
@@ -121,6 +124,7 @@ class EnsembleVersion:
         error = ShuttingDownError(
             f"Server is stopping, scheduler for model '{self.name}' has stopped accepting new inference requests"
         )
+        self.stages.fail_all(error)
         if self._cache is not None:
             self._cache.fail_all(error)
         for call in list(self._calls):
@@ -152,7 +156,7 @@ class EnsembleVersion:
     @property
     def outstanding(self) -> int:
         """How many requests are not over."""
-        return len(self._calls) + (self._cache.waiting if self._cache is not None else 0)
+        return len(self._calls) + self.stages.outstanding + (self._cache.waiting if self._cache is not None else 0)
 
     def statistics(self) -> ModelStatistics:
         """The counters as they stand."""

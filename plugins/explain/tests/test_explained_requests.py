@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from functools import partial
 from pathlib import Path
 from time import monotonic_ns
 from typing import Any
@@ -14,11 +13,8 @@ from naiad.types import Request, Response
 from naiad_testing.backends import FakeBackend
 from naiad_testing.tracing import FakeTrace
 
-from .schedulers import AllAtOnce, Scheduling
-from .serving import request, rows
-from .serving import running as running_kernel
+from .serving import Scheduling, request, rows, running
 
-running = partial(running_kernel, allow_explain=True)
 BATCHED = "max_batch_size: 8 dynamic_batching { }"
 
 
@@ -51,7 +47,7 @@ async def test_the_batch_and_the_reason_why_it_closed_are_told(tmp_path: Path) -
     backend = FakeBackend()
     backend.write(tmp_path, "m", BATCHED)
 
-    async with running(tmp_path, backend, Scheduling(AllAtOnce)) as server:
+    async with running(tmp_path, backend, Scheduling()) as server:
         plain = [asyncio.ensure_future(server.infer(rows("m", *values))) for values in ((1, 2), (3,))]
         response = await server.infer(rows("m", 4, parameters={"explain": True}))
         others = await asyncio.gather(*plain)

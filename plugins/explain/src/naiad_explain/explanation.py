@@ -42,18 +42,18 @@ class Explanation:
         return self._inner is not None and self._inner.wants_tensors
 
     def record(self, event: str, ns: int | None = None) -> None:
-        """Keep the event, and tell the inner trace."""
+        """Keep the event, and record it in the inner trace."""
         at = monotonic_ns() if ns is None else ns
         self.events.append((event, at))
         if self._inner is not None:
             self._inner.record(event, at)
 
     def joined(self, batch: JoinedBatch, ns: int) -> None:
-        """The request was given to an instance, in that batch."""
+        """The request was passed to an instance, in that batch."""
         self.events.append((batch, ns))
 
     def tensors(self, activity: str, tensors: Iterable[Tensor]) -> None:
-        """Tell the inner trace."""
+        """Pass them to the inner trace."""
         if self._inner is not None:
             self._inner.tensors(activity, tensors)
 
@@ -72,6 +72,6 @@ class Explanation:
         return "" if self._inner is None else self._inner.context()
 
     def end(self) -> None:
-        """End the inner trace; who began this one has its events still."""
+        """End the inner trace; the events of this one stay."""
         if self._inner is not None:
             self._inner.end()

@@ -1,1 +1,0 @@
-"""The timelines of requests that ask for them."""

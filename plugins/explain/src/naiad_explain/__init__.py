@@ -1,0 +1,26 @@
+"""Hook implementations of this plugin."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from naiad import hookimpl
+
+if TYPE_CHECKING:
+    from naiad.extend import RequestStage, StageContext
+    from naiad.options import Option
+
+
+@hookimpl
+def naiad_options() -> "Sequence[Option]":
+    """Whether requests are explained."""
+    from naiad.options import Option, boolean
+
+    return [Option("allow-explain", False, "answer requests that ask for it with their timeline", boolean)]
+
+
+@hookimpl
+def naiad_stages(context: "StageContext") -> "Sequence[RequestStage]":
+    """The stage that follows the requests that ask for their timeline."""
+    from naiad_explain.stage import ExplainStage
+
+    return [ExplainStage(context.settings["allow-explain"])]
