@@ -70,7 +70,7 @@ def _seconds(content: bytes) -> float:
         return call
 
     shared_memory, tracing = SharedMemory(allowed=False), SimpleNamespace(active=False)
-    server = SimpleNamespace(model_config=None, labels=None, shared_memory=shared_memory, tracing=tracing)
+    server = SimpleNamespace(model_config=None, labels=None, shared_memory=shared_memory, service=lambda kind: tracing)
     site = Site(submit, Inference(server, _LIMIT), HeadReader(EnvelopeReader("", Restrictions())), _LIMIT)
     loop = SimpleNamespace(time=lambda: 0.0, call_later=lambda *_: None, call_soon=lambda call, *with_: call(*with_))
     protocol = HttpProtocol(site, None, ServerState(), {}, loop)

@@ -64,7 +64,10 @@ def _frontend_seconds() -> float:
 
     model, tracing = ModelConfig(name="stream"), SimpleNamespace(active=False)
     server = SimpleNamespace(
-        model_config=lambda *_: model, labels=None, shared_memory=SharedMemory(allowed=False), tracing=tracing
+        model_config=lambda *_: model,
+        labels=None,
+        shared_memory=SharedMemory(allowed=False),
+        service=lambda kind: tracing,
     )
     site = Site(submit, Inference(server, 1 << 20), HeadReader(EnvelopeReader("", Restrictions())), 1 << 20)
     loop = SimpleNamespace(time=lambda: 0.0, call_later=lambda *_: None, call_soon=turns.append)

@@ -187,6 +187,23 @@ except NaiadError as error:
     assert "needs an NVIDIA GPU, and CUDA finds none" in str(error), error
 """
 
+TRACES = """
+import asyncio
+import json
+from pathlib import Path
+from naiad import Server
+from naiad.tracing import Tracing
+
+async def trace():
+    options = {"trace-config": ("rate=1", "level=TIMESTAMPS", "triton,file=trace.json")}
+    Path("models").mkdir()
+    async with Server(model_repository=["models"], options=options) as server:
+        server.service(Tracing).sample("m", 1, "7").end()
+
+asyncio.run(trace())
+assert [each["model_name"] for each in json.loads(Path("trace.json").read_text())] == ["m"]
+"""
+
 PROOFS = {
     "naiad-cache-local": KEEPS,
     "naiad-cache-redis": ASKS_REDIS,
@@ -201,5 +218,6 @@ PROOFS = {
     "naiad-tensorflow": SERVES_A_GRAPH,
     "naiad-tensorrt": BUILDS_AN_ENGINE,
     "naiad-torch": SERVES_A_MODULE,
+    "naiad-tracing": TRACES,
 }
 """The program that proves it, by the name of the distribution."""

@@ -51,6 +51,7 @@ PUBLIC_MODULES = (
     "naiad_testing.services",
     "naiad_testing.tracing",
     "naiad_testing.workbench",
+    "naiad.trace_events",
     "naiad.tracing",
     "naiad.transfers",
     "naiad.types",
@@ -162,6 +163,7 @@ def test_what_to_install_is_told_as_it_is() -> None:
         told = {("backend", name) for name in known.backends} | {("frontend", name) for name in known.frontends}
         told |= {("cache", name) for name in known.caches} | {("options", name) for name in known.options}
         told |= {("scheduler", name) for name in known.schedulers if name in choices}
+        told |= {("service", name) for name in known.services}
         assert told == {offer for offer in offered.pop(known.distribution) if offer[0] not in ("warmup", "stage")}
         assert {name for name in known.schedulers if name not in choices} <= set(choices.values())
     assert offered == {}

@@ -71,6 +71,9 @@ class FakeServer:
         self.shared_memory = SharedMemory(allowed=True)
         self.tracing = FakeTracing()
 
+    def service(self, kind):
+        return {"tracing": self.tracing}[kind.name]
+
     def submit(self, request, deliver, streams=False):
         if self.refusal is not None:
             raise self.refusal

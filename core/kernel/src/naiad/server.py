@@ -9,7 +9,6 @@ from naiad.metrics import MetricFamily
 from naiad.options import Settings
 from naiad.reports import IndexEntry, InstanceReport, ModelMetadata, ModelStatistics, Readiness, ServerMetadata
 from naiad.shared_memory import SharedMemory
-from naiad.tracing import Tracing
 from naiad.types import Request, Response
 from naiad_config import ModelConfig
 
@@ -97,11 +96,6 @@ class ServerApi(Protocol):
     @property
     def shared_memory(self) -> SharedMemory:
         """The regions that clients registered."""
-        ...
-
-    @property
-    def tracing(self) -> Tracing:
-        """Which requests are traced."""
         ...
 
     @property

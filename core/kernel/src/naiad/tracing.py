@@ -1,12 +1,14 @@
-"""What follows a request through the server: traces, and the settings that say which requests are traced.
+"""Tracing: the trace of one request, and the service that samples requests and has the settings.
 
-`Server.tracing` is the one `Tracing` of a server. A frontend asks it for the trace of a request and records what
-happens on the wire; the kernel records the rest; who began a trace ends it.
+A frontend takes the `Tracing` of a server when it starts, with `tracing_of(server)`. It asks that for the trace of a
+request and records what happens on the wire; the kernel records the rest; who began a trace ends it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from naiad.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from naiad.types import Tensor
@@ -61,12 +63,14 @@ class Trace(Protocol):
         ...
 
 
+@runtime_checkable
 class Tracing(Protocol):
-    """Chooses the requests that are traced. For the event loop's thread.
+    """The service that samples the requests to trace. For the event loop's thread.
 
     `active` False means that no request is traced: it is all that the path of a request looks at.
     """
 
+    name: str = "tracing"
     active: bool
 
     def settings(self, model: str = "") -> TraceSettings:
@@ -94,3 +98,46 @@ class Tracing(Protocol):
         makes the server trace the request, whatever the rate.
         """
         ...
+
+
+class NoTracing:
+    """The tracing of a server without a tracer: no request is traced, and there are no settings.
+
+    `reason` says what to install.
+    """
+
+    name = "tracing"
+    active = False
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def settings(self, model: str = "") -> TraceSettings:
+        """Raises UnsupportedError."""
+        raise UnsupportedError(self._reason)
+
+    def update(self, changes: Mapping[str, Sequence[str] | None], model: str = "") -> TraceSettings:
+        """Raises UnsupportedError."""
+        raise UnsupportedError(self._reason)
+
+    def sample(
+        self, model: str, version: int, request_id: str, traceparent: str = "", tracestate: str = ""
+    ) -> Trace | None:
+        """None."""
+        return None
+
+
+class _HasServices(Protocol):
+    """A server, as far as `tracing_of` needs it."""
+
+    def service(self, kind: type[Tracing]) -> Tracing:
+        """The service of that kind. Raises UnsupportedError where no plugin brings it."""
+        ...
+
+
+def tracing_of(server: _HasServices) -> Tracing:
+    """The tracing of a server, a `NoTracing` where no plugin brings a tracer. For frontends, when they start."""
+    try:
+        return server.service(Tracing)
+    except UnsupportedError as error:
+        return NoTracing(str(error))

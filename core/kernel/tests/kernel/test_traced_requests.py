@@ -1,7 +1,6 @@
 """What traces are told of requests on their way through the kernel."""
 
 import asyncio
-import json
 from pathlib import Path
 
 import pytest
@@ -149,26 +148,3 @@ async def test_a_request_to_no_model_is_not_taken_in(tmp_path: Path) -> None:
             await server.infer(request("m", 1, trace=trace))
 
     assert trace.told == []
-
-
-async def test_a_server_writes_what_one_request_causes_beside_it(tmp_path: Path) -> None:
-    backend = FakeBackend()
-    for name in ("outer", "inner"):
-        backend.write(tmp_path / "models", name)
-    settings = ("rate=1", "level=TIMESTAMPS", f"triton,file={tmp_path / 't.json'}")
-
-    async with running(tmp_path / "models", backend, trace_config=settings) as server:
-        trace = server.tracing.sample("outer", 0, "o")
-        assert trace is not None
-        step = trace.child("inner", 0, "i")
-        await server.infer(request("inner", 1, id="i", trace=step))
-        step.end()
-        await server.infer(request("outer", 1, id="o", trace=trace))
-        trace.end()
-
-    told = json.loads((tmp_path / "t.json").read_text())
-    assert [each for each in told if "model_name" in each] == [
-        {"id": 1, "model_name": "outer", "model_version": 1, "request_id": "o"},
-        {"id": 2, "model_name": "inner", "model_version": 1, "request_id": "i", "parent_id": 1},
-    ]
-    assert [each["id"] for each in told] == [1] * 9 + [2] * 9

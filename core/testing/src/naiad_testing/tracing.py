@@ -61,16 +61,24 @@ class FakeTrace:
 
 
 class FakeTracing:
-    """Traces every request while it is `active`; `asked` is what for, `traces` are what was given.
+    """The service `tracing` for servers of tests: traces every request while it is `active`.
 
-    `update` checks nothing.
+    `asked` are the arguments of `sample`, `traces` what it returned. `update` checks nothing.
     """
+
+    name = "tracing"
 
     def __init__(self, active: bool = False) -> None:
         self.active = active
         self.asked: list[tuple[str, int, str, str, str]] = []
         self.traces: list[FakeTrace] = []
         self._settings: dict[str, str | tuple[str, ...]] = {"trace_level": ("TIMESTAMPS",), "trace_rate": "1"}
+
+    async def start(self, server: object) -> None:
+        """Nothing to do."""
+
+    async def stop(self, seconds: float) -> None:
+        """Nothing to do."""
 
     def settings(self, model: str = "") -> TraceSettings:
         """The same for all models."""

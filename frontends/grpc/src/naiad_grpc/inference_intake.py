@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from naiad.errors import drop_tracebacks
 from naiad.explaining import EXPLAIN
+from naiad.tracing import tracing_of
 from naiad.types import Request
 from naiad_grpc.codec import AnswerForm, Decoder, model_name_and_version, takes_long
 from naiad_grpc.codec.versions import model_version
@@ -68,6 +69,7 @@ class Intake:
 
     def __init__(self, server: "ServerApi", forwarding: HeaderForwarding, threads: CodecThreads) -> None:
         self._server = server
+        self._tracing = tracing_of(server)
         self._threads = threads
         self._forwarding = forwarding
         self._decoder = Decoder(lambda name: server.shared_memory.region(name))
@@ -78,7 +80,7 @@ class Intake:
         remaining = context.time_remaining()
         deadline = None if remaining is None else monotonic() + remaining
         explained = {EXPLAIN: "true"} if type(context) is ExplainedContext else {}
-        if not (self._forwarding.active or self._server.tracing.active):
+        if not (self._forwarding.active or self._tracing.active):
             return NOBODY if deadline is None and not explained else Caller(deadline, explained)
         texts = [(key, value) for key, value in context.invocation_metadata() or () if isinstance(value, str)]
         given = dict(texts)
@@ -100,7 +102,7 @@ class Intake:
 
     def read(self, message: bytes, caller: Caller, decoded: Decoded | None = None) -> tuple[Request, AnswerForm]:
         """The request in a message, and the form of answer that it wants; `decoded` is its own. Raises NaiadError."""
-        tracing = self._server.tracing
+        tracing = self._tracing
         started_ns = monotonic_ns()
         if isinstance(decoded, Exception):
             raise decoded

@@ -89,6 +89,9 @@ class FakeServer:
         self.refusal = None
         self.at_once = None
 
+    def service(self, kind):
+        return {"tracing": self.tracing}[kind.name]
+
     def submit(self, request, deliver, streams=False):
         if self.refusal is not None:
             raise self.refusal

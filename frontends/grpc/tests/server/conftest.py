@@ -7,6 +7,7 @@ import pytest
 import tritonclient.grpc as triton
 
 import naiad_grpc
+import naiad_tracing
 from naiad.backend import Reply
 from naiad_testing import serve
 from naiad_testing.backends import FakeBackend
@@ -72,7 +73,7 @@ def start_server(models, backend):
 
         def start(**options):
             chosen = {"grpc-port": 0, "grpc-address": "127.0.0.1", **options}
-            serving = stack.enter_context(serve(models, plugins=[backend, naiad_grpc], options=chosen))
+            serving = stack.enter_context(serve(models, plugins=[backend, naiad_grpc, naiad_tracing], options=chosen))
             stack.callback(backend.release)
             return Running(serving, backend, stack)
 

@@ -29,6 +29,9 @@ class FakeServer:
         self.tracing = FakeSettings({"trace_level": ("TIMESTAMPS", "TENSORS"), "trace_rate": "1000"})
         self.logging = FakeSettings({"log_info": True, "log_verbose_level": 2, "log_format": "default"})
 
+    def service(self, kind):
+        return {"tracing": self.tracing}[kind.name]
+
     def live(self):
         return True
 

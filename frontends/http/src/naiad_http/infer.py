@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from naiad.buffers import Buffer
 from naiad.errors import NaiadError, UnavailableError
 from naiad.explaining import EXPLAIN, encoded_twice
+from naiad.tracing import tracing_of
 from naiad.types import Request
 from naiad_http.codec import AnswerForm, Decoder, Encoded, Encoder
 from naiad_http.codec.envelope import Envelope
@@ -26,7 +27,7 @@ class Inference:
     def __init__(self, server: "ServerApi", max_input_size: int, max_json_output: int = MAX_JSON_OUTPUT) -> None:
         self.threads = CodecThreads("naiad-http-codec")
         self.max_json_output = max_json_output
-        self.tracing = server.tracing
+        self.tracing = tracing_of(server)
         self._server = server
         self._decoder = Decoder(max_input_size, server.model_config, server.shared_memory.region)
         self._generate_decoder = GenerateDecoder(max_input_size, server.model_config)

@@ -13,6 +13,7 @@ import uvloop
 
 import naiad
 import naiad_http
+import naiad_tracing
 from naiad.backend import BackendTraits, Reply
 from naiad.errors import InvalidArgumentError
 from naiad_testing import serve
@@ -181,7 +182,9 @@ def start_server(mirror, mirror_models):
 
         def start(**options):
             chosen = {"http-port": 0, "http-address": "127.0.0.1", **options}
-            client = stack.enter_context(serve(mirror_models, plugins=[mirror, naiad_http], options=chosen))
+            client = stack.enter_context(
+                serve(mirror_models, plugins=[mirror, naiad_http, naiad_tracing], options=chosen)
+            )
             stack.callback(mirror.backend.gate.opened.set)
             return Running(client, mirror)
 

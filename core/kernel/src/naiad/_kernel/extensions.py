@@ -1,9 +1,12 @@
 """Which extensions of the protocol a server offers, by the names that clients look for."""
 
 from naiad._kernel.plugins import PluginRegistry
+from naiad._kernel.services import Services
+from naiad.tracing import Tracing
 
-_ALWAYS = (
+_EXTENSIONS = (
     "classification",
+    "sequence",
     "model_repository",
     "model_repository(unload_dependents)",
     "schedule_policy",
@@ -18,8 +21,11 @@ _ALWAYS = (
 )
 
 
-def extensions(plugins: PluginRegistry) -> tuple[str, ...]:
-    """The extensions; sequences are offered where a scheduler for them is installed."""
-    if any(factory.choice == "sequence_batching" for factory in plugins.schedulers()):
-        return (_ALWAYS[0], "sequence", *_ALWAYS[1:])
-    return _ALWAYS
+def extensions(plugins: PluginRegistry, services: Services) -> tuple[str, ...]:
+    """The extensions: sequences where a scheduler for them is installed, traces where a tracer is."""
+    missing = set()
+    if not any(factory.choice == "sequence_batching" for factory in plugins.schedulers()):
+        missing.add("sequence")
+    if services.find(Tracing) is None:
+        missing.add("trace")
+    return tuple(name for name in _EXTENSIONS if name not in missing)

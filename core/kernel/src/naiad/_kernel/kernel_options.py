@@ -6,7 +6,6 @@ from naiad._kernel.caching.options import CACHE_OPTIONS
 from naiad._kernel.log_control import LOG_FORMATS
 from naiad._kernel.metrics.options import METRICS_OPTIONS
 from naiad._kernel.rate_limiter.options import RATE_LIMIT_OPTIONS
-from naiad._kernel.tracing.options import TRACE_OPTIONS
 from naiad.options import Option, boolean, positive
 from naiad.shared_memory import MOST_REGIONS
 
@@ -110,12 +109,6 @@ LOG_OPTIONS = (
 )
 
 KERNEL_OPTIONS: tuple[Option, ...] = (
-    REPOSITORY_OPTIONS
-    + SERVER_OPTIONS
-    + RATE_LIMIT_OPTIONS
-    + LOG_OPTIONS
-    + METRICS_OPTIONS
-    + TRACE_OPTIONS
-    + CACHE_OPTIONS
+    REPOSITORY_OPTIONS + SERVER_OPTIONS + RATE_LIMIT_OPTIONS + LOG_OPTIONS + METRICS_OPTIONS + CACHE_OPTIONS
 )
 """Every option of the kernel."""

@@ -104,6 +104,12 @@ KNOWN_PLUGINS = (
     KnownPlugin("naiad-tensorflow", "naiad-tensorflow[cpu]", backends=("tensorflow",)),
     KnownPlugin("naiad-tensorrt", "naiad-tensorrt[tensorrt]", backends=("tensorrt",)),
     KnownPlugin("naiad-torch", "naiad-torch[cpu]", backends=("pytorch",)),
+    KnownPlugin(
+        "naiad-tracing",
+        "naiad-tracing",
+        services=("tracing",),
+        options=("trace-config", "trace-count", "trace-file", "trace-level", "trace-log-frequency", "trace-rate"),
+    ),
 )
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import functools
 import logging
-import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,9 +27,6 @@ from naiad._kernel.services import Services
 from naiad._kernel.shared_memory.guard import GUARD
 from naiad._kernel.starting import follow_disk, load_start_up_models, with_own
 from naiad._kernel.stop_steps import StopSteps
-from naiad._kernel.threads import on_own_thread
-from naiad._kernel.tracing.options import read_options
-from naiad._kernel.tracing.tracer import Tracer
 from naiad._version import __version__
 from naiad.byte_budget import ByteBudget, default_limit
 from naiad.errors import (
@@ -67,7 +63,7 @@ class Server:
     `plugins` None takes the installed ones; a list takes exactly these, and the kernel's own. `options` are the
     options of `naiad serve` by name, already as values. Everything after `start` happens on the event loop that
     started it, except where a docstring says otherwise. `shared_memory` are the regions that clients registered,
-    `tracing` and `logging` the settings that can be changed while it runs; `metrics`, from `start` on, what it did.
+    `logging` the log settings that can be changed while it runs; `metrics`, from `start` on, what it did.
     `bytes_in_flight` is the budget that frontends reserve the memory of large payloads from.
     `runner` runs the event loop, where its threads may change; `log` changes the log that the process writes, and is
     None where the log belongs to the program.
@@ -93,7 +89,6 @@ class Server:
             lends=self.settings["shared-memory-lending"],
             most_regions=self.settings["max-shared-memory-regions"],
         )
-        self.tracing = Tracer(read_options(self.settings, os.environ), lambda name: self._models.find(name))
         self.logging = control_of_a_library(self.settings) if log is None else log
         self.bytes_in_flight = ByteBudget(self.settings["max-bytes-in-flight"] or default_limit())
         self._runner = runner
@@ -118,7 +113,6 @@ class Server:
             self._state = "STOPPED"  # nothing has begun that would have to end
             raise
         try:
-            self.tracing.open()
             await self._services.start(self)
             await load_start_up_models(self._models, self.settings)
             if self._stopping is not None:
@@ -179,9 +173,6 @@ class Server:
         ended = await steps.run("the models", self._models.close(seconds()), None, False)  # bounds each of its parts
         await steps.run("the response cache", self._caching.close(), max(_SECONDS_TO_WRITE, seconds()), None)
         await self._services.stop(steps, lambda: max(_SECONDS_TO_WRITE, seconds()))
-        writing = max(_SECONDS_TO_WRITE, seconds())
-        closing = on_own_thread("naiad-close-traces", self.tracing.close, writing)
-        await steps.run("the traces", closing, writing + _SPARE_SECONDS, None)
         await steps.run("the rest", self._free(), _SPARE_SECONDS, None)
         self._state = "STOPPED"
         if not ended:
@@ -280,7 +271,7 @@ class Server:
 
     def metadata(self) -> ServerMetadata:
         """The server's name, version and protocol extensions."""
-        return ServerMetadata(self.settings["id"], __version__, extensions(self.plugins))
+        return ServerMetadata(self.settings["id"], __version__, extensions(self.plugins, self._services))
 
     def model_metadata(self, name: str, version: int = 0) -> ModelMetadata:
         """A model's inputs and outputs. Raises NotFoundError or ModelNotReadyError."""

@@ -1,68 +1,12 @@
-"""Threads beside an event loop: which one runs it, which may change, and new ones for work that may hang."""
+"""Which thread runs an event loop, which may change."""
 
 import asyncio
-import functools
-import threading
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Any, TypeVar
 
-_T = TypeVar("_T")
+from naiad.threads import on_own_thread
+
+__all__ = ["on_own_thread", "runs_here"]
 
 
 def runs_here(loop: asyncio.AbstractEventLoop) -> bool:
     """Whether the calling code runs on that loop, which must never wait for itself."""
     return asyncio._get_running_loop() is loop
-
-
-async def on_own_thread(name: str, function: Callable[..., _T], *args: object) -> _T:
-    """The result of a blocking function on a new daemon thread: it waits for no pool, and no process waits for it.
-
-    For rare work that may hang, such as closing something that a plugin opened. Cancelling the caller abandons the
-    thread. Raises what the function raises, a SystemExit or KeyboardInterrupt as RuntimeError: raised in a task, these
-    would end the event loop.
-    """
-    return await _started(name, functools.partial(function, *args))  # no variable for the future, which holds the error
-
-
-def _started(name: str, call: Callable[[], _T]) -> "asyncio.Future[_T]":
-    """The future of a call on a new thread.
-
-    The frames of an error's traceback lead back to the frame of the thread. No variable of that frame holds the error
-    or the future: it would keep the arguments of the call until a garbage collection.
-    """
-    loop = asyncio.get_running_loop()
-    result: asyncio.Future[_T] = loop.create_future()
-    pending = [result]
-
-    def settle(value: Any, error: Exception | None) -> None:
-        future = pending.pop()
-        if future.done():
-            return
-        if error is None:
-            future.set_result(value)
-        else:
-            future.set_exception(error)
-
-    def post(value: Any, error: Exception | None) -> None:
-        with suppress(RuntimeError):  # the loop is closed: the caller has gone
-            loop.call_soon_threadsafe(settle, value, error)
-
-    def run() -> None:
-        try:
-            value = call()
-        except BaseException as error:  # noqa: BLE001 - it is raised where the result is awaited
-            post(None, _to_raise(name, error))
-        else:
-            post(value, None)
-
-    threading.Thread(target=run, name=name, daemon=True).start()
-    return result
-
-
-def _to_raise(name: str, error: BaseException) -> Exception:
-    """The error without the frame of the thread; what would end the event loop, or never reach it, as RuntimeError."""
-    if isinstance(error, Exception) and not isinstance(error, StopIteration):
-        trace = error.__traceback__
-        return error.with_traceback(trace.tb_next if trace is not None else None)
-    return RuntimeError(f"{name} raised {type(error).__name__}: {error}")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from naiad.errors import InvalidArgumentError
+from naiad.tracing import tracing_of
 from naiad_grpc.messages import message_class
 from naiad_grpc.service.operations import Operation, operation
 
@@ -16,6 +17,7 @@ class SettingsRpcs:
 
     def __init__(self, server: "ServerApi") -> None:
         self._server = server
+        self._tracing = tracing_of(server)
 
     def operations(self) -> list[Operation]:
         """Every RPC of this group."""
@@ -29,7 +31,7 @@ class SettingsRpcs:
 
         Raises InvalidArgumentError, UnsupportedError or NotFoundError.
         """
-        tracing = self._server.tracing
+        tracing = self._tracing
         changes = {name: list(setting.value) for name, setting in request.settings.items()}
         settings = tracing.update(changes, request.model_name) if changes else tracing.settings(request.model_name)
         response = message_class("TraceSettingResponse")()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from naiad.tracing import tracing_of
 from naiad_http.codec.documents import as_array, as_string
 from naiad_http.routes.documents import read_document
 from naiad_http.routes.operations import Operation, as_json
@@ -20,7 +21,7 @@ class TraceRoutes:
     """Trace settings of the server and of models."""
 
     def __init__(self, server: "ServerApi") -> None:
-        self._server = server
+        self._tracing = tracing_of(server)
 
     def operations(self) -> list[Operation]:
         """Every operation of this group."""
@@ -35,12 +36,12 @@ class TraceRoutes:
 
     async def settings(self, request: Request) -> Response:
         """The settings that count for the model, or for all that have none of their own."""
-        return as_json(dict(self._server.tracing.settings(_model(request))))
+        return as_json(dict(self._tracing.settings(_model(request))))
 
     async def update(self, request: Request) -> Response:
         """The settings that count after the change."""
         changes = _changes(await read_document(request))
-        return as_json(dict(self._server.tracing.update(changes, _model(request))))
+        return as_json(dict(self._tracing.update(changes, _model(request))))
 
 
 def _model(request: Request) -> str:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from naiad._kernel.tracing.sampling import Sampler, Scopes
-from naiad._kernel.tracing.selection import Selection
+from naiad_tracing.sampling import Sampler, Scopes
+from naiad_tracing.selection import Selection
 
 
 def picked(sampler: Sampler, requests: int) -> list[int]:

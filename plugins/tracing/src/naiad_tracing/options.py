@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from naiad._kernel.tracing.selection import LEVELS, OFF, Selection, read_levels, read_number
 from naiad.errors import InvalidArgumentError
 from naiad.options import Option
+from naiad_tracing.selection import LEVELS, OFF, Selection, read_levels, read_number
 
 _logger = logging.getLogger("naiad")
 
@@ -70,25 +70,25 @@ class TraceOptions:
     bsp_max_export_batch_size: int = 512
 
     def fixed(self) -> dict[str, str]:
-        """The settings that only the command line sets, as the trace extension tells them in this mode."""
-        told = {"trace_mode": self.mode}
+        """The settings that only the command line sets, as the trace extension writes them in this mode."""
+        settings = {"trace_mode": self.mode}
         if self.mode == "triton":
-            return told | {"trace_file": self.file}
-        told |= {"url": self.url, "resource": ",".join(self.resource)} if self.resource else {"url": self.url}
-        return told | {name: str(getattr(self, name)) for name in _KEYS["opentelemetry"] if name.startswith("bsp")}
+            return settings | {"trace_file": self.file}
+        settings |= {"url": self.url, "resource": ",".join(self.resource)} if self.resource else {"url": self.url}
+        return settings | {name: str(getattr(self, name)) for name in _KEYS["opentelemetry"] if name.startswith("bsp")}
 
 
 def read_options(settings: Mapping[str, Any], environment: Mapping[str, str]) -> TraceOptions:
-    """The options of tracing. Raises InvalidArgumentError for what makes no sense.
+    """The options of tracing. Raises InvalidArgumentError for invalid ones.
 
     The environment variables that OpenTelemetry defines count where `--trace-config` says nothing.
     """
     given: dict[tuple[str, str], list[str]] = {}
-    for place, text in (*_replaced(settings), *map(_split, settings["trace-config"])):
-        if place[1] in _REPEATED:
-            given.setdefault(place, []).append(text)
+    for key, text in (*_replaced(settings), *map(_split, settings["trace-config"])):
+        if key[1] in _REPEATED:
+            given.setdefault(key, []).append(text)
         else:
-            given[place] = [text]
+            given[key] = [text]
     word = given.get(("", "mode"), ["triton"])[0]
     mode = word.lower()
     if mode not in MODES:
@@ -113,13 +113,13 @@ def read_options(settings: Mapping[str, Any], environment: Mapping[str, str]) ->
 
 def _replaced(settings: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], str]]:
     """What the older options say, with a warning for each; `--trace-config` may say otherwise later."""
-    for name, place in _REPLACED.items():
+    for name, key in _REPLACED.items():
         value = settings[name]
         values: Sequence[Any] = value if isinstance(value, tuple | list) else [value] if value != "" else []
         if values:
-            new = ",".join(part for part in place if part)
+            new = ",".join(part for part in key if part)
             _logger.warning("--%s is deprecated; write --trace-config %s=%s", name, new, values[-1])
-        yield from ((place, str(each)) for each in values)
+        yield from ((key, str(each)) for each in values)
 
 
 def _split(word: str) -> tuple[tuple[str, str], str]:

@@ -6,18 +6,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from naiad._kernel.tracing.entries import Happened, Seen, Story, seen, story_text, tensor_text
 from naiad.types import Tensor
+from naiad_tracing.trace_records import TensorRecord, Timestamp, TraceRecord, record_text, tensor_records, tensor_text
 
 
-def objects(story: Story) -> list[dict[str, Any]]:
-    return json.loads(f"[{story_text(story)}]")
+def objects(record: TraceRecord) -> list[dict[str, Any]]:
+    return json.loads(f"[{record_text(record)}]")
 
 
 def test_a_trace_is_an_identity_and_what_happened_in_the_order_of_time() -> None:
-    story = Story(3, 0, "m", 2, "abc", (Happened(9, "REQUEST_END"), Happened(5, "REQUEST_START")))
+    record = TraceRecord(3, 0, "m", 2, "abc", (Timestamp(9, "REQUEST_END"), Timestamp(5, "REQUEST_START")))
 
-    assert objects(story) == [
+    assert objects(record) == [
         {"id": 3, "model_name": "m", "model_version": 2, "request_id": "abc"},
         {"id": 3, "timestamps": [{"name": "REQUEST_START", "ns": 5}]},
         {"id": 3, "timestamps": [{"name": "REQUEST_END", "ns": 9}]},
@@ -25,17 +25,19 @@ def test_a_trace_is_an_identity_and_what_happened_in_the_order_of_time() -> None
 
 
 def test_what_was_caused_names_its_parent_and_no_request_id_where_there_is_none() -> None:
-    assert objects(Story(4, 3, "step", 1, "", ())) == [
+    assert objects(TraceRecord(4, 3, "step", 1, "", ())) == [
         {"id": 4, "model_name": "step", "model_version": 1, "parent_id": 3}
     ]
 
 
 def test_a_tensor_stands_at_its_time() -> None:
     content = np.array([[1, 2]], dtype=np.int32)
-    story = Story(1, 0, "m", 1, "", (Happened(2, "B"), Seen(1, "TENSOR_QUEUE_INPUT", "x", "INT32", (1, 2), content)))
+    record = TraceRecord(
+        1, 0, "m", 1, "", (Timestamp(2, "B"), TensorRecord(1, "TENSOR_QUEUE_INPUT", "x", "INT32", (1, 2), content))
+    )
 
     tensor = {"name": "x", "data": "1,2", "shape": "1,2", "dtype": "INT32"}
-    assert objects(story)[1] == {"id": 1, "activity": "TENSOR_QUEUE_INPUT", "tensor": tensor}
+    assert objects(record)[1] == {"id": 1, "activity": "TENSOR_QUEUE_INPUT", "tensor": tensor}
 
 
 @pytest.mark.parametrize(
@@ -67,7 +69,7 @@ def test_elements_of_bytes_can_be_told_apart_whatever_they_hold() -> None:
 def test_a_tensor_is_copied_because_its_memory_may_be_used_anew() -> None:
     array = np.array([1.0], dtype=np.float32)
 
-    (entry,) = seen(7, "TENSOR_QUEUE_INPUT", [Tensor.of("x", array)])
+    (entry,) = tensor_records(7, "TENSOR_QUEUE_INPUT", [Tensor.of("x", array)])
     array[0] = 2.0
 
     assert (entry.ns, entry.name, entry.content.tolist()) == (7, "x", [1.0])
@@ -82,18 +84,18 @@ class OnADevice:
 
 
 def test_a_tensor_that_the_host_cannot_read_is_told_of_without_its_elements() -> None:
-    entries = tuple(seen(1, "A", [Tensor("x", "FP32", (2,), OnADevice())]))
+    entries = tuple(tensor_records(1, "A", [Tensor("x", "FP32", (2,), OnADevice())]))
 
-    told = objects(Story(1, 0, "m", 1, "", entries))[1]
+    told = objects(TraceRecord(1, 0, "m", 1, "", entries))[1]
 
     assert told["tensor"] == {"name": "x", "data": "", "shape": "2", "dtype": "FP32"}
 
 
 @pytest.mark.parametrize("array", [np.zeros(1000, np.float64), np.array([b"x" * 8000], dtype=object)])
 def test_the_size_of_a_trace_counts_its_tensors(array: np.ndarray) -> None:
-    story = Story(1, 0, "m", 1, "", tuple(seen(1, "A", [Tensor.of("x", array)])))
+    record = TraceRecord(1, 0, "m", 1, "", tuple(tensor_records(1, "A", [Tensor.of("x", array)])))
 
-    assert 8000 < story.byte_size < 9000
+    assert 8000 < record.byte_size < 9000
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])

@@ -1,4 +1,4 @@
-"""The tracing of a server as frontends see it."""
+"""The tracer: sampling, settings and modes together, as frontends use it."""
 
 import json
 import sys
@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from naiad._kernel.tracing.options import TraceOptions
-from naiad._kernel.tracing.selection import Selection
-from naiad._kernel.tracing.tracer import Tracer
 from naiad.errors import InvalidArgumentError, NotFoundError, UnsupportedError
+from naiad_tracing.options import TraceOptions
+from naiad_tracing.selection import Selection
+from naiad_tracing.tracer import Tracer
 
 from .collector import collecting
 
@@ -28,10 +28,8 @@ def check_model(name: str) -> None:
 @contextmanager
 def tracing(path: Path, *levels: str, rate: int = 1, count: int = -1, log_frequency: int = 0) -> Iterator[Tracer]:
     """Tracing into `t.json` of that folder, written when the block is left."""
-    tracer = Tracer(
-        TraceOptions(selection=Selection(levels, rate, count, log_frequency), file=str(path / "t.json")), check_model
-    )
-    tracer.open()
+    tracer = Tracer(TraceOptions(selection=Selection(levels, rate, count, log_frequency), file=str(path / "t.json")))
+    tracer.open(check_model)
     try:
         yield tracer
     finally:
@@ -42,8 +40,8 @@ def tracing(path: Path, *levels: str, rate: int = 1, count: int = -1, log_freque
 def exporting(*levels: str, rate: int = 1) -> Iterator[Tracer]:
     """Tracing in the mode opentelemetry to a collector that nobody looks at."""
     with collecting() as collector:
-        tracer = Tracer(TraceOptions("opentelemetry", Selection(levels, rate), url=collector.url), check_model)
-        tracer.open()
+        tracer = Tracer(TraceOptions("opentelemetry", Selection(levels, rate), url=collector.url))
+        tracer.open(check_model)
         yield tracer
         tracer.close(10)
 
@@ -72,9 +70,9 @@ def test_nothing_is_active_while_the_level_is_off(tmp_path: Path) -> None:
 
 
 def test_nothing_is_active_without_a_file() -> None:
-    tracer = Tracer(TraceOptions(selection=Selection(("TIMESTAMPS",))), check_model)
+    tracer = Tracer(TraceOptions(selection=Selection(("TIMESTAMPS",))))
 
-    tracer.open()
+    tracer.open(check_model)
 
     assert (tracer.active, send(tracer)) == (False, [False])
 
@@ -123,7 +121,7 @@ def test_tensors_alone_make_no_spans() -> None:
         assert (tracer.active, send(tracer)) == (False, [False])
 
 
-def test_settings_tell_all_that_counts(tmp_path: Path) -> None:
+def test_settings_record_all_that_counts(tmp_path: Path) -> None:
     with tracing(tmp_path, "TIMESTAMPS", rate=3) as tracer:
         tracer.update({"trace_level": ["TENSORS"], "log_frequency": ["5"]}, "m")
         of_all, of_model = tracer.settings("n"), tracer.settings("m")
@@ -200,8 +198,8 @@ def test_nothing_is_traced_after_the_end(tmp_path: Path) -> None:
 
 
 def test_a_missing_package_is_named_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "naiad._kernel.tracing.exporting", raising=False)
+    monkeypatch.delitem(sys.modules, "naiad_tracing.span_recording", raising=False)
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
 
-    with pytest.raises(InvalidArgumentError, match=r"pip install 'naiad\[opentelemetry\]'"):
-        Tracer(TraceOptions("opentelemetry"), check_model).open()
+    with pytest.raises(InvalidArgumentError, match=r"pip install 'naiad-tracing\[opentelemetry\]'"):
+        Tracer(TraceOptions("opentelemetry")).open(check_model)

@@ -1,4 +1,4 @@
-"""The trace of one request as live spans of OpenTelemetry, so that a model's own spans find theirs.
+"""The trace of one request as live OpenTelemetry spans, so that a model's own spans find their parents.
 
 Nothing of OpenTelemetry is imported before this mode is chosen: this module is imported then, and the SDK with it.
 """
@@ -15,8 +15,8 @@ from opentelemetry.context import Context, attach, detach
 from opentelemetry.trace import Span, Tracer, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from naiad._kernel.tracing.recording import Subject
 from naiad.types import Tensor
+from naiad_tracing.recording import Subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class SpanTrace:
         self._rooted = rooted
         self._to_epoch = time_ns() - monotonic_ns()
         self._lock = threading.Lock()
-        self._over = False
+        self._ended = False
         self._spans: dict[str, Span] = {}
         self._phase_began = 0
 
@@ -73,7 +73,7 @@ class SpanTrace:
         """Note what happened on the span that it belongs to; some events begin and end spans."""
         at = self._epoch(ns)
         with self._lock:
-            if not self._over:
+            if not self._ended:
                 self._follow(_RULES.get(event, _ON_THE_WIRE), event, at)
 
     def tensors(self, activity: str, tensors: Iterable[Tensor]) -> None:
@@ -103,9 +103,9 @@ class SpanTrace:
         """End every span that is still open."""
         at = self._epoch(None)
         with self._lock:
-            if self._over:
+            if self._ended:
                 return
-            self._over = True
+            self._ended = True
             self._begin("root", at)
             for span in reversed(self._spans.values()):
                 span.end(at)
@@ -114,7 +114,7 @@ class SpanTrace:
         if rule.begins:
             self._begin(rule.begins, at)
         if rule.phase:
-            self._tell_phase(rule.phase, at)
+            self._add_phase(rule.phase, at)
         span = self._spans.get(rule.noted_by)
         if span is not None:
             span.add_event(event, timestamp=at)
@@ -135,7 +135,7 @@ class SpanTrace:
             self._spans[name] = self._tracer.start_span(name, self._below("model"), start_time=at)
             self._phase_began = at
 
-    def _tell_phase(self, name: str, at: int) -> None:
+    def _add_phase(self, name: str, at: int) -> None:
         began = min(self._phase_began, at)
         self._tracer.start_span(name, self._below("compute"), start_time=began).end(at)
         self._phase_began = at
@@ -152,7 +152,7 @@ class SpanTrace:
     def _inside(self) -> Context:
         """The context of the innermost span that is open, or was when the trace ended."""
         with self._lock:
-            if not self._over:
+            if not self._ended:
                 self._begin("root", self._epoch(None))
             return self._below("compute", "model", "root")
 

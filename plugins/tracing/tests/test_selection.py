@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from naiad._kernel.tracing.selection import Selection, read_changes, read_levels
 from naiad.errors import InvalidArgumentError, UnsupportedError
+from naiad_tracing.selection import Selection, read_changes, read_levels
 
 FIXED = {"trace_mode": "triton", "trace_file": "t.json"}
 
 
 def test_a_selection_is_told_as_texts_with_a_list_of_levels() -> None:
-    assert Selection(("TIMESTAMPS",), 5, 3, 2).told() == {
+    assert Selection(("TIMESTAMPS",), 5, 3, 2).as_settings() == {
         "trace_level": ("TIMESTAMPS",),
         "trace_rate": "5",
         "trace_count": "3",
@@ -20,7 +20,7 @@ def test_a_selection_is_told_as_texts_with_a_list_of_levels() -> None:
 
 
 def test_no_level_is_told_as_off() -> None:
-    assert Selection().told()["trace_level"] == ("OFF",)
+    assert Selection().as_settings()["trace_level"] == ("OFF",)
 
 
 @pytest.mark.parametrize(

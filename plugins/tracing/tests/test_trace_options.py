@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from naiad._kernel.tracing.options import TRACE_OPTIONS, TraceOptions, read_options
-from naiad._kernel.tracing.selection import Selection
 from naiad.errors import InvalidArgumentError
+from naiad_tracing.options import TRACE_OPTIONS, TraceOptions, read_options
+from naiad_tracing.selection import Selection
 
 DEFAULTS: Mapping[str, Any] = {option.name: option.default for option in TRACE_OPTIONS}
 

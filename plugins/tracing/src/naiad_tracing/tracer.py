@@ -1,42 +1,58 @@
-"""The `naiad.tracing.Tracing` of a server: settings, samplers and the mode at work, put together."""
+"""The tracer of a server: the service that samples requests, and reads and changes the trace settings."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from naiad._kernel.tracing.files import FileRecording
-from naiad._kernel.tracing.options import TraceOptions
-from naiad._kernel.tracing.recording import Recording, Subject
-from naiad._kernel.tracing.sampling import Sampler, Scopes
-from naiad._kernel.tracing.selection import read_changes
 from naiad.errors import InvalidArgumentError, ModelNotReadyError
+from naiad.threads import on_own_thread
 from naiad.tracing import Trace, TraceSettings
+from naiad_tracing.file_recording import FileRecording
+from naiad_tracing.options import TraceOptions
+from naiad_tracing.recording import Recording, Subject
+from naiad_tracing.sampling import Sampler, Scopes
+from naiad_tracing.selection import read_changes
+
+if TYPE_CHECKING:
+    from naiad.server import ServerApi
 
 _logger = logging.getLogger("naiad")
 
 
 class Tracer:
-    """Begins traces between `open` and `close`, on the event loop's thread.
+    """A `naiad.tracing.Tracing`: begins traces between `open` and `close`, on the event loop's thread."""
 
-    `check_model` raises NotFoundError for a model that there is not, ModelNotReadyError for one that does not serve.
-    """
+    name = "tracing"
 
-    def __init__(self, options: TraceOptions, check_model: Callable[[str], object]) -> None:
+    def __init__(self, options: TraceOptions) -> None:
         self.active = False
         self._options = options
-        self._check_model = check_model
         self._scopes = Scopes(options.selection)
         self._recording: Recording | None = None
+        self._check_model: Callable[[str], object] = lambda name: None
 
-    def open(self) -> None:
+    async def start(self, server: "ServerApi") -> None:
         """Start to trace. Raises InvalidArgumentError when the file cannot be written, or a package is missing."""
+        self.open(server.model_config)
+
+    async def stop(self, seconds: float) -> None:
+        """Begin no more traces, and write or export all that ended, within so many seconds."""
+        await on_own_thread("naiad-close-traces", self.close, seconds)
+
+    def open(self, check_model: Callable[[str], object]) -> None:
+        """As `start`.
+
+        `check_model` raises NotFoundError for an unknown model, ModelNotReadyError for one that does not serve.
+        """
+        self._check_model = check_model
         if self._options.mode == "opentelemetry":
             self._recording = _span_recording(self._options)
         elif self._options.file:
             self._recording = FileRecording(self._options.file)
-        self._look_again()
+        self._update_active()
 
     def close(self, seconds: float) -> None:
-        """Begin no traces any more, and write or export all that ended. Blocks up to so many seconds."""
+        """As `stop`; blocks up to so many seconds."""
         self.active = False
         recording, self._recording = self._recording, None
         if recording is not None and not recording.close(seconds):
@@ -45,22 +61,22 @@ class Tracer:
     def settings(self, model: str = "") -> TraceSettings:
         """The settings that count for a model, or for all that have none of their own."""
         self._check(model)
-        told = self._scopes.sampler(model).left().told()
+        settings = self._scopes.sampler(model).left().as_settings()
         if self._options.mode != "triton":
-            del told["log_frequency"]
-        return told | self._options.fixed()
+            del settings["log_frequency"]
+        return settings | self._options.fixed()
 
     def update(self, changes: Mapping[str, Sequence[str] | None], model: str = "") -> TraceSettings:
-        """Change settings, and give those that count then."""
+        """Change settings, and return those that count then."""
         self._check(model)
         self._scopes.update(read_changes(changes, self._options.fixed()), model)
-        self._look_again()
+        self._update_active()
         return self.settings(model)
 
     def sample(
         self, model: str, version: int, request_id: str, traceparent: str = "", tracestate: str = ""
     ) -> Trace | None:
-        """The trace of a request, if it is to have one."""
+        """The trace of a request that is sampled, else None."""
         recording = self._recording
         sampler = self._scopes.sampler(model)
         if recording is None or not recording.records(sampler.selection.levels):
@@ -69,7 +85,7 @@ class Tracer:
         if not sampler.sample(forced=caller is not None and caller.samples):
             return None
         if sampler.remaining == 0:
-            self._look_again()
+            self._update_active()
         return recording.begin(Subject(model, version, request_id), sampler, caller)
 
     def _check(self, model: str) -> None:
@@ -80,8 +96,8 @@ class Tracer:
         except ModelNotReadyError as error:
             raise InvalidArgumentError(f"Request for unknown model : {model}; {error}") from error
 
-    def _look_again(self) -> None:
-        """Whether there is any request that could be traced."""
+    def _update_active(self) -> None:
+        """Set `active`: whether any request could be sampled."""
         recording = self._recording
 
         def may_trace(sampler: Sampler) -> bool:
@@ -96,10 +112,10 @@ class Tracer:
 
 def _span_recording(options: TraceOptions) -> Recording:
     try:
-        from naiad._kernel.tracing.exporting import SpanRecording
+        from naiad_tracing.span_recording import SpanRecording
     except ImportError as error:
         raise InvalidArgumentError(
             f"--trace-config mode=opentelemetry needs the OpenTelemetry SDK ({error}): "
-            "pip install 'naiad[opentelemetry]'"
+            "pip install 'naiad-tracing[opentelemetry]'"
         ) from error
     return SpanRecording(options)

@@ -1,4 +1,4 @@
-"""The thread that writes traces to files, so that neither the event loop nor a model waits for a disk."""
+"""The writer thread of trace files: neither the event loop nor a model waits for a disk."""
 
 import logging
 import queue
@@ -6,9 +6,9 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from naiad._kernel.tracing.array_file import ArrayFile
-from naiad._kernel.tracing.entries import Story, story_text
 from naiad.errors import InvalidArgumentError
+from naiad_tracing.array_file import ArrayFile
+from naiad_tracing.trace_records import TraceRecord, record_text
 
 _logger = logging.getLogger("naiad")
 
@@ -32,15 +32,15 @@ class Stream:
 @dataclass(frozen=True, slots=True)
 class _Parcel:
     stream: Stream
-    stories: Sequence[Story]
+    records: Sequence[TraceRecord]
     byte_size: int
 
 
 class TraceWriter:
     """Writes to `path`, or to `path.0`, `path.1`, … where a stream has a frequency.
 
-    What waits to be written is bounded; what does not fit any more is lost, and so is what the disk does not take. The
-    log tells of both.
+    The queue of the thread is bounded: traces that do not fit are lost, and so are those that the disk does not take.
+    Both are logged.
     """
 
     def __init__(self, path: str, most_bytes: int = _MOST_BYTES) -> None:
@@ -66,15 +66,15 @@ class TraceWriter:
             ) from error
         self._thread.start()
 
-    def put(self, stream: Stream, stories: Sequence[Story]) -> None:
+    def put(self, stream: Stream, records: Sequence[TraceRecord]) -> None:
         """Write a trace and those it caused, which belong in one file. Never waits; for any thread."""
-        byte_size = sum(story.byte_size for story in stories)
+        byte_size = sum(record.byte_size for record in records)
         with self._lock:
             if self._waiting_bytes and self._waiting_bytes + byte_size > self._most_bytes:
                 self._lost += 1
                 return
             self._waiting_bytes += byte_size
-        self._inbox.put(_Parcel(stream, stories, byte_size))
+        self._inbox.put(_Parcel(stream, records, byte_size))
 
     def close(self, seconds: float) -> bool:
         """Write what waits and end; whether that took no longer than so many seconds. Blocks so long."""
@@ -128,4 +128,4 @@ class TraceWriter:
 
     def _append(self, file: ArrayFile, parcels: Sequence[_Parcel]) -> None:
         if parcels:
-            file.append([story_text(story) for parcel in parcels for story in parcel.stories])
+            file.append([record_text(record) for parcel in parcels for record in parcel.records])

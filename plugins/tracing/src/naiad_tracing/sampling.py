@@ -1,10 +1,10 @@
-"""Who is traced: counters for each scope, and what becomes of them when settings change. Pure: no clock, no chance."""
+"""Sampling: which requests are traced, counted for each scope. Pure: no clock, no chance."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from naiad._kernel.tracing.selection import Selection
+from naiad_tracing.selection import Selection
 
 
 class Sampler:

@@ -7,12 +7,12 @@ from time import monotonic_ns, time_ns
 import pytest
 from opentelemetry import trace as api
 
-from naiad._kernel.tracing.exporting import SpanRecording
-from naiad._kernel.tracing.options import TraceOptions
-from naiad._kernel.tracing.recording import Subject
-from naiad._kernel.tracing.sampling import Sampler
-from naiad._kernel.tracing.selection import Selection
-from naiad._kernel.tracing.spans import SpanTrace
+from naiad_tracing.options import TraceOptions
+from naiad_tracing.recording import Subject
+from naiad_tracing.sampling import Sampler
+from naiad_tracing.selection import Selection
+from naiad_tracing.span_recording import SpanRecording
+from naiad_tracing.spans import SpanTrace
 
 from .collector import Collector, collecting
 
@@ -49,7 +49,7 @@ def begin(recording: SpanRecording, traceparent: str = "", tracestate: str = "",
     return trace
 
 
-def tell_all(trace: SpanTrace, start: int) -> None:
+def record_all(trace: SpanTrace, start: int) -> None:
     """Every event of a request over HTTP, one each nanosecond from `start` on."""
     for later, event in enumerate(("HTTP_RECV_START", "HTTP_RECV_END", *KERNEL_EVENTS, "HTTP_SEND_END")):
         trace.record(event, start + later)
@@ -57,7 +57,7 @@ def tell_all(trace: SpanTrace, start: int) -> None:
 
 
 def test_a_request_is_a_tree_of_spans(recording: SpanRecording, collector: Collector) -> None:
-    tell_all(begin(recording), monotonic_ns())
+    record_all(begin(recording), monotonic_ns())
     recording.close(10)
 
     root = collector.named("InferRequest")
@@ -78,7 +78,7 @@ def test_a_request_is_a_tree_of_spans(recording: SpanRecording, collector: Colle
 def test_spans_last_from_event_to_event(recording: SpanRecording, collector: Collector) -> None:
     start = monotonic_ns()
 
-    tell_all(begin(recording), start)
+    record_all(begin(recording), start)
     recording.close(10)
 
     base = collector.named("InferRequest").start
@@ -94,7 +94,7 @@ def test_spans_last_from_event_to_event(recording: SpanRecording, collector: Col
 
 
 def test_events_stand_on_the_span_that_they_concern(recording: SpanRecording, collector: Collector) -> None:
-    tell_all(begin(recording), monotonic_ns())
+    record_all(begin(recording), monotonic_ns())
     recording.close(10)
 
     assert collector.named("InferRequest").event_names == ["HTTP_RECV_START", "HTTP_RECV_END", "HTTP_SEND_END"]
@@ -109,7 +109,7 @@ def test_events_stand_on_the_span_that_they_concern(recording: SpanRecording, co
 
 def test_the_model_s_span_says_which_request_it_is(recording: SpanRecording, collector: Collector) -> None:
     for request_id in ("r", ""):
-        tell_all(begin(recording, request_id=request_id), monotonic_ns())
+        record_all(begin(recording, request_id=request_id), monotonic_ns())
     recording.close(10)
 
     first, second = (span.attributes for span in collector.spans if span.name == "m")

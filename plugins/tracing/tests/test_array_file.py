@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from naiad._kernel.tracing.array_file import ArrayFile
+from naiad_tracing.array_file import ArrayFile
 
 
 def test_the_array_is_valid_after_every_append(tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
-"""What a mode of tracing is: how its traces begin and where they go."""
+"""The protocol of a trace mode: how its traces begin and where they are written."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from naiad._kernel.tracing.sampling import Sampler
 from naiad.tracing import Trace
+from naiad_tracing.sampling import Sampler
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Caller:
 
 
 class Recording(Protocol):
-    """One mode at work. `takes_callers` says that it knows what to do with a caller's span."""
+    """One trace mode in operation. `takes_callers` says whether it uses the span of a caller."""
 
     takes_callers: bool
 
@@ -44,5 +44,5 @@ class Recording(Protocol):
         ...
 
     def close(self, seconds: float) -> bool:
-        """Let nothing that was told get lost; whether that took no longer than so many seconds. Blocks so long."""
+        """Write or export everything recorded; returns whether that took at most so many seconds. Blocks so long."""
         ...

@@ -1,4 +1,4 @@
-"""The mode `opentelemetry`: the official SDK, set up to export over OTLP/HTTP as `--trace-config` says."""
+"""The trace mode `opentelemetry`: the official SDK, exporting over OTLP/HTTP as `--trace-config` says."""
 
 import threading
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import get_current_span
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from naiad._kernel.tracing.options import TraceOptions
-from naiad._kernel.tracing.recording import Caller, Subject
-from naiad._kernel.tracing.sampling import Sampler
-from naiad._kernel.tracing.spans import SpanTrace
-from naiad._version import __version__
+from naiad import __version__
+from naiad_tracing.options import TraceOptions
+from naiad_tracing.recording import Caller, Subject
+from naiad_tracing.sampling import Sampler
+from naiad_tracing.spans import SpanTrace
 
 SERVICE = "triton-inference-server"
-"""The `service.name` that dashboards made for the incumbent look for, where nobody gives another."""
+"""The `service.name` that dashboards made for Triton look for, unless another is configured."""
 
 
 class SpanRecording:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from naiad._kernel.tracing.files import FileRecording, FileTrace
-from naiad._kernel.tracing.recording import Subject
-from naiad._kernel.tracing.sampling import Sampler
-from naiad._kernel.tracing.selection import Selection
 from naiad.types import Tensor
+from naiad_tracing.file_recording import FileRecording, FileTrace
+from naiad_tracing.recording import Subject
+from naiad_tracing.sampling import Sampler
+from naiad_tracing.selection import Selection
 
 
 class Recorded:

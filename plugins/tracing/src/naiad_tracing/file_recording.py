@@ -1,4 +1,4 @@
-"""Traces of the mode `triton`, which are written to files."""
+"""The trace mode `triton`: traces are written to files as JSON."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -8,17 +8,17 @@ from itertools import count
 from time import monotonic_ns
 from weakref import WeakKeyDictionary
 
-from naiad._kernel.tracing.entries import Happened, Seen, Story, seen
-from naiad._kernel.tracing.recording import Caller, Subject
-from naiad._kernel.tracing.sampling import Sampler
-from naiad._kernel.tracing.writer import Stream, TraceWriter
 from naiad.types import Tensor
+from naiad_tracing.recording import Caller, Subject
+from naiad_tracing.sampling import Sampler
+from naiad_tracing.trace_records import TensorRecord, Timestamp, TraceRecord, tensor_records
+from naiad_tracing.writer import Stream, TraceWriter
 
 
 class FileTrace:
-    """A `naiad.tracing.Trace` that gathers what it is told until it ends, and hands it over then.
+    """A `naiad.tracing.Trace` that collects events and tensors until it ends, and hands them over then.
 
-    Traces that it caused go with it; one that outlives it goes on its own.
+    Its child traces are handed over with it; a child that outlives it is handed over on its own.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class FileTrace:
         subject: Subject,
         levels: Sequence[str],
         numbers: Iterator[int],
-        hand_over: Callable[[Sequence[Story]], None],
+        hand_over: Callable[[Sequence[TraceRecord]], None],
     ) -> None:
         self.version = subject.version
         self.wants_timestamps = "TIMESTAMPS" in levels
@@ -37,19 +37,19 @@ class FileTrace:
         self._number = next(numbers)
         self._hand_over = hand_over
         self._lock = threading.Lock()
-        self._over = False
-        self._entries: list[Happened | Seen] = []
-        self._caused: list[Story] = []
+        self._ended = False
+        self._entries: list[Timestamp | TensorRecord] = []
+        self._children: list[TraceRecord] = []
 
     def record(self, event: str, ns: int | None = None) -> None:
-        """Keep what happened."""
-        if self.wants_timestamps and not self._over:
-            self._entries.append(Happened(monotonic_ns() if ns is None else ns, event))
+        """Keep the event."""
+        if self.wants_timestamps and not self._ended:
+            self._entries.append(Timestamp(monotonic_ns() if ns is None else ns, event))
 
     def tensors(self, activity: str, tensors: Iterable[Tensor]) -> None:
         """Keep copies of these tensors."""
-        if self.wants_tensors and not self._over:
-            self._entries.extend(seen(monotonic_ns(), activity, tensors))
+        if self.wants_tensors and not self._ended:
+            self._entries.extend(tensor_records(monotonic_ns(), activity, tensors))
 
     def child(self, model: str, version: int = 0, request_id: str = "") -> "FileTrace":
         """A trace with a number of its own that names this one as its parent."""
@@ -65,21 +65,21 @@ class FileTrace:
         return ""
 
     def end(self) -> None:
-        """Hand over what was told."""
+        """Hand over everything recorded."""
         with self._lock:
-            if self._over:
+            if self._ended:
                 return
-            self._over = True
+            self._ended = True
         about = self._subject
-        own = Story(self._number, about.parent, about.model, self.version, about.request_id, tuple(self._entries))
-        self._hand_over([own, *self._caused])
+        own = TraceRecord(self._number, about.parent, about.model, self.version, about.request_id, tuple(self._entries))
+        self._hand_over([own, *self._children])
 
-    def _take_in(self, stories: Sequence[Story]) -> None:
+    def _take_in(self, records: Sequence[TraceRecord]) -> None:
         with self._lock:
-            if not self._over:
-                self._caused.extend(stories)
+            if not self._ended:
+                self._children.extend(records)
                 return
-        self._hand_over(stories)
+        self._hand_over(records)
 
 
 class FileRecording:
@@ -101,7 +101,7 @@ class FileRecording:
         return bool(levels)
 
     def caller(self, traceparent: str, tracestate: str) -> None:
-        """Nobody: the span of a caller has no place in a file."""
+        """None: files hold no spans of callers."""
 
     def begin(self, subject: Subject, sampler: Sampler, caller: Caller | None) -> FileTrace:
         """A trace that goes where those of the sampler's scope go: each time its settings change, to another file."""

@@ -1,4 +1,4 @@
-"""Which requests are traced and what of them: the settings that the trace extension may change, read and checked."""
+"""The trace settings that clients may change (level, rate, count, log frequency): reading and checking them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ class Selection:
     count: int = -1
     log_frequency: int = 0
 
-    def told(self) -> dict[str, str | tuple[str, ...]]:
+    def as_settings(self) -> dict[str, str | tuple[str, ...]]:
         """The settings as the trace extension writes them."""
         return {
             "trace_level": self.levels or (OFF,),

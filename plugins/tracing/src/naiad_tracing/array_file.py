@@ -1,4 +1,4 @@
-"""A file that holds one JSON array and is a valid one after every append."""
+"""A JSON array in a file, which is valid JSON after every append."""
 
 import os
 from collections.abc import Sequence

@@ -1,1 +1,0 @@
-"""Tracing: which requests are traced, what is told of them, and where it goes."""
