@@ -12,9 +12,9 @@ import uvloop
 
 from naiad import Server
 from naiad._kernel.calls.flows import settle
-from naiad._kernel.foreign_errors import raise_interrupt
 from naiad.backend import MemoryUsage
 from naiad.errors import InternalError
+from naiad.foreign_errors import raise_interrupt
 from naiad.scheduler import Decision, Drop, Ticket
 from naiad.types import Response
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from naiad._kernel.response_parameters import check_parameters
 from naiad._kernel.settling import bring_home, settled
-from naiad._kernel.telling import told
 from naiad.backend import Answer, Batch, Reply, Reschedule
 from naiad.datatypes import tensor_type, wire_name, wire_name_of
 from naiad.devices import DeviceTensor, is_on_device
 from naiad.errors import ModelFailedError, NaiadError
+from naiad.foreign_errors import describe_error
 from naiad.ragged import layout_of
 from naiad.types import ParameterValue, Request, Response, Tensor, bytes_array, host_array
 from naiad_config import ModelConfig, ModelOutput
@@ -201,7 +201,9 @@ class AnswerReader:
             raise self._unreadable(name, error) from error
 
     def _unreadable(self, name: str, error: Exception) -> ModelFailedError:
-        return ModelFailedError(f"model '{self.model}', output '{name}' cannot be read as an array: {told(error)}")
+        return ModelFailedError(
+            f"model '{self.model}', output '{name}' cannot be read as an array: {describe_error(error)}"
+        )
 
     def _wrong_datatype(self, name: str, datatype: str, declared: _Declared) -> ModelFailedError:
         return ModelFailedError(

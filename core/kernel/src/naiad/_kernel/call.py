@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from naiad._kernel.answers import Outcome
-from naiad._kernel.foreign_errors import raise_interrupt
+from naiad.foreign_errors import raise_interrupt
 from naiad.scheduler import Ticket
 from naiad.types import Request, Response
 

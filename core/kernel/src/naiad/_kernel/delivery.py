@@ -7,13 +7,12 @@ from time import monotonic_ns
 
 from naiad._kernel.answers import Outcome
 from naiad._kernel.call import Call
-from naiad._kernel.foreign_errors import raise_interrupt
 from naiad._kernel.response_counters import ResponseKind
 from naiad._kernel.statistics import FailureReason, VersionCounters
 from naiad._kernel.streams import ResponseStream, Sent
-from naiad._kernel.telling import told
 from naiad._kernel.worker import Work
 from naiad.errors import InternalError, ModelFailedError, NaiadError, drop_tracebacks
+from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.trace_events import record_phases, record_response, record_sent
 
 _logger = logging.getLogger("naiad.model")
@@ -48,7 +47,7 @@ class Delivery:
             raise_interrupt(error)
             _logger.exception("answering a batch of model '%s' failed", self._model)
             failure = InternalError(
-                f"model '{self._model}' executed the request, and its answer was lost: {told(error)}"
+                f"model '{self._model}' executed the request, and its answer was lost: {describe_error(error)}"
             )
             for call, each in zip(work.calls, errors_of(failure, len(work.calls)), strict=True):
                 if not call.over and (call.stream is None or call.stream.ended):

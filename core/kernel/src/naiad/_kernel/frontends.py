@@ -4,8 +4,8 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
-from naiad._kernel.telling import told
 from naiad.errors import NaiadError, PluginError
+from naiad.foreign_errors import describe_error
 from naiad.frontend import Frontend, KnowsClients
 from naiad.server import ServerApi
 
@@ -27,7 +27,7 @@ class Frontends:
                 raise
             except Exception as error:
                 _logger.exception("starting the %s frontend failed", frontend.name)
-                raise PluginError(f"the {frontend.name} frontend cannot start: {told(error)}") from error
+                raise PluginError(f"the {frontend.name} frontend cannot start: {describe_error(error)}") from error
             self._started.append(frontend)
             if where:
                 _logger.info("%s frontend listens at %s", frontend.name, where)

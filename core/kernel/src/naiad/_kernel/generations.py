@@ -8,10 +8,10 @@ from typing import TypeVar
 from naiad._kernel.ensembles.prepared import PreparedEnsemble
 from naiad._kernel.loading import SECONDS_TO_CLOSE, Loader, PreparedModel
 from naiad._kernel.repository import ModelSource
-from naiad._kernel.telling import told
 from naiad._kernel.version import ModelVersion
 from naiad.backend import ModelContext
 from naiad.errors import ConfigError, InternalError, InvalidArgumentError, NaiadError
+from naiad.foreign_errors import describe_error
 
 _logger = logging.getLogger("naiad.model")
 _T = TypeVar("_T")
@@ -58,7 +58,7 @@ async def guarded(name: str, work: Awaitable[_T]) -> _T:
         raise
     except Exception as error:
         _logger.exception("loading model '%s' failed", name, extra={"model": name})
-        raise InternalError(told(error)) from error
+        raise InternalError(describe_error(error)) from error
 
 
 async def _load_version(loader: Loader, prepared: PreparedModel, context: ModelContext, retries: int) -> ModelVersion:

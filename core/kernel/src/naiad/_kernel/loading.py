@@ -36,7 +36,6 @@ from naiad._kernel.rate_limiter.gates import ResourceGates
 from naiad._kernel.repository import ModelSource
 from naiad._kernel.sequences.tensors import SequenceTensors, sequence_tensors
 from naiad._kernel.stages import OfferedStages
-from naiad._kernel.telling import told
 from naiad._kernel.threads import on_own_thread
 from naiad._kernel.version import ModelVersion, labels_of
 from naiad._kernel.warmup_progress import Warmups
@@ -46,6 +45,7 @@ from naiad.calls import NoModels
 from naiad.ensembles import EnsembleFactory
 from naiad.errors import InternalError, NaiadError, PluginError
 from naiad.extend import StageContext
+from naiad.foreign_errors import describe_error
 from naiad.metrics import MetricRegistry
 from naiad.options import Settings
 from naiad.scheduler import SchedulerFactory
@@ -292,4 +292,4 @@ def _carried_to_the_loop(name: str) -> Iterator[None]:
         if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
             raise
         _logger.exception("loading model '%s' failed", name, extra={"model": name})
-        raise InternalError(told(error)) from error
+        raise InternalError(describe_error(error)) from error

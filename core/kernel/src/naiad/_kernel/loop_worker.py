@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from naiad._kernel.telling import told
 from naiad._kernel.threads import runs_here
 from naiad._kernel.worker import Work, Worker, close_quietly, tellable
 from naiad.backend import Answer, Instance
+from naiad.foreign_errors import describe_error
 
 
 class LoopWorker(Worker):
@@ -61,7 +61,7 @@ class LoopWorker(Worker):
 
     def _die(self, error: BaseException) -> None:
         self._report_death(error)
-        self._bury(told(error))
+        self._bury(describe_error(error))
         self._close()
 
     def _close(self) -> None:

@@ -10,16 +10,15 @@ from naiad._kernel.answers import AnswerReader
 from naiad._kernel.assembling import Assembler, calls_of
 from naiad._kernel.call import Call, Deliver
 from naiad._kernel.delivery import Delivery, errors_of
-from naiad._kernel.foreign_errors import raise_interrupt
 from naiad._kernel.gated_slots import GatedSlots
 from naiad._kernel.gathering import Gathering
 from naiad._kernel.refusals import came_too_late, expired, reason_of, refusal
 from naiad._kernel.statistics import FailureReason, VersionCounters
 from naiad._kernel.streams import ResponseStream, Sent, Streams
-from naiad._kernel.telling import told
 from naiad._kernel.worker import Work
 from naiad.errors import InternalError, NaiadError
 from naiad.extend import ExecutionGate, Suspension
+from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.scheduler import Dispatch, Drop, Scheduler, SequenceEnd, Ticket
 from naiad.types import Request
 
@@ -306,7 +305,7 @@ class ModelQueue:
         except BaseException as again:
             raise_interrupt(again)
             _logger.exception("no new scheduler for model '%s' can be made; the old one goes on", self._model)
-        failure = InternalError(f"the scheduler of model '{self._model}' failed: {told(error)}")
+        failure = InternalError(f"the scheduler of model '{self._model}' failed: {describe_error(error)}")
         calls = self._waiting_calls()
         for call, each in zip(calls, errors_of(failure, len(calls) + 1)[1:], strict=True):
             self._fail_call(call, each, settled=True)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from time import monotonic
 
-from naiad._kernel.telling import told
 from naiad.backend import Instance
 from naiad.errors import InvalidArgumentError
+from naiad.foreign_errors import describe_error
 
 _logger = logging.getLogger("naiad.model")
 
@@ -47,7 +47,7 @@ class ReadyCheck:
         try:
             threading.Thread(target=self._call, args=(running,), name="naiad-ready", daemon=True).start()
         except RuntimeError as error:  # the process has as many threads as it may have
-            running.set_result(f"ready() could not be called: {told(error)}")
+            running.set_result(f"ready() could not be called: {describe_error(error)}")
 
     def reason(self, until: float) -> str:
         """Why the instance is not ready, "" when it is. Waits until that time (`time.monotonic`) at most."""
@@ -77,7 +77,7 @@ class ReadyCheck:
                 answer.close()
                 reason = ASYNC_READY
         except BaseException as error:  # noqa: BLE001 - the instance's own code; whatever it raises is the reason
-            reason = told(error)
+            reason = describe_error(error)
         self._is_slow = monotonic() - self._since > PATIENCE
         running.set_result(reason)
 
@@ -90,7 +90,7 @@ def ready_check_of(instance: Instance) -> ReadyCheck | None:
     try:
         ready = getattr(instance, "ready", None)
     except BaseException as error:  # noqa: BLE001 - a property of a plugin may raise anything
-        reason = f"its 'ready' cannot be read: {told(error)}"
+        reason = f"its 'ready' cannot be read: {describe_error(error)}"
         return ReadyCheck(lambda: reason)
     return None if ready is None else ReadyCheck(ready)
 

@@ -4,12 +4,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 
-from naiad._kernel.foreign_errors import raise_interrupt
 from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.stop_steps import StopSteps
-from naiad._kernel.telling import told
 from naiad.errors import NaiadError, PluginError, UnsupportedError
 from naiad.extend import Service
+from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.options import Settings
 from naiad.server import ServerApi, ServiceT
 
@@ -53,7 +52,7 @@ class Services:
             except BaseException as error:
                 raise_interrupt(error)
                 _logger.exception("starting the service '%s' failed", service.name)
-                raise PluginError(f"the service '{service.name}' cannot start: {told(error)}") from error
+                raise PluginError(f"the service '{service.name}' cannot start: {describe_error(error)}") from error
 
     async def stop(self, steps: StopSteps, seconds: Callable[[], float]) -> None:
         """Stop those that were started, the last one first, each within the `seconds` that are left when it begins."""

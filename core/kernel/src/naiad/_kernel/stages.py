@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from naiad._kernel.foreign_errors import raise_interrupt
-from naiad._kernel.telling import told
 from naiad.errors import InternalError, NaiadError, UnsupportedError
 from naiad.explaining import is_asked
 from naiad.extend import RequestStage, Submit
+from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.server import Deliver, SubmittedRequest
 from naiad.types import Request
 
@@ -79,4 +78,6 @@ def _guarded(submit: Submit, request: Request, deliver: Deliver, streams: bool) 
     except BaseException as error:
         raise_interrupt(error)
         _logger.exception("a request stage of model '%s' failed", request.model_name)
-        raise InternalError(f"a request stage of model '{request.model_name}' failed: {told(error)}") from error
+        raise InternalError(
+            f"a request stage of model '{request.model_name}' failed: {describe_error(error)}"
+        ) from error

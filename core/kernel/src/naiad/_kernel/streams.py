@@ -10,11 +10,11 @@ from typing import NamedTuple, Protocol
 
 from naiad._kernel.answers import AnswerReader, Outcome
 from naiad._kernel.call import Call
-from naiad._kernel.foreign_errors import raise_interrupt
 from naiad._kernel.threads import runs_here
 from naiad.backend import Reply, Sender
 from naiad.devices import DeviceTensor
 from naiad.errors import InternalError, ModelFailedError, NaiadError
+from naiad.foreign_errors import raise_interrupt
 from naiad.types import Request, Response
 
 _logger = logging.getLogger("naiad.model")

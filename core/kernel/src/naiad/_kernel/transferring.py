@@ -3,10 +3,10 @@
 from collections.abc import Collection, Sequence
 
 from naiad._kernel.answers import Outcome
-from naiad._kernel.telling import told
 from naiad.batch import Batch
 from naiad.devices import Device
 from naiad.errors import InternalError, NaiadError
+from naiad.foreign_errors import describe_error
 from naiad.types import Response
 
 
@@ -25,7 +25,7 @@ def fetch_inputs(batch: Batch, devices: Collection[Device] = (), lend: bool = Fa
             except NaiadError as error:
                 failures[index] = error.with_traceback(None)  # which holds this very dict, and the memory of the client
             except Exception as error:  # noqa: BLE001 - also a MemoryError is of this request alone
-                failures[index] = InternalError(f"the inputs in shared memory cannot be read: {told(error)}")
+                failures[index] = InternalError(f"the inputs in shared memory cannot be read: {describe_error(error)}")
     batch.mark_input_done()
     if failures and len(batch.requests) == 1:
         raise failures.pop(0)

@@ -9,7 +9,6 @@ from dataclasses import replace
 from naiad._kernel.caching.serving import CacheFront
 from naiad._kernel.call import Call, Deliver
 from naiad._kernel.calls.following import follow
-from naiad._kernel.foreign_errors import raise_interrupt
 from naiad._kernel.instances import Instances
 from naiad._kernel.metrics.latencies import LatencyPlan
 from naiad._kernel.queue import ModelQueue
@@ -27,6 +26,7 @@ from naiad.backend import BackendTraits, MemoryUsage, Model, ModelContext, Place
 from naiad.devices import Device
 from naiad.errors import InvalidArgumentError, ModelNotReadyError, ShuttingDownError, UnsupportedError
 from naiad.extend import ExecutionGate, GateFactory, Suspension
+from naiad.foreign_errors import raise_interrupt
 from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness
 from naiad.scheduler import SchedulerFactory
 from naiad.trace_events import record_arrival

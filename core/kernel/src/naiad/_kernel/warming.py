@@ -8,12 +8,12 @@ from contextlib import suppress
 from naiad._kernel.answers import AnswerReader
 from naiad._kernel.requests import RequestChecker
 from naiad._kernel.sequences.reading import SequenceReader
-from naiad._kernel.telling import told
 from naiad._kernel.warmup_inputs import Complete, WarmupInputs
 from naiad._kernel.warmup_progress import WarmupProgress
 from naiad._kernel.worker import close_quietly
 from naiad.backend import Batch, Instance, Model, Placement, Reply
 from naiad.errors import InvalidArgumentError, ModelFailedError, NaiadError
+from naiad.foreign_errors import describe_error
 from naiad.scheduler import SequenceEndReason
 from naiad.types import Request
 from naiad.warmup import WarmupSample
@@ -61,7 +61,7 @@ class Warmup:
             for requests in [sample.requests] if self._batching else [[request] for request in sample.requests]:
                 self._execute(instance, requests)
         except Exception as error:
-            reason = str(error) if isinstance(error, NaiadError) else told(error)
+            reason = str(error) if isinstance(error, NaiadError) else describe_error(error)
             if not isinstance(error, NaiadError):
                 _logger.exception("warmup sample '%s' failed on instance '%s'", sample.name, name)
             raise InvalidArgumentError(

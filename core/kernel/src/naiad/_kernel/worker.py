@@ -11,10 +11,10 @@ from time import monotonic_ns
 from typing import Any
 
 from naiad._kernel.answers import AnswerReader, Outcome
-from naiad._kernel.telling import told
 from naiad._kernel.transferring import fetch_inputs, give_back, store_outputs
 from naiad.backend import Answer, Batch, Instance
 from naiad.errors import InternalError, ModelFailedError, NaiadError, WorkerDiedError, drop_tracebacks
+from naiad.foreign_errors import describe_error
 from naiad.trace_events import JoinedBatch, record_execution_start
 from naiad.tracing import Trace
 
@@ -150,7 +150,7 @@ class Worker:
                 del work  # an idle worker must not keep a batch's tensors alive
         except BaseException as error:  # noqa: BLE001 - a model that wants to end the process only loses its instance
             self._report_death(error)
-            self._tell(self._bury, told(error))
+            self._tell(self._bury, describe_error(error))
         close_quietly(instance, self.name)
 
     def _execute(self, instance: Instance, work: Work) -> None:
@@ -212,7 +212,7 @@ class Worker:
                 exc_info=error,
                 extra={"model": self._reader.model, "version": str(self._reader.version), "request_id": ids},
             )
-            work.error = ModelFailedError(f"instance '{self.name}' failed: {told(error)}")
+            work.error = ModelFailedError(f"instance '{self.name}' failed: {describe_error(error)}")
             work.error.__cause__ = error
         drop_tracebacks(error)  # the frames hold the batch
         if work.failures is not None:
@@ -265,7 +265,7 @@ def tellable(error: BaseException, name: str) -> NaiadError:
     if isinstance(error, NaiadError):
         return error
     _logger.error("making instance '%s' failed", name, exc_info=error)
-    failure = InternalError(told(error))
+    failure = InternalError(describe_error(error))
     failure.__cause__ = error
     return failure
 

@@ -9,10 +9,9 @@ from typing import Protocol
 from naiad._kernel.answers import Outcome
 from naiad._kernel.caching.tracing import tell_hit
 from naiad._kernel.call import Call, Deliver
-from naiad._kernel.foreign_errors import raise_interrupt
-from naiad._kernel.telling import told
 from naiad.cache import CachedResponse
 from naiad.errors import InternalError, NaiadError
+from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.scheduler import Ticket
 from naiad.types import Request, Response
 
@@ -127,7 +126,7 @@ class Lookup:
         except BaseException as error:
             raise_interrupt(error)
             _logger.exception("a request to model '%s' failed behind the cache", self.request.model_name)
-            outcome = InternalError(f"the request to model '{self.request.model_name}' failed: {told(error)}")
+            outcome = InternalError(f"the request to model '{self.request.model_name}' failed: {describe_error(error)}")
         self.conclude(outcome)
 
     def conclude(self, outcome: Outcome) -> None:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from naiad._kernel.caching.breaker import Breaker
 from naiad._kernel.caching.options import chosen_cache
-from naiad._kernel.foreign_errors import raise_interrupt
-from naiad._kernel.telling import told
 from naiad._kernel.threads import on_own_thread
 from naiad.cache import Cache, CachedResponse, CacheReport
 from naiad.errors import NaiadError, PluginError
+from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.sparse_log import SparseLog
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ class OpenedCache:
             self._cache.lookup(key, found)
         except BaseException as error:  # noqa: BLE001 - a plugin may raise anything, and the model can answer without
             raise_interrupt(error)
-            self.complain("cache '%s' failed to look something up: %s", self.name, told(error))
+            self.complain("cache '%s' failed to look something up: %s", self.name, describe_error(error))
             found(None)
 
     def insert(self, key: bytes, response: CachedResponse) -> None:
@@ -71,7 +70,7 @@ class OpenedCache:
             self._cache.insert(key, response)
         except BaseException as error:  # noqa: BLE001 - as above
             raise_interrupt(error)
-            self.complain("cache '%s' failed to take a response: %s", self.name, told(error))
+            self.complain("cache '%s' failed to take a response: %s", self.name, describe_error(error))
 
     def report(self) -> CacheReport:
         """As `Cache.report`."""
@@ -79,7 +78,7 @@ class OpenedCache:
             return self._cache.report()
         except BaseException as error:  # noqa: BLE001 - as above
             raise_interrupt(error)
-            self.complain("cache '%s' failed to tell what it holds: %s", self.name, told(error))
+            self.complain("cache '%s' failed to tell what it holds: %s", self.name, describe_error(error))
             return CacheReport()
 
     def complain(self, message: str, *values: object) -> None:
@@ -113,7 +112,7 @@ def open_cache(registry: "PluginRegistry", settings: Mapping[str, Any]) -> Opene
     except Exception as error:
         _logger.debug("cache '%s' cannot be opened", chosen.name, exc_info=True)
         raise PluginError(
-            f"cache '{chosen.name}' cannot be opened: {told(error)}; check its settings in --cache-config"
+            f"cache '{chosen.name}' cannot be opened: {describe_error(error)}; check its settings in --cache-config"
         ) from error
     _logger.info("responses of models with response_cache { enable: true } are kept in the cache '%s'", chosen.name)
     return opened

@@ -13,12 +13,11 @@ from naiad._kernel.caching.opened import OpenedCache
 from naiad._kernel.caching.ordering import Order
 from naiad._kernel.caching.tracing import tell_lookup
 from naiad._kernel.call import Call, Deliver
-from naiad._kernel.foreign_errors import raise_interrupt
 from naiad._kernel.statistics import FailureReason, VersionCounters
-from naiad._kernel.telling import told
 from naiad._kernel.threads import runs_here
 from naiad.cache import CachedResponse
 from naiad.errors import DeadlineExceededError, NaiadError
+from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.types import Request, Response, Tensor
 
 PATIENCE = 2.0
@@ -182,7 +181,7 @@ class CacheFront:
                 "cache '%s' gave a wrong value for model '%s': %s; the model is asked",
                 self._cache.name,
                 self._name,
-                told(error),
+                describe_error(error),
             )
             return None
         request = lookup.request

@@ -8,8 +8,8 @@ from concurrent.futures import Future, InvalidStateError
 from typing import Any
 
 from naiad._kernel.answers import Outcome
-from naiad._kernel.foreign_errors import raise_interrupt
 from naiad.errors import NaiadError
+from naiad.foreign_errors import raise_interrupt
 from naiad.types import Response
 
 _logger = logging.getLogger("naiad.model")

@@ -11,10 +11,9 @@ from naiad._kernel.call import Call
 from naiad._kernel.calls.callers import Caller, left, made
 from naiad._kernel.calls.flows import settle
 from naiad._kernel.calls.following import lift_pauses
-from naiad._kernel.foreign_errors import raise_interrupt
-from naiad._kernel.telling import told
 from naiad.errors import InternalError, NaiadError
 from naiad.extend import Suspension
+from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.types import Request, Response
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ class InnerCall:
         except BaseException as error:
             raise_interrupt(error)
             _logger.exception("a call to model '%s' failed", request.model_name)
-            self.abort(InternalError(f"calling model '{request.model_name}' failed: {told(error)}"))
+            self.abort(InternalError(f"calling model '{request.model_name}' failed: {describe_error(error)}"))
         else:
             self._settle_in()
 

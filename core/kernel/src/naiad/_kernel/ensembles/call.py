@@ -11,10 +11,9 @@ from naiad._kernel.call import Call, Deliver
 from naiad._kernel.calls.following import lift_pauses_for, wait_for_room
 from naiad._kernel.calls.rooms import Hold, Leaf, Room
 from naiad._kernel.ensembles.steps import StepCall, flags_in, parameters_of, tensors_of, within
-from naiad._kernel.foreign_errors import raise_interrupt
-from naiad._kernel.telling import told
 from naiad.ensembles import EnsembleResponse, Moves
 from naiad.errors import DeadlineExceededError, InternalError, InvalidArgumentError, NaiadError
+from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.scheduler import Ticket
 from naiad.types import Request, Response
 
@@ -125,7 +124,7 @@ class EnsembleCall(Call):
         except BaseException as error:  # nobody must wait for ever because of it
             raise_interrupt(error)
             _logger.exception("an answer within ensemble '%s' could not be handed on", self._version.name)
-            self.fail(InternalError(told(error)), step)
+            self.fail(InternalError(describe_error(error)), step)
         if final:
             self._done(step)
 
@@ -167,7 +166,7 @@ class EnsembleCall(Call):
             raise_interrupt(error)
             _logger.exception("a step of ensemble '%s' failed", self._version.name)
             self._done(step)
-            self.fail(InternalError(told(error)), step)
+            self.fail(InternalError(describe_error(error)), step)
             return
         if self._is_paused or self._held:
             self._throttle(step)

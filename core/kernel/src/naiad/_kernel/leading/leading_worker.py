@@ -8,12 +8,12 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
-from naiad._kernel.foreign_errors import raise_interrupt
 from naiad._kernel.leading.candidacy import NATIVE_NANOSECONDS, PYTHON_NANOSECONDS, Briskness
 from naiad._kernel.leading.relay import Mark, Relay, end
 from naiad._kernel.native_worker import NativeWorker
 from naiad._kernel.worker import Work, Worker
 from naiad.backend import Instance
+from naiad.foreign_errors import raise_interrupt
 
 _IN_A_ROW = 8
 """So many batches at most between two rounds of the event loop, which has to read and write as well.

@@ -10,10 +10,9 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, Protocol, TypeVar
 
-from naiad._kernel.foreign_errors import raise_interrupt
 from naiad._kernel.leading.candidacy import Election
 from naiad._kernel.leading.watch import Watch, timer
-from naiad._kernel.telling import told
+from naiad.foreign_errors import describe_error, raise_interrupt
 
 _T = TypeVar("_T")
 _logger = logging.getLogger("naiad")
@@ -81,7 +80,9 @@ class Relay:
             self.loop.run_forever()
         except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
             raise_interrupt(error)
-            _logger.critical("a callback of the event loop raised %s; the server goes on", told(error), exc_info=error)
+            _logger.critical(
+                "a callback of the event loop raised %s; the server goes on", describe_error(error), exc_info=error
+            )
         finally:
             self.is_running = False
 

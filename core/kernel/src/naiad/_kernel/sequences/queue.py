@@ -9,7 +9,6 @@ from time import monotonic
 
 from naiad._kernel.answers import AnswerReader, Outcome
 from naiad._kernel.call import Call, Deliver
-from naiad._kernel.foreign_errors import raise_interrupt
 from naiad._kernel.queue import ModelQueue
 from naiad._kernel.refusals import refusal, scheduler_started_anew
 from naiad._kernel.sequences.assembling import SequenceAssembler
@@ -18,11 +17,11 @@ from naiad._kernel.sequences.reading import SequenceReader
 from naiad._kernel.sequences.rows import BatchRow, SequenceWork
 from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.streams import ResponseStream, Sent
-from naiad._kernel.telling import told
 from naiad._kernel.worker import Work
 from naiad.backend import Reschedule
 from naiad.errors import InternalError, NaiadError
 from naiad.extend import ExecutionGate
+from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.scheduler import Scheduler, SequenceEnd, SequenceEndReason
 from naiad.trace_events import record_phases
 from naiad.types import Request
@@ -149,7 +148,7 @@ class SequenceQueue(ModelQueue):
         except BaseException as error:
             raise_interrupt(error)
             _logger.exception("taking back a batch of sequences of model '%s' failed", self._model)
-            work.error = InternalError(f"the answer of model '{self._model}' was lost: {told(error)}")
+            work.error = InternalError(f"the answer of model '{self._model}' was lost: {describe_error(error)}")
             work.calls = [row.call for row in work.rows if row.call is not None]
             for row in work.rows:
                 with suppress(Exception):

@@ -10,10 +10,10 @@ from naiad._kernel.call import Call
 from naiad._kernel.sequences.initial import KeptState, written_into
 from naiad._kernel.sequences.rows import BatchRow, SequenceBatch
 from naiad._kernel.sequences.tensors import SequenceTensors
-from naiad._kernel.telling import told
 from naiad.backend import Answer, Batch, Reply, Reschedule
 from naiad.datatypes import wire_name_of
 from naiad.errors import ModelFailedError, NaiadError
+from naiad.foreign_errors import describe_error
 from naiad.types import Request, Response, Tensor, bytes_array, host_array
 from naiad_config import ModelConfig
 
@@ -137,7 +137,7 @@ class SequenceReader(AnswerReader):
             array = host_array(value)
             datatype = wire_name_of(array.dtype)
         except Exception as error:
-            raise ModelFailedError(f"{where} cannot be read as an array: {told(error)}") from error
+            raise ModelFailedError(f"{where} cannot be read as an array: {describe_error(error)}") from error
         if array.dtype != state.kind.dtype and datatype != state.kind.wire:
             raise ModelFailedError(f"{where} is {datatype}; its configuration declares {state.kind.wire}")
         dims = (count, *state.dims) if self._batching else state.dims

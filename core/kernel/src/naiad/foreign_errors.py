@@ -1,4 +1,4 @@
-"""Errors of plugin and model code that are contained on the event loop, and the one that passes: the user's Ctrl-C."""
+"""Errors of plugin and model code: contained on the event loop, except the user's Ctrl-C, and described in a sentence."""
 
 import signal
 import threading
@@ -16,3 +16,12 @@ def raise_interrupt(error: BaseException) -> None:
         and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     ):
         raise error
+
+
+def describe_error(error: BaseException) -> str:
+    """`ValueError: its text`; the type alone where there is no text, or where asking for it raises too."""
+    try:
+        text = str(error)
+    except BaseException:  # noqa: BLE001 - the error's own code, which must not hide the error
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
