@@ -25,9 +25,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     rounds = parser.parse_args().rounds
     for size in (1, 8, 64):
-        for told, plan in _PLANS.items():
+        for message, plan in _PLANS.items():
             cost = median(_microseconds(size, plan) for _ in range(rounds))
-            print(f"batches of {size:2}, {told:40}: {cost:.3f} µs a request (goal: under {_GOAL:g})")
+            print(f"batches of {size:2}, {message:40}: {cost:.3f} µs a request (goal: under {_GOAL:g})")
 
 
 def _microseconds(size: int, plan: LatencyPlan | None, requests: int = 100_000) -> float:

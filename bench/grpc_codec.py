@@ -17,16 +17,16 @@ _LARGE = 150_000  # elements of an image of 600 KB
 
 
 def main() -> None:
-    told = "two FP32[16]"
+    reason = "two FP32[16]"
     small = [_request(16, str(number)) for number in range(1000)]
     known, unknown = Decoder(None), [_request(16, "", str(number)) for number in range(20_000)]
-    _tell(f"decode a request of {told}, seen before", known.decode, small)
+    _tell(f"decode a request of {reason}, seen before", known.decode, small)
     _tell("... to a model that nobody asked before", Decoder(None).decode, unknown, rounds=1)
     _tell("... by protobuf, without making arrays", message_class("ModelInferRequest").FromString, small)
     _tell("... that is no message", _refused, [message[:-1] for message in small])
     encoder, form = Encoder(None, None), AnswerForm()
     response = _response(16)
-    _tell(f"encode a response of {told}", lambda _: b"".join(encoder.encode(response, form)), small)
+    _tell(f"encode a response of {reason}", lambda _: b"".join(encoder.encode(response, form)), small)
     _tell("... as a part of a stream", lambda _: b"".join(encoder.encode_part(response, form)), small)
     _tell("... by protobuf", _encoded_by_protobuf, small)
     large = [_request(_LARGE, "x" * size) for size in range(4)]  # one of four is aligned
@@ -37,14 +37,14 @@ def main() -> None:
 
 
 def _tell(
-    told: str,
+    reason: str,
     work: Callable[[bytes], object],
     messages: Sequence[bytes],
     count: int = _REQUESTS,
     rounds: int = _ROUNDS,
 ) -> None:
     cost = min(_seconds(work, messages, count if rounds > 1 else len(messages)) for _ in range(rounds))
-    print(f"{told:46} {cost * 1e6:8.1f} µs of processor time")
+    print(f"{reason:46} {cost * 1e6:8.1f} µs of processor time")
 
 
 def _seconds(work: Callable[[bytes], object], messages: Sequence[bytes], count: int) -> float:

@@ -40,8 +40,8 @@ class Echo(grpc.GenericRpcHandler):
         ask = self._channel.unary_unary(details.method)
 
         async def pass_on(message: bytes, _context: grpc.aio.ServicerContext) -> bytes:
-            told = await ask(message)
-            return self._counted(told) if details.method == _STATISTICS else told
+            reason = await ask(message)
+            return self._counted(reason) if details.method == _STATISTICS else reason
 
         return grpc.unary_unary_rpc_method_handler(pass_on)
 
@@ -49,8 +49,8 @@ class Echo(grpc.GenericRpcHandler):
         self._count += 1
         return self._said
 
-    def _counted(self, told: bytes) -> bytes:
-        statistics = message_class("ModelStatisticsResponse").FromString(told)
+    def _counted(self, reason: bytes) -> bytes:
+        statistics = message_class("ModelStatisticsResponse").FromString(reason)
         for model in statistics.model_stats:
             model.inference_count = model.execution_count = self._count
             for phase in ("success", "queue", "compute_input", "compute_infer", "compute_output"):

@@ -140,9 +140,9 @@ async def _measure_server() -> None:
             port = server.plugins.frontends()["http"].port
             started = time.process_time()
             command = [sys.executable, __file__, "client", str(port)]
-            told = await asyncio.to_thread(subprocess.check_output, command)
+            message = await asyncio.to_thread(subprocess.check_output, command)
             seconds = time.process_time() - started
-    first, whole = json.loads(told)
+    first, whole = json.loads(message)
     print(f"whole server:   {_RESPONSES / whole:8,.0f} responses/s, the first after {first * 1e6:.0f} µs,")
     print(f"                {seconds / _ROUNDS / _RESPONSES * 1e6:5.2f} µs of processor time for a response")
 

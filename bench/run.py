@@ -100,13 +100,13 @@ def _measured(case: Case, run: Run, facts: str, save: bool) -> bool:
     except LoadError as error:
         print(f"not measured: {error}")
         return False
-    told = table(rows, _reference(case, run.peer))
-    print(told, flush=True)
+    message = table(rows, _reference(case, run.peer))
+    print(message, flush=True)
     if save:
         today = datetime.datetime.now(datetime.UTC).date()
         how = f"`{shlex.join(['python', 'bench/run.py', *sys.argv[1:]])}`"
         when = f"{today}, {run.rounds} rounds, load average {busy:.2f} before. {facts}."
-        refresh(RESULTS, case.name, f"## {case.title}\n\n{case.text}\n\n{told}\n\n{how}; {when}")
+        refresh(RESULTS, case.name, f"## {case.title}\n\n{case.text}\n\n{message}\n\n{how}; {when}")
     return True
 
 

@@ -27,8 +27,8 @@ def main() -> None:
     arguments = parser.parse_args()
     print(f"{'bytes':>9} {'read':>9} {'held':>9} {'reused':>9} {'write':>9}   µs, medians of {arguments.rounds}")
     for size in arguments.sizes:
-        told = " ".join(f"{1e6 * seconds:9.1f}" for seconds in measured(size, arguments.rounds))
-        print(f"{size:>9} {told}")
+        message = " ".join(f"{1e6 * seconds:9.1f}" for seconds in measured(size, arguments.rounds))
+        print(f"{size:>9} {message}")
 
 
 def measured(size: int, rounds: int) -> list[float]:

@@ -24,9 +24,9 @@ def main() -> None:
     write(repository / "word_ids" / "1" / "model.onnx", word_ids().SerializeToString(deterministic=True))
     write(repository / "accumulator" / "1" / "model.onnx", accumulator().SerializeToString(deterministic=True))
     for example in frameworks.EXAMPLES:
-        told = frameworks.build(example, repository)
-        if told:
-            print(told)
+        message = frameworks.build(example, repository)
+        if message:
+            print(message)
 
 
 def word_ids() -> onnx.ModelProto:

@@ -48,8 +48,8 @@ def shapes(server: client.InferenceServerClient) -> None:
     answer = server.infer("shapes", [tensor("image", pictures, "UINT8")], outputs=[best_two])
     for label, classes in zip(drawn, answer.as_numpy("probabilities"), strict=True):
         seen = [each.decode().split(":") for each in classes]
-        told = ", ".join(f"{name} {float(probability):.0%}" for probability, _, name in seen)
-        print(f"  drawn: {label:14} seen: {told}")
+        message = ", ".join(f"{name} {float(probability):.0%}" for probability, _, name in seen)
+        print(f"  drawn: {label:14} seen: {message}")
 
 
 def word_ids(server: client.InferenceServerClient) -> None:
@@ -115,8 +115,8 @@ def till(server: client.InferenceServerClient) -> None:
                 place = {"sequence_start": turn == 0, "sequence_end": turn == len(prices) - 1}
                 answer = server.infer("till", [price], sequence_id=name, **place)
                 totals[name].append(float(answer.as_numpy("total")[0, 0]))
-    for name, told in totals.items():
-        print(f"  {name}: {' '.join(f'{total:.2f}' for total in told)}")
+    for name, sums in totals.items():
+        print(f"  {name}: {' '.join(f'{total:.2f}' for total in sums)}")
 
 
 def accumulator(server: client.InferenceServerClient) -> None:

@@ -21,7 +21,7 @@ class Example:
 
 
 def build(example: Example, repository: Path) -> str:
-    """Write the model's folder, and return what is to be told of it: "" when it was there as this file describes it.
+    """Write the model's folder, and return a line about it: "" when it was there as this file describes it.
 
     Frameworks write other bytes each time, so the first line of `config.pbtxt` says of which description it was made.
     """

@@ -16,21 +16,21 @@ _GOALS = {1: 1.9, 16: 1.5, 64: 1.5}
 def measure(run: Run) -> Sequence[Row]:
     def once(running: Running) -> dict[str, float]:
         numbers = {}
-        for model, told in ADD_SUB.items():
+        for model, message in ADD_SUB.items():
             for concurrency in _GOALS:
                 measure = functools.partial(run.generator, running.port, model, concurrency)
                 load, cost = with_cost(running, model, measure)
-                numbers[f"concurrency {concurrency}{told}: inferences/s"] = load.per_second
-                numbers[f"concurrency {concurrency}{told}: p99, ms"] = load.p99_milliseconds
-                numbers[f"concurrency {concurrency}{told}: server's processor time, µs each"] = cost
+                numbers[f"concurrency {concurrency}{message}: inferences/s"] = load.per_second
+                numbers[f"concurrency {concurrency}{message}: p99, ms"] = load.p99_milliseconds
+                numbers[f"concurrency {concurrency}{message}: server's processor time, µs each"] = cost
         return numbers
 
     seen = side_by_side(run, once)
     goals = {}
-    for told in ADD_SUB.values():
+    for message in ADD_SUB.values():
         for concurrency, least in _GOALS.items():
-            goals[f"concurrency {concurrency}{told}: inferences/s"] = Goal(least=least, of_ratio=True)
-            goals[f"concurrency {concurrency}{told}: p99, ms"] = Goal(most=1, of_ratio=True)
+            goals[f"concurrency {concurrency}{message}: inferences/s"] = Goal(least=least, of_ratio=True)
+            goals[f"concurrency {concurrency}{message}: p99, ms"] = Goal(most=1, of_ratio=True)
     return seen.rows(goals)
 
 

@@ -7,7 +7,7 @@ from report import Row
 from rounds import Run
 
 ADD_SUB = {"add_sub": "", "add_sub_on_loop": ", on the event loop"}
-"""The same model code twice, and how its rows are told apart."""
+"""The same model code twice, and what distinguishes its rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,17 +28,17 @@ _STEP = """{{ model_name: "{model}" model_version: -1
 def measure(run: Run) -> Sequence[Row]:
     def once(running: Running) -> dict[str, float]:
         numbers = {}
-        for model, told in ADD_SUB.items():
+        for model, message in ADD_SUB.items():
             for concurrency in _CONCURRENCIES:
                 load_it = functools.partial(run.generator, running.port, f"three_{model}", concurrency)
                 load, cost = with_cost(running, f"three_{model}", load_it)
-                numbers[f"concurrency {concurrency}{told}: inferences/s"] = load.per_second
-                numbers[f"concurrency {concurrency}{told}: p99, ms"] = load.p99_milliseconds
-                numbers[f"concurrency {concurrency}{told}: server's processor time, µs each"] = cost
+                numbers[f"concurrency {concurrency}{message}: inferences/s"] = load.per_second
+                numbers[f"concurrency {concurrency}{message}: p99, ms"] = load.p99_milliseconds
+                numbers[f"concurrency {concurrency}{message}: server's processor time, µs each"] = cost
         return numbers
 
     seen = side_by_side(run, once, models=built(WORK / "ensemble"))
-    labels = [f"concurrency {each}{told}: inferences/s" for told in ADD_SUB.values() for each in _CONCURRENCIES]
+    labels = [f"concurrency {each}{message}: inferences/s" for message in ADD_SUB.values() for each in _CONCURRENCIES]
     return seen.rows({label: Goal(least=1.5, of_ratio=True) for label in labels})
 
 

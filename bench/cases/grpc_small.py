@@ -25,13 +25,13 @@ def measure(run: Run) -> Sequence[Row]:
 
     def once(running: Running) -> dict[str, float]:
         numbers = {}
-        for model, told in ADD_SUB.items():
+        for model, message in ADD_SUB.items():
             for concurrency in _GOALS:
                 measure = functools.partial(
                     run.generator, running.ports.grpc, model, concurrency, ("--max-threads", "8"), protocol="grpc"
                 )
                 load, cost = with_cost(running, model, measure)
-                label = f"concurrency {concurrency}{told}"
+                label = f"concurrency {concurrency}{message}"
                 numbers[f"{label}: inferences/s"] = load.per_second
                 numbers[f"{label}: p99, ms"] = load.p99_milliseconds
                 numbers[f"{label}: server's processor time, µs each"] = cost
@@ -41,20 +41,20 @@ def measure(run: Run) -> Sequence[Row]:
 
     seen = side_by_side(run, once)
     goals = {
-        f"concurrency {concurrency}{told}: inferences/s": Goal(least=least, of_ratio=True)
-        for told in ADD_SUB.values()
+        f"concurrency {concurrency}{message}: inferences/s": Goal(least=least, of_ratio=True)
+        for message in ADD_SUB.values()
         for concurrency, least in _GOALS.items()
     }
     echo = by_label(echoes)
     beside_echo = [
         Row(
-            f"concurrency {concurrency}{told}, beside {named}: inferences/s",
-            seen.naiad[f"concurrency {concurrency}{told}: inferences/s"],
+            f"concurrency {concurrency}{message}, beside {named}: inferences/s",
+            seen.naiad[f"concurrency {concurrency}{message}: inferences/s"],
             echo[f"{loop} {concurrency}"],
             Goal(least=_OF_ECHO, of_ratio=True) if loop == "asyncio" else None,
         )
         for loop, named in _ECHOES.items()
-        for told in ADD_SUB.values()
+        for message in ADD_SUB.values()
         for concurrency in _GOALS
     ]
     return [*seen.rows(goals), *beside_echo]

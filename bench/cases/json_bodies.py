@@ -19,16 +19,16 @@ def measure(run: Run) -> Sequence[Row]:
 
     def once(running: Running) -> dict[str, float]:
         numbers = {}
-        for model, told in ADD_SUB.items():
+        for model, message in ADD_SUB.items():
             url = f"http://127.0.0.1:{running.port}/v2/models/{model}/infer"
             wrk(url, _SCRIPT, _CONNECTIONS, 1)  # connections, branch predictors and freshly loaded code
             load, cost = with_cost(running, model, functools.partial(wrk, url, _SCRIPT, _CONNECTIONS, seconds))
-            numbers[f"requests/s{told}"] = load.per_second
-            numbers[f"p99, ms{told}"] = load.p99_milliseconds
-            numbers[f"server's processor time, µs each{told}"] = cost
+            numbers[f"requests/s{message}"] = load.per_second
+            numbers[f"p99, ms{message}"] = load.p99_milliseconds
+            numbers[f"server's processor time, µs each{message}"] = cost
         return numbers
 
-    goals = {f"requests/s{told}": Goal(least=1.4, of_ratio=True) for told in ADD_SUB.values()}
+    goals = {f"requests/s{message}": Goal(least=1.4, of_ratio=True) for message in ADD_SUB.values()}
     return side_by_side(run, once).rows(goals)
 
 

@@ -42,11 +42,11 @@ def measure(framework: str, run: Run) -> Sequence[Row]:
     goal = Goal(least=_GOALS[framework], of_ratio=True)
     rows = []
     for generator in _GENERATORS:
-        told = f"concurrency {CONCURRENCY} of {generator}"
+        message = f"concurrency {CONCURRENCY} of {generator}"
         rows += [
-            Row(f"{told}: inferences/s", seen[f"{generator}: inferences/s"], reference["inferences/s"], goal),
-            Row(f"{told}: p99, ms", seen[f"{generator}: p99, ms"]),
-            Row(f"{told}: requests in a batch", seen[f"{generator}: batch"]),
+            Row(f"{message}: inferences/s", seen[f"{generator}: inferences/s"], reference["inferences/s"], goal),
+            Row(f"{message}: p99, ms", seen[f"{generator}: p99, ms"]),
+            Row(f"{message}: requests in a batch", seen[f"{generator}: batch"]),
         ]
     return rows
 
@@ -74,8 +74,8 @@ def _counted(running: Running) -> tuple[int, int]:
 
 
 def _alone(framework: str, model: Path, seconds: float) -> float:
-    told = _script("framework_alone.py", framework, str(model), "--batch", "32", "--seconds", str(seconds))
-    return float(json.loads(told.splitlines()[-1])["inferences_per_second"])
+    message = _script("framework_alone.py", framework, str(model), "--batch", "32", "--seconds", str(seconds))
+    return float(json.loads(message.splitlines()[-1])["inferences_per_second"])
 
 
 def _script(name: str, *arguments: str) -> str:

@@ -31,11 +31,11 @@ def measure(run: Run) -> Sequence[Row]:
         for name in names:
             with Naiad().serve(MODELS, *settings[name]) as running:
                 load = {model: run.generator(running.port, model, 64).per_second for model in ADD_SUB}
-            seen[name].append({f"concurrency 64{told}": load[model] for model, told in ADD_SUB.items()})
+            seen[name].append({f"concurrency 64{message}": load[model] for model, message in ADD_SUB.items()})
     numbers = {name: by_label(rounds) for name, rounds in seen.items()}
     rows = []
-    for told in ADD_SUB.values():
-        label = f"concurrency 64{told}"
+    for message in ADD_SUB.values():
+        label = f"concurrency 64{message}"
         rows.append(
             Row(
                 f"{label}, with metrics: inferences/s",

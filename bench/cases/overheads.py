@@ -34,8 +34,8 @@ def measure(run: Run) -> Sequence[Row]:
 
 def _overhead(framework: str, requests: int, *options: str) -> Numbers:
     command = [sys.executable, str(_SCRIPT), framework, "--requests", str(requests), *options]
-    told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    numbers: Numbers = json.loads(told.splitlines()[-1])
+    message = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    numbers: Numbers = json.loads(message.splitlines()[-1])
     return numbers
 
 
@@ -45,7 +45,7 @@ CASE = Case(
     "A linear layer of 16 by 16, batch 1, `max_batch_size: 64` without a scheduler, in one process without frontends "
     "(`bench/overhead.py`): a request from `Server.submit` to its answer, with the model on a thread of its own (two "
     "wake-ups of a processor, 60 to 150 µs on a virtual machine) and on the event loop (none), and `execute` of the "
-    "plugin's instance called by itself. All are told as what they take above the framework's own call, which stands "
+    "plugin's instance called by itself. All are given as what they take above the framework's own call, which stands "
     "in the other column; they take turns, and medians are compared.",
     measure,
     "the framework's own call",

@@ -21,13 +21,13 @@ _KINDS = {
 def measure(run: Run) -> Sequence[Row]:
     seconds = 0.5 if run.quick else 2.0
     rows = []
-    for kind, told in _KINDS.items():
+    for kind, message in _KINDS.items():
         long, short = [], []
         for _ in range(run.rounds):
             short.append(_decisions(kind, 10, seconds))
             long.append(_decisions(kind, 100_000, seconds))
         goal = Goal(least=0.8, of_ratio=True)
-        rows.append(Row(f"{told}: decisions/s", tuple(long), tuple(short), goal))
+        rows.append(Row(f"{message}: decisions/s", tuple(long), tuple(short), goal))
     return rows
 
 

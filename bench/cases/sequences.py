@@ -48,19 +48,21 @@ def measure(run: Run) -> Sequence[Row]:
                 "": functools.partial(run.generator, running.port, model, _CONCURRENCY, _OPTIONS),
                 ", wrk": lambda url=url: wrk(url, _SCRIPT, _CONCURRENCY, 4, str(next(parts)), threads=_CONCURRENCY),
             }
-            for told, load_it in generators.items():
+            for message, load_it in generators.items():
                 before = _counted(running, model)
                 load, cost = with_cost(running, model, load_it)
                 inferences, executions = (new - old for new, old in zip(_counted(running, model), before, strict=True))
-                numbers[f"{strategy}{told}: inferences/s"] = load.per_second
-                numbers[f"{strategy}{told}: p99, ms"] = load.p99_milliseconds
-                numbers[f"{strategy}{told}: server's processor time, µs each"] = cost
-                numbers[f"{strategy}{told}: requests in a batch"] = inferences / executions
+                numbers[f"{strategy}{message}: inferences/s"] = load.per_second
+                numbers[f"{strategy}{message}: p99, ms"] = load.p99_milliseconds
+                numbers[f"{strategy}{message}: server's processor time, µs each"] = cost
+                numbers[f"{strategy}{message}: requests in a batch"] = inferences / executions
         return numbers
 
     seen = side_by_side(run, once, models=SEQUENCE_MODELS, own=built(WORK / "sequence"))
     goal = Goal(least=1.5, of_ratio=True)
-    return seen.rows({f"{strategy}{told}: inferences/s": goal for strategy in _STRATEGIES for told in ("", ", wrk")})
+    return seen.rows(
+        {f"{strategy}{message}: inferences/s": goal for strategy in _STRATEGIES for message in ("", ", wrk")}
+    )
 
 
 def _counted(running: Running, model: str) -> tuple[int, int]:

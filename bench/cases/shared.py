@@ -12,7 +12,7 @@ from servers import Running
 
 _ELEMENTS = 150_000
 _IDENTITY = {"identity": "", "identity_on_loop": ", on the event loop"}
-"""The same model code twice, and how its rows are told apart."""
+"""The same model code twice, and what distinguishes its rows."""
 _OPTIONS = ("--shape", f"INPUT0:{_ELEMENTS}", "--shared-memory", "system", "--output-shared-memory-size")
 
 
@@ -20,18 +20,18 @@ def measure(run: Run) -> Sequence[Row]:
     def once(running: Running) -> dict[str, float]:
         numbers = {}
         ports = {"http": running.ports.http, "grpc": running.ports.grpc}
-        for (model, told), (protocol, port) in itertools.product(_IDENTITY.items(), ports.items()):
+        for (model, message), (protocol, port) in itertools.product(_IDENTITY.items(), ports.items()):
             options = (*_OPTIONS, str(4 * _ELEMENTS))
             measure = functools.partial(run.generator, port, model, 8, options, protocol=protocol)
             load, cost = with_cost(running, model, measure)
-            label = f"{protocol.upper()}, 600 KB, concurrency 8{told}"
+            label = f"{protocol.upper()}, 600 KB, concurrency 8{message}"
             numbers[f"{label}: inferences/s"] = load.per_second
             numbers[f"{label}: p99, ms"] = load.p99_milliseconds
             numbers[f"{label}: server's processor time, µs each"] = cost
         return numbers
 
     seen = side_by_side(run, once, options=("--allow-client-shm=true", "--shared-memory-lending=true"))
-    labels = [f"HTTP, 600 KB, concurrency 8{told}: inferences/s" for told in _IDENTITY.values()]
+    labels = [f"HTTP, 600 KB, concurrency 8{message}: inferences/s" for message in _IDENTITY.values()]
     return seen.rows({label: Goal(least=2, of_ratio=True) for label in labels})
 
 

@@ -46,10 +46,10 @@ def _traffic(running: Running, seconds: float) -> tuple[list[float], list[float]
             time.sleep(1)
             moments.append(time.monotonic())
             sizes.append(running.resident_megabytes())
-        told = process.stdout.read() if process.stdout is not None else ""
+        message = process.stdout.read() if process.stdout is not None else ""
     if process.returncode:
         raise LoadError(f"the traffic ended with status {process.returncode}")
-    print(dict(sorted(json.loads(told).items())), file=sys.stderr)
+    print(dict(sorted(json.loads(message).items())), file=sys.stderr)
     return moments, sizes
 
 

@@ -1,4 +1,4 @@
-"""What a framework is to the benchmark: how it writes a model, how it runs one by itself, how Naiad is told to."""
+"""What a framework is to the benchmark: how it writes a model and runs one by itself, and how Naiad runs it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

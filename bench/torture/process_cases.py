@@ -115,7 +115,7 @@ def keep_alive_stop(target: Target) -> Sequence[Figure]:
 
 
 def _keep_alive(target: Target, resets: Counter[str]) -> None:
-    """Ask every 10 ms; a new connection when told to close; ends when none can be had."""
+    """Ask every 10 ms; a new connection when asked to close; ends when none can be had."""
     inputs = [tensor(name, "FP32", [1, 16], [1] * 16) for name in ("INPUT0", "INPUT1")]
     content = request("POST", infer_path("add_sub"), json_infer(*inputs))
     until = time.monotonic() + 15

@@ -13,5 +13,5 @@ def found(text, **options):
 
 
 def only(text, **options):
-    (told,) = found(text, **options)
-    return told
+    (reason,) = found(text, **options)
+    return reason

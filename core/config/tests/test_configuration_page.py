@@ -51,7 +51,7 @@ def test_the_messages_on_the_page_are_what_is_told():
         'name: "images" backend: "b" max_batch_size: 32 dynamic_batching { preferred_batch_size: [ 8, 64 ] }'
     )
 
-    (told,) = problems(sizes)
+    (message,) = problems(sizes)
 
     assert str(caught.value) in PAGE
-    assert str(told) in PAGE
+    assert str(message) in PAGE

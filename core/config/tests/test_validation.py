@@ -34,9 +34,9 @@ default_model_filename: "/etc/passwd"
 """
     parsed = parse_text_with_places(text)
 
-    told = problems(parsed.config, places=parsed.places, file="m/config.pbtxt")
+    reason = problems(parsed.config, places=parsed.places, file="m/config.pbtxt")
 
-    assert [(problem.line, problem.column, problem.path) for problem in told] == [
+    assert [(problem.line, problem.column, problem.path) for problem in reason] == [
         (5, 44, "input[0].dims[0]"),
         (7, 48, "input[2].reshape"),
         (11, 27, "dynamic_batching.preferred_batch_size[0]"),
@@ -49,8 +49,8 @@ default_model_filename: "/etc/passwd"
         (6, 3, "input[1]"),
         (6, 3, "input[1].data_type"),
     ]
-    assert {problem.file for problem in told} == {"m/config.pbtxt"}
-    assert str(told[3]) == (
+    assert {problem.file for problem in reason} == {"m/config.pbtxt"}
+    assert str(reason[3]) == (
         "m/config.pbtxt:11:30: dynamic_batching.preferred_batch_size[1]: dynamic batching preferred size must be <= "
         "max batch size for m: 8 > 4 (raise max_batch_size, or prefer smaller batches)"
     )
@@ -154,10 +154,10 @@ def test_the_name_must_be_that_of_the_folder():
     ],
 )
 def test_general_rules(text, path, phrase):
-    told = only(f'name: "m" backend: "b" {text}')
+    reason = only(f'name: "m" backend: "b" {text}')
 
-    assert told[0] == path
-    assert phrase in told[1]
+    assert reason[0] == path
+    assert phrase in reason[1]
 
 
 def test_two_schedulers_exclude_each_other():
@@ -209,10 +209,10 @@ def test_two_schedulers_exclude_each_other():
     ],
 )
 def test_dynamic_batching_rules(text, path, phrase):
-    told = only(f"{VALID} dynamic_batching {{ {text} }}")
+    reason = only(f"{VALID} dynamic_batching {{ {text} }}")
 
-    assert told[0] == f"dynamic_batching.{path}"
-    assert phrase in told[1]
+    assert reason[0] == f"dynamic_batching.{path}"
+    assert phrase in reason[1]
 
 
 @pytest.mark.parametrize(
@@ -236,13 +236,13 @@ def test_dynamic_batching_rules(text, path, phrase):
     ],
 )
 def test_instance_rules(text, path, phrase):
-    told = only(f"{VALID} instance_group {text}")
+    reason = only(f"{VALID} instance_group {text}")
 
-    assert told[0] == path
-    assert phrase in told[1]
+    assert reason[0] == path
+    assert phrase in reason[1]
 
 
 def test_a_profile_is_an_index():
-    told = only('name: "m" platform: "tensorrt_plan" instance_group { profile: [ "0", "-1" ] }')
+    reason = only('name: "m" platform: "tensorrt_plan" instance_group { profile: [ "0", "-1" ] }')
 
-    assert told[0] == "instance_group[0].profile[1]"
+    assert reason[0] == "instance_group[0].profile[1]"

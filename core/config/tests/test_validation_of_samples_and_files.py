@@ -18,10 +18,10 @@ from .rules import INPUT, VALID, found, only
 def test_warmup_rules(text, path, phrase):
     sample = f'model_warmup {{ batch_size: 1 inputs {{ key: "x" value {{ data_type: TYPE_FP32 {text} }} }} }}'
 
-    told = only(VALID + INPUT + sample)
+    message = only(VALID + INPUT + sample)
 
-    assert told[0] == f'model_warmup[0].inputs["x"]{path}'
-    assert phrase in told[1]
+    assert message[0] == f'model_warmup[0].inputs["x"]{path}'
+    assert phrase in message[1]
 
 
 def test_a_sample_must_be_like_the_inputs():

@@ -139,9 +139,9 @@ def test_sequence_rules(text, path, phrase):
     ],
 )
 def test_initial_state_rules(text, path, message):
-    told = found(f"sequence_batching {{ state {{ {STATE} initial_state {{ {text} }} }} }}")
+    reason = found(f"sequence_batching {{ state {{ {STATE} initial_state {{ {text} }} }} }}")
 
-    assert told == [(f"sequence_batching.state[0].initial_state[0]{path}", message)]
+    assert reason == [(f"sequence_batching.state[0].initial_state[0]{path}", message)]
 
 
 @pytest.mark.parametrize(
@@ -156,27 +156,27 @@ def test_initial_state_rules(text, path, message):
     ],
 )
 def test_what_the_server_gives_is_no_input_of_clients(text, path, message):
-    told = found(f'input {{ name: "x" data_type: TYPE_FP32 dims: 1 }} sequence_batching {{ {text} }}')
+    reason = found(f'input {{ name: "x" data_type: TYPE_FP32 dims: 1 }} sequence_batching {{ {text} }}')
 
-    assert told == [(f"sequence_batching.{path}", f"{message} 'x' of m is also an input of clients")]
+    assert reason == [(f"sequence_batching.{path}", f"{message} 'x' of m is also an input of clients")]
 
 
 def test_a_state_that_is_an_output_too_has_its_type():
     output = 'output { name: "out" data_type: TYPE_INT32 dims: [ 4, -1 ] }'
 
-    told = found(f"{output} sequence_batching {{ state {{ {STATE} }} }}")
+    reason = found(f"{output} sequence_batching {{ state {{ {STATE} }} }}")
 
     message = "state 'out' is TYPE_FP32 here and TYPE_INT32 among the outputs"
-    assert told == [("sequence_batching.state[0].data_type", message)]
+    assert reason == [("sequence_batching.state[0].data_type", message)]
 
 
 def test_a_state_has_one_initial_state():
     initial = 'initial_state { name: "i" data_type: TYPE_FP32 dims: [ 4, 1 ] zero_data: true } '
 
-    told = found(f"sequence_batching {{ state {{ {STATE} {initial * 2} }} }}")
+    reason = found(f"sequence_batching {{ state {{ {STATE} {initial * 2} }} }}")
 
     message = "initial_state field for state input 'in' must contain exactly one or zero element. Found '2' elements."
-    assert told == [("sequence_batching.state[0].initial_state", message)]
+    assert reason == [("sequence_batching.state[0].initial_state", message)]
 
 
 def test_the_file_of_an_initial_state_must_be_large_enough(tmp_path):
@@ -184,10 +184,10 @@ def test_the_file_of_an_initial_state_must_be_large_enough(tmp_path):
     (tmp_path / "initial_state" / "s").write_bytes(b"123")
     initial = 'initial_state { name: "i" data_type: TYPE_FP32 dims: [ 4, 1 ] data_file: "s" } '
 
-    told = found(f"sequence_batching {{ state {{ {STATE} {initial} }} }}", model_directory=tmp_path)
+    reason = found(f"sequence_batching {{ state {{ {STATE} {initial} }} }}", model_directory=tmp_path)
 
     message = "initial_state setting expects 16 bytes, but the data provided from s only has 3 bytes"
-    assert told == [("sequence_batching.state[0].initial_state[0].data_file", message)]
+    assert reason == [("sequence_batching.state[0].initial_state[0].data_file", message)]
 
 
 def test_a_complete_sequence_model_has_no_problems():

@@ -52,10 +52,10 @@ SCATTERED = 'batch_output { target_name: "z" source_input: "x" }'
     ],
 )
 def test_tensor_rules(text, path, phrase):
-    told = only(VALID + text)
+    message = only(VALID + text)
 
-    assert told[0] == path
-    assert phrase in told[1]
+    assert message[0] == path
+    assert phrase in message[1]
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ def test_shape_tensors_of_onnx_and_python_models_hold_whole_numbers_in_one_dim(b
 
 
 def test_a_scalar_needs_batching():
-    told = only('name: "m" backend: "b" input { name: "i" data_type: TYPE_INT32 dims: 1 reshape { } }')
+    message = only('name: "m" backend: "b" input { name: "i" data_type: TYPE_INT32 dims: 1 reshape { } }')
 
-    assert "cannot have empty reshape for non-batching model as scalar tensors are not supported for m" in told[1]
+    assert "cannot have empty reshape for non-batching model as scalar tensors are not supported for m" in message[1]
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_scalar_needs_batching():
     ],
 )
 def test_batch_tensor_rules(text, path, phrase):
-    told = only(VALID + INPUT + OUTPUT + text)
+    message = only(VALID + INPUT + OUTPUT + text)
 
-    assert told[0] == path
-    assert phrase in told[1]
+    assert message[0] == path
+    assert phrase in message[1]

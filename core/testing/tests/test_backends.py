@@ -1,4 +1,4 @@
-"""The conformance checks of a backend: a good one passes, and each way of being bad is told."""
+"""The conformance checks of a backend: a good one passes, and each way of being bad is reported."""
 
 import json
 from collections.abc import Callable
@@ -128,18 +128,18 @@ class Unready(Instance):
 
 
 @pytest.mark.parametrize(
-    ("kind", "error", "told"),
+    ("kind", "error", "message"),
     [
         (OnlyTheFirst, ContractBroken, "request 1 in a batch"),
         (Writing, ValueError, "read-only"),
         (Unready, ContractBroken, "says it is not ready: 'never'"),
     ],
 )
-def test_an_instance_that_breaks_the_contract_is_told(case, kind, error, told):
+def test_an_instance_that_breaks_the_contract_is_told(case, kind, error, message):
     backend = Doubling()
     backend.instance = kind
 
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=message):
         check_backend(backend, case)
 
 
@@ -164,7 +164,7 @@ class Empty(Doubling):
 
 
 @pytest.mark.parametrize(
-    ("backend", "told"),
+    ("backend", "message"),
     [
         (Careless(), "a model file that is missing raises FileNotFoundError; raise a NaiadError"),
         (Blind(), "a model file that is missing loads as if nothing were wrong"),
@@ -173,8 +173,8 @@ class Empty(Doubling):
         (object(), "is no backend: it needs traits with a name"),
     ],
 )
-def test_a_backend_that_breaks_the_contract_is_told(case, backend, told):
-    with pytest.raises(ContractBroken, match=told):
+def test_a_backend_that_breaks_the_contract_is_told(case, backend, message):
+    with pytest.raises(ContractBroken, match=message):
         check_backend(backend, case)
 
 

@@ -79,7 +79,7 @@ def test_the_fake_keeps_the_contract() -> None:
 
 
 @pytest.mark.parametrize(
-    ("broken", "told"),
+    ("broken", "message"),
     [
         (Forgetful, "was inserted and is not there"),
         (Silent, "was not answered within"),
@@ -93,8 +93,8 @@ def test_the_fake_keeps_the_contract() -> None:
         (Undying, "a closed cache still finds something"),
     ],
 )
-def test_each_way_to_break_the_contract_is_found(broken: type[FakeCache], told: str) -> None:
-    with pytest.raises(ContractBroken, match=told):
+def test_each_way_to_break_the_contract_is_found(broken: type[FakeCache], message: str) -> None:
+    with pytest.raises(ContractBroken, match=message):
         check_cache(broken, patience=0.02)
 
 

@@ -57,10 +57,10 @@ def test_a_model_that_does_not_load_says_why(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("target", "told"), [(print, "is not marked as a model; put @naiad_custom"), ("/nowhere", "there is no folder")]
+    ("target", "message"), [(print, "is not marked as a model; put @naiad_custom"), ("/nowhere", "there is no folder")]
 )
-def test_what_cannot_be_served_is_refused(target, told):
-    with pytest.raises(InvalidArgumentError, match=told), serve(target):
+def test_what_cannot_be_served_is_refused(target, message):
+    with pytest.raises(InvalidArgumentError, match=message), serve(target):
         pass
 
 

@@ -1,4 +1,4 @@
-"""The virtual clock: what a scheduler is told, when it is asked, and what the log says."""
+"""The virtual clock: what a scheduler gets, when it is asked, and what the log says."""
 
 import pytest
 
@@ -15,18 +15,18 @@ class Scripted:
         self.answers = list(answers)
         self.refuses = refuses
         self.wants = wants
-        self.told = []
+        self.events = []
 
     def arrive(self, ticket):
-        self.told.append(("arrive", ticket.arrival, ticket.id))
+        self.events.append(("arrive", ticket.arrival, ticket.id))
         return self.refuses
 
     def settle(self, tickets, now):
-        self.told.append(("settle", now, tickets))
+        self.events.append(("settle", now, tickets))
         return self.wants
 
     def decide(self, now, idle):
-        self.told.append(("decide", now, idle))
+        self.events.append(("decide", now, idle))
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
@@ -49,7 +49,7 @@ def test_all_that_happens_at_one_instant_is_told_before_the_question():
 
     simulate(scheduler, [Arrival(0.0), Arrival(1.0), Arrival(1.0)], service_time=1.0)
 
-    assert scheduler.told == [
+    assert scheduler.events == [
         ("arrive", 0.0, 1),
         ("decide", 0.0, (0,)),
         ("settle", 1.0, (1,)),
@@ -124,7 +124,7 @@ def test_questions_without_a_reason_are_asked_where_they_are_wanted():
 
     simulate(scheduler, [Arrival(0.0)], service_time=1.0, asks=[0.25, 0.5])
 
-    assert [when for what, when, _ in scheduler.told if what == "decide"] == [0.0, 0.25, 0.5]
+    assert [when for what, when, _ in scheduler.events if what == "decide"] == [0.0, 0.25, 0.5]
 
 
 def test_a_settled_ticket_leads_to_a_question_only_where_the_scheduler_wants_one():
@@ -134,8 +134,8 @@ def test_a_settled_ticket_leads_to_a_question_only_where_the_scheduler_wants_one
     simulate(scheduler, [Arrival(0.0)], service_time=1.0)
     simulate(wishful, [Arrival(0.0)], service_time=1.0)
 
-    assert [when for what, when, _ in scheduler.told if what == "decide"] == [0.0]
-    assert [when for what, when, _ in wishful.told if what == "decide"] == [0.0, 1.0]
+    assert [when for what, when, _ in scheduler.events if what == "decide"] == [0.0]
+    assert [when for what, when, _ in wishful.events if what == "decide"] == [0.0, 1.0]
 
 
 def test_a_ticket_that_streams_is_over_some_time_after_its_batch():
@@ -156,7 +156,7 @@ def test_a_request_that_the_model_wants_to_see_again_comes_back_as_a_new_ticket_
 
     log = simulate(scheduler, [Arrival(0.0, returns=1, sequence_start=True)], service_time=1.0)
 
-    assert [(what, when, which) for what, when, which in scheduler.told if what != "decide"] == [
+    assert [(what, when, which) for what, when, which in scheduler.events if what != "decide"] == [
         ("arrive", 0.0, 1),
         ("arrive", 1.0, 2),
         ("settle", 1.0, (1,)),
@@ -179,11 +179,11 @@ def test_an_instance_that_crashes_takes_its_batch_along_and_comes_back():
 
 def test_a_scheduler_is_told_of_the_instance_that_it_lost():
     scheduler = Scripted(NOTHING)
-    scheduler.lost = lambda instance, now: scheduler.told.append(("lost", now, instance))
+    scheduler.lost = lambda instance, now: scheduler.events.append(("lost", now, instance))
 
     simulate(scheduler, [], service_time=1.0, crashes=[Crash(1.0, 0)])
 
-    assert scheduler.told == [("lost", 1.0, 0), ("decide", 1.0, (0,))]
+    assert scheduler.events == [("lost", 1.0, 0), ("decide", 1.0, (0,))]
 
 
 def test_rows_and_sequences_that_are_over_are_written_down():

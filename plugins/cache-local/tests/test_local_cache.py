@@ -44,7 +44,7 @@ def test_the_plugin_offers_the_cache() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_settings", "told"),
+    ("given_settings", "message"),
     [
         ({}, "give it a size in bytes, as in --cache-config local,size=1048576"),
         ({"size": "1GB"}, "'1GB' is not a size in bytes"),
@@ -53,10 +53,10 @@ def test_the_plugin_offers_the_cache() -> None:
         ({"bytes": "4096"}, "cache 'local' has no setting 'bytes'; its settings are size"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(given_settings: dict[str, str], told: str) -> None:
+def test_settings_that_make_no_sense_are_refused(given_settings: dict[str, str], message: str) -> None:
     (factory,) = naiad_cache_local.naiad_caches()
 
-    with pytest.raises(InvalidArgumentError, match=told):
+    with pytest.raises(InvalidArgumentError, match=message):
         factory.open(given_settings)
 
 

@@ -175,8 +175,8 @@ def test_a_host_that_is_no_name_is_a_miss_at_once(caplog: pytest.LogCaptureFixtu
         found = [asked(cache) for _ in range(3)]
 
     assert found == [None] * 3
-    (told,) = caplog.records
-    assert "Redis at cache..example:6379 fails, and requests go to their models" in told.getMessage()
+    (message,) = caplog.records
+    assert "Redis at cache..example:6379 fails, and requests go to their models" in message.getMessage()
 
 
 def test_a_server_that_is_started_again_is_found_by_the_next_request(start_redis: Start) -> None:

@@ -9,7 +9,7 @@ from naiad_cache_redis.factory import RedisCaching, RedisSettings
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"port": "http"}, "cache 'redis': port=http makes no sense"),
         ({"port": "65536"}, "port=65536 makes no sense"),
@@ -27,8 +27,8 @@ from naiad_cache_redis.factory import RedisCaching, RedisSettings
         ({"hots": "h"}, "cache 'redis' has no setting 'hots'; its settings are host, port, user"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(settings: dict[str, str], told: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=told):
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
         RedisCaching().open(settings)
 
 

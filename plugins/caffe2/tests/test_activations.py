@@ -146,7 +146,7 @@ def test_half_precision_goes_both_ways():
 
 
 @pytest.mark.parametrize(
-    ("kind", "arguments", "told"),
+    ("kind", "arguments", "message"),
     [
         ("Dropout", {"ratio": 0.5}, "operator 0 Dropout of the net is made for training"),
         ("Cast", {}, "says nothing of the type to cast to"),
@@ -156,8 +156,8 @@ def test_half_precision_goes_both_ways():
         ("Relu", {"spin": 1}, "unknown arguments: 'spin'; this operator has no arguments"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(kind, arguments, told):
+def test_arguments_that_make_no_sense_are_refused(kind, arguments, message):
     with pytest.raises(TranslationError) as raised:
         one(kind, np.ones(2, np.float32), **arguments)
 
-    assert told in str(raised.value)
+    assert message in str(raised.value)

@@ -121,7 +121,7 @@ def test_where_chooses_elements_or_rows():
 
 
 @pytest.mark.parametrize(
-    ("kind", "shapes", "arguments", "told"),
+    ("kind", "shapes", "arguments", "message"),
     [
         ("Add", [(2, 3), (2, 3)], {"broadcast": 1, "axis": 1}, "lays an input of 2 dims over one of 2 from axis 1 on"),
         ("Add", [(2, 3), (3,)], {"broadcast": 1, "axis": 5}, "has axis 5, and its input 'a' has 2 dims"),
@@ -131,8 +131,8 @@ def test_where_chooses_elements_or_rows():
         ("WeightedSum", [(2,), (1,), (2,)], {}, "needs a weight behind every input"),
     ],
 )
-def test_inputs_that_do_not_fit_are_told(kind, shapes, arguments, told):
+def test_inputs_that_do_not_fit_are_told(kind, shapes, arguments, message):
     with pytest.raises(TranslationError) as raised:
         one(kind, *(np.ones(shape, np.float32) for shape in shapes), **arguments)
 
-    assert told in str(raised.value)
+    assert message in str(raised.value)

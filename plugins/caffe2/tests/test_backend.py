@@ -210,7 +210,7 @@ batch_input { kind: BATCH_ELEMENT_COUNT target_name: "lengths" data_type: TYPE_I
 
 
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("config", "message"),
     [
         ("", r"takes the input 'x', and a net of Caffe2 tells neither its datatype nor its dims"),
         ('input { name: "x" dims: [ 3 ] }', 'write input { name: "x" data_type: TYPE_FP32 dims:'),
@@ -221,13 +221,13 @@ batch_input { kind: BATCH_ELEMENT_COUNT target_name: "lengths" data_type: TYPE_I
         (BATCHED + 'output { name: "z" data_type: TYPE_FP32 dims: [ 2 ] }', "unexpected inference output 'z'"),
     ],
 )
-def test_a_configuration_that_does_not_fit_the_net_is_refused(workbench, config, told):
+def test_a_configuration_that_does_not_fit_the_net_is_refused(workbench, config, message):
     dense().write(workbench.path("model.netdef"))
 
     with pytest.raises(ConfigError) as raised:
         workbench.load(config)
 
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_an_output_of_any_dims_must_be_written(workbench):

@@ -93,7 +93,7 @@ def test_a_transposed_convolution(order, arguments, expected, random):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ({"kernel": 5}, "has the kernel [5, 5] and weights for [3, 3]"),
         ({"kernels": [3]}, "has 1 sizes of its kernel for 2 axes"),
@@ -106,10 +106,10 @@ def test_a_transposed_convolution(order, arguments, expected, random):
         ({"kernel": 3, "group": 2}, "has pictures of 2 channels, and weights for 4 (2 in each of 2 groups)"),
     ],
 )
-def test_windows_that_make_no_sense_are_refused(arguments, told):
+def test_windows_that_make_no_sense_are_refused(arguments, message):
     given, weights = np.ones((1, 2, 8, 8), np.float32), np.ones((4, 2, 3, 3), np.float32)
 
     with pytest.raises(TranslationError) as raised:
         one("Conv", given, weights, **arguments)
 
-    assert told in str(raised.value)
+    assert message in str(raised.value)

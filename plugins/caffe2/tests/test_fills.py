@@ -120,7 +120,7 @@ def test_random_weights_are_refused(kind):
 
 
 @pytest.mark.parametrize(
-    ("kind", "arguments", "told"),
+    ("kind", "arguments", "message"),
     [
         ("GivenTensorFill", {"shape": [3], "values": [1.0, 2.0]}, "has 2 values for the shape [3]"),
         ("ConstantFill", {"shape": [-3]}, "operator 0 ConstantFill of the net cannot be translated: ValueError: "),
@@ -128,8 +128,8 @@ def test_random_weights_are_refused(kind):
         ("ConstantFill", {"shape": [3], "dtype": 4}, "has the dtype 4, which is none of 1, 2, 3"),
     ],
 )
-def test_values_that_do_not_fit_are_refused(kind, arguments, told):
+def test_values_that_do_not_fit_are_refused(kind, arguments, message):
     with pytest.raises(TranslationError) as raised:
         filled(kind, **arguments)
 
-    assert told in str(raised.value)
+    assert message in str(raised.value)

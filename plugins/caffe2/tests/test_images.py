@@ -81,14 +81,14 @@ def test_channels_of_all_groups_stand_in_turn(order, groups, picture):
 
 
 @pytest.mark.parametrize(
-    ("kind", "arguments", "told"),
+    ("kind", "arguments", "message"),
     [
         ("PadImage", {"mode": "wrap", "pad": 1}, "has the mode 'wrap'; there are constant, reflect, edge"),
         ("ChannelShuffle", {"group": 3}, "cannot put 4 channels into 3 groups"),
     ],
 )
-def test_what_cannot_be_done_to_a_picture_is_refused(kind, arguments, told, picture):
+def test_what_cannot_be_done_to_a_picture_is_refused(kind, arguments, message, picture):
     with pytest.raises(TranslationError) as raised:
         one(kind, picture, **arguments)
 
-    assert told in str(raised.value)
+    assert message in str(raised.value)

@@ -77,7 +77,7 @@ def test_what_was_joined_is_taken_apart_again():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "outputs", "told"),
+    ("arguments", "outputs", "message"),
     [
         ({"split": [1, 2]}, 3, "has 2 lengths for 3 outputs"),
         ({"axis": 3}, 2, "has axis 3, and there are 3 dims"),
@@ -85,8 +85,8 @@ def test_what_was_joined_is_taken_apart_again():
         ({"axis": 0}, 2, "splits axis 0, whose size varies, into equal parts"),
     ],
 )
-def test_lengths_that_make_no_sense_are_refused(arguments, outputs, told):
+def test_lengths_that_make_no_sense_are_refused(arguments, outputs, message):
     with pytest.raises(TranslationError) as raised:
         one("Split", A, outputs=outputs, **arguments)
 
-    assert told in str(raised.value)
+    assert message in str(raised.value)

@@ -125,7 +125,7 @@ def test_channels_have_factors_and_summands(order, random):
 
 
 @pytest.mark.parametrize(
-    ("kind", "count", "arguments", "told"),
+    ("kind", "count", "arguments", "message"),
     [
         ("SpatialBN", 5, {}, "operator 0 SpatialBN of the net is made for training"),
         ("LRN", 1, {"size": 2, "beta": 0.5}, "has size 2, alpha 0, beta 0.5; size must be odd, all must be above 0"),
@@ -133,13 +133,13 @@ def test_channels_have_factors_and_summands(order, random):
         ("Softmax", 1, {"axis": 4}, "has axis 4, and its input 'a' has 4 dims"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(kind, count, arguments, told):
+def test_arguments_that_make_no_sense_are_refused(kind, count, arguments, message):
     given = [np.ones((1, 2, 2, 2), np.float32), *[np.ones(2, np.float32)] * (count - 1)]
 
     with pytest.raises(TranslationError) as raised:
         one(kind, *given, **arguments)
 
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_outputs_for_training_may_be_there_and_not_be_read():

@@ -14,11 +14,11 @@ PAGE = (HERE.parents[2] / "docs" / "caffe2.md").read_text()
 def test_the_page_lists_every_operator_and_no_other():
     (section,) = re.findall(r"\n## Operators\n(.*?)\n## ", PAGE, re.DOTALL)
     cells = [row.split(" | ")[0] for row in re.findall(r"^\| (`.*)$", section, re.MULTILINE)]
-    told = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
+    message = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
 
     assert naiad_caffe2.translation.net.translate
-    assert len(told) == len(set(told))
-    assert set(told) == set(OPERATORS)
+    assert len(message) == len(set(message))
+    assert set(message) == set(OPERATORS)
 
 
 def test_every_operator_is_named_in_a_test():

@@ -30,7 +30,7 @@ def test_every_parameter_is_read():
 
 
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("config", "message"),
     [
         (
             config_of(intra_op_thread_count="many"),
@@ -44,8 +44,8 @@ def test_every_parameter_is_read():
         ),
     ],
 )
-def test_what_makes_no_sense_is_refused(config, told):
+def test_what_makes_no_sense_is_refused(config, message):
     with pytest.raises(ConfigError) as raised:
         run_settings(config, {})
 
-    assert told in str(raised.value)
+    assert message in str(raised.value)

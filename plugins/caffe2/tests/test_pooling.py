@@ -114,7 +114,7 @@ def test_the_same_size_comes_out_with_same_padding(random):
 
 
 @pytest.mark.parametrize(
-    ("kind", "arguments", "told"),
+    ("kind", "arguments", "message"),
     [
         ("MaxPool", {}, "has neither a kernel nor global_pooling"),
         ("MaxPool", {"global_pooling": 1, "stride": 2}, "pools whole pictures (global_pooling), so it can have"),
@@ -122,11 +122,11 @@ def test_the_same_size_comes_out_with_same_padding(random):
         ("AveragePool", {"kernel": 2, "dilation": 2}, "has dilations, which only MaxPool and convolutions have"),
     ],
 )
-def test_windows_that_make_no_sense_are_refused(kind, arguments, told):
+def test_windows_that_make_no_sense_are_refused(kind, arguments, message):
     with pytest.raises(TranslationError) as raised:
         one(kind, np.ones((1, 1, 4, 4), np.float32), **arguments)
 
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_the_old_rules_need_the_size_of_the_picture():

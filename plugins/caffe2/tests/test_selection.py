@@ -75,7 +75,7 @@ def test_places_become_rows_with_a_single_one():
 
 
 @pytest.mark.parametrize(
-    ("kind", "inputs", "arguments", "told"),
+    ("kind", "inputs", "arguments", "message"),
     [
         ("Slice", [A], {"starts": [0], "ends": [1, 1]}, "needs as many starts as ends, and one at least"),
         ("Slice", [A, np.array([1])], {}, "has starts as an input, and no ends"),
@@ -83,8 +83,8 @@ def test_places_become_rows_with_a_single_one():
         ("Gather", [A, np.array([1])], {"match_outer": 1}, "has match_outer, which naiad-caffe2 does not know"),
     ],
 )
-def test_choices_that_cannot_be_made_are_refused(kind, inputs, arguments, told):
+def test_choices_that_cannot_be_made_are_refused(kind, inputs, arguments, message):
     with pytest.raises(TranslationError) as raised:
         one(kind, *inputs, **arguments)
 
-    assert told in str(raised.value)
+    assert message in str(raised.value)

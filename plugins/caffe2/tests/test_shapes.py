@@ -92,7 +92,7 @@ def test_copies_stand_behind_each_other(tiles, axis, repeats):
 
 
 @pytest.mark.parametrize(
-    ("kind", "inputs", "arguments", "told"),
+    ("kind", "inputs", "arguments", "message"),
     [
         ("Squeeze", [NUMBERS], {}, "needs its argument 'dims'"),
         ("Reshape", [NUMBERS, np.array([24])], {"shape": [24]}, "has a shape as an input and as an argument"),
@@ -101,8 +101,8 @@ def test_copies_stand_behind_each_other(tiles, axis, repeats):
         ("Tile", [NUMBERS, np.array([2])], {}, "takes its number of tiles or its axis from values that are computed"),
     ],
 )
-def test_dims_that_make_no_sense_are_refused(kind, inputs, arguments, told):
+def test_dims_that_make_no_sense_are_refused(kind, inputs, arguments, message):
     with pytest.raises(TranslationError) as raised:
         one(kind, *inputs, **arguments)
 
-    assert told in str(raised.value)
+    assert message in str(raised.value)

@@ -81,7 +81,7 @@ def test_every_operator_that_is_not_known_is_told_with_its_place_up_to_five():
 
 
 @pytest.mark.parametrize(
-    ("build", "told"),
+    ("build", "message"),
     [
         (lambda net: net.op("Relu", "q", "y"), "operator 0 Relu of the net reads 'q', which no operator before it"),
         (lambda net: net.gives("z"), "external_output reads 'z', which no operator before it"),
@@ -92,14 +92,14 @@ def test_every_operator_that_is_not_known_is_told_with_its_place_up_to_five():
         (lambda net: None, "the net has no external_output, so it gives nothing"),
     ],
 )
-def test_what_stops_a_net_is_told_with_its_place(build, told):
+def test_what_stops_a_net_is_told_with_its_place(build, message):
     net = Net("x")
     build(net)
 
     with pytest.raises(TranslationError) as raised:
         net.translated(x=X)
 
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_the_place_in_the_init_net_is_told():
@@ -116,10 +116,10 @@ def test_arguments_that_only_choose_an_implementation_are_skipped(name):
 
 
 @pytest.mark.parametrize(
-    ("value", "told"), [("two", "must be a whole number"), (2.5, "must be a whole number"), ([1, 2], "whole number")]
+    ("value", "message"), [("two", "must be a whole number"), (2.5, "must be a whole number"), ([1, 2], "whole number")]
 )
-def test_a_whole_number_is_asked_for(value, told):
-    with pytest.raises(TranslationError, match=told):
+def test_a_whole_number_is_asked_for(value, message):
+    with pytest.raises(TranslationError, match=message):
         one("Softmax", X, axis=value)
 
 

@@ -158,7 +158,7 @@ def test_everything_wrong_with_a_signature_is_told_with_its_place_and_the_fix(fo
 
 
 @pytest.mark.parametrize(
-    ("item", "told"),
+    ("item", "message"),
     [
         ((float, 4), "starts with a datatype of naiad_custom, not with float"),
         (("FP33", 4), "not with 'FP33'"),
@@ -168,11 +168,11 @@ def test_everything_wrong_with_a_signature_is_told_with_its_place_and_the_fix(fo
         (("FP32", True), "not True"),
     ],
 )
-def test_a_wrong_array_annotation_says_what_to_write(item, told):
+def test_a_wrong_array_annotation_says_what_to_write(item, message):
     with pytest.raises(TypeError, match="Array") as caught:
         ArraySpec.of(item)
 
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_wrong_array_annotation_in_a_file_is_told_with_its_line(folder):
@@ -212,15 +212,15 @@ def test_a_tuple_without_names_asks_for_them():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ({"max_batch_size": -1}, "max_batch_size is an integer >= 0, not -1"),
         ({"concurrency": 0}, "concurrency is an integer >= 1, not 0"),
         ({"outputs": ("a", "a")}, "names one output twice"),
     ],
 )
-def test_wrong_arguments_of_the_decorator_are_refused(arguments, told):
-    with pytest.raises(TypeError, match=told):
+def test_wrong_arguments_of_the_decorator_are_refused(arguments, message):
+    with pytest.raises(TypeError, match=message):
         model(**arguments)
 
 

@@ -55,7 +55,7 @@ def test_what_is_yielded_may_be_named_in_place(folder):
 
 
 @pytest.mark.parametrize(
-    ("definition", "told"),
+    ("definition", "message"),
     [
         ("def f(a: Array[FP32, 4]):", r"it does not say .*write -> Iterator\[Array\[FP32, 16\]\] before"),
         ("async def f(a: Array[FP32, 4]):", r"write -> AsyncIterator\[Array\[FP32, 16\]\] before"),
@@ -65,7 +65,7 @@ def test_what_is_yielded_may_be_named_in_place(folder):
         ("def f(a: Array[FP32, 4]) -> typing.Iterator:", r"output 'output' tells neither datatype nor dims"),
     ],
 )
-def test_an_annotation_that_does_not_fit_what_is_yielded_says_what_to_write(folder, definition, told):
+def test_an_annotation_that_does_not_fit_what_is_yielded_says_what_to_write(folder, definition, message):
     folder.write(f"""
         import typing
         from collections.abc import Iterator
@@ -76,7 +76,7 @@ def test_an_annotation_that_does_not_fit_what_is_yielded_says_what_to_write(fold
             yield a
     """)
 
-    with pytest.raises(ConfigError, match=rf"model\.py:6:\d+: the answer of 'f': .*{told}"):
+    with pytest.raises(ConfigError, match=rf"model\.py:6:\d+: the answer of 'f': .*{message}"):
         folder.completed()
 
 

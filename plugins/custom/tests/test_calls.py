@@ -222,7 +222,7 @@ def twice(x: Array[INT64, 1], server: Server, other: Server) -> Array[INT64, 1]:
 
 
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "message"),
     [
         (
             wrong_sync,
@@ -232,8 +232,8 @@ def twice(x: Array[INT64, 1], server: Server, other: Server) -> Array[INT64, 1]:
         (twice, "'other' of 'twice': one parameter for the server is enough"),
     ],
 )
-def test_the_wrong_kind_of_server_is_an_error_that_says_which_to_write(function, told):
-    with pytest.raises(ConfigError, match=told):
+def test_the_wrong_kind_of_server_is_an_error_that_says_which_to_write(function, message):
+    with pytest.raises(ConfigError, match=message):
         read_signature(function, Declaration())
 
 

@@ -146,7 +146,7 @@ def test_the_top_level_of_a_file_runs_once_a_load(folder):
 
 
 @pytest.mark.parametrize(
-    ("broken", "told"),
+    ("broken", "message"),
     [
         ("def f(:", r"model\.py:1: SyntaxError"),
         ("import nowhere_to_be_found", r"model\.py:1: ModuleNotFoundError: No module named 'nowhere_to_be_found'"),
@@ -154,10 +154,10 @@ def test_the_top_level_of_a_file_runs_once_a_load(folder):
         ("x = 1", r"model\.py holds no model: mark a function or class with @naiad_custom\.model"),
     ],
 )
-def test_a_file_that_cannot_be_imported_is_told_with_its_line(folder, broken, told):
+def test_a_file_that_cannot_be_imported_is_told_with_its_line(folder, broken, message):
     folder.write(broken)
 
-    with pytest.raises(InvalidArgumentError, match=told):
+    with pytest.raises(InvalidArgumentError, match=message):
         folder.completed()
 
 

@@ -113,12 +113,12 @@ except pb_utils.TritonModelException as error:
     MADE.append(str(error))
 """
 
-    first, second, told = made(body)
+    first, second, message = made(body)
     counted = first.Metric()
     counted.increment(2)
 
     assert second.Metric().value() == 2
-    assert "metric family 'c' is there already, as a counter" in told
+    assert "metric family 'c' is there already, as a counter" in message
 
 
 def test_what_nobody_holds_is_gone(made, folder):

@@ -83,7 +83,7 @@ def test_a_function_that_takes_the_batch_needs_no_parameter_for_each(folder, bat
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "path", "told"),
+    ("old", "new", "path", "reason"),
     [
         ("offsets: Array[INT32, -1]", "other: Array[INT32, -1]", "batch_input[0].target_name[0]", "no parameter"),
         ("offsets: Array[INT32", "offsets: Array[FP32", "batch_input[0].data_type", "is TYPE_INT32 here"),
@@ -91,10 +91,10 @@ def test_a_function_that_takes_the_batch_needs_no_parameter_for_each(folder, bat
         ("x: Array[FP32, -1]", "x: Array[FP32, -1, 2]", "input[0].allow_ragged_batch", "'x' is ragged here"),
     ],
 )
-def test_what_the_function_takes_otherwise_is_told_at_load(folder, old, new, path, told):
+def test_what_the_function_takes_otherwise_is_told_at_load(folder, old, new, path, reason):
     folder.write(CODE.replace(old, new).replace("offsets[", "other[" if "other" in new else "offsets["), CONFIG)
 
     with pytest.raises(ConfigError) as caught:
         folder.completed()
 
-    assert (caught.value.problems[0].path, told in caught.value.problems[0].message) == (path, True)
+    assert (caught.value.problems[0].path, reason in caught.value.problems[0].message) == (path, True)

@@ -119,9 +119,9 @@ def test_a_triton_model_sees_flags_ids_and_controls(folder):
     folder.write(TELLING, CONTROLS.replace("STRATEGY", "direct {}"))
 
     with asking(folder) as ask:
-        told = [ask(7, 0, start=True), ask(7, 0), ask(7, 0, end=True), ask(8, 0, start=True, end=True)]
+        message = [ask(7, 0, start=True), ask(7, 0), ask(7, 0, end=True), ask(8, 0, start=True, end=True)]
 
-    assert told == [
+    assert message == [
         b"[(7, 1, [[[1]], [[1.0]], [[7]]])]",
         b"[(7, 0, [[[0]], [[1.0]], [[7]]])]",
         b"[(7, 2, [[[0]], [[1.0]], [[7]]])]",
@@ -146,9 +146,9 @@ def test_the_oldest_strategy_has_no_rows_without_a_request(folder):
 
     with asking(folder) as ask:
         ask(7, 0, start=True)
-        told = ask(8, 0, start=True)
+        message = ask(8, 0, start=True)
 
-    assert told == b"[(8, 1, [[[1]], [[1.0]], [[8]]])]"
+    assert message == b"[(8, 1, [[[1]], [[1.0]], [[8]]])]"
 
 
 ENDING = """

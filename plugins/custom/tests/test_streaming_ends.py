@@ -35,14 +35,14 @@ def test_a_caller_that_leaves_closes_the_function():
 
 
 def test_a_function_can_see_that_its_caller_has_left():
-    here, told, seen = threading.Event(), threading.Event(), threading.Event()
+    here, message, seen = threading.Event(), threading.Event(), threading.Event()
 
     @model
     def patient(x: Array[INT64, 1], request: Request) -> Iterator[Array[INT64, 1]]:
-        request.on_cancelled = told.set
+        request.on_cancelled = message.set
         yield x
         here.set()
-        told.wait(10)
+        message.wait(10)
         if request.cancelled:
             seen.set()
 

@@ -68,7 +68,7 @@ raise ValueError("broken")
 
 
 @pytest.mark.parametrize(
-    ("raised", "told"),
+    ("raised", "message"),
     [
         ("SystemExit(3)", "instance 'm_0' failed: SystemExit: 3"),
         ("KeyboardInterrupt", "instance 'm_0' failed: KeyboardInterrupt$"),
@@ -76,7 +76,7 @@ raise ValueError("broken")
         ("asyncio.CancelledError", "the model raised CancelledError; catch it where a task of the model's own"),
     ],
 )
-def test_whatever_an_async_execute_raises_its_callers_are_told_and_the_next_are_served(folder, raised, told):
+def test_whatever_an_async_execute_raises_its_callers_are_told_and_the_next_are_served(folder, raised, message):
     body = f"""
 class Unspeakable(Exception):
     def __str__(self):
@@ -89,7 +89,7 @@ sender.send(response(7), FINAL)
 """
 
     with serve(written(folder, body, definition="async def")) as client:
-        with pytest.raises(ModelFailedError, match=told):
+        with pytest.raises(ModelFailedError, match=message):
             numbers(client.stream(X=[1]))
         found = numbers(client.stream(X=[0]))
 

@@ -1,4 +1,4 @@
-"""What a TritonPythonModel is told when a call of it fails, and what its own caller is told then."""
+"""The errors of a TritonPythonModel's calls to other models, and what its own caller gets then."""
 
 import pytest
 
@@ -40,7 +40,7 @@ EXEC, ASYNC_EXEC, STREAM = "{}.exec()", "await {}.async_exec()", "{}.exec(decoup
     ],
 )
 def test_the_error_of_a_call_keeps_its_code_when_it_is_handed_on(models, case, how):
-    call, kind, told = ERRORS[case]
+    call, kind, message = ERRORS[case]
     models.triton("broken", 'raise ValueError("it broke")')
     models.triton(
         "busy",
@@ -59,7 +59,7 @@ def test_the_error_of_a_call_keeps_its_code_when_it_is_handed_on(models, case, h
         definition="async def",
     )
 
-    with serve(models.path) as client, pytest.raises(kind, match=told):
+    with serve(models.path) as client, pytest.raises(kind, match=message):
         client["outer"].infer(X=[1])
 
 

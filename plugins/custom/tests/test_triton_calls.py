@@ -244,14 +244,14 @@ def test_calls_are_for_execute(models, part, caplog):
         "outer", "return [answer(1) for request in requests]", more=f"def {part}:\n    asked('double', 1).exec()"
     )
 
-    told = "BLS is only supported during the 'execute' function"
+    message = "BLS is only supported during the 'execute' function"
     if "initialize" in part:
-        with pytest.raises(Exception, match=told), serve(models.path):
+        with pytest.raises(Exception, match=message), serve(models.path):
             pass
     else:
         with serve(models.path):
             pass
-        assert told in caplog.text
+        assert message in caplog.text
 
 
 def test_outputs_of_a_call_are_numpy_arrays_that_may_be_written_to(models):

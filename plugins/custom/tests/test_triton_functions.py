@@ -79,7 +79,7 @@ A = {"name": "A", "data_type": "TYPE_FP32", "dims": [4]}
 
 
 @pytest.mark.parametrize(
-    ("written", "call", "told"),
+    ("written", "call", "message"),
     [
         ({}, lambda c: c.add_input({"name": "A", "dims": [4]}), "input 'A' in auto.* is missing 'data_type' property"),
         (
@@ -117,6 +117,6 @@ A = {"name": "A", "data_type": "TYPE_FP32", "dims": [4]}
         ),
     ],
 )
-def test_contradicting_a_configuration_is_refused(written, call, told):
-    with pytest.raises(ValueError, match=told):
+def test_contradicting_a_configuration_is_refused(written, call, message):
+    with pytest.raises(ValueError, match=message):
         call(config_with(**written))

@@ -116,31 +116,31 @@ def test_auto_complete_config_fills_the_configuration(folder):
 
 
 @pytest.mark.parametrize(
-    ("end", "config", "told"),
+    ("end", "config", "message"),
     [
         ("pass", "", r"must return a valid pb\.ModelConfig object\. It returned NoneType"),
         ("return config", "max_batch_size: 6", r"model\.py:7: auto_complete_config failed: ValueError: .*size 6"),
         ('config.as_dict()["inputs"] = []; return config', "", "inputs"),
     ],
 )
-def test_an_auto_complete_config_that_goes_wrong_is_told(folder, end, config, told):
+def test_an_auto_complete_config_that_goes_wrong_is_told(folder, end, config, message):
     folder.write(AUTO.format(end=end), config)
 
-    with pytest.raises(InvalidArgumentError, match=told):
+    with pytest.raises(InvalidArgumentError, match=message):
         folder.completed()
 
 
 @pytest.mark.parametrize(
-    ("code", "config", "kind", "told"),
+    ("code", "config", "kind", "message"),
     [
         ("class TritonPythonModel:\n    pass", ONE, InvalidArgumentError, "has no execute"),
         (EMPTY, "max_batch_size: 1", InvalidArgumentError, "has no inputs and outputs: write config.pbtxt, or auto"),
     ],
 )
-def test_a_model_that_cannot_be_served_is_refused_at_load(folder, code, config, kind, told):
+def test_a_model_that_cannot_be_served_is_refused_at_load(folder, code, config, kind, message):
     folder.write(code, config)
 
-    with pytest.raises(kind, match=told):
+    with pytest.raises(kind, match=message):
         folder.model()
 
 

@@ -73,18 +73,18 @@ return [
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ("pass", "Expected a list in the execute return, found type 'NoneType'"),
         ("return 5", "Expected a list in the execute return, found type 'int'"),
         ("return []", r"InferenceRequest\(s\) size is:1, and InferenceResponse\(s\) size is:0"),
     ],
 )
-def test_an_answer_of_the_wrong_form_fails_the_batch(folder, batch_of, body, told):
+def test_an_answer_of_the_wrong_form_fails_the_batch(folder, batch_of, body, message):
     folder.write_triton(body)
     instance = folder.instance()
 
-    with pytest.raises(ModelFailedError, match=told):
+    with pytest.raises(ModelFailedError, match=message):
         instance.execute(batch_of({"X": [1]}))
 
 

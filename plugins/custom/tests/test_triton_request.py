@@ -41,14 +41,14 @@ def test_a_request_whose_caller_has_left_is_cancelled():
     assert request_with(cancelled=True).is_cancelled() is True
 
 
-@pytest.mark.parametrize(("context", "told"), [('{"traceparent": "00-1"}', '{"traceparent": "00-1"}'), ("", None)])
-def test_the_trace_of_a_request_gives_its_context(context, told):
+@pytest.mark.parametrize(("context", "reason"), [('{"traceparent": "00-1"}', '{"traceparent": "00-1"}'), ("", None)])
+def test_the_trace_of_a_request_gives_its_context(context, reason):
     received = request_with(trace=FakeTrace(context=context))
 
     passed_on = pb_utils.InferenceRequest(model_name="other", trace=received.trace())
 
-    assert received.trace().get_context() == told
-    assert passed_on.trace().get_context() == told
+    assert received.trace().get_context() == reason
+    assert passed_on.trace().get_context() == reason
 
 
 def test_a_request_that_names_no_outputs_wants_all():
@@ -91,7 +91,7 @@ def test_parameters_of_a_request_that_are_no_object_are_refused(parameters):
 
 
 @pytest.mark.parametrize(
-    ("argument", "value", "told"),
+    ("argument", "value", "reason"),
     [
         ("inputs", [np.array([1])], r"inputs\[0\] of pb_utils.InferenceRequest must be a pb_utils.Tensor, such as"),
         ("inputs", None, "inputs of pb_utils.InferenceRequest must be a list of pb_utils.Tensor, not NoneType"),
@@ -104,13 +104,13 @@ def test_parameters_of_a_request_that_are_no_object_are_refused(parameters):
         ("flags", "1", "flags of pb_utils.InferenceRequest must be an int, not str"),
     ],
 )
-def test_an_argument_of_another_type_is_refused_where_it_is_written(argument, value, told):
-    with pytest.raises(TypeError, match=told):
+def test_an_argument_of_another_type_is_refused_where_it_is_written(argument, value, reason):
+    with pytest.raises(TypeError, match=reason):
         pb_utils.InferenceRequest(**{argument: value})
 
 
 @pytest.mark.parametrize(
-    ("argument", "value", "told"),
+    ("argument", "value", "reason"),
     [
         ("correlation_id", 1.5, "Correlation ID must be integer or string"),
         ("correlation_id", -1, "Correlation ID must be integer or string"),
@@ -120,8 +120,8 @@ def test_an_argument_of_another_type_is_refused_where_it_is_written(argument, va
         ("inputs", [pb_utils.Tensor("A", np.array([1]))] * 2, "input 'A' already exists in request"),
     ],
 )
-def test_what_no_model_could_be_asked_is_refused(argument, value, told):
-    with pytest.raises(pb_utils.TritonModelException, match=told):
+def test_what_no_model_could_be_asked_is_refused(argument, value, reason):
+    with pytest.raises(pb_utils.TritonModelException, match=reason):
         pb_utils.InferenceRequest(**{argument: value})
 
 
@@ -141,14 +141,14 @@ def test_a_response_tells_its_outputs_and_parameters():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "told"),
+    ("parameters", "reason"),
     [
         ({1: "a"}, "Expect parameters keys to have type str, found type"),
         ({"a": 0.5}, "Expect parameters values to have type bool/int/str, found type"),
     ],
 )
-def test_response_parameters_of_other_types_are_refused(parameters, told):
-    with pytest.raises(pb_utils.TritonModelException, match=told):
+def test_response_parameters_of_other_types_are_refused(parameters, reason):
+    with pytest.raises(pb_utils.TritonModelException, match=reason):
         pb_utils.InferenceResponse(parameters=parameters)
 
 

@@ -72,15 +72,15 @@ def test_parameters_go_with_their_response(many, kernel):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ((), "Inference Response object must be provided when the response flags is set to zero"),
         ((None, 2), "Unable to send response. Unsupported flag provided: 2"),
         ((1,), "send takes an InferenceResponse, not int"),
     ],
 )
-def test_what_cannot_be_sent_is_refused(many, kernel, arguments, told):
-    with pytest.raises(pb_utils.TritonModelException, match=told):
+def test_what_cannot_be_sent_is_refused(many, kernel, arguments, message):
+    with pytest.raises(pb_utils.TritonModelException, match=message):
         many.send(*arguments)
 
     assert kernel.replies == []
@@ -109,9 +109,9 @@ def test_a_model_that_answers_once_cannot_send_twice(one):
 
 
 def test_a_model_that_answers_once_cannot_send_none(one):
-    told = r"Non-decoupled model cannot send complete final before sending a response"
+    message = r"Non-decoupled model cannot send complete final before sending a response"
 
-    with pytest.raises(pb_utils.TritonModelException, match=told):
+    with pytest.raises(pb_utils.TritonModelException, match=message):
         one.send(flags=FINAL)
 
 

@@ -27,7 +27,7 @@ def test_a_model_that_answers_once_may_do_so_by_its_sender(folder, body):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         (
             "requests[0].get_response_sender().send(response(5))\nreturn [response(6)]",
@@ -39,8 +39,8 @@ def test_a_model_that_answers_once_may_do_so_by_its_sender(folder, body):
         ("return None", "Expected a list in the execute return, found type 'NoneType'"),
     ],
 )
-def test_a_model_that_answers_once_must_do_so_once(folder, body, told):
-    with serve(written(folder, body, config=ONE)) as client, pytest.raises(ModelFailedError, match=told):
+def test_a_model_that_answers_once_must_do_so_once(folder, body, message):
+    with serve(written(folder, body, config=ONE)) as client, pytest.raises(ModelFailedError, match=message):
         client.infer(X=[1])
 
 
@@ -71,11 +71,11 @@ requests[0].get_response_sender()
 return [None, response(1)]
 """
     written(folder, body, config=ONE)
-    instance, told = folder.instance(), []
+    instance, message = folder.instance(), []
 
     class Told(CollectingSender):
         def __del__(self) -> None:
-            told.append("dropped")
+            message.append("dropped")
 
     senders = [Told(), CollectingSender()]
     batch = batch_of({"X": [1]}, {"X": [2]})
@@ -83,4 +83,4 @@ return [None, response(1)]
     instance.execute(batch)
     del batch
 
-    assert told == ["dropped"]
+    assert message == ["dropped"]

@@ -125,10 +125,10 @@ def test_another_byte_order_is_made_native():
 
 
 @pytest.mark.parametrize(
-    ("value", "told"), [([1, 2], "needs a numpy array, not list"), (np.array([1j]), "dtype 'complex128'")]
+    ("value", "message"), [([1, 2], "needs a numpy array, not list"), (np.array([1j]), "dtype 'complex128'")]
 )
-def test_what_the_protocol_cannot_carry_is_refused(value, told):
-    with pytest.raises(pb_utils.TritonModelException, match=told):
+def test_what_the_protocol_cannot_carry_is_refused(value, message):
+    with pytest.raises(pb_utils.TritonModelException, match=message):
         pb_utils.Tensor("T", value)
 
 

@@ -1,4 +1,4 @@
-"""The dynamic batcher in a server: what a model's instances get, and what callers are told."""
+"""The dynamic batcher in a server: what a model's instances get, and what callers get."""
 
 import asyncio
 from contextlib import asynccontextmanager

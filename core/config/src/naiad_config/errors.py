@@ -37,8 +37,8 @@ class Problem:
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
-        told = ": ".join(part for part in (place, self.path, self.message) if part)
-        return f"{told} ({self.hint})" if self.hint else told
+        reason = ": ".join(part for part in (place, self.path, self.message) if part)
+        return f"{reason} ({self.hint})" if self.hint else reason
 
 
 class ConfigError(InvalidArgumentError):

@@ -1,4 +1,4 @@
-"""Places to listen: TCP sockets that are bound, unix sockets that are left over, and what is told of others."""
+"""Places to listen: TCP sockets that are bound, unix sockets that are left over, and the errors of others."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""Two services that are to listen on one port are told of each other."""
+"""The error of two services that are to listen on one port names both."""
 
 import pytest
 

@@ -30,7 +30,7 @@ def test_a_restricted_group_wants_its_header(api: str, headers: list[tuple[bytes
 
 
 @pytest.mark.parametrize(
-    ("rule", "told"),
+    ("rule", "message"),
     [
         ("inference:key=", "gives the header 'key' no value, so that everybody would pass"),
         ("inference:key= ", "no value"),
@@ -41,9 +41,9 @@ def test_a_restricted_group_wants_its_header(api: str, headers: list[tuple[bytes
         ("inference,inference:key=secret", "api 'inference' can not be specified in multiple config groups"),
     ],
 )
-def test_a_rule_that_protects_nothing_is_refused(rule: str, told: str) -> None:
+def test_a_rule_that_protects_nothing_is_refused(rule: str, message: str) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         RestrictedApis("--restricted", [rule])
 
     assert str(caught.value).startswith("--restricted: ")
-    assert told in str(caught.value)
+    assert message in str(caught.value)

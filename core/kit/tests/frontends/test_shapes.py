@@ -12,7 +12,7 @@ def test_elements_are_counted(shape, count):
 
 
 @pytest.mark.parametrize(
-    ("shape", "itemsize", "told"),
+    ("shape", "itemsize", "message"),
     [
         ((2**62, 2), 1, "causes total element count to exceed maximum size of"),
         ((2**62, 2, 0), 1, "causes total element count to exceed maximum size of"),
@@ -22,6 +22,6 @@ def test_elements_are_counted(shape, count):
         ((1,) * 65, 1, "input 'X' has 65 dimensions; 64 is the most"),
     ],
 )
-def test_what_no_memory_can_hold_is_refused(shape, itemsize, told):
-    with pytest.raises(InvalidArgumentError, match=told):
+def test_what_no_memory_can_hold_is_refused(shape, itemsize, message):
+    with pytest.raises(InvalidArgumentError, match=message):
         count_elements(shape, itemsize, "X")

@@ -18,7 +18,7 @@ def test_each_duration_is_told_with_its_count_and_nanoseconds() -> None:
 
 @pytest.mark.parametrize("name", ["compute_infer", "compute_output", "success", "fail", "empty_response", "cancel"])
 def test_a_response_has_durations_of_its_own(name: str) -> None:
-    told = durations(ResponseStatistics(**{name: Duration(1, 2)}))
+    message = durations(ResponseStatistics(**{name: Duration(1, 2)}))
 
-    assert {each: duration["ns"] for each, duration in told.items() if duration["count"]} == {name: 2}
-    assert len(told) == 6
+    assert {each: duration["ns"] for each, duration in message.items() if duration["count"]} == {name: 2}
+    assert len(message) == 6

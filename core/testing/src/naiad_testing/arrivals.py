@@ -65,15 +65,15 @@ def recorded(file: Path) -> list[Arrival]:
 
 
 def in_sequences(arrivals: Iterable[Arrival], at_once: int, length: int, text_ids: bool = False) -> list[Arrival]:
-    """The same arrivals as requests of sequences of that length, of which `at_once` are told in turn.
+    """The same arrivals as requests of sequences of that length, of which `at_once` take turns.
 
     The next sequence of a turn begins after the last request of the one before it. Ids count from 1.
     """
     dealt = []
     for number, arrival in enumerate(arrivals):
-        told, turn = divmod(number, at_once)
-        name = told // length * at_once + turn + 1
-        start, end = told % length == 0, told % length == length - 1
+        message, turn = divmod(number, at_once)
+        name = message // length * at_once + turn + 1
+        start, end = message % length == 0, message % length == length - 1
         dealt.append(
             replace(arrival, sequence_id=str(name) if text_ids else name, sequence_start=start, sequence_end=end)
         )

@@ -98,7 +98,7 @@ def check_cache(open_cache: Callable[[], Cache], patience: float = 5.0) -> None:
 
     A key that nobody inserted has nothing; what was inserted is found within `patience` seconds, the same in every
     datatype, shape and kind of parameter, with arrays that cannot be written to, and what is inserted again replaces
-    it; every lookup is answered once, also after the cache was closed; and the counters are told. Keys are random:
+    it; every lookup is answered once, also after the cache was closed; and the counters are right. Keys are random:
     others may use the same server at the same time.
     """
     cache = open_cache()
@@ -162,9 +162,9 @@ def _expect_found(cache: Cache, key: bytes, wanted: CachedResponse, patience: fl
 
 def _differs(found: CachedResponse, wanted: CachedResponse) -> str:
     """In what, "" for in nothing."""
-    told = [(tensor.name, tensor.datatype, tensor.shape, tensor.array.dtype) for tensor in found.outputs]
-    if told != [(tensor.name, tensor.datatype, tensor.shape, tensor.array.dtype) for tensor in wanted.outputs]:
-        return f"the outputs are {told}"
+    message = [(tensor.name, tensor.datatype, tensor.shape, tensor.array.dtype) for tensor in found.outputs]
+    if message != [(tensor.name, tensor.datatype, tensor.shape, tensor.array.dtype) for tensor in wanted.outputs]:
+        return f"the outputs are {message}"
     for one, other in zip(found.outputs, wanted.outputs, strict=True):
         if one.array.shape != other.array.shape or one.array.tolist() != other.array.tolist():
             return f"output '{one.name}' is {one.array!r}"
@@ -196,6 +196,6 @@ def _random_key() -> bytes:
     return np.random.default_rng().bytes(32)
 
 
-def _expect(holds: bool, told: str) -> None:
+def _expect(holds: bool, message: str) -> None:
     if not holds:
-        raise ContractBroken(told)
+        raise ContractBroken(message)

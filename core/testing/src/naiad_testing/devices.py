@@ -49,13 +49,13 @@ class FakeDeviceArray:
             raise TypeError(f"__dlpack__() takes no {', '.join(options)}")
         if options.get("dl_device") == HOST:
             self.copies += 1
-            return self._told(self.memory.copy().__dlpack__())
-        return placed(self._told(self.memory.__dlpack__()), self.device)
+            return self._capsule_of(self.memory.copy().__dlpack__())
+        return placed(self._capsule_of(self.memory.__dlpack__()), self.device)
 
     def __dlpack_device__(self) -> Device:
         return self.device
 
-    def _told(self, capsule: Any) -> Any:
+    def _capsule_of(self, capsule: Any) -> Any:
         return as_bf16(capsule) if self._is_bf16 else capsule
 
 

@@ -47,7 +47,7 @@ def outputs_of(
 ) -> list[Sequence[Mapping[str, np.ndarray]]]:
     """The outputs of one execution: the responses for each request, one for each but where the model streams.
 
-    Raises what the instance answered as errors, and TimeoutError when a sender is never told that all is sent.
+    Raises what the instance answered as errors, and TimeoutError when a sender never gets its final response.
     """
     datatypes = {each.name: wire_name(each.data_type) for each in config.input}
     made = [

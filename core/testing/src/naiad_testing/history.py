@@ -84,7 +84,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class SequenceOver:
-    """The model of that instance was told that a sequence is over."""
+    """The model of that instance was notified of the end of a sequence."""
 
     time: float
     instance: int

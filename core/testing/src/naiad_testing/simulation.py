@@ -1,8 +1,8 @@
 """Drives a scheduler through a history of arrivals on a virtual clock and writes down all that happens.
 
-The kernel drives schedulers the same way: everything that happens at one instant is told, then one decision is asked
-for, if a request came, an instance is free for one that waits, or the scheduler wants it. Nothing here reads a clock or
-draws a number, so the same input gives the same log.
+The kernel drives schedulers the same way: the scheduler gets everything that happens at one instant, then one decision
+is asked for, if a request came, an instance is free for one that waits, or the scheduler wants it. Nothing here reads a
+clock or draws a number, so the same input gives the same log.
 """
 
 import heapq

@@ -75,7 +75,7 @@ def handler(recorder: Recorder, target: str) -> type[BaseHTTPRequestHandler]:
         do_GET = do_POST = do_HEAD = _pass_on
 
         def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - its name in the standard library
-            """Say nothing: what is kept is told."""
+            """Say nothing: the number of recordings is logged."""
 
     return Passing
 

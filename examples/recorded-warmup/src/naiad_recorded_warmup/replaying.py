@@ -34,8 +34,8 @@ def _request(path: Path, context: ModelContext) -> Request:
     except OSError as error:
         raise InvalidArgumentError(f"the recorded request '{path}' cannot be read: {error.strerror}") from error
     except (InvalidArgumentError, ValueError, KeyError, TypeError) as error:
-        told = str(error) if isinstance(error, InvalidArgumentError) else f"{type(error).__name__}: {error}"
-        raise InvalidArgumentError(f"'{path}' is no inference request that can be replayed: {told}") from error
+        message = str(error) if isinstance(error, InvalidArgumentError) else f"{type(error).__name__}: {error}"
+        raise InvalidArgumentError(f"'{path}' is no inference request that can be replayed: {message}") from error
 
 
 def request_of(body: bytes, model: str, version: int) -> Request:
@@ -68,7 +68,7 @@ _KNOWN = ("sequence_id", "sequence_start", "sequence_end", "priority", "timeout"
 
 
 def _end_of_json(body: bytes) -> int:
-    """Where the JSON object at the start of the body ends: the server is told by a header, which a file has not."""
+    """Where the JSON object at the start of the body ends: over HTTP a header says so, which a file lacks."""
     depth, quoted, escaped = 0, False, False
     for place, byte in enumerate(body):
         if quoted:

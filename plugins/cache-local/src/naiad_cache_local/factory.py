@@ -21,9 +21,9 @@ class LocalCaching:
         try:
             size = int(text)
         except ValueError:
-            told = f"'{text}' is not" if text else "give it"
+            message = f"'{text}' is not" if text else "give it"
             raise InvalidArgumentError(
-                f"cache 'local': {told} a size in bytes, as in --cache-config local,size=1048576"
+                f"cache 'local': {message} a size in bytes, as in --cache-config local,size=1048576"
             ) from None
         if size < _LEAST:
             raise InvalidArgumentError(f"cache 'local': {size} bytes hold no response; the least size is {_LEAST}")

@@ -29,7 +29,7 @@ _Found = Callable[[CachedResponse | None], None]
 
 
 class RedisCache:
-    """Asks and fills the server behind `client`, which `where` names. What fails is a miss, and told in the log."""
+    """Asks and fills the server behind `client`, which `where` names. What fails is a miss, with a line in the log."""
 
     shared = True
 
@@ -59,7 +59,7 @@ class RedisCache:
             self._asking.put((key, found))
 
     def insert(self, key: bytes, response: CachedResponse) -> None:
-        """Tell the server on a thread, unless it is away or more waits to be told than there should."""
+        """Send to the server on a thread, unless it is away or too much waits to be sent."""
         waiting = self._waiting_bytes - self._sent_bytes
         if monotonic() < self._away_until or waiting + response.byte_size > max(_MOST_WAITING, response.byte_size):
             self._left_out += 1

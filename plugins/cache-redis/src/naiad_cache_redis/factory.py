@@ -67,7 +67,7 @@ class RedisSettings:
 
 
 class RedisCaching:
-    """Opens a `RedisCache`; whether its server can be reached is seen later, and told in the log."""
+    """Opens a `RedisCache`; whether its server can be reached shows later, in the log."""
 
     name = "redis"
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from naiad.backend import Answer, Batch
-from naiad_caffe2.runtime import told
+from naiad_caffe2.runtime import describe_error
 from naiad_kit.backends.execution import run_or_each_alone
 
 
@@ -26,7 +26,7 @@ class Caffe2Instance:
 
         Raises ModelFailedError, with what ONNX Runtime says, for a batch of one request.
         """
-        return run_or_each_alone(batch, self._run, self._model, told)
+        return run_or_each_alone(batch, self._run, self._model, describe_error)
 
     def close(self) -> None:
         """Let go of the session."""

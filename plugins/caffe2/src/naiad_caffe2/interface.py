@@ -102,8 +102,8 @@ def _incomplete(claims: Mapping[str, Claim], names: Sequence[str], model: str) -
             )
         elif claim.data_type not in ELEMENT_TYPES:
             known = ", ".join(each.name for each in ELEMENT_TYPES)
-            told = f"input '{name}' is {claim.data_type.name}, which nets of Caffe2 do not take"
-            problems.append(Problem(told, claim.type_path, hint=f"they take {known}"))
+            message = f"input '{name}' is {claim.data_type.name}, which nets of Caffe2 do not take"
+            problems.append(Problem(message, claim.type_path, hint=f"they take {known}"))
     return problems
 
 
@@ -116,7 +116,7 @@ def _shape(claim: Claim, batching: bool) -> tuple[int | str | None, ...]:
 def _output(name: str, made: MadeOutput, written: tuple[int, ...]) -> ModelTensor:
     found = _sizes(made.shape) if made.shape is not None else written
     if len(found) == len(written):
-        found = tuple(told if -1 in (told, size) else size for size, told in zip(found, written, strict=True))
+        found = tuple(message if -1 in (message, size) else size for size, message in zip(found, written, strict=True))
     return ModelTensor(name, _type_name(made.element_type), _DATA_TYPES.get(made.element_type), found)
 
 

@@ -31,8 +31,11 @@ def run_settings(config: ModelConfig, settings: Mapping[str, str]) -> RunSetting
     policy = config.optimization
     level = policy.graph.level if policy is not None and policy.graph is not None else 0
     if level not in _GRAPH_LEVELS:
-        told, hint = f"there is no graph optimisation level {level}", "use 0 (all), 1 (extended), -1 (basic), 2 (none)"
-        reader.problems.append(Problem(told, "optimization.graph.level", hint=hint))
+        message, hint = (
+            f"there is no graph optimisation level {level}",
+            "use 0 (all), 1 (extended), -1 (basic), 2 (none)",
+        )
+        reader.problems.append(Problem(message, "optimization.graph.level", hint=hint))
     if policy is not None and policy.execution_accelerators is not None:
         reader.problems.append(
             Problem(

@@ -20,7 +20,7 @@ def runtime() -> ModuleType:
     return import_framework("onnxruntime", "ONNX Runtime", "naiad-caffe2", _STEP)
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """What ONNX Runtime says went wrong, as `onnx runtime error <code>: <message>` where it gives a code."""
     text = str(error).strip()
     found = _MESSAGE.search(text)

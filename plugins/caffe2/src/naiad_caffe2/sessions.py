@@ -7,7 +7,7 @@ import numpy as np
 
 from naiad.errors import InvalidArgumentError, UnsupportedError
 from naiad_caffe2.parameters import RunSettings
-from naiad_caffe2.runtime import CPU_PROVIDER, CUDA_PROVIDER, runtime, told
+from naiad_caffe2.runtime import CPU_PROVIDER, CUDA_PROVIDER, describe_error, runtime
 from naiad_config import InstanceKind, ModelConfig
 
 Place = tuple[str, int]
@@ -64,7 +64,7 @@ def open_session(graph: Any, weights: Mapping[str, np.ndarray], model: str, sett
     except Exception as error:
         step = _CHECK_DRIVER if kind == "GPU" else "mend the net, or report it when Caffe2 took it"
         raise InvalidArgumentError(
-            f"ONNX Runtime cannot load the translated net of model '{model}': {told(error)}; {step}"
+            f"ONNX Runtime cannot load the translated net of model '{model}': {describe_error(error)}; {step}"
         ) from error
     if providers[0][0] not in session.get_providers():
         raise UnsupportedError(f"ONNX Runtime could not start {CUDA_PROVIDER} for model '{model}'; {_CHECK_DRIVER}")

@@ -21,8 +21,8 @@ def completed(config: ModelConfig, signature: Signature, declaration: Declaratio
     problems: list[Problem] = []
     size = config.max_batch_size or declaration.max_batch_size
     if config.max_batch_size > 0 and declaration.max_batch_size == 0:
-        told = f"it asks for batches, and '{signature.function}' is written for single requests"
-        problems.append(Problem(told, "max_batch_size", hint=f"write @model(max_batch_size={size})"))
+        message = f"it asks for batches, and '{signature.function}' is written for single requests"
+        problems.append(Problem(message, "max_batch_size", hint=f"write @model(max_batch_size={size})"))
     inputs = _inputs(config, signature, problems, size > 0)
     check_batch_inputs(replace(config, input=inputs), signature, problems)
     outputs = _outputs(config, signature, problems, size > 0)
@@ -53,8 +53,10 @@ def _inputs(
             )
             continue
         if each.optional and not argument.optional:
-            told = f"'{signature.function}' has no default for '{each.name}', and the configuration makes it optional"
-            problems.append(Problem(told, f"{path}.optional", hint="give the parameter a default"))
+            message = (
+                f"'{signature.function}' has no default for '{each.name}', and the configuration makes it optional"
+            )
+            problems.append(Problem(message, f"{path}.optional", hint="give the parameter a default"))
         if each.allow_ragged_batch:
             check_ragged(argument, path, problems)
         is_shape = each.is_shape_tensor and batching
@@ -94,8 +96,8 @@ def _policy(
     if signature.way is Way.ONCE:
         return given
     if given is not None and not given.decoupled:
-        told = f"'{signature.function}' gives any number of responses, and the configuration asks for exactly one"
-        problems.append(Problem(told, "model_transaction_policy.decoupled", hint="write true, or drop the policy"))
+        message = f"'{signature.function}' gives any number of responses, and the configuration asks for exactly one"
+        problems.append(Problem(message, "model_transaction_policy.decoupled", hint="write true, or drop the policy"))
     return ModelTransactionPolicy(decoupled=True)
 
 
@@ -109,12 +111,12 @@ def _checked(
     wanted = _enum(spec)
     hint = f"the annotation is {spec}; change one of the two"
     if given.data_type not in (DataType.TYPE_INVALID, wanted):
-        told = f"'{given.name}' is {given.data_type.name} here and {wanted.name} in the code"
-        problems.append(Problem(told, f"{path}.data_type", hint=hint))
+        message = f"'{given.name}' is {given.data_type.name} here and {wanted.name} in the code"
+        problems.append(Problem(message, f"{path}.data_type", hint=hint))
     seen = given.dims if given.reshape is None else given.reshape.shape
     if (given.dims or given.reshape is not None) and not flat and not _fits(seen, spec.dims):
-        told = f"'{given.name}' has dims {list(seen)} here and {list(spec.dims)} in the code"
-        problems.append(Problem(told, f"{path}.dims", hint=hint))
+        message = f"'{given.name}' has dims {list(seen)} here and {list(spec.dims)} in the code"
+        problems.append(Problem(message, f"{path}.dims", hint=hint))
     return wanted, given.dims or spec.dims
 
 
@@ -123,8 +125,8 @@ def _fits(given: Sequence[int], wanted: Sequence[int]) -> bool:
 
 
 def _unknown(path: str, name: str, what: str, known: Sequence[str], signature: Signature) -> Problem:
-    told = f"'{signature.function}' has no {what} '{name}'"
-    return Problem(told, f"{path}.name", hint=f"it has {', '.join(known)}")
+    message = f"'{signature.function}' has no {what} '{name}'"
+    return Problem(message, f"{path}.name", hint=f"it has {', '.join(known)}")
 
 
 def _enum(spec: ArraySpec) -> DataType:

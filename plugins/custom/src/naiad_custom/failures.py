@@ -1,4 +1,4 @@
-"""What the caller of one request among several is told when the model's code raises; the log gets the traceback."""
+"""The error that a caller gets when the model's code raises; the log gets the traceback."""
 
 from naiad.backend import ModelContext, Placement
 from naiad.errors import ModelFailedError, NaiadError
@@ -18,12 +18,12 @@ class Failures:
             return error
         named = f" '{request.id}'" if request.id else ""
         self._logger.error("instance '%s' failed a request%s", self._name, named, exc_info=error)
-        failure = ModelFailedError(f"instance '{self._name}' failed: {_told(error)}")
+        failure = ModelFailedError(f"instance '{self._name}' failed: {_describe_error(error)}")
         failure.__cause__ = error
         return failure
 
 
-def _told(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     """`ValueError: its text`; the type alone where there is no text, or where asking for it raises too."""
     try:
         text = str(error)

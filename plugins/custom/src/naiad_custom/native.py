@@ -15,7 +15,7 @@ from naiad_custom.signature import read_signature
 from naiad_custom.streaming import AsyncStreams, StreamInstance
 
 Listener = Callable[[int | str, str], Any]
-"""Is told the correlation id of a sequence that is over, and why: `end`, `idle`, `cancelled` or `unload`."""
+"""Called with the correlation id of a sequence that has ended, and the reason: `end`, `idle`, `cancelled` or `unload`."""
 
 
 Ready = Callable[[], object]
@@ -53,9 +53,9 @@ class MarkedModel:
     ) -> None:
         policy = context.config.model_transaction_policy
         if marked.signature.way is not Way.ONCE and (policy is None or not policy.decoupled):
-            told = f"'{marked.signature.function}' gives several responses to a request"
+            message = f"'{marked.signature.function}' gives several responses to a request"
             hint = "write model_transaction_policy { decoupled: true }"
-            raise ConfigError([Problem(told, "model_transaction_policy.decoupled", hint=hint)])
+            raise ConfigError([Problem(message, "model_transaction_policy.decoupled", hint=hint)])
         self._marked = marked
         self._context = context
         self._on_close = on_close
@@ -69,8 +69,8 @@ class MarkedModel:
         except NaiadError:
             raise
         except Exception as error:
-            told = f"{self._place(error)}: loading the model failed: {type(error).__name__}: {error}"
-            raise ModelFailedError(told) from error
+            message = f"{self._place(error)}: loading the model failed: {type(error).__name__}: {error}"
+            raise ModelFailedError(message) from error
 
     def _instantiated(self, placement: Placement) -> Instance:
         marked = self._marked
@@ -122,7 +122,7 @@ class Subject:
 
     @property
     def sequence_ended(self) -> Listener:
-        """What is told that a sequence is over, and why. Raises AttributeError where nobody listens."""
+        """The method to call when a sequence has ended. Raises AttributeError when the model has none."""
         listener: Listener = getattr(self._target, "sequence_ended")  # noqa: B009 - it raises where there is none
         return listener
 

@@ -37,25 +37,25 @@ def check_batch_inputs(config: ModelConfig, signature: Signature, problems: list
             if argument is not None:
                 _compare(argument, made.data_type, whole, f"batch_input[{index}]", problems)
             elif not signature.specials:
-                told = f"'{signature.function}' has no parameter '{name}'"
-                problems.append(Problem(told, path, hint=f"it has {', '.join(arguments)}"))
+                message = f"'{signature.function}' has no parameter '{name}'"
+                problems.append(Problem(message, path, hint=f"it has {', '.join(arguments)}"))
 
 
 def check_ragged(argument: Argument, path: str, problems: list[Problem]) -> None:
     """A ragged input holds the elements of all requests, so its array has one variable dim."""
     if argument.spec.dims != (-1,):
-        told = f"'{argument.name}' is ragged here, and {argument.spec} in the code"
+        message = f"'{argument.name}' is ragged here, and {argument.spec} in the code"
         hint = f"write {argument.name}: Array[{argument.spec.datatype}, -1], all elements of all requests"
-        problems.append(Problem(told, f"{path}.allow_ragged_batch", hint=hint))
+        problems.append(Problem(message, f"{path}.allow_ragged_batch", hint=hint))
 
 
 def shape_dims(given: ModelInput | ModelOutput, spec: ArraySpec, path: str, problems: list[Problem]) -> tuple[int, ...]:
     """The dims of a shape tensor of a function that gets batches: its array begins with the batch size."""
     if len(spec.dims) != 1 or spec.dims[0] == 1 or (given.dims and spec.dims[0] not in (-1, given.dims[0] + 1)):
-        told = f"'{given.name}' is a shape tensor here, and {spec} in the code"
+        message = f"'{given.name}' is a shape tensor here, and {spec} in the code"
         count = given.dims[0] + 1 if given.dims and given.dims[0] > 0 else -1
         hint = f"write {given.name}: Array[{spec.datatype}, {count}], the batch size in front of the values"
-        problems.append(Problem(told, f"{path}.is_shape_tensor", hint=hint))
+        problems.append(Problem(message, f"{path}.is_shape_tensor", hint=hint))
         return tuple(given.dims)
     return tuple(given.dims) or (spec.dims[0] - 1 if spec.dims[0] > 0 else -1,)
 
@@ -64,13 +64,13 @@ def _compare(argument: Argument, data_type: DataType, whole: Sequence[int], path
     spec = argument.spec
     wanted = TENSOR_TYPES[spec.datatype].config
     if data_type is not wanted:
-        told = f"'{argument.name}' is {data_type.name} here and {wanted.name} in the code"
-        problems.append(Problem(told, f"{path}.data_type", hint=f"the annotation is {spec}; change one of the two"))
+        message = f"'{argument.name}' is {data_type.name} here and {wanted.name} in the code"
+        problems.append(Problem(message, f"{path}.data_type", hint=f"the annotation is {spec}; change one of the two"))
     fits = len(spec.dims) == len(whole) and all(
         here in (-1, there) for here, there in zip(spec.dims, whole, strict=True)
     )
     if not fits:
         dims = ", ".join(map(str, whole))
-        told = f"'{argument.name}' has the shape [{dims}] here and {list(spec.dims)} in the code"
+        message = f"'{argument.name}' has the shape [{dims}] here and {list(spec.dims)} in the code"
         hint = f"write {argument.name}: Array[{spec.datatype}, {dims}]"
-        problems.append(Problem(told, f"{path}.kind", hint=hint))
+        problems.append(Problem(message, f"{path}.kind", hint=hint))

@@ -79,11 +79,11 @@ def _compare(claim: _Claim, code: Argument | Result, problems: list[Problem]) ->
     hint = f"the annotation is {code.spec}; change one of the two"
     wanted = TENSOR_TYPES[code.spec.datatype].config
     if claim.data_type is not wanted:
-        told = f"'{claim.name}' is {claim.data_type.name} here and {wanted.name} in the code"
-        problems.append(Problem(told, claim.type_path, hint=hint))
+        message = f"'{claim.name}' is {claim.data_type.name} here and {wanted.name} in the code"
+        problems.append(Problem(message, claim.type_path, hint=hint))
     if not _fits(claim.dims, code.spec.dims):
-        told = f"'{claim.name}' has dims {list(claim.dims)} here and {list(code.spec.dims)} in the code"
-        problems.append(Problem(told, claim.dims_path, hint=hint))
+        message = f"'{claim.name}' has dims {list(claim.dims)} here and {list(code.spec.dims)} in the code"
+        problems.append(Problem(message, claim.dims_path, hint=hint))
 
 
 def _fits(given: Sequence[int], wanted: Sequence[int]) -> bool:
@@ -94,5 +94,5 @@ def _fits(given: Sequence[int], wanted: Sequence[int]) -> bool:
 
 def _missing(claim: _Claim, what: str, known: Mapping[str, object], signature: Signature) -> Problem:
     start = f"state '{claim.name}' is not a valid state name: " if ".state[" in claim.path else ""
-    told = f"{start}'{signature.function}' has no {what} '{claim.name}'"
-    return Problem(told, claim.path, hint=f"it has {', '.join(known)}")
+    message = f"{start}'{signature.function}' has no {what} '{claim.name}'"
+    return Problem(message, claim.path, hint=f"it has {', '.join(known)}")

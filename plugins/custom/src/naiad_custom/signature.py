@@ -127,8 +127,8 @@ class _Reader:
     def _refuse_requests(self, specials: Mapping[str, type]) -> None:
         for name, kind in specials.items():
             if kind is Request:
-                told = "with max_batch_size above 0 one call answers several requests"
-                self._note(told, name, f"write {name}: Batch and look at {name}.requests")
+                text_shown = "with max_batch_size above 0 one call answers several requests"
+                self._note(text_shown, name, f"write {name}: Batch and look at {name}.requests")
 
     def _read_return(self) -> tuple[Way, str, tuple[Result, ...]]:
         written = way_written(self._function)
@@ -160,15 +160,17 @@ class _Reader:
         items = typing.get_args(hint)
         if len(names) != len(items):
             example = ", ".join(f'"output{number}"' for number in range(len(items)))
-            told = f"it returns a tuple of {len(items)} arrays, and @model names {len(names)} outputs"
-            self._note(told, "return", f"write @model(outputs=({example})), or return a NamedTuple")
+            text_shown = f"it returns a tuple of {len(items)} arrays, and @model names {len(names)} outputs"
+            self._note(text_shown, "return", f"write @model(outputs=({example})), or return a NamedTuple")
         return "tuple", list(zip(names, items, strict=False))
 
     def _returned_spec(self, name: str, hint: Any) -> ArraySpec | None:
         spec = spec_of(hint)
         if spec is None:
-            told = f"the annotation {shown(hint)} of output '{name}' tells neither datatype nor dims"
-            self._note(told, "return", "write Array[FP32, 16], or a NamedTuple, TypedDict or dataclass of such fields")
+            text_shown = f"the annotation {shown(hint)} of output '{name}' tells neither datatype nor dims"
+            self._note(
+                text_shown, "return", "write Array[FP32, 16], or a NamedTuple, TypedDict or dataclass of such fields"
+            )
         return spec
 
     def _refuse_names(self, reason: str) -> None:
@@ -212,7 +214,7 @@ def _example(way: Way | None) -> str:
 def _misfit(written: Way | None, annotated: Way) -> tuple[str, str, str]:
     """What to say of a function that is written in one way and annotated in another: the message, where, the hint."""
     if written is Way.ONCE:
-        told = f"an async def without a yield returns {annotated.value}[...] only when it is awaited"
-        return told, "return", f"write -> {_example(Way.ASYNC_ITERATOR)} and yield each response in it"
-    told = f"it yields, which is {_example(written)} and not what its annotation says"
-    return told, "return", f"write -> {_example(written)}, with {written and written.value} from collections.abc"
+        text_shown = f"an async def without a yield returns {annotated.value}[...] only when it is awaited"
+        return text_shown, "return", f"write -> {_example(Way.ASYNC_ITERATOR)} and yield each response in it"
+    text_shown = f"it yields, which is {_example(written)} and not what its annotation says"
+    return text_shown, "return", f"write -> {_example(written)}, with {written and written.value} from collections.abc"

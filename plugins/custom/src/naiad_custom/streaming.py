@@ -56,7 +56,7 @@ class StreamInstance:
                     self._send(stream, sender, arguments)
                 finally:
                     getattr(stream, "close", _nothing)()
-        except Exception as error:  # noqa: BLE001 - a model may raise anything, and its caller is told
+        except Exception as error:  # noqa: BLE001 - a model may raise anything; its caller gets the error
             sender.send(self._failures.of(error, batch.requests[0]), final=True)
         else:
             sender.send(None, final=True)
@@ -85,7 +85,7 @@ class AsyncStreams:
     async def __call__(self, batch: Batch) -> Answer:
         """Send everything that the calls yield."""
         senders = [batch.sender(index) for index in range(len(batch.requests))]
-        with suppress(asyncio.CancelledError):  # the calls have told their callers
+        with suppress(asyncio.CancelledError):  # the callers have their errors
             await asyncio.gather(*(self._serve(_alone(batch, index), sender) for index, sender in enumerate(senders)))
         return [None] * len(senders)
 
@@ -100,7 +100,7 @@ class AsyncStreams:
                 await getattr(stream, "aclose", _nothing_to_await)()
         except asyncio.CancelledError:
             sender.post(why_cancelled(batch.requests), final=True)
-        except BaseException as error:  # noqa: BLE001 - a model may raise anything, and its caller alone is told
+        except BaseException as error:  # noqa: BLE001 - a model may raise anything; only its caller gets the error
             sender.post(self._failures.of(error, batch.requests[0]), final=True)
         else:
             sender.post(None, final=True)

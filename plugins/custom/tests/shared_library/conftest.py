@@ -61,8 +61,10 @@ class LibraryWorkbench(Workbench):
     def serve(self, library: Path, config: str = X_TO_Y, parameters: Mapping[str, str] | None = None) -> Loaded:
         """Put the library there, and load it."""
         self.put(library)
-        told = (f'parameters {{ key: "{k}" value {{ string_value: "{v}" }} }}' for k, v in (parameters or {}).items())
-        return self.load("\n".join((config, *told)))
+        message = (
+            f'parameters {{ key: "{k}" value {{ string_value: "{v}" }} }}' for k, v in (parameters or {}).items()
+        )
+        return self.load("\n".join((config, *message)))
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ def header(machine=62, kind=3, bits=2, order=1):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         (b"", "it is empty; link it with -shared, for Linux"),
         (b"#!/bin/sh\nexit 0\n", "it is a script; link it with -shared, for Linux"),
@@ -25,8 +25,8 @@ def header(machine=62, kind=3, bits=2, order=1):
         (header(kind=2), "it is a program; link it with -shared"),
     ],
 )
-def test_another_kind_of_file_is_told(given, told):
-    assert objection(given, header()) == told
+def test_another_kind_of_file_is_told(given, message):
+    assert objection(given, header()) == message
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,6 @@ def test_the_header_is_short_and_names_the_version_that_the_python_side_speaks()
 
 
 def test_a_command_tells_where_the_header_is():
-    told = subprocess.run([sys.executable, "-m", "naiad_custom.include"], capture_output=True, text=True, check=True)
+    message = subprocess.run([sys.executable, "-m", "naiad_custom.include"], capture_output=True, text=True, check=True)
 
-    assert (told.stdout, told.stderr) == (f"{HEADER.parent}\n", "")
+    assert (message.stdout, message.stderr) == (f"{HEADER.parent}\n", "")

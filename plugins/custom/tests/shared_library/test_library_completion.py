@@ -74,7 +74,7 @@ def test_inputs_that_the_server_fills_are_not_asked_of_clients():
 
 
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("config", "message"),
     [
         ("max_batch_size: 9", "max_batch_size: the library takes batches of at most 8, and this is 9 (write 8, or"),
         ('input { name: "E" }', "input[0].name: the library has no input 'E' (it has A, B)"),
@@ -85,11 +85,11 @@ def test_inputs_that_the_server_fills_are_not_asked_of_clients():
         ('output { name: "D" dims: 1 }', "output[0].dims: 'D' has dims [1] here and [] in the library"),
     ],
 )
-def test_a_contradiction_is_told_with_both_sides(config, told):
+def test_a_contradiction_is_told_with_both_sides(config, message):
     with pytest.raises(ConfigError) as refused:
         complete(config)
 
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_a_library_completes_its_configuration(workbench, compiler):

@@ -1,4 +1,4 @@
-"""The life of a library: what it is told, how instances come and go, and what becomes of its file meanwhile."""
+"""The life of a library: its setup calls, how instances come and go, and what becomes of its file meanwhile."""
 
 import gc
 import json
@@ -20,7 +20,7 @@ def number(name):
     return f'{X_TO_Y} output {{ name: "{name}" data_type: TYPE_INT64 dims: 1 }}'
 
 
-def told(model):
+def describe_error(model):
     (reply,) = model.execute(X)
     return reply.outputs["SETUP"].item().decode()
 
@@ -28,7 +28,7 @@ def told(model):
 def test_an_instance_is_told_all_about_its_model(workbench, compiler):
     model = workbench.serve(compiler.library("telling.c"), SAYS, {"flavour": "süß"})
 
-    *where, config, model_directory, version_directory, flavour, none = told(model).split("|")
+    *where, config, model_directory, version_directory, flavour, none = describe_error(model).split("|")
 
     assert where == ["m", "1", "m_0", "CPU", "0"]
     assert json.loads(config)["output"][0]["name"] == "SETUP"
@@ -42,17 +42,17 @@ def test_an_instance_on_a_gpu_is_told_which(workbench, compiler):
 
     model = workbench.serve(library, f"{SAYS} instance_group {{ kind: KIND_GPU gpus: 1 }}", {"flavour": ""})
 
-    assert told(model).split("|")[3:5] == ["GPU", "1"]
+    assert describe_error(model).split("|")[3:5] == ["GPU", "1"]
 
 
 def test_a_library_is_told_that_a_sequence_is_over(workbench, compiler):
     model = workbench.serve(compiler.library("telling.c"), SAYS, {"flavour": ""})
 
     model.instance.sequence_ended(7, "end")
-    first = told(model)
+    first = describe_error(model)
     model.instance.sequence_ended("ann", "idle")
 
-    assert (first, told(model)) == ("7 ended: end", "ann ended: idle")
+    assert (first, describe_error(model)) == ("7 ended: end", "ann ended: idle")
 
 
 def test_a_library_that_does_not_listen_is_not_told(workbench, compiler):
@@ -133,7 +133,7 @@ def test_a_file_that_has_changed_is_loaded_anew_and_one_that_has_not_is_not(work
 
 
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("config", "message"),
     [
         ("model_transaction_policy { decoupled: true }", "a shared library answers each request once"),
         (
@@ -146,8 +146,8 @@ def test_a_file_that_has_changed_is_loaded_anew_and_one_that_has_not_is_not(work
         ),
     ],
 )
-def test_what_a_library_cannot_do_is_refused_when_it_is_loaded(workbench, compiler, config, told):
+def test_what_a_library_cannot_do_is_refused_when_it_is_loaded(workbench, compiler, config, message):
     with pytest.raises(ConfigError) as refused:
         workbench.serve(compiler.library("echo.c"), f"{X_TO_Y} {config}")
 
-    assert told in str(refused.value)
+    assert message in str(refused.value)

@@ -24,7 +24,7 @@ START = "model 'm', output 'Y': "
 
 
 @pytest.mark.parametrize(
-    ("mistake", "told"),
+    ("mistake", "message"),
     [
         ("unknown output", "model 'm', output 'Z': the configuration does not declare it; it declares 'Y'"),
         ("wrong datatype", f"{START}its datatype is INT32, and the configuration declares FP32"),
@@ -44,18 +44,18 @@ START = "model 'm', output 'Y': "
         ),
     ],
 )
-def test_a_wrong_output_fails_its_request_alone(misbehave: Misbehave, mistake: str, told: str) -> None:
+def test_a_wrong_output_fails_its_request_alone(misbehave: Misbehave, mistake: str, message: str) -> None:
     model = misbehave(mistake)
 
     wrong, right = model.execute(ONES, ONES)
 
-    assert (type(wrong), str(wrong)) == (ModelFailedError, told)
+    assert (type(wrong), str(wrong)) == (ModelFailedError, message)
     assert isinstance(right, Reply)
     assert right.outputs["Y"].tolist() == [[1, 1]]
 
 
 @pytest.mark.parametrize(
-    ("mistake", "told"),
+    ("mistake", "message"),
     [
         ("another request", f"{START}the batch has 2 requests, counted from 0, and it was for request 7"),
         ("fail nobody", "lost count (the batch has 2 requests, counted from 0, and it was for request 9)"),
@@ -63,13 +63,13 @@ def test_a_wrong_output_fails_its_request_alone(misbehave: Misbehave, mistake: s
         ("before", "output 'Y' of request 0 has 8 bytes of memory, and the library wrote at least 3 bytes before it"),
     ],
 )
-def test_what_cannot_be_one_requests_fault_fails_the_batch(misbehave: Misbehave, mistake: str, told: str) -> None:
+def test_what_cannot_be_one_requests_fault_fails_the_batch(misbehave: Misbehave, mistake: str, message: str) -> None:
     model = misbehave(mistake)
 
     with pytest.raises(ModelFailedError) as failed:
         model.execute(ONES, ONES)
 
-    assert told in str(failed.value)
+    assert message in str(failed.value)
 
 
 def test_writing_further_than_the_memory_goes_is_logged(misbehave: Misbehave, caplog: pytest.LogCaptureFixture) -> None:
@@ -90,7 +90,7 @@ def test_an_output_for_all_and_for_one_request_is_refused(misbehave: Misbehave) 
 
 
 @pytest.mark.parametrize(
-    ("mistake", "kind", "told"),
+    ("mistake", "kind", "message"),
     [
         ("fail one", InvalidArgumentError, "X is too cold"),
         ("fail one twice", NotFoundError, "a"),
@@ -98,17 +98,17 @@ def test_an_output_for_all_and_for_one_request_is_refused(misbehave: Misbehave) 
         ("fail in Latin-1", UnknownError, r"caf\xe9"),
     ],
 )
-def test_a_library_fails_one_request(misbehave: Misbehave, mistake: str, kind: type[NaiadError], told: str) -> None:
+def test_a_library_fails_one_request(misbehave: Misbehave, mistake: str, kind: type[NaiadError], message: str) -> None:
     model = misbehave(mistake)
 
     failed, right = model.execute(ONES, ONES)
 
-    assert (type(failed), str(failed)) == (kind, told)
+    assert (type(failed), str(failed)) == (kind, message)
     assert isinstance(right, Reply)
 
 
 @pytest.mark.parametrize(
-    ("mistake", "kind", "told"),
+    ("mistake", "kind", "message"),
     [
         ("fail all", UnavailableError, "the device is gone"),
         ("fail with 0", ModelFailedError, "zero (code 0, which is no naiad_code)"),
@@ -120,17 +120,17 @@ def test_a_library_fails_one_request(misbehave: Misbehave, mistake: str, kind: t
         ),
     ],
 )
-def test_a_library_fails_a_batch(misbehave: Misbehave, mistake: str, kind: type[NaiadError], told: str) -> None:
+def test_a_library_fails_a_batch(misbehave: Misbehave, mistake: str, kind: type[NaiadError], message: str) -> None:
     model = misbehave(mistake)
 
     with pytest.raises(kind) as failed:
         model.execute(ONES, ONES)
 
-    assert (type(failed.value), str(failed.value)) == (kind, told)
+    assert (type(failed.value), str(failed.value)) == (kind, message)
 
 
 @pytest.mark.parametrize(
-    ("mistake", "kind", "told"),
+    ("mistake", "kind", "message"),
     [
         ("refuse", NotFoundError, "instance 'm_0' of model 'm': there are no weights"),
         ("refuse with 0", ModelFailedError, "instance 'm_0' of model 'm': zero (code 0, which is no naiad_code)"),
@@ -142,9 +142,9 @@ def test_a_library_fails_a_batch(misbehave: Misbehave, mistake: str, kind: type[
     ],
 )
 def test_a_library_refuses_to_be_initialized(
-    misbehave: Misbehave, mistake: str, kind: type[NaiadError], told: str
+    misbehave: Misbehave, mistake: str, kind: type[NaiadError], message: str
 ) -> None:
     with pytest.raises(kind) as refused:
         misbehave(mistake)
 
-    assert (type(refused.value), str(refused.value)) == (kind, told)
+    assert (type(refused.value), str(refused.value)) == (kind, message)

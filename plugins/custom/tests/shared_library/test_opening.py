@@ -49,21 +49,23 @@ def linked(compiler, folder, name, *options):
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "message"),
     [
         ([], "the version folder is empty; build it there, or name it with default_model_filename"),
         (["libadd.so", "w.bin"], "the version folder has libadd.so, w.bin; build it there, or name it with"),
         (["model.py"], 'the version folder has model.py; model.py is served with backend: "python"; for a library,'),
     ],
 )
-def test_a_missing_library_is_told_with_what_is_there(workbench, files, told):
+def test_a_missing_library_is_told_with_what_is_there(workbench, files, message):
     for file in files:
         workbench.path(file).write_text("")
 
     with pytest.raises(NotFoundError) as missing:
         workbench.complete()
 
-    assert f"unable to find '{workbench.directory / '1' / 'libcustom.so'}' for model 'm': {told}" in str(missing.value)
+    assert f"unable to find '{workbench.directory / '1' / 'libcustom.so'}' for model 'm': {message}" in str(
+        missing.value
+    )
 
 
 def test_default_model_filename_names_another_file(workbench, compiler):
@@ -113,16 +115,16 @@ def test_a_library_without_the_functions_is_refused(workbench, compiler):
 
 
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "message"),
     [
         ("TRITONBACKEND_ModelInstanceExecute", "it was written for Triton's C API of backends"),
         ("CustomExecute", "it was written for the C API that Triton's custom backends had"),
     ],
 )
-def test_a_library_for_another_interface_is_told_as_such(workbench, compiler, function, told):
+def test_a_library_for_another_interface_is_told_as_such(workbench, compiler, function, message):
     workbench.put(compiler.library(f"int {function}(void);\nint {function}(void) {{ return 0; }}\n"))
 
-    with pytest.raises(InvalidArgumentError, match=told):
+    with pytest.raises(InvalidArgumentError, match=message):
         workbench.complete()
 
 
@@ -134,7 +136,7 @@ def test_a_misspelt_function_is_missing(workbench, compiler):
 
 
 @pytest.mark.parametrize(
-    ("stamp", "told"),
+    ("stamp", "message"),
     [
         (
             "7ul << 32",
@@ -143,13 +145,13 @@ def test_a_misspelt_function_is_missing(workbench, compiler):
         ("(1ul << 32) + 5", "its structs take 5 bytes, and those of this server 248: it was built with an option that"),
     ],
 )
-def test_a_library_of_another_version_is_refused(workbench, compiler, stamp, told):
+def test_a_library_of_another_version_is_refused(workbench, compiler, stamp, message):
     workbench.put(compiler.library(FUNCTIONS + STAMPED % stamp))
 
     with pytest.raises(UnsupportedError) as refused:
         workbench.complete()
 
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_a_missing_dependency_is_told_in_the_loaders_words_with_the_next_step(workbench, compiler, tmp_path):

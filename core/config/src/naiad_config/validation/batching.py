@@ -39,13 +39,13 @@ def sizes_without_batching(config: ModelConfig) -> Iterator[Problem]:
     if config.max_batch_size > 0:
         return
     oldest = config.sequence_batching.oldest if config.sequence_batching is not None else None
-    told = "must be <= max batch size"
+    reason = "must be <= max batch size"
     hint = "set max_batch_size when the model has a batch dimension, else leave the sizes out"
     if config.dynamic_batching is not None and config.dynamic_batching.preferred_batch_size:
-        message = f"dynamic batching preferred size {told} for {config.name}, which is 0"
+        message = f"dynamic batching preferred size {reason} for {config.name}, which is 0"
         yield Problem(message, "dynamic_batching.preferred_batch_size", hint=hint)
     if oldest is not None and oldest.preferred_batch_size:
-        message = f"sequence batching preferred batch size {told} for {config.name}, which is 0"
+        message = f"sequence batching preferred batch size {reason} for {config.name}, which is 0"
         yield Problem(message, "sequence_batching.oldest.preferred_batch_size", hint=hint)
 
 

@@ -16,8 +16,8 @@ def problems(config: ModelConfig) -> Iterator[Problem]:
         yield Problem(message, "max_batch_size", hint="0 means that the model has no batch dimension")
     chosen = [name for name in _SCHEDULERS if getattr(config, name) is not None]
     if len(chosen) > 1:
-        told = " and ".join(f"'{name}'" for name in chosen)
-        yield Problem(f"{told} exclude each other", chosen[1], hint="keep one of them")
+        text_shown = " and ".join(f"'{name}'" for name in chosen)
+        yield Problem(f"{text_shown} exclude each other", chosen[1], hint="keep one of them")
     yield from _versions(config)
     yield from _cache(config)
     yield from _metrics(config)

@@ -98,9 +98,9 @@ def _flag(control: SequenceControl, path: str, name: str) -> Iterator[Problem]:
         hint = "as int32_false_true: [ 0, 1 ]"
         yield Problem(f"{message} for {control.kind.name} for {name}", path, hint=hint)
     if len(given) > 1:
-        told = " and ".join(f"'{key}'" for key in given)
+        reason = " and ".join(f"'{key}'" for key in given)
         message = f"sequence batching specifies more than one of the value pairs for {control.kind.name} for {name}"
-        yield Problem(f"{message}: {told}", f"{path}.{given[1]}", hint="keep one of them")
+        yield Problem(f"{message}: {reason}", f"{path}.{given[1]}", hint="keep one of them")
     for key in given:
         count = len(getattr(control, key))
         if count != 2:

@@ -74,11 +74,11 @@ def _reshape(config: ModelConfig, tensor: ModelInput | ModelOutput, what: str, p
         yield Problem(message, element(f"{here}.shape", index))
     if wrong or not tensor.dims:
         return
-    told = f"for {config.name}: {list(tensor.dims)} and {list(shape)}"
+    reason = f"for {config.name}: {list(tensor.dims)} and {list(shape)}"
     if shape.count(-1) != tensor.dims.count(-1):
-        yield Problem(f"{what} has different number of variable-size dimensions for dims and reshape {told}", here)
+        yield Problem(f"{what} has different number of variable-size dimensions for dims and reshape {reason}", here)
     elif _sizes(shape) != _sizes(tensor.dims):
-        yield Problem(f"{what} has different size for dims and reshape {told}", here)
+        yield Problem(f"{what} has different size for dims and reshape {reason}", here)
 
 
 def _scalar(config: ModelConfig, tensor: ModelInput | ModelOutput, what: str, path: str) -> Iterator[Problem]:

@@ -24,8 +24,8 @@ def problems(config: ModelConfig) -> Iterator[Problem]:
             yield Problem(f"{what} must specify 'data_type'", path)
         chosen = [key for key in _SOURCES if getattr(given, key) is not None]
         if len(chosen) != 1:
-            told = " and ".join(f"'{key}'" for key in chosen) or "none"
-            message = f"{what} takes one of 'zero_data', 'random_data' and 'input_data_file', and has {told}"
+            reason = " and ".join(f"'{key}'" for key in chosen) or "none"
+            message = f"{what} takes one of 'zero_data', 'random_data' and 'input_data_file', and has {reason}"
             yield Problem(message, path)
 
 

@@ -8,42 +8,42 @@ from naiad.errors import ModelFailedError, NaiadError
 
 
 def run_or_each_alone(
-    batch: Batch, run: Callable[[Batch], Mapping[str, Any]], model: str, told: Callable[[Exception], str]
+    batch: Batch, run: Callable[[Batch], Mapping[str, Any]], model: str, describe_error: Callable[[Exception], str]
 ) -> Answer:
     """What `run` gives for the batch; when that fails, a reply or error for each of its requests, run alone.
 
-    `told` says in words what an exception of the framework means. Raises ModelFailedError, with the name of the model
-    and these words, for a batch of one request; a NaiadError stays as it is.
+    `describe_error` says in words what an exception of the framework means. Raises ModelFailedError, with the name of
+    the model and these words, for a batch of one request; a NaiadError stays as it is.
     """
     try:
         return run(batch)
     except Exception as error:
         if len(batch.requests) > 1:
-            return run_each_alone(batch, run, model, told)
+            return run_each_alone(batch, run, model, describe_error)
         if isinstance(error, NaiadError):
             raise
-        raise _failure(error, model, told) from error
+        raise _failure(error, model, describe_error) from error
 
 
 def run_each_alone(
-    batch: Batch, run: Callable[[Batch], Mapping[str, Any]], model: str, told: Callable[[Exception], str]
+    batch: Batch, run: Callable[[Batch], Mapping[str, Any]], model: str, describe_error: Callable[[Exception], str]
 ) -> list[Reply | NaiadError]:
-    """A reply or error for each request of the batch, run alone, in order; `told` is that of `run_or_each_alone`."""
-    return [_alone(batch.alone(index), run, model, told) for index in range(len(batch.requests))]
+    """A reply or error for each request of the batch, run alone, in order; see `run_or_each_alone`."""
+    return [_alone(batch.alone(index), run, model, describe_error) for index in range(len(batch.requests))]
 
 
 def _alone(
-    batch: Batch, run: Callable[[Batch], Mapping[str, Any]], model: str, told: Callable[[Exception], str]
+    batch: Batch, run: Callable[[Batch], Mapping[str, Any]], model: str, describe_error: Callable[[Exception], str]
 ) -> Reply | NaiadError:
     try:
         return Reply(run(batch))
     except NaiadError as error:
         return error
     except Exception as error:  # noqa: BLE001 - the errors of frameworks have no common class
-        failure = _failure(error, model, told)
+        failure = _failure(error, model, describe_error)
         failure.__cause__ = error
         return failure
 
 
-def _failure(error: Exception, model: str, told: Callable[[Exception], str]) -> ModelFailedError:
-    return ModelFailedError(f"model '{model}': {told(error)}")
+def _failure(error: Exception, model: str, describe_error: Callable[[Exception], str]) -> ModelFailedError:
+    return ModelFailedError(f"model '{model}': {describe_error(error)}")

@@ -44,11 +44,11 @@ class KnownNames:
     def mistakes(self, config: ModelConfig, settings: Mapping[str, str]) -> Iterator[Problem]:
         """The names in a configuration and in the settings that are one slip from a known one."""
         for key, meant in self._slips(self._foreign(config), (*self.parameters, *self.old)):
-            told = f"{self.framework} has no parameter '{key}'"
-            yield Problem(told, f"parameters[{key}]", hint=f"did you mean '{meant}'?")
+            message = f"{self.framework} has no parameter '{key}'"
+            yield Problem(message, f"parameters[{key}]", hint=f"did you mean '{meant}'?")
         for key, meant in self._slips(self._foreign_settings(settings), self.settings):
-            told = f"the backend for {self.framework} has no setting '{key}'"
-            yield Problem(told, "backend-config", hint=f"did you mean '{meant}'?")
+            message = f"the backend for {self.framework} has no setting '{key}'"
+            yield Problem(message, "backend-config", hint=f"did you mean '{meant}'?")
 
     def warn_of_unread(self, context: "ModelContext") -> None:
         """Log the names that nobody reads and somebody may have meant otherwise; for `Backend.load`."""
@@ -61,8 +61,8 @@ class KnownNames:
                 )
         known = (*self.settings, _BATCH_SIZE)
         for key in self._foreign_settings(context.settings):
-            told = "the backend for %s has no setting '%s'; %s"
-            context.logger.warning(told, self.framework, key, _hint(_like(key, known), known))
+            message = "the backend for %s has no setting '%s'; %s"
+            context.logger.warning(message, self.framework, key, _hint(_like(key, known), known))
 
     def _foreign(self, config: ModelConfig) -> list[str]:
         known = {*self.parameters, *self.old}
@@ -112,7 +112,7 @@ class ParameterReader:
         return self.parsed(key, self._settings.get(key, ""), parse, default, "backend-config")
 
     def parsed(self, key: str, text: str, parse: Callable[[str], _T], default: _D, path: str) -> _T | _D:
-        """A value that stands elsewhere, likewise; `path` is told with a mistake."""
+        """A value that stands elsewhere, likewise; `path` appears in the error."""
         if not text:
             return default
         try:

@@ -65,7 +65,7 @@ def is_left_over(path: Path) -> bool:
 
 
 def cannot_listen(protocol: str, address: str, port: int, error: OSError | str) -> UnavailableError:
-    """What is told of a place that `protocol` ("HTTP", "gRPC") cannot have, with the options to choose another."""
+    """The error of an address that `protocol` ("HTTP", "gRPC") cannot have, with the options to choose another."""
     reason = error if isinstance(error, str) else error.strerror or error
     option = protocol.lower()
     if address.startswith(UNIX):

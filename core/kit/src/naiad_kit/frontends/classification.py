@@ -32,7 +32,7 @@ def best_classes(tensor: Tensor, classes: int, labels: Sequence[str], batched: b
     entries = array.shape[0] if batched else 1
     rows = array.reshape(entries, array.size // max(entries, 1))
     kept = min(classes, rows.shape[1])
-    elements = [told for row in rows for told in _best_of(row, kept, labels)]
+    elements = [message for row in rows for message in _best_of(row, kept, labels)]
     shape = (entries, kept) if batched else (kept,)
     return Tensor(tensor.name, "BYTES", shape, object_array(elements).reshape(shape))
 
@@ -47,7 +47,7 @@ def _best_of(row: np.ndarray, kept: int, labels: Sequence[str]) -> list[bytes]:
     else:
         rising = np.argsort(keys, kind="stable")
     order = chosen[len(chosen) - 1 - rising[::-1][:kept]]
-    return [_told(row[index], int(index), labels) for index in order]
+    return [_class_text(row[index], int(index), labels) for index in order]
 
 
 def _candidates(row: np.ndarray, kept: int) -> np.ndarray:
@@ -67,7 +67,7 @@ def _candidates(row: np.ndarray, kept: int) -> np.ndarray:
     return np.sort(np.concatenate((above, np.flatnonzero(equal)[: kept - len(above)])))
 
 
-def _told(value: np.generic, index: int, labels: Sequence[str]) -> bytes:
+def _class_text(value: np.generic, index: int, labels: Sequence[str]) -> bytes:
     number = f"{value:f}" if value.dtype.kind == "f" else str(value)
     label = f":{labels[index]}" if index < len(labels) and labels[index] else ""
     return f"{number}:{index}{label}".encode()

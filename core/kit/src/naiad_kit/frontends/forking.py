@@ -1,7 +1,7 @@
 """Children of a fork do not keep the ports of the server: in a child, sockets of its endpoints become /dev/null.
 
 A model that forks would otherwise hold every listening socket and every connection open: the ports stay taken after the
-server has ended, and clients are not told that it has.
+server has ended, and clients do not notice.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Which services ask for which port, so that two that ask for the same are told of each other."""
+"""The ports that services ask for, so that an error can name both services that ask for the same one."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -71,5 +71,7 @@ class RestrictedApis:
                 f"{self._option}: '{rule}' gives the header '{header.strip()}' no value, so that everybody would pass; "
                 "write the secret behind '='"
             )
-        told = self._prefix + header.strip()
-        return [name.strip() for name in names.split(",")], _Key(told, told.lower().encode(), value.strip().encode())
+        message = self._prefix + header.strip()
+        return [name.strip() for name in names.split(",")], _Key(
+            message, message.lower().encode(), value.strip().encode()
+        )

@@ -99,12 +99,12 @@ def test_batching_asked_of_a_model_that_cannot_is_refused_with_the_tensor():
     with pytest.raises(ConfigError) as caught:
         completed(ModelConfig(name="m", max_batch_size=8), model, 4)
 
-    told = str(caught.value)
+    message = str(caught.value)
     assert (
         "autofill failed for model 'm': model does not support batching while non-zero max_batch_size is specified"
-        in told
+        in message
     )
-    assert "'IN' has shape [1,16]" in told
+    assert "'IN' has shape [1,16]" in message
 
 
 @pytest.mark.parametrize(("shape", "size"), [((-1,), 4), ((), 0)])

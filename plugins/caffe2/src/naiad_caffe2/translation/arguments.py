@@ -1,4 +1,4 @@
-"""The arguments of an operator: read by name and kind, and those that nobody read told."""
+"""The arguments of an operator, read by name and kind; unread ones are reported."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

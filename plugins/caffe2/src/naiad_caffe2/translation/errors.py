@@ -1,4 +1,4 @@
-"""What is wrong with a net: found deep in the translation, told with the model and its file by who called it."""
+"""Errors of a net: raised deep in the translation; the caller adds the model and its file."""
 
 
 class TranslationError(Exception):

@@ -1,4 +1,4 @@
-"""An ONNX graph that grows node by node, and knows the type of every value as far as it can be told."""
+"""An ONNX graph that grows node by node, and knows the type of every value as far as it is known."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -67,7 +67,7 @@ class Graph:
                 schema, node, types, data, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
             )
         except Exception as error:
-            raise ValueError(_told(error)) from error
+            raise ValueError(_message(error)) from error
         for name in names:
             self._types[name] = found.get(name, onnx.TypeProto())
         self._nodes.append(node)
@@ -145,7 +145,7 @@ def _external(name: str, array: np.ndarray) -> onnx.TensorProto:
     return made
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """What ONNX says, without the name of its own machinery."""
     text = str(error).strip()
     for start in ("[ShapeInferenceError]", "[TypeInferenceError]"):

@@ -20,8 +20,8 @@ def completed(config: ModelConfig, library: ModelConfig) -> ModelConfig:
     """
     problems: list[Problem] = []
     if config.max_batch_size > library.max_batch_size:
-        told = f"the library takes batches of at most {library.max_batch_size}, and this is {config.max_batch_size}"
-        problems.append(Problem(told, "max_batch_size", hint=f"write {library.max_batch_size}, or leave it out"))
+        message = f"the library takes batches of at most {library.max_batch_size}, and this is {config.max_batch_size}"
+        problems.append(Problem(message, "max_batch_size", hint=f"write {library.max_batch_size}, or leave it out"))
     size = config.max_batch_size or (0 if config.input and config.output else library.max_batch_size)
     filled = replace(_with_settings(config, library), max_batch_size=size)
     kept = reserved_inputs(filled)
@@ -62,12 +62,12 @@ def _filled(kind: str, written: Sequence[_Entry], offered: Sequence[_Entry], pro
             problems.append(Problem(f"the library has no {kind} '{entry.name}'", f"{path}.name", hint=hint))
             continue
         if entry.data_type not in (DataType.TYPE_INVALID, own.data_type):
-            told = f"'{entry.name}' is {entry.data_type.name} here and {own.data_type.name} in the library"
-            problems.append(Problem(told, f"{path}.data_type", hint=f"write {own.data_type.name}"))
+            message = f"'{entry.name}' is {entry.data_type.name} here and {own.data_type.name} in the library"
+            problems.append(Problem(message, f"{path}.data_type", hint=f"write {own.data_type.name}"))
         seen, dims = _dims(entry), _dims(own)
         if seen and not _fit(seen, dims):
-            told = f"'{entry.name}' has dims {shape_text(seen)} here and {shape_text(dims)} in the library"
-            problems.append(Problem(told, f"{path}.dims", hint=f"write dims: {shape_text(dims)}"))
+            message = f"'{entry.name}' has dims {shape_text(seen)} here and {shape_text(dims)} in the library"
+            problems.append(Problem(message, f"{path}.dims", hint=f"write dims: {shape_text(dims)}"))
         entry = replace(entry, data_type=own.data_type)
         found.append(entry if entry.dims else replace(entry, dims=own.dims, reshape=entry.reshape or own.reshape))
     return found

@@ -43,7 +43,7 @@ def objection(header: bytes, own: bytes) -> str:
     if own[:4] != b"\x7fELF":
         return ""
     if header[:4] != b"\x7fELF" or len(header) < HEADER_SIZE:
-        other = next((told for start, told in _OTHERS if header.startswith(start)), "no shared library")
+        other = next((message for start, message in _OTHERS if header.startswith(start)), "no shared library")
         return f"it is {other if header else 'empty'}; {_LINKED}, for Linux"
     if header[4:6] != own[4:6] or _number(header, 18) != _number(own, 18):
         return (

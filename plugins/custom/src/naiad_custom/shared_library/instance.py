@@ -35,8 +35,8 @@ class LibraryInstance:
             self._table.release()
         if not code:
             return answer.finish(None)
-        told = f"model '{self._outputs.model}': naiad_execute gave back {code} and does not say why (naiad_fail)"
-        return answer.finish(abi.failure(code, told))
+        message = f"model '{self._outputs.model}': naiad_execute gave back {code} and does not say why (naiad_fail)"
+        return answer.finish(abi.failure(code, message))
 
     def close(self) -> None:
         """Call naiad_finalize."""

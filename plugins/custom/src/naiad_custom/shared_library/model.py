@@ -37,10 +37,10 @@ def _unsupported(config: ModelConfig) -> list[Problem]:
     problems = []
     policy = config.model_transaction_policy
     if policy is not None and policy.decoupled:
-        told = "a shared library answers each request once"
-        problems.append(Problem(told, "model_transaction_policy.decoupled", hint="serve it with a model.py"))
+        message = "a shared library answers each request once"
+        problems.append(Problem(message, "model_transaction_policy.decoupled", hint="serve it with a model.py"))
     for key, given in (("batch_input", config.batch_input), ("batch_output", config.batch_output)):
         if given:
-            told = "a shared library sees each request with its own shapes, and needs none of it"
-            problems.append(Problem(told, key, hint=f"leave {key} out"))
+            message = "a shared library sees each request with its own shapes, and needs none of it"
+            problems.append(Problem(message, key, hint=f"leave {key} out"))
     return problems

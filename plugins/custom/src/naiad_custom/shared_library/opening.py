@@ -1,4 +1,4 @@
-"""Finding a model's shared library, and loading it; whatever is wrong with it is told with what to do."""
+"""Find a model's shared library and load it; every error says what to do about it."""
 
 import ctypes
 import shutil
@@ -102,7 +102,7 @@ def _check_functions(functions: ctypes.CDLL, start: str) -> None:
     missing = [name for name in (*REQUIRED, "naiad_abi") if not hasattr(functions, name)]
     if not missing:
         return
-    others = {told for name, told in _OTHER_INTERFACES.items() if hasattr(functions, name)}
+    others = {message for name, message in _OTHER_INTERFACES.items() if hasattr(functions, name)}
     known = f"; it was written for {others.pop()}, which Naiad does not speak" if others else ""
     raise InvalidArgumentError(
         f"{start}: it has no {', no '.join(missing)}{known}; include naiad_custom.h, which lies in {include_dir()}, "
@@ -117,10 +117,10 @@ def _check_abi(functions: ctypes.CDLL, start: str) -> None:
         return
     version, size = stamp >> 32, stamp & 0xFFFFFFFF
     if version != abi.VERSION:
-        told = f"it was built with version {version} of naiad_custom.h, and this server speaks version {abi.VERSION}"
+        message = f"it was built with version {version} of naiad_custom.h, and this server speaks version {abi.VERSION}"
     else:
-        told = (
+        message = (
             f"its structs take {size} bytes, and those of this server {abi.STAMP & 0xFFFFFFFF}: it was built with an "
             "option that packs structs, or with a naiad_custom.h that somebody changed"
         )
-    raise UnsupportedError(f"{start}: {told}; build it again with the header in {include_dir()}")
+    raise UnsupportedError(f"{start}: {message}; build it again with the header in {include_dir()}")

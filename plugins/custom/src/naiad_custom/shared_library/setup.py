@@ -1,4 +1,4 @@
-"""What a library is told of its model and of one instance, and what it answers to that."""
+"""The setup calls of a library: its model, one instance, and what it declares."""
 
 import ctypes
 import json

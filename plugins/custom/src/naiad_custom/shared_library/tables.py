@@ -61,10 +61,10 @@ class RequestTable:
                 tensors += (name, datatype, extras_at + 8 * len(extras), len(shape), content, size)
                 extras += shape
             outputs = wanted[index]
-            told = self._passing(request.id) if request.id else self._nothing
+            message = self._passing(request.id) if request.id else self._nothing
             parameters = self._parameters(request) if request.parameters else self._no_parameters
             outputs_at = extras_at + 8 * len(extras)
-            words += (told, parameters, inputs_at, width, outputs_at, len(outputs), batch.sizes[index])
+            words += (message, parameters, inputs_at, width, outputs_at, len(outputs), batch.sizes[index])
             extras += outputs
         struct.pack_into(f"{sum(parts)}Q", self._words, 0, *words, *tensors, *extras)
         head = self._head

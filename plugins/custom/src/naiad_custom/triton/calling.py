@@ -112,10 +112,10 @@ def failure_of(error: NaiadError, model: str) -> InferenceResponse:
     The error loses its traceback: its frames hold the request, the response and, in the end, the error itself.
     """
     error.with_traceback(None)
-    told = f"{error}"
-    if isinstance(error, NotFoundError | ModelNotReadyError) and f"'{model}'" in told:
-        error = type(error)(f"Failed for execute the inference request. Model '{model}' is not ready. {told}")
-    elif isinstance(error, UnsupportedError) and "decoupled transaction policy" in told and f"'{model}'" in told:
+    message = f"{error}"
+    if isinstance(error, NotFoundError | ModelNotReadyError) and f"'{model}'" in message:
+        error = type(error)(f"Failed for execute the inference request. Model '{model}' is not ready. {message}")
+    elif isinstance(error, UnsupportedError) and "decoupled transaction policy" in message and f"'{model}'" in message:
         error = UnsupportedError(
             f"Model {model} is using the decoupled. The current BLS request call doesn't support models using the "
             "decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' calls "

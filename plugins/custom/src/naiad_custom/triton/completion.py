@@ -22,8 +22,8 @@ def auto_completed(config: ModelConfig, file: ModelFile, model: type) -> ModelCo
     except NaiadError:
         raise
     except Exception as error:
-        told = f"{file.place(error)}: auto_complete_config failed: {type(error).__name__}: {error}"
-        raise InvalidArgumentError(told) from error
+        message = f"{file.place(error)}: auto_complete_config failed: {type(error).__name__}: {error}"
+        raise InvalidArgumentError(message) from error
     if not isinstance(answer, model_config.ModelConfig):
         raise InvalidArgumentError(
             f"auto_complete_config function in model '{config.name}' must return a valid pb.ModelConfig object. "

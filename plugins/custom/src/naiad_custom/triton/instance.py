@@ -63,7 +63,7 @@ class TritonInstance:
 
     @property
     def sequence_ended(self) -> Callable[[int | str, str], Any]:
-        """The object's own method, which is told of sequences that are over; there only where it has one."""
+        """The object's own method to call when a sequence has ended. Raises AttributeError when it has none."""
         listener: Callable[[int | str, str], Any] = self._model.sequence_ended
         return listener
 

@@ -54,8 +54,8 @@ class TritonModel:
         except NaiadError:
             raise
         except Exception as error:
-            told = f"{self._file.place(error)}: initialize failed: {type(error).__name__}: {error}"
-            raise ModelFailedError(told) from error
+            message = f"{self._file.place(error)}: initialize failed: {type(error).__name__}: {error}"
+            raise ModelFailedError(message) from error
         outputs = [output.name for output in config.output]
         instance: TritonInstance
         if config.model_transaction_policy is not None and config.model_transaction_policy.decoupled:

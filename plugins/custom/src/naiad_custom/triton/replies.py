@@ -24,7 +24,7 @@ class HasInputs(Protocol):
 def reply_of(response: InferenceResponse, request: HasInputs) -> Reply | NaiadError:
     """The outputs of a response, or its error. An output that the model still holds is copied, an input is not."""
     if response._error is not None:
-        return _told(response._error)
+        return _as_error(response._error)
     outputs: dict[str, Any] = {}
     holders = _HOLDERS
     for each in response._output_tensors:
@@ -50,7 +50,7 @@ _UNSHARED = _references_of_tensor(InferenceResponse([Tensor("output", np.empty(1
 """References to a tensor that only its response holds; they differ between versions of Python."""
 
 
-def _told(error: Any) -> NaiadError:
+def _as_error(error: Any) -> NaiadError:
     if isinstance(error, TritonError):
         return as_naiad_error(error)
     return ModelFailedError(str(error))

@@ -37,7 +37,7 @@ def _first_value(state: SequenceState, taken: ModelTensor, batching: bool, path:
     written = state.initial_state[0].dims if state.initial_state else state.dims
     dims = tuple(1 if dim == -1 else dim for dim in written)
     wanted = taken.shape[1:] if batching else taken.shape
-    fits_config = len(state.dims) == len(wanted) and _can_be(state.dims, wanted)  # else another check has told
+    fits_config = len(state.dims) == len(wanted) and _can_be(state.dims, wanted)  # else another check reports it
     if fits_config and not _can_be(dims, wanted):
         reason = "its initial_state has" if state.initial_state else "with -1 in its dims it begins with"
         yield Problem(

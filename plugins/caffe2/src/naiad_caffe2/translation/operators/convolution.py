@@ -141,7 +141,7 @@ def _emitted(op: Operator, kind: str, inputs: tuple[str, str], window: Window, *
 
 def _check_kernel(op: Operator, window: Window, kernels: str) -> None:
     written = op.shape(kernels)[2:]
-    if any(isinstance(size, int) and size != told for size, told in zip(written, window.kernel, strict=False)):
+    if any(isinstance(size, int) and size != message for size, message in zip(written, window.kernel, strict=False)):
         raise op.error(f"has the kernel {list(window.kernel)} and weights for {list(written)}")
 
 

@@ -101,7 +101,7 @@ def _shape(op: Operator, size: int) -> tuple[int, ...]:
 
 
 def _known_shape(op: Operator) -> tuple[int, ...]:
-    """The shape that an input gives, where it can be told without running the net."""
+    """The shape that an input gives, where it is known without running the net."""
     extra = op.arguments.integers("extra_shape")
     op.arguments.integers("shape")
     if op.arguments.flag("input_as_shape"):
