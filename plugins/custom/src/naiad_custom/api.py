@@ -86,9 +86,9 @@ class ArraySpec:
         """The spec between the brackets of `Array[...]`. Raises TypeError with what to write instead."""
         datatype, *dims = item if isinstance(item, tuple) else (item,)
         if not isinstance(datatype, str) or datatype not in _DATATYPES:
-            message = getattr(datatype, "__name__", repr(datatype))
+            name = getattr(datatype, "__name__", repr(datatype))
             raise TypeError(
-                f"Array[...] starts with a datatype of naiad_custom, not with {message}; write Array[FP32, 16] with one "
+                f"Array[...] starts with a datatype of naiad_custom, not with {name}; write Array[FP32, 16] with one "
                 f"of {', '.join(sorted(_DATATYPES))}"
             )
         if not dims:

@@ -15,7 +15,7 @@ from naiad_custom.signature import read_signature
 from naiad_custom.streaming import AsyncStreams, StreamInstance
 
 Listener = Callable[[int | str, str], Any]
-"""Called with the correlation id of a sequence that has ended, and the reason: `end`, `idle`, `cancelled` or `unload`."""
+"""Takes the correlation id of a sequence that has ended, and why: `end`, `idle`, `cancelled` or `unload`."""
 
 
 Ready = Callable[[], object]
