@@ -1,4 +1,4 @@
-"""Errors of plugin and model code: contained on the event loop, except the user's Ctrl-C, and described in a sentence."""
+"""Errors of plugin and model code: contained on the event loop, except Ctrl-C, and described in a sentence."""
 
 import signal
 import threading
