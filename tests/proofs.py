@@ -204,6 +204,27 @@ asyncio.run(trace())
 assert [each["model_name"] for each in json.loads(Path("trace.json").read_text())] == ["m"]
 """
 
+LIMITS = """
+from naiad._kernel.plugins import PluginRegistry
+from naiad.backend import Placement
+from naiad.options import Settings
+from naiad_config import ModelConfig, ModelInstanceGroup, ModelRateLimiter, RateLimiterResource
+
+plugins = PluginRegistry.discover()
+gates = plugins.gates(Settings(plugins.options(), {"rate-limit": "execution_count"}))
+group = ModelInstanceGroup(rate_limiter=ModelRateLimiter(resources=(RateLimiterResource(name="R", count=1),)))
+slots, granted = [Placement("a", "CPU", 0, group), Placement("b", "CPU", 0, group)], []
+gate = gates.admit(ModelConfig(), slots)
+gate.enter(slots)
+for slot in (0, 1):
+    gate.want(slot, granted.append)
+gate.grant()
+assert granted == [0], granted
+gate.release(0)
+gate.grant()
+assert granted == [0, 1], granted
+"""
+
 PROOFS = {
     "naiad-cache-local": KEEPS,
     "naiad-cache-redis": ASKS_REDIS,
@@ -212,6 +233,7 @@ PROOFS = {
     "naiad-explain": EXPLAINS,
     "naiad-onnx": SERVES_ONNX,
     "naiad-openvino": READS_ONNX,
+    "naiad-rate-limiter": LIMITS,
     "naiad-scheduler-dynamic": SCHEDULES,
     "naiad-scheduler-ensemble": COMPOSES,
     "naiad-scheduler-sequence": SCHEDULES_SEQUENCES,

@@ -103,6 +103,22 @@ def test_models_of_missing_plugins_say_what_to_install_and_the_others_are_served
     assert "It comes with naiad-onnx: pip install 'naiad-onnx[cpu]'" in index["trees"]["reason"]
 
 
+def test_without_the_rate_limiter_its_option_is_refused_and_its_configuration_limits_nothing(
+    serve: "Callable[..., ServerProcess]", without_plugins: Path, models: Path
+) -> None:
+    group = 'instance_group { kind: KIND_CPU rate_limiter { resources { name: "R" count: 1 } } }'
+    put(models, "double", "model.py", DOUBLE, group)
+
+    refused = run(without_plugins, "serve", models, "--rate-limit=execution_count")
+    server = serve(models, naiad=without_plugins, frontends=["http"])
+    numbers = {"name": "x", "datatype": "FP32", "shape": [2], "data": [1, 2]}
+    answer = post(f"{server.url}/v2/models/double/infer", inputs=[numbers])
+
+    advice = "It comes with naiad-rate-limiter: pip install 'naiad-rate-limiter'."
+    assert refused == (1, "", f"naiad serve: unknown option --rate-limit. {advice}\n")
+    assert answer["outputs"][0]["data"] == [2, 4]
+
+
 def test_a_server_that_may_not_start_without_a_model_ends_with_what_to_install_for_each(
     serve: "Callable[..., ServerProcess]", without_plugins: Path, models: Path
 ) -> None:

@@ -47,6 +47,7 @@ PUBLIC_MODULES = (
     "naiad_testing.caches",
     "naiad_testing.calls",
     "naiad_testing.devices",
+    "naiad_testing.gates",
     "naiad_testing.schedulers",
     "naiad_testing.services",
     "naiad_testing.tracing",
@@ -164,6 +165,8 @@ def test_what_to_install_is_told_as_it_is() -> None:
         told |= {("cache", name) for name in known.caches} | {("options", name) for name in known.options}
         told |= {("scheduler", name) for name in known.schedulers if name in choices}
         told |= {("service", name) for name in known.services}
-        assert told == {offer for offer in offered.pop(known.distribution) if offer[0] not in ("warmup", "stage")}
+        assert told == {
+            offer for offer in offered.pop(known.distribution) if offer[0] not in ("warmup", "stage", "gate")
+        }
         assert {name for name in known.schedulers if name not in choices} <= set(choices.values())
     assert offered == {}

@@ -96,6 +96,11 @@ def test_a_mistake_is_told_with_status_1(words: list[str], told: str, capsys: py
             "unknown option --http-port. It comes with naiad-http: pip install 'naiad-http'.",
         ),
         (
+            "--rate-limit=off",
+            {},
+            "unknown option --rate-limit. It comes with naiad-rate-limiter: pip install 'naiad-rate-limiter'.",
+        ),
+        (
             "--http-port=1",
             {"naiad-http": "ImportError: no uvicorn"},
             "unknown option --http-port. naiad-http would offer it, but was skipped: ImportError: no uvicorn.",

@@ -12,6 +12,7 @@ from naiad.server import Deliver, ServerApi, SubmittedRequest
 if TYPE_CHECKING:
     from naiad.backend import ModelContext, Placement
     from naiad.errors import NaiadError
+    from naiad.metrics import MetricFamily
     from naiad.options import Settings
     from naiad.types import Request
     from naiad_config import ModelConfig
@@ -128,14 +129,22 @@ class ExecutionGate(Protocol):
         ...
 
 
+@runtime_checkable
 class GateFactory(Protocol):
-    """Makes the gates of all model versions of a server, which compete for the same resources."""
+    """Makes the gates of all model versions of a server, which compete for the same resources.
+
+    Made by the hook `naiad_gates`. Every method is for the event loop's thread.
+    """
 
     def admit(self, config: "ModelConfig", placements: "Sequence[Placement]") -> ExecutionGate | None:
         """The gate of a version with these instances; None when its executions never wait.
 
         Called before the instances are made. Raises InvalidArgumentError when they could never execute.
         """
+        ...
+
+    def metrics(self) -> "Sequence[MetricFamily]":
+        """Metrics of all gates as they stand, always of the same names, which models cannot use for their own."""
         ...
 
 

@@ -13,7 +13,7 @@ import pluggy
 if TYPE_CHECKING:
     from naiad.backend import Backend, ModelContext
     from naiad.cache import CacheFactory
-    from naiad.extend import RequestStage, Service, StageContext
+    from naiad.extend import GateFactory, RequestStage, Service, StageContext
     from naiad.frontend import Frontend
     from naiad.options import Option, Settings
     from naiad.scheduler import SchedulerFactory
@@ -57,6 +57,15 @@ def naiad_services(settings: "Settings") -> "Sequence[Service]":  # type: ignore
 
     Called once for each server that is made, after the hooks without arguments; `Service.start` follows before the
     start-up models are loaded. Raise NaiadError for an option that is wrong.
+    """
+
+
+@hookspec
+def naiad_gates(settings: "Settings") -> "Sequence[GateFactory]":  # type: ignore[empty-body]
+    """What decides when instances may execute, for the options in `settings`: none where nothing is limited.
+
+    Called once when a server starts; all plugins together may give one. Raise NaiadError for an option that is
+    wrong.
     """
 
 

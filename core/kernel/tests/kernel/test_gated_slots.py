@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from naiad.default_scheduler import FifoScheduler
 from naiad.scheduler import Decision
+from naiad_testing.gates import FakeGate
 
 from .driven import DrivenQueue
-from .gates import HandGate
 
 
 class Unwilling(FifoScheduler):
@@ -22,7 +22,7 @@ class Unwilling(FifoScheduler):
 
 
 async def test_a_slot_executes_when_the_gate_grants_it() -> None:
-    gate = HandGate()
+    gate = FakeGate()
     driven = DrivenQueue(places=2, gate=gate)
     driven.submit("a")
     before = await driven.executing()
@@ -36,7 +36,7 @@ async def test_a_slot_executes_when_the_gate_grants_it() -> None:
 
 
 async def test_no_slot_asks_while_no_request_waits() -> None:
-    gate = HandGate(open_=2)
+    gate = FakeGate(open_=2)
     driven = DrivenQueue(places=2, gate=gate)
     idle = dict(gate.wanting)
     driven.submit("a")
@@ -47,7 +47,7 @@ async def test_no_slot_asks_while_no_request_waits() -> None:
 
 
 async def test_a_grant_that_the_scheduler_does_not_use_goes_back_and_counts_for_nothing() -> None:
-    gate, scheduler = HandGate(open_=1), Unwilling()
+    gate, scheduler = FakeGate(open_=1), Unwilling()
     driven = DrivenQueue(lambda: scheduler, gate=gate)
     driven.submit("a")
     await driven.executing()
@@ -57,7 +57,7 @@ async def test_a_grant_that_the_scheduler_does_not_use_goes_back_and_counts_for_
 
 
 async def test_a_slot_that_becomes_free_gives_its_grant_back_before_it_asks_again() -> None:
-    gate = HandGate(open_=1)
+    gate = FakeGate(open_=1)
     driven = DrivenQueue(gate=gate)
     driven.submit("a")
     driven.submit("b")
@@ -70,7 +70,7 @@ async def test_a_slot_that_becomes_free_gives_its_grant_back_before_it_asks_agai
 
 
 async def test_a_request_that_is_taken_back_withdraws_what_its_slots_asked_for() -> None:
-    gate = HandGate()
+    gate = FakeGate()
     driven = DrivenQueue(places=2, gate=gate)
     call = driven.submit("a")
     await driven.executing()
@@ -82,7 +82,7 @@ async def test_a_request_that_is_taken_back_withdraws_what_its_slots_asked_for()
 
 
 async def test_a_lost_slot_holds_nothing_until_it_is_free_again() -> None:
-    gate = HandGate(open_=1)
+    gate = FakeGate(open_=1)
     driven = DrivenQueue(gate=gate)
     driven.submit("a")
     await driven.executing()
@@ -99,7 +99,7 @@ async def test_a_lost_slot_holds_nothing_until_it_is_free_again() -> None:
 
 
 async def test_an_execution_is_suspended_and_what_has_returned_is_not() -> None:
-    gate = HandGate(open_=1)
+    gate = FakeGate(open_=1)
     driven = DrivenQueue(gate=gate)
     driven.submit("a")
     await driven.executing()

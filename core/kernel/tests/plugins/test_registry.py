@@ -131,6 +131,7 @@ def test_what_a_plugin_offers_is_attributed_to_it() -> None:
         naiad_schedulers=lambda: [FakeScheduler("lottery")],
         naiad_frontends=lambda: [FakeFrontend()],
         naiad_caches=lambda: [FakeCache()],
+        naiad_gates=lambda settings: [],
         naiad_services=lambda settings: [],
         naiad_stages=lambda context: [],
         naiad_warmup=lambda context: [],
@@ -138,12 +139,23 @@ def test_what_a_plugin_offers_is_attributed_to_it() -> None:
 
     report, other = PluginRegistry.of([rich, offering_backends(FakeBackend("slide-rule"))]).plugins
 
-    assert report.kinds == ("backend", "scheduler", "frontend", "cache", "service", "stage", "warmup", "options")
+    assert report.kinds == (
+        "backend",
+        "scheduler",
+        "frontend",
+        "cache",
+        "gate",
+        "service",
+        "stage",
+        "warmup",
+        "options",
+    )
     assert [str(offer) for offer in report.offers] == [
         f"backend abacus (pytest {pytest.__version__})",
         "scheduler lottery",
         "frontend pigeon",
         "cache fake",
+        "gate SimpleNamespace",
         "service SimpleNamespace",
         "stage SimpleNamespace",
         "warmup samples",

@@ -5,7 +5,6 @@ import math
 from naiad._kernel.caching.options import CACHE_OPTIONS
 from naiad._kernel.log_control import LOG_FORMATS
 from naiad._kernel.metrics.options import METRICS_OPTIONS
-from naiad._kernel.rate_limiter.options import RATE_LIMIT_OPTIONS
 from naiad.options import Option, boolean, positive
 from naiad.shared_memory import MOST_REGIONS
 
@@ -108,7 +107,5 @@ LOG_OPTIONS = (
     Option("log-file", "", "append to this file instead of the terminal", metavar="FILE"),
 )
 
-KERNEL_OPTIONS: tuple[Option, ...] = (
-    REPOSITORY_OPTIONS + SERVER_OPTIONS + RATE_LIMIT_OPTIONS + LOG_OPTIONS + METRICS_OPTIONS + CACHE_OPTIONS
-)
+KERNEL_OPTIONS: tuple[Option, ...] = REPOSITORY_OPTIONS + SERVER_OPTIONS + LOG_OPTIONS + METRICS_OPTIONS + CACHE_OPTIONS
 """Every option of the kernel."""

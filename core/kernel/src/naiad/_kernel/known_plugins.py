@@ -98,6 +98,7 @@ KNOWN_PLUGINS = (
     KnownPlugin("naiad-metrics", "naiad-metrics", frontends=("metrics",), options=("metrics-address", "metrics-port")),
     KnownPlugin("naiad-onnx", "naiad-onnx[cpu]", backends=("onnxruntime",)),
     KnownPlugin("naiad-openvino", "naiad-openvino[cpu]", backends=("openvino",)),
+    KnownPlugin("naiad-rate-limiter", "naiad-rate-limiter", options=("rate-limit", "rate-limit-resource")),
     KnownPlugin("naiad-scheduler-dynamic", "naiad-scheduler-dynamic", schedulers=("dynamic", "dynamic_batching")),
     KnownPlugin("naiad-scheduler-ensemble", "naiad-scheduler-ensemble", schedulers=("ensemble", "ensemble_scheduling")),
     KnownPlugin("naiad-scheduler-sequence", "naiad-scheduler-sequence", schedulers=("sequence", "sequence_batching")),

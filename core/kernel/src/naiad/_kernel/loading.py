@@ -29,10 +29,9 @@ from naiad._kernel.leading.relay import Relay
 from naiad._kernel.metrics.families import RESERVED
 from naiad._kernel.metrics.options import MetricsConfig
 from naiad._kernel.metrics.plans import latency_plan, told_of_families
-from naiad._kernel.metrics.series import MetricStore
+from naiad._kernel.metrics.series import MetricStore, line_names
 from naiad._kernel.native_worker import SWITCH_INTERVAL
 from naiad._kernel.plugins import PluginRegistry
-from naiad._kernel.rate_limiter.gates import ResourceGates
 from naiad._kernel.repository import ModelSource
 from naiad._kernel.sequences.tensors import SequenceTensors, sequence_tensors
 from naiad._kernel.stages import OfferedStages
@@ -89,9 +88,10 @@ class Loader:
         self._registry = registry
         self._settings = settings
         self.threads = BoundedThreads("naiad-load", settings["model-load-thread-count"])
-        self.metrics = MetricStore(RESERVED)
+        self.gates = registry.gates(settings)
+        own = () if self.gates is None else self.gates.metrics()
+        self.metrics = MetricStore(RESERVED.union(*(line_names(each.name, each.kind) for each in own)))
         self.metrics_config = MetricsConfig.of(settings)
-        self.gates = ResourceGates.of(settings)
         self.warmups = Warmups()
         self._calls = calls
         self._runner = runner

@@ -23,6 +23,7 @@ _CONTRACTS = {
     "naiad_schedulers": ("naiad.scheduler", "SchedulerFactory"),
     "naiad_caches": ("naiad.cache", "CacheFactory"),
     "naiad_frontends": ("naiad.frontend", "Frontend"),
+    "naiad_gates": ("naiad.extend", "GateFactory"),
     "naiad_services": ("naiad.extend", "Service"),
     "naiad_stages": ("naiad.extend", "RequestStage"),
 }
@@ -50,11 +51,12 @@ class Offered:
     frontends: "tuple[Frontend, ...]" = ()
     caches: "tuple[CacheFactory, ...]" = ()
     warms_up: bool = False
+    has_gates: bool = False
     has_services: bool = False
     has_stages: bool = False
 
     def offers(self, plugin: str) -> tuple[Offer, ...]:
-        """The same in words, without importing a framework; services and stages go by the name of the `plugin`."""
+        """The same in words, without importing a framework; gates, services and stages are named as the `plugin`."""
         backends = [Offer("backend", each.traits.name, framework(each.traits)) for each in self.backends]
         schedulers = [Offer("scheduler", each.name) for each in self.schedulers]
         frontends = [Offer("frontend", each.name) for each in self.frontends]
@@ -62,8 +64,9 @@ class Offered:
         warmup = [Offer("warmup", "samples")] if self.warms_up else []
         options = [Offer("options", f"--{each.name}") for each in self.options]
         services = [Offer("service", plugin)] if self.has_services else []
+        gates = [Offer("gate", plugin)] if self.has_gates else []
         stages = [Offer("stage", plugin)] if self.has_stages else []
-        return (*backends, *schedulers, *frontends, *caches, *services, *stages, *warmup, *options)
+        return (*backends, *schedulers, *frontends, *caches, *gates, *services, *stages, *warmup, *options)
 
 
 def framework(traits: "BackendTraits") -> str:

@@ -1,7 +1,7 @@
 """Plugins: found through their entry points, registered one by one, and asked once for what they offer."""
 
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib import metadata
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from naiad._kernel.stages import OfferedStages
     from naiad.backend import Backend, ModelContext
     from naiad.cache import CacheFactory
-    from naiad.extend import RequestStage, Service, StageContext
+    from naiad.extend import GateFactory, RequestStage, Service, StageContext
     from naiad.frontend import Frontend
     from naiad.options import Option, Settings
     from naiad.scheduler import SchedulerFactory
@@ -158,18 +158,29 @@ class PluginRegistry:
 
         Raises what a plugin raises to refuse an option; an error that is no NaiadError becomes a PluginError naming it.
         """
-        named: list[tuple[_Loaded, str, Service]] = []
+        return _unique("service", ((loaded, each.name, each) for loaded, each in self._make("services", settings)))
+
+    def gates(self, settings: "Settings") -> "GateFactory | None":
+        """What decides when instances may execute, None where no plugin limits anything.
+
+        Raises PluginError when two plugins do, and otherwise as `services`.
+        """
+        gates = _unique("gate", ((loaded, "execution", each) for loaded, each in self._make("gates", settings)))
+        return gates.get("execution")
+
+    def _make(self, kind: str, settings: "Settings") -> "Iterator[tuple[_Loaded, Any]]":
+        """What the hook `naiad_<kind>` of each plugin makes for these settings."""
+        hook = f"naiad_{kind}"
         for loaded in self._loaded:
             try:
-                answers = _answers("naiad_services", loaded.hooks.hook.naiad_services(settings=settings))
-                named.extend((loaded, each.name, each) for each in checked("naiad_services", answers))
+                things = checked(hook, _answers(hook, getattr(loaded.hooks.hook, hook)(settings=settings)))
             except PluginError as error:
                 raise PluginError(f"plugin {loaded.report}: {error}") from error
             except NaiadError:
                 raise
             except (Exception, SystemExit) as error:
-                raise PluginError(f"the services of plugin {loaded.report} cannot be made: {_told(error)}") from error
-        return _unique("service", named)
+                raise PluginError(f"the {kind} of plugin {loaded.report} cannot be made: {_told(error)}") from error
+            yield from ((loaded, thing) for thing in things)
 
     def warmup(self, context: "ModelContext") -> "list[WarmupSample]":
         """The samples of all plugins for that model version.
@@ -270,6 +281,7 @@ def _ask(hooks: pluggy.PluginManager) -> Offered:
         frontends=_offered(hooks, "naiad_frontends"),
         caches=_offered(hooks, "naiad_caches"),
         warms_up=bool(hooks.hook.naiad_warmup.get_hookimpls()),
+        has_gates=bool(hooks.hook.naiad_gates.get_hookimpls()),
         has_services=bool(hooks.hook.naiad_services.get_hookimpls()),
         has_stages=bool(hooks.hook.naiad_stages.get_hookimpls()),
     )

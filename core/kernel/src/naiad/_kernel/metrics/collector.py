@@ -1,6 +1,7 @@
 """`Server.metrics`: everything that is told of a server at one moment."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -14,13 +15,15 @@ from naiad._kernel.metrics.options import MetricsConfig
 from naiad._kernel.metrics.series import MetricStore
 from naiad._kernel.metrics.snapshots import MetricFamily
 from naiad._kernel.metrics.versions import add_version
-from naiad._kernel.rate_limiter.gates import ResourceGates
 from naiad._kernel.threads import on_own_thread
+from naiad.extend import GateFactory
+from naiad.foreign_errors import raise_interrupt
 
 if TYPE_CHECKING:
     from naiad._kernel.caching.opened import OpenedCache
     from naiad._kernel.served import ServedVersion
 
+_logger = logging.getLogger("naiad")
 
 TURN = 0.001
 """Seconds for which metrics are collected at a time."""
@@ -41,7 +44,7 @@ class Metrics:
         serving: "Callable[[], Iterable[ServedVersion]]",
         made_by_models: MetricStore,
         read_gpus: Callable[[], tuple[GpuReading, ...]] = read_gpus,
-        gates: ResourceGates | None = None,
+        gates: GateFactory | None = None,
     ) -> None:
         self._config = config
         self._serving = serving
@@ -87,7 +90,6 @@ class Metrics:
         return self._with_everything_else(collection)
 
     def _with_everything_else(self, collection: Collection) -> list[MetricFamily]:
-        self._add_resources(collection)
         if self.cache is not None:
             add_cache(collection, self.cache)
         self._add_machine(collection)
@@ -102,7 +104,7 @@ class Metrics:
             )
             collection.add_all(families.GPU, (("gpu_uuid", gpu.uuid),), values)
         with self._made_by_models.lock:
-            return collection.families() + self._made_by_models.collect()
+            return collection.families() + self._of_gates() + self._made_by_models.collect()
 
     async def _look_at_gpus(self) -> None:
         """Do so unless it was less than `--metrics-interval-ms` ago, on a thread: the driver takes a while.
@@ -120,14 +122,15 @@ class Metrics:
         if reading.done():
             self._gpus = reading.result()
 
-    def _add_resources(self, collection: Collection) -> None:
+    def _of_gates(self) -> list[MetricFamily]:
         if self._gates is None:
-            return
-        limiter = self._gates.limiter
-        for pool, units in limiter.capacity().items():
-            labels = (("resource", pool.resource), ("device", pool.device))
-            values = (units, limiter.in_use(pool), limiter.waiting_for(pool))
-            collection.add_all(families.RATE_LIMIT, labels, values)
+            return []
+        try:
+            return [family for family in self._gates.metrics() if family.samples]
+        except BaseException as error:
+            raise_interrupt(error)
+            _logger.exception("the metrics of execution gates cannot be read")
+            return []
 
     def _add_machine(self, collection: Collection) -> None:
         reading = self._machine.reading(monotonic())

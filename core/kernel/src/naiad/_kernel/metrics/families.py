@@ -137,13 +137,6 @@ CACHE_AS_TRITONS = (
 )
 """Of the server's cache, as Triton's local one tells them: gauges without labels."""
 
-RATE_LIMIT = (
-    FamilyText("naiad_rate_limit_capacity", "gauge", "Units of a resource that executions share"),
-    FamilyText("naiad_rate_limit_in_use", "gauge", "Units of a resource that executions hold right now"),
-    FamilyText("naiad_rate_limit_waiting", "gauge", "Instances that have work and wait for the resource right now"),
-)
-"""With --rate-limit=execution_count."""
-
 CPU = (
     FamilyText("nv_cpu_utilization", "gauge", "How busy the processors are [0.0 - 1.0]"),
     FamilyText("nv_cpu_memory_total_bytes", "gauge", "Memory of the machine, bytes"),
@@ -185,7 +178,6 @@ FAMILIES = (
     *CACHE_SUMMARIES,
     *CACHE,
     *CACHE_AS_TRITONS,
-    *RATE_LIMIT,
     *CPU,
     PROCESS_MEMORY,
     *PINNED_MEMORY,

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from naiad.backend import Placement
 from naiad.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from naiad.backend import Placement
 
 GLOBAL, CPU = "global", "cpu"
 """The device of a resource that the whole server shares, and the one of instances that are on no GPU."""
@@ -20,7 +23,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What one execution takes, in units by pool; the larger `priority`, the less often it is the turn of its place."""
+    """What one execution takes, in units by pool; the larger `priority`, the less often it is the turn of its slot."""
 
     units: Mapping[Pool, int]
     priority: int = 1
@@ -46,7 +49,7 @@ class ResourceLimit:
         return cls(name, count, device[0] if device else None)
 
 
-def needs_of(placement: Placement) -> Needs:
+def needs_of(placement: "Placement") -> Needs:
     """What an execution of that instance takes; no units when its group limits nothing."""
     limiter = placement.group.rate_limiter
     if limiter is None:
@@ -69,7 +72,7 @@ def capacities(needs: Iterable[Needs], limits: Sequence[ResourceLimit]) -> dict[
         for pool, count in each.units.items():
             required[pool] = max(count, required.get(pool, 0))
     _refuse_two_scopes(required)
-    found = {}
+    capacity = {}
     for pool, least in required.items():
         limit = _limit(pool, limits)
         if limit is not None and limit < least:
@@ -79,8 +82,8 @@ def capacities(needs: Iterable[Needs], limits: Sequence[ResourceLimit]) -> dict[
                 f"more model instances, the minimum required count is {least}{where}; raise --rate-limit-resource, or "
                 "let the instance_group ask for less"
             )
-        found[pool] = least if limit is None else limit
-    return found
+        capacity[pool] = least if limit is None else limit
+    return capacity
 
 
 def _limit(pool: Pool, limits: Sequence[ResourceLimit]) -> int | None:

@@ -10,9 +10,6 @@ import pytest
 from naiad._kernel.answers import AnswerReader
 from naiad._kernel.call import Call
 from naiad._kernel.queue import ModelQueue
-from naiad._kernel.rate_limiter.gates import ResourceGates
-from naiad._kernel.rate_limiter.limiter import RateLimiter
-from naiad._kernel.rate_limiter.resources import Pool, needs_of
 from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.worker import Work
 from naiad.backend import Placement
@@ -22,6 +19,9 @@ from naiad.extend import Suspension
 from naiad.scheduler import Decision, Dispatch, Scheduler
 from naiad.types import Request, Response
 from naiad_config import ModelConfig, ModelInstanceGroup, ModelRateLimiter, RateLimiterResource
+from naiad_rate_limiter.gates import ResourceGates
+from naiad_rate_limiter.limiter import RateLimiter
+from naiad_rate_limiter.resources import Pool, needs_of
 
 from .loops import jump, turns
 

@@ -1,6 +1,6 @@
 """An execution that waits for other models: when it goes on, and with which answers."""
 
-from naiad._kernel.rate_limiter.suspensions import OneSuspension, SuspendedExecution
+from naiad_rate_limiter.suspensions import OneSuspension, SuspendedExecution
 
 
 class Execution:

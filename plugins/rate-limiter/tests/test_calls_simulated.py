@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from naiad._kernel.rate_limiter.resources import Needs, Pool
+from naiad_rate_limiter.resources import Needs, Pool
 
 from .simulated import Job, SimulatedModel, Simulation, all_of, random_jobs, random_models
 
@@ -31,7 +31,7 @@ def caller_and_called(lends: bool) -> int:
     return len(Simulation(models, lends).run([Job(0, [1, 1], [Job(1, [1])])]).over)
 
 
-def test_a_place_that_kept_what_it_holds_while_it_calls_would_wait_for_ever() -> None:
+def test_a_slot_that_kept_what_it_holds_while_it_calls_would_wait_for_ever() -> None:
     kept, lent = caller_and_called(lends=False), caller_and_called(lends=True)
 
     assert (kept, lent) == (0, 2)

@@ -2,36 +2,36 @@
 
 import pytest
 
-from naiad._kernel.rate_limiter.limiter import RateLimiter
-from naiad._kernel.rate_limiter.resources import Needs, ResourceLimit
+from naiad_rate_limiter.limiter import RateLimiter
+from naiad_rate_limiter.resources import Needs, ResourceLimit
 
-from .limited import R, S, places
+from .limited import R, S, slots
 
 
 def turns(limiter: RateLimiter, numbers: list[int], executions: int) -> list[int]:
     """Who executes, one after the other, when all of them always have work."""
-    found = []
+    order = []
     for number in numbers:
         limiter.want(number)
     for _ in range(executions):
         (number,) = limiter.grants()
         limiter.started(number)
-        found.append(numbers.index(number))
+        order.append(numbers.index(number))
         limiter.release(number)
         limiter.want(number)
-    return found
+    return order
 
 
 def test_the_fewest_executions_go_first() -> None:
     limiter = RateLimiter()
-    three = places(limiter, *[Needs({R: 1})] * 3)
+    three = slots(limiter, *[Needs({R: 1})] * 3)
 
     assert turns(limiter, three, 9) == [0, 1, 2] * 3
 
 
 def test_a_priority_of_two_has_half_of_the_turns() -> None:
     limiter = RateLimiter()
-    often, seldom = places(limiter, Needs({R: 1}, 1), Needs({R: 1}, 2))
+    often, seldom = slots(limiter, Needs({R: 1}, 1), Needs({R: 1}, 2))
 
     order = turns(limiter, [often, seldom], 300)
 
@@ -41,7 +41,7 @@ def test_a_priority_of_two_has_half_of_the_turns() -> None:
 @pytest.mark.parametrize("priorities", [(1, 3, 5), (2, 2, 7), (1, 10, 100)])
 def test_turns_are_shared_out_as_the_priorities_say(priorities: tuple[int, ...]) -> None:
     limiter = RateLimiter()
-    numbers = places(limiter, *[Needs({R: 1}, priority) for priority in priorities])
+    numbers = slots(limiter, *[Needs({R: 1}, priority) for priority in priorities])
 
     order = turns(limiter, numbers, 5000)
 
@@ -52,9 +52,9 @@ def test_turns_are_shared_out_as_the_priorities_say(priorities: tuple[int, ...])
 
 def test_a_newcomer_starts_level_with_those_that_were_there() -> None:
     limiter = RateLimiter()
-    old = places(limiter, Needs({R: 1}), Needs({R: 1}))
+    old = slots(limiter, Needs({R: 1}), Needs({R: 1}))
     turns(limiter, old, 1000)
-    new = places(limiter, Needs({R: 1}))
+    new = slots(limiter, Needs({R: 1}))
 
     order = turns(limiter, [*old, *new], 30)
 
@@ -63,7 +63,7 @@ def test_a_newcomer_starts_level_with_those_that_were_there() -> None:
 
 def test_one_with_many_executions_to_make_up_for_does_not_starve_the_others() -> None:
     limiter = RateLimiter()
-    busy, idle = places(limiter, Needs({R: 1}), Needs({R: 1}))
+    busy, idle = slots(limiter, Needs({R: 1}), Needs({R: 1}))
     turns(limiter, [busy], 1000)
 
     order = turns(limiter, [busy, idle], 50)
@@ -73,7 +73,7 @@ def test_one_with_many_executions_to_make_up_for_does_not_starve_the_others() ->
 
 def test_a_grant_that_is_not_used_counts_as_no_execution() -> None:
     limiter = RateLimiter()
-    first, second = places(limiter, Needs({R: 1}), Needs({R: 1}))
+    first, second = slots(limiter, Needs({R: 1}), Needs({R: 1}))
     limiter.want(first)
     limiter.grants()
     limiter.release(first)
@@ -91,7 +91,7 @@ def test_a_grant_that_is_not_used_counts_as_no_execution() -> None:
 
 def test_what_the_first_lacks_is_kept_for_it() -> None:
     limiter = RateLimiter([ResourceLimit("R", 4)])
-    small, large, other = places(limiter, Needs({R: 1}), Needs({R: 4}), Needs({R: 1}, 2))
+    small, large, other = slots(limiter, Needs({R: 1}), Needs({R: 4}), Needs({R: 1}, 2))
     limiter.want(small)
     limiter.grants()
     limiter.started(small)
@@ -107,7 +107,7 @@ def test_what_the_first_lacks_is_kept_for_it() -> None:
 
 def test_those_behind_take_what_the_first_does_not_need() -> None:
     limiter = RateLimiter([ResourceLimit("S", 3)])
-    holder, first, behind = places(limiter, Needs({R: 1}), Needs({R: 1, S: 1}), Needs({S: 2}))
+    holder, first, behind = slots(limiter, Needs({R: 1}), Needs({R: 1, S: 1}), Needs({S: 2}))
     limiter.want(holder)
     limiter.grants()
     limiter.want(first)
@@ -120,7 +120,7 @@ def test_those_behind_take_what_the_first_does_not_need() -> None:
 
 def test_who_goes_on_goes_before_who_starts() -> None:
     limiter = RateLimiter()
-    rests, starts = places(limiter, Needs({R: 1}, 5), Needs({R: 1}))
+    rests, starts = slots(limiter, Needs({R: 1}, 5), Needs({R: 1}))
     limiter.want(rests)
     limiter.grants()
     limiter.started(rests)
@@ -134,11 +134,11 @@ def test_who_goes_on_goes_before_who_starts() -> None:
     assert limiter.grants() == [rests]
 
 
-def test_a_place_that_is_forgotten_holds_and_wants_nothing_and_may_come_back() -> None:
+def test_a_slot_that_is_forgotten_holds_and_wants_nothing_and_may_come_back() -> None:
     limiter = RateLimiter()
-    first, second, third = places(limiter, *[Needs({R: 1})] * 3)
-    for place in (first, second, third):
-        limiter.want(place)
+    first, second, third = slots(limiter, *[Needs({R: 1})] * 3)
+    for slot in (first, second, third):
+        limiter.want(slot)
     limiter.grants()
 
     limiter.forget(second)
@@ -150,11 +150,11 @@ def test_a_place_that_is_forgotten_holds_and_wants_nothing_and_may_come_back() -
     assert limiter.grants() == [first]
 
 
-def test_unloading_gives_back_what_its_places_hold() -> None:
+def test_unloading_gives_back_what_its_slots_hold() -> None:
     limiter = RateLimiter()
     member = limiter.admit([Needs({R: 2})])
     gone = limiter.enter(member, Needs({R: 2}))
-    (waits,) = places(limiter, Needs({R: 2}))
+    (waits,) = slots(limiter, Needs({R: 2}))
     limiter.want(gone)
     limiter.want(waits)
     limiter.grants()
@@ -167,9 +167,9 @@ def test_unloading_gives_back_what_its_places_hold() -> None:
 def test_what_computes_goes_on_when_there_is_less_than_it_holds() -> None:
     limiter = RateLimiter()
     large = limiter.admit([Needs({R: 4})])
-    two = places(limiter, Needs({R: 2}), Needs({R: 2}))
-    for place in two:
-        limiter.want(place)
+    two = slots(limiter, Needs({R: 2}), Needs({R: 2}))
+    for slot in two:
+        limiter.want(slot)
     assert limiter.grants() == two
 
     limiter.dismiss(large)

@@ -4,15 +4,32 @@ import functools
 import logging
 from collections.abc import Callable, Sequence
 
-from naiad._kernel.rate_limiter.limiter import RateLimiter
-from naiad._kernel.rate_limiter.options import rate_limiter_of
-from naiad._kernel.rate_limiter.resources import needs_of
-from naiad._kernel.rate_limiter.suspensions import OneSuspension, SuspendedExecution
 from naiad.backend import Placement
+from naiad.metrics import MetricFamily, Sample
 from naiad.options import Settings
 from naiad_config import ModelConfig
+from naiad_rate_limiter.limiter import RateLimiter
+from naiad_rate_limiter.options import rate_limiter_of
+from naiad_rate_limiter.resources import Pool, needs_of
+from naiad_rate_limiter.suspensions import OneSuspension, SuspendedExecution
 
 _logger = logging.getLogger("naiad")
+
+_METRICS = (
+    ("naiad_rate_limit_capacity", "Units of a resource that executions share"),
+    ("naiad_rate_limit_in_use", "Units of a resource that executions hold right now"),
+    ("naiad_rate_limit_waiting", "Instances that have work and wait for the resource right now"),
+)
+
+
+def gates_of(settings: Settings) -> "list[ResourceGates]":
+    """The gates that the options ask for, none without limits. Raises InvalidArgumentError."""
+    limiter = rate_limiter_of(settings)
+    if limiter is not None:
+        return [ResourceGates(limiter)]
+    if settings["rate-limit-resource"]:
+        _logger.warning("--rate-limit-resource changes nothing without --rate-limit=execution_count")
+    return []
 
 
 class ResourceGates:
@@ -21,16 +38,6 @@ class ResourceGates:
     def __init__(self, limiter: RateLimiter) -> None:
         self.limiter = limiter
         self._by_number: dict[int, Callable[[], None]] = {}
-
-    @classmethod
-    def of(cls, settings: Settings) -> "ResourceGates | None":
-        """The gates that the options ask for, None for no limits. Raises InvalidArgumentError."""
-        limiter = rate_limiter_of(settings)
-        if limiter is not None:
-            return cls(limiter)
-        if settings["rate-limit-resource"]:
-            _logger.warning("--rate-limit-resource changes nothing without --rate-limit=execution_count")
-        return None
 
     def admit(self, config: ModelConfig, placements: Sequence[Placement]) -> "ResourceGate | None":
         """The gate of a version with these instances, None when no group of theirs names a resource.
@@ -41,6 +48,20 @@ class ResourceGates:
         if not any(each.units for each in needs):
             return None
         return ResourceGate(self, self.limiter.admit(needs))
+
+    def metrics(self) -> list[MetricFamily]:
+        """For each pool of resources, the units there are, those in use and the slots that wait for some."""
+        rows = [
+            ((("resource", pool.resource), ("device", pool.device)), self._figures(pool, units))
+            for pool, units in self.limiter.capacity().items()
+        ]
+        return [
+            MetricFamily(name, text, "gauge", [Sample(labels, figures[index]) for labels, figures in rows])
+            for index, (name, text) in enumerate(_METRICS)
+        ]
+
+    def _figures(self, pool: Pool, units: int) -> tuple[int, int, int]:
+        return units, self.limiter.in_use(pool), self.limiter.waiting_for(pool)
 
     def enter(self, member: int, placement: Placement, granted: Callable[[], None]) -> int:
         """A slot of an admitted version; returns its number. `granted` is called for each of its grants."""

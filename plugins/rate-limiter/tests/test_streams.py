@@ -1,29 +1,18 @@
 """Models that read what others stream, and share a resource with them."""
 
-from pathlib import Path
-
 import pytest
 
 from naiad.backend import Answer, Batch
 from naiad.calls import ModelCalls
 
-from .models_that_call import Behaviour, Calling, double, given, reply, value, value_of
-from .serving import request
+from .models import Behaviour, Models, double, group, output, request, sends_many, units, value
 
-ONE_UNIT = 'instance_group { kind: KIND_CPU rate_limiter { resources { name: "R" count: 1 } } }\n'
+ONE_UNIT = group(units(1))
 DECOUPLED = "model_transaction_policy { decoupled: true }\n"
 
 
-def sends_many(batch: Batch, models: ModelCalls) -> Answer:
-    sender = batch.sender(0)
-    for number in range(int(value_of(batch))):
-        sender.send(reply(number))
-    sender.send(None, final=True)
-    return [None]
-
-
 def only_reads(batch: Batch, models: ModelCalls) -> Answer:
-    return given(sum(1 for _ in models.stream(request("many", 500))))
+    return output(sum(1 for _ in models.stream(request("many", 500))))
 
 
 def asks_at_once(batch: Batch, models: ModelCalls) -> Answer:
@@ -31,14 +20,14 @@ def asks_at_once(batch: Batch, models: ModelCalls) -> Answer:
     responses = models.stream(request("many", 500))
     next(responses)
     models.infer(request("double", 1))
-    return given(1 + sum(1 for _ in responses))
+    return output(1 + sum(1 for _ in responses))
 
 
 def begins_before_it_reads(batch: Batch, models: ModelCalls) -> Answer:
     responses = models.stream(request("many", 500))
     begun = models.begin(request("double", 1))
     begun.result()
-    return given(sum(1 for _ in responses))
+    return output(sum(1 for _ in responses))
 
 
 def asks_in_between(batch: Batch, models: ModelCalls) -> Answer:
@@ -48,24 +37,23 @@ def asks_in_between(batch: Batch, models: ModelCalls) -> Answer:
         if value(response) == 499:
             models.infer(request("double", 1))
         read += 1
-    return given(read)
+    return output(read)
 
 
 def breaks_off(batch: Batch, models: ModelCalls) -> Answer:
     responses = models.stream(request("many", 500))
     next(responses)
     responses.close()
-    return given(499 + value(models.infer(request("double", 0.5))))
+    return output(499 + value(models.infer(request("double", 0.5))))
 
 
 @pytest.mark.parametrize("behaviour", [only_reads, asks_at_once, begins_before_it_reads, asks_in_between, breaks_off])
-async def test_a_reader_lends_what_the_streaming_model_needs(tmp_path: Path, behaviour: Behaviour) -> None:
-    calling = Calling(tmp_path)
-    calling.add("many", sends_many, ONE_UNIT + DECOUPLED)
-    calling.add("double", double, ONE_UNIT)
-    calling.add("outer", behaviour, ONE_UNIT)
+async def test_a_reader_lends_what_the_streaming_model_needs(models: Models, behaviour: Behaviour) -> None:
+    models.add("many", sends_many, ONE_UNIT + DECOUPLED)
+    models.add("double", double, ONE_UNIT)
+    models.add("outer", behaviour, ONE_UNIT)
 
-    async with calling.running(rate_limit="execution_count") as server:
+    async with models.running(rate_limit="execution_count") as server:
         answers = [value(await server.infer(request("outer", 1))) for _ in range(3)]
 
     assert answers == [500] * 3

@@ -1,18 +1,19 @@
-"""Models that call one another and share a resource: a caller lends what it holds, so that nobody waits for ever."""
+"""Models that call one another and share a resource: a caller gives up its units, so that no call waits for ever."""
 
 import asyncio
 import threading
-from pathlib import Path
 
 import pytest
 
 from naiad.backend import Answer, Batch
 from naiad.calls import ModelCalls
 
-from .models_that_call import Behaviour, Calling, double, given, value, value_of
-from .serving import request
+from .models import Behaviour, Models, double, group, output, request, units, value, value_of
 
-SHARED = 'instance_group {{ kind: KIND_CPU count: {} rate_limiter {{ resources {{ name: "R" count: {} }} }} }}'
+
+def sharing(count: int, needed: int) -> str:
+    """So many instances that each need so many units of R."""
+    return group(units(needed), count=count)
 
 
 class Meter:
@@ -38,35 +39,30 @@ def asks(name: str, meter: Meter, units: int = 1) -> Behaviour:
         answer = models.infer(request(name, value_of(batch)))
         meter.add(units)
         meter.add(-units)
-        return given(value(answer) + 1)
+        return output(value(answer) + 1)
 
     return behaviour
 
 
-@pytest.fixture
-def calling(tmp_path: Path) -> Calling:
-    return Calling(tmp_path)
+async def test_a_caller_lends_what_the_called_model_needs(models: Models) -> None:
+    models.add("inner", double, sharing(1, 1))
+    models.add("outer", asks("inner", Meter()), sharing(1, 1))
 
-
-async def test_a_caller_lends_what_the_called_model_needs(calling: Calling) -> None:
-    calling.add("inner", double, SHARED.format(1, 1))
-    calling.add("outer", asks("inner", Meter()), SHARED.format(1, 1))
-
-    async with calling.running(rate_limit="execution_count") as server:
+    async with models.running(rate_limit="execution_count") as server:
         answer = await server.infer(request("outer", 4))
 
     assert value(answer) == 9
 
 
-async def test_several_calls_at_once_are_answered_too(calling: Calling) -> None:
+async def test_several_calls_at_once_are_answered_too(models: Models) -> None:
     def asks_three(batch: Batch, models: ModelCalls) -> Answer:
         begun = [models.begin(request("inner", number)) for number in (1, 2, 3)]
-        return given(*(value(future.result()) for future in begun))
+        return output(*(value(future.result()) for future in begun))
 
-    calling.add("inner", double, SHARED.format(2, 1))
-    calling.add("outer", asks_three, SHARED.format(1, 1))
+    models.add("inner", double, sharing(2, 1))
+    models.add("outer", asks_three, sharing(1, 1))
 
-    async with calling.running(rate_limit="execution_count") as server:
+    async with models.running(rate_limit="execution_count") as server:
         answer = await server.infer(request("outer", 0))
 
     assert answer.outputs["OUTPUT"].array.tolist() == [2, 4, 6]
@@ -74,14 +70,14 @@ async def test_several_calls_at_once_are_answered_too(calling: Calling) -> None:
 
 @pytest.mark.parametrize("limit", [(), ("R:3",)], ids=["default", "three units"])
 async def test_chains_of_models_all_end_and_never_compute_with_more_than_there_is(
-    calling: Calling, limit: tuple[str, ...]
+    models: Models, limit: tuple[str, ...]
 ) -> None:
     meter = Meter()
-    calling.add("last", double, SHARED.format(2, 2))
-    calling.add("middle", asks("last", meter, 2), SHARED.format(3, 2))
-    calling.add("first", asks("middle", meter), SHARED.format(4, 1))
+    models.add("last", double, sharing(2, 2))
+    models.add("middle", asks("last", meter, 2), sharing(3, 2))
+    models.add("first", asks("middle", meter), sharing(4, 1))
 
-    async with calling.running(rate_limit="execution_count", rate_limit_resource=limit) as server:
+    async with models.running(rate_limit="execution_count", rate_limit_resource=limit) as server:
         names = ["first", "middle", "first", "last"] * 20
         answers = await asyncio.gather(*(server.infer(request(name, 1)) for name in names))
         used = next(family for family in server.metrics.collect() if family.name == "naiad_rate_limit_in_use")
@@ -91,23 +87,23 @@ async def test_chains_of_models_all_end_and_never_compute_with_more_than_there_i
     assert [sample.value for sample in used.samples] == [0]
 
 
-async def test_a_caller_whose_call_fails_goes_on_with_what_it_needs(calling: Calling) -> None:
-    def asks_nobody(batch: Batch, models: ModelCalls) -> Answer:
+async def test_a_caller_whose_call_fails_goes_on_with_what_it_needs(models: Models) -> None:
+    def asks_a_missing_model(batch: Batch, models: ModelCalls) -> Answer:
         try:
-            models.infer(request("nobody", 1))
+            models.infer(request("missing", 1))
         except Exception:  # noqa: BLE001
-            return given(value_of(batch))
-        return given(-1)
+            return output(value_of(batch))
+        return output(-1)
 
-    calling.add("outer", asks_nobody, SHARED.format(1, 1))
+    models.add("outer", asks_a_missing_model, sharing(1, 1))
 
-    async with calling.running(rate_limit="execution_count") as server:
+    async with models.running(rate_limit="execution_count") as server:
         answers = [value(await server.infer(request("outer", number))) for number in (1, 2, 3)]
 
     assert answers == [1, 2, 3]
 
 
-async def test_a_caller_that_is_cancelled_gives_back_what_it_lent(calling: Calling) -> None:
+async def test_a_caller_that_is_cancelled_gives_back_what_it_lent(models: Models) -> None:
     gate, begun = threading.Event(), threading.Event()
 
     def waits(batch: Batch, models: ModelCalls) -> Answer:
@@ -115,10 +111,10 @@ async def test_a_caller_that_is_cancelled_gives_back_what_it_lent(calling: Calli
         gate.wait(10)
         return double(batch, models)
 
-    calling.add("slow", waits, SHARED.format(1, 1))
-    calling.add("outer", asks("slow", Meter()), SHARED.format(1, 1))
+    models.add("slow", waits, sharing(1, 1))
+    models.add("outer", asks("slow", Meter()), sharing(1, 1))
 
-    async with calling.running(rate_limit="execution_count") as server:
+    async with models.running(rate_limit="execution_count") as server:
         leaving = asyncio.ensure_future(server.infer(request("outer", 1)))
         await asyncio.to_thread(begun.wait, 10)
         leaving.cancel()

@@ -1,9 +1,9 @@
 """The options of the rate limiter."""
 
-from naiad._kernel.rate_limiter.limiter import RateLimiter
-from naiad._kernel.rate_limiter.resources import ResourceLimit
 from naiad.errors import InvalidArgumentError
 from naiad.options import Option, Settings
+from naiad_rate_limiter.limiter import RateLimiter
+from naiad_rate_limiter.resources import ResourceLimit
 
 
 def _resource(text: str) -> str:

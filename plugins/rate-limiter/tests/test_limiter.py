@@ -2,21 +2,21 @@
 
 import pytest
 
-from naiad._kernel.rate_limiter.limiter import RateLimiter
-from naiad._kernel.rate_limiter.resources import Needs, Pool, ResourceLimit, needs_of
 from naiad.backend import Placement
 from naiad.errors import InvalidArgumentError
 from naiad_config import ModelInstanceGroup, ModelRateLimiter, RateLimiterResource
+from naiad_rate_limiter.limiter import RateLimiter
+from naiad_rate_limiter.resources import Needs, Pool, ResourceLimit, needs_of
 
-from .limited import R, S, places
+from .limited import R, S, slots
 
 
-def test_a_place_starts_at_once_where_there_is_enough() -> None:
+def test_a_slot_starts_at_once_where_there_is_enough() -> None:
     limiter = RateLimiter([ResourceLimit("R", 2)])
-    first, second, third = places(limiter, *[Needs({R: 1})] * 3)
+    first, second, third = slots(limiter, *[Needs({R: 1})] * 3)
 
-    for place in (first, second, third):
-        limiter.want(place)
+    for slot in (first, second, third):
+        limiter.want(slot)
 
     assert limiter.grants() == [first, second]
     assert limiter.in_use(R) == 2
@@ -25,7 +25,7 @@ def test_a_place_starts_at_once_where_there_is_enough() -> None:
 
 def test_what_is_released_goes_to_the_one_that_waits() -> None:
     limiter = RateLimiter()
-    first, second = places(limiter, Needs({R: 1}), Needs({R: 1}))
+    first, second = slots(limiter, Needs({R: 1}), Needs({R: 1}))
     limiter.want(first)
     limiter.want(second)
     limiter.grants()
@@ -69,8 +69,8 @@ def test_an_explicit_limit_stays() -> None:
     ids=lambda each: f"{each.resource} {each.device}" if isinstance(each, Pool) else "",
 )
 def test_limits_hold_by_device_and_the_largest_counts(pool: Pool, expected: int) -> None:
-    told = ["R:3", "R:2", "R:5:0", "R:4:0", "R:7:1", "R:8:9"]
-    limiter = RateLimiter([ResourceLimit.read(text) for text in told])
+    texts = ["R:3", "R:2", "R:5:0", "R:4:0", "R:7:1", "R:8:9"]
+    limiter = RateLimiter([ResourceLimit.read(text) for text in texts])
 
     limiter.admit([Needs({pool: 1})])
 
@@ -104,8 +104,8 @@ def test_a_resource_cannot_be_counted_globally_and_on_a_device() -> None:
     with pytest.raises(InvalidArgumentError) as refused:
         limiter.admit([Needs({Pool("R", "global"): 1})])
 
-    told = 'Resource "R" is present as both global and device-specific resource in the model configuration.'
-    assert told in str(refused.value)
+    message = 'Resource "R" is present as both global and device-specific resource in the model configuration.'
+    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from naiad._kernel.rate_limiter.limiter import RateLimiter
-from naiad._kernel.rate_limiter.resources import Needs, Pool
+from naiad_rate_limiter.limiter import RateLimiter
+from naiad_rate_limiter.resources import Needs, Pool
 
 
 @dataclass(frozen=True)
 class SimulatedModel:
-    """So many places, each of which needs that to compute."""
+    """So many slots, each of which needs that to compute."""
 
-    places: int
+    slots: int
     needs: Needs
 
 
@@ -42,7 +42,7 @@ class History:
 
 
 class Simulation:
-    """Plays jobs to the end. Without `lends` a place keeps what it holds while it waits for another model."""
+    """Plays jobs to the end. Without `lends` a slot keeps what it holds while it waits for another model."""
 
     def __init__(self, models: Sequence[SimulatedModel], lends: bool = True) -> None:
         self.limiter = RateLimiter()
@@ -59,7 +59,7 @@ class Simulation:
         self.now = 0.0
         for index, model in enumerate(models):
             member = self.limiter.admit([model.needs])
-            self._idle.append([self.limiter.enter(member, model.needs) for _ in range(model.places)])
+            self._idle.append([self.limiter.enter(member, model.needs) for _ in range(model.slots)])
             self._model_of |= dict.fromkeys(self._idle[-1], index)
 
     def run(self, jobs: Sequence[Job]) -> History:
@@ -67,11 +67,11 @@ class Simulation:
         for job in jobs:
             self._later(job.arrived, "arrive", 0, job)
         while self._events:
-            self.now, _, what, place, job = heapq.heappop(self._events)
+            self.now, _, what, slot, job = heapq.heappop(self._events)
             if what == "arrive":
                 self._arrive(job)
             else:
-                self._computed(place, job)
+                self._computed(slot, job)
             self._share_out()
         return self.history
 
@@ -81,56 +81,56 @@ class Simulation:
         self._ask(job.model)
 
     def _ask(self, model: int) -> None:
-        """Its idle places want to start, when there is work."""
-        for place in self._idle[model] if self._queues[model] else ():
-            self.limiter.want(place)
+        """Its idle slots want to start, when there is work."""
+        for slot in self._idle[model] if self._queues[model] else ():
+            self.limiter.want(slot)
 
     def _share_out(self) -> None:
         while granted := self.limiter.grants():
-            for place in granted:
-                if place in self._busy:
-                    self._compute(place, self._busy[place])
+            for slot in granted:
+                if slot in self._busy:
+                    self._compute(slot, self._busy[slot])
                 else:
-                    self._start(place)
+                    self._start(slot)
 
-    def _start(self, place: int) -> None:
-        model = self._model_of[place]
-        if not self._queues[model]:  # another place of it was quicker
-            self.limiter.release(place)
+    def _start(self, slot: int) -> None:
+        model = self._model_of[slot]
+        if not self._queues[model]:  # another slot of it was quicker
+            self.limiter.release(slot)
             return
         job = self._queues[model].popleft()
-        self.limiter.started(place)
-        self._idle[model].remove(place)
-        self._busy[place] = job
+        self.limiter.started(slot)
+        self._idle[model].remove(slot)
+        self._busy[slot] = job
         self.history.starts.append(model)
         self.history.longest_wait = max(self.history.longest_wait, self.now - job.arrived)
-        self._compute(place, job)
+        self._compute(slot, job)
 
-    def _compute(self, place: int, job: Job) -> None:
-        self.computing[place] = self._models[job.model].needs
+    def _compute(self, slot: int, job: Job) -> None:
+        self.computing[slot] = self._models[job.model].needs
         self._check()
-        self._later(self.now + job.pieces[job.step], "computed", place, job)
+        self._later(self.now + job.pieces[job.step], "computed", slot, job)
 
-    def _computed(self, place: int, job: Job) -> None:
-        del self.computing[place]
+    def _computed(self, slot: int, job: Job) -> None:
+        del self.computing[slot]
         if job.step < len(job.calls):
             called = job.calls[job.step]
-            called.caller = job, place
+            called.caller = job, slot
             job.step += 1
             if self._lends:
-                self.limiter.release(place)
+                self.limiter.release(slot)
             self._arrive(called)
             return
-        self.limiter.release(place)
-        del self._busy[place]
-        self._idle[job.model].append(place)
+        self.limiter.release(slot)
+        del self._busy[slot]
+        self._idle[job.model].append(slot)
         self.history.over.append(job)
         if job.caller is not None:
-            caller, its_place = job.caller
+            caller, its_slot = job.caller
             if self._lends:
-                self.limiter.want(its_place, resumes=True)
+                self.limiter.want(its_slot, resumes=True)
             else:
-                self._compute(its_place, caller)
+                self._compute(its_slot, caller)
         self._ask(job.model)
 
     def _check(self) -> None:
@@ -142,15 +142,15 @@ class Simulation:
             assert units <= self.limiter.capacity()[pool]
         self.history.most |= used
 
-    def _later(self, when: float, what: str, place: int, job: Job) -> None:
-        heapq.heappush(self._events, (when, next(self._number), what, place, job))
+    def _later(self, when: float, what: str, slot: int, job: Job) -> None:
+        heapq.heappush(self._events, (when, next(self._number), what, slot, job))
 
 
 POOLS = [Pool("memory", "global"), Pool("cores", "cpu"), Pool("bus", "gpu_0")]
 
 
 def random_models(chance: random.Random) -> list[SimulatedModel]:
-    """Some models with one to three places; most share resources, some need none."""
+    """Some models with one to three slots; most share resources, some need none."""
     models = []
     for _ in range(chance.randint(2, 6)):
         pools = chance.sample(POOLS, chance.randint(0, len(POOLS)))
