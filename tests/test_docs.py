@@ -55,6 +55,7 @@ PUBLIC_MODULES = (
     "naiad.trace_events",
     "naiad.tracing",
     "naiad.transfers",
+    "naiad.tensors",
     "naiad.types",
     "naiad.warmup",
     "naiad_custom",

@@ -1,7 +1,7 @@
 """What a model of sequences takes and gives beside its declared inputs and outputs."""
 
 from naiad_config import DataType, ModelConfig, ModelInput, ModelOutput
-from naiad_config.sequences import extra_inputs, extra_outputs
+from naiad_config.sequence_tensors import extra_inputs, extra_outputs
 from naiad_config.text import read_text
 
 SEQUENCES = """

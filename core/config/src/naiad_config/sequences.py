@@ -4,13 +4,10 @@ Field names, numbers and types are those of `model_config.proto` of the Open Inf
 """
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 from naiad_config.fields import Wire, message
-from naiad_config.tensors import DataType, ModelInput, ModelOutput
-
-if TYPE_CHECKING:
-    from naiad_config.model import ModelConfig
+from naiad_config.tensors import DataType
 
 
 class SequenceControlKind(IntEnum):
@@ -112,44 +109,3 @@ class ModelSequenceBatching:
     control_input: Annotated[tuple[SequenceControlInput, ...], Wire(2)] = ()
     state: Annotated[tuple[SequenceState, ...], Wire(5)] = ()
     iterative_sequence: Annotated[bool, Wire(6)] = False
-
-
-def extra_inputs(config: "ModelConfig") -> tuple[ModelInput, ...]:
-    """What the server feeds a model beside `config.input`: its controls, each of dims [1], then its states.
-
-    As in `config.input`, `dims` leave out the batch dimension: a model with batching sees them behind one.
-    """
-    batching = config.sequence_batching
-    if batching is None:
-        return ()
-    controls = (
-        ModelInput(name=given.name, data_type=control_type(control), dims=(1,))
-        for given in batching.control_input
-        for control in given.control
-    )
-    states = (ModelInput(name=each.input_name, data_type=each.data_type, dims=each.dims) for each in batching.state)
-    return (*controls, *states)
-
-
-def extra_outputs(config: "ModelConfig") -> tuple[ModelOutput, ...]:
-    """What a model gives beside `config.output`: the states that are not also declared there, for clients to see."""
-    batching = config.sequence_batching
-    if batching is None:
-        return ()
-    declared = {output.name for output in config.output}
-    return tuple(
-        ModelOutput(name=each.output_name, data_type=each.data_type, dims=each.dims)
-        for each in batching.state
-        if each.output_name not in declared
-    )
-
-
-def control_type(control: SequenceControl) -> DataType:
-    """The type of a control's tensor: that of its pair of values, or the one that a correlation id is given."""
-    if control.int32_false_true:
-        return DataType.TYPE_INT32
-    if control.fp32_false_true:
-        return DataType.TYPE_FP32
-    if control.bool_false_true:
-        return DataType.TYPE_BOOL
-    return control.data_type

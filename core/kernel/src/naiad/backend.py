@@ -5,17 +5,16 @@ instance from one thread at a time (its worker); a backend author never writes `
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from naiad.batch import Batch, Sender
+from naiad.batch import RESCHEDULE, Answer, Batch, Reply, Reschedule, Sender
 from naiad.calls import ModelCalls, NoModels
-from naiad.errors import InvalidArgumentError, NaiadError, NotFoundError
+from naiad.errors import InvalidArgumentError, NotFoundError
 from naiad.metrics import MetricRegistry
-from naiad.types import ParameterValue
 from naiad_config import ModelConfig
 from naiad_config.placement import Placement
 
@@ -126,39 +125,6 @@ class MemoryUsage:
     type: str
     id: int
     byte_size: int
-
-
-@dataclass(slots=True)
-class Reply:
-    """One request's answer: outputs by name (arrays or anything with `__dlpack__`) and response parameters.
-
-    Shapes include the batch dimension where the model has one. Not frozen, for the reason told in `naiad.types`.
-    """
-
-    outputs: Mapping[str, Any]
-    parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Reschedule:
-    """In place of a reply: the request is queued again, and executed once more in a batch that is made anew.
-
-    Only models with `iterative_sequence` may ask for it. `outputs` are the states that the next execution finds, by the
-    names of their outputs; a state that is not among them stays as it is. Nothing of it goes to the caller.
-    """
-
-    outputs: Mapping[str, Any] = field(default_factory=dict)
-
-
-RESCHEDULE = Reschedule()
-"""Queue the request again, and leave its states as they are."""
-
-Answer = Mapping[str, Any] | Sequence[Reply | NaiadError | Reschedule | None]
-"""What `execute` returns: one array an output for the whole batch, or one reply or error for each request, in order.
-
-None stands for a request that is answered through its `Batch.sender`, now or later; RESCHEDULE for one that is to be
-executed again. Its sender, if it was taken, goes on: the next batch gives the same one.
-"""
 
 
 class Instance(Protocol):

@@ -1,20 +1,65 @@
-"""A batch: the requests that one execution answers, seen one by one or joined along the batch dimension."""
+"""A batch: the requests that one execution answers, one by one or joined along the batch dimension, and its answer."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from time import monotonic_ns
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from naiad.devices import Device, DeviceTensor, is_on_device
-from naiad.errors import InternalError
-from naiad.types import Request
+from naiad.errors import InternalError, NaiadError
+from naiad.types import ParameterValue, Request
 
-if TYPE_CHECKING:
-    from naiad.backend import Reply
-    from naiad.errors import NaiadError
-    from naiad.ragged import BatchLayout
+
+@dataclass(slots=True)
+class Reply:
+    """One request's answer: outputs by name (arrays or anything with `__dlpack__`) and response parameters.
+
+    Shapes include the batch dimension where the model has one. Not frozen, for the reason given in `naiad.types`.
+    """
+
+    outputs: Mapping[str, Any]
+    parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reschedule:
+    """In place of a reply: the request is queued again, and executed once more in a batch that is made anew.
+
+    Only models with `iterative_sequence` may ask for it. `outputs` are the states that the next execution finds, by the
+    names of their outputs; a state that is not among them stays as it is. Nothing of it goes to the caller.
+    """
+
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+
+
+RESCHEDULE = Reschedule()
+"""Queue the request again, and leave its states as they are."""
+
+Answer = Mapping[str, Any] | Sequence[Reply | NaiadError | Reschedule | None]
+"""What `execute` returns: one array an output for the whole batch, or one reply or error for each request, in order.
+
+None stands for a request that is answered through its `Batch.sender`, now or later; RESCHEDULE for one that is to be
+executed again. Its sender, if it was taken, goes on: the next batch gives the same one.
+"""
+
+
+class InputLayout(Protocol):
+    """How the inputs of a batch are made that do not hold one row for each item."""
+
+    def covers(self, name: str) -> bool:
+        """Whether that input is made by `input`, and not by joining rows."""
+        ...
+
+    def generated_names(self, given: Mapping[str, Any]) -> tuple[str, ...]:
+        """The inputs that the server makes for a batch of requests with these inputs."""
+        ...
+
+    def input(self, name: str, requests: Sequence[Request], sizes: Sequence[int]) -> np.ndarray:
+        """An input that this layout covers, for a batch of these requests. Raises KeyError when they lack it."""
+        ...
 
 
 class Sender(Protocol):
@@ -24,7 +69,7 @@ class Sender(Protocol):
     sent fails its request, so that no caller waits for ever.
     """
 
-    def send(self, reply: "Reply | NaiadError | None", final: bool = False) -> bool:
+    def send(self, reply: Reply | NaiadError | None, final: bool = False) -> bool:
         """Send a response, or None with `final` to say that there is no more; whether anybody still wants them.
 
         Waits while the caller reads more slowly than the model sends, except on the event loop's thread. Raises
@@ -32,7 +77,7 @@ class Sender(Protocol):
         """
         ...
 
-    def post(self, reply: "Reply | NaiadError | None", final: bool = False) -> "Future[None] | None":
+    def post(self, reply: Reply | NaiadError | None, final: bool = False) -> "Future[None] | None":
         """Send without waiting: None when there is room for more, else a future that is done when there is."""
         ...
 
@@ -72,7 +117,7 @@ class Batch:
         requests: Sequence[Request],
         sizes: Sequence[int],
         open_sender: Callable[[int], Sender] = _no_kernel,
-        layout: "BatchLayout | None" = None,
+        layout: InputLayout | None = None,
     ) -> None:
         self._open = open_sender
         self._senders: dict[int, Sender] | None = None
@@ -179,7 +224,7 @@ class Batch:
         """Say that the framework has answered: compute output starts."""
         self.infer_done_ns = monotonic_ns()
 
-    def _laid_out(self, name: str, layout: "BatchLayout") -> np.ndarray:
+    def _laid_out(self, name: str, layout: InputLayout) -> np.ndarray:
         made = self._joined.get(name)
         if made is None:
             made = self._joined[name] = layout.input(name, self.requests, self.sizes)

@@ -7,18 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from naiad.batch import Answer, Batch, Reply
 from naiad.errors import ModelFailedError
 from naiad.types import Request, host_array
 from naiad_config.model import ModelConfig
 from naiad_config.tensors import BatchInput, BatchInputKind, DataType, ModelOutput
-
-if TYPE_CHECKING:
-    from naiad.backend import Answer, Reply
-    from naiad.batch import Batch
 
 __all__ = ["BatchLayout", "batch_input_shape", "layout_of"]
 
@@ -60,7 +57,7 @@ class BatchLayout:
         first = arrays[0].reshape(-1)
         return np.concatenate((np.asarray([sum(sizes)], dtype=first.dtype), first))
 
-    def cut(self, answer: "Answer", batch: "Batch") -> "Answer":
+    def cut(self, answer: Answer, batch: Batch) -> Answer:
         """The answer of a batch with these outputs brought into the shapes that each request gets.
 
         An answer with one array an output becomes one reply a request. Raises ModelFailedError when an array does not
@@ -74,9 +71,7 @@ class BatchLayout:
             return answer
         return [self._shaped(*each) for each in zip(answer, batch.requests, batch.sizes, strict=True)]
 
-    def _replies(self, answer: Mapping[str, Any], batch: "Batch") -> "list[Reply]":
-        from naiad.backend import Reply
-
+    def _replies(self, answer: Mapping[str, Any], batch: Batch) -> list[Reply]:
         outputs: list[dict[str, Any]] = [{} for _ in batch.requests]
         for name, value in answer.items():
             array = host_array(value)
@@ -136,7 +131,7 @@ class BatchLayout:
             dims = tuple(have if dim == -1 else dim for dim, have in zip(dims, given, strict=True))
         return (size, *dims) if self.batching else dims
 
-    def _rows(self, name: str, array: np.ndarray, batch: "Batch") -> list[np.ndarray]:
+    def _rows(self, name: str, array: np.ndarray, batch: Batch) -> list[np.ndarray]:
         if not self.batching:
             return [array]
         if array.shape[:1] != (batch.size,):

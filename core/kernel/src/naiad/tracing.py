@@ -6,12 +6,10 @@ request and records what happens on the wire; the kernel records the rest; who b
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from naiad.errors import UnsupportedError
-
-if TYPE_CHECKING:
-    from naiad.types import Tensor
+from naiad.tensors import Tensor
 
 TraceSettings = Mapping[str, str | tuple[str, ...]]
 """Settings by the names of the trace extension: all are text, but for `trace_level`, which is a tuple of texts."""
@@ -39,7 +37,7 @@ class Trace(Protocol):
         """This happened (`QUEUE_START`, `HTTP_SEND_END`, …) at that `time.monotonic_ns()`; None: at this moment."""
         ...
 
-    def tensors(self, activity: str, tensors: "Iterable[Tensor]") -> None:
+    def tensors(self, activity: str, tensors: Iterable[Tensor]) -> None:
         """These tensors were seen (`TENSOR_QUEUE_INPUT`, …); they are copied, so that their memory may be used anew."""
         ...
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from naiad.datatypes import TENSOR_TYPES
 from naiad.errors import Problem
 from naiad_config import DataType, ModelConfig, SequenceState
-from naiad_config.sequences import control_type
+from naiad_config.sequence_tensors import control_type
 from naiad_custom.signature import Argument, Result, Signature
 
 

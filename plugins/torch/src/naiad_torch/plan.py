@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from naiad.errors import ConfigError, InvalidArgumentError, Problem
 from naiad_config import DataType, ModelConfig, ModelInput, ModelOutput
-from naiad_config.sequences import extra_inputs, extra_outputs
+from naiad_config.sequence_tensors import extra_inputs, extra_outputs
 from naiad_torch.datatypes import TORCH_NAMES
 from naiad_torch.described import Size
 from naiad_torch.naming import Named, in_order, places

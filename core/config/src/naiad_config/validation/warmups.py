@@ -6,7 +6,7 @@ from naiad_config.errors import Problem
 from naiad_config.mistakes import nearest
 from naiad_config.model import ModelConfig, WarmupInput
 from naiad_config.paths import element, entry
-from naiad_config.sequences import extra_inputs
+from naiad_config.sequence_tensors import extra_inputs
 from naiad_config.tensors import DataType
 
 _SOURCES = ("zero_data", "random_data", "input_data_file")

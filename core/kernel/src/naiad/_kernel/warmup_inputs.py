@@ -8,7 +8,7 @@ from naiad.datatypes import wire_name
 from naiad.errors import InvalidArgumentError
 from naiad.types import Request, Tensor
 from naiad_config import ModelConfig
-from naiad_config.sequences import extra_inputs
+from naiad_config.sequence_tensors import extra_inputs
 
 Complete = Callable[[Request], Request]
 """Adds the controls and initial states that a request lacks."""

@@ -7,9 +7,8 @@ import numpy as np
 from naiad._kernel.call import Call
 from naiad._kernel.worker import Work
 from naiad.backend import Reply
-from naiad.batch import Batch, Sender
+from naiad.batch import Batch, InputLayout, Sender
 from naiad.errors import InternalError, NaiadError
-from naiad.ragged import BatchLayout
 from naiad.types import Request, Tensor
 
 
@@ -90,7 +89,7 @@ class SequenceBatch(Batch):
         states: Collection[str],
         open_sender: Callable[[int], Sender],
         senders: Mapping[int, Sender],
-        layout: BatchLayout | None,
+        layout: InputLayout | None,
     ) -> None:
         super().__init__(requests, [1] * len(requests), open_sender, layout)
         self.rows = rows

@@ -1,0 +1,131 @@
+"""Tensors: what a request carries to a model and a response back, in host memory, on a device or elsewhere."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from naiad.datatypes import fp32_to_bf16, tensor_type, wire_name_of
+from naiad.devices import HOST, DeviceTensor, is_on_device
+
+
+class SupportsDLPack(Protocol):
+    """Anything that offers its memory by the DLPack protocol of the Python array API standard."""
+
+    def __dlpack__(self, *, stream: Any = None) -> Any: ...
+
+    def __dlpack_device__(self) -> tuple[Any, int]: ...
+
+
+class DeferredPayload(ABC):
+    """The payload of a tensor whose bytes lie elsewhere, such as in shared memory, and are read when they are needed.
+
+    The worker reads them just before it executes the request, by the request's `RequestIO`.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def fetch(self) -> np.ndarray:
+        """The tensor in host memory, copied once. Raises InvalidArgumentError when its bytes are not there any more."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """How many bytes of memory of the host it takes, -1 for what lies on a device."""
+
+    def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
+        return self.fetch().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return HOST
+
+
+@dataclass(slots=True, eq=False)
+class Tensor:
+    """A named tensor: wire `datatype` (`FP32`, `BYTES`, …), `shape` with the batch dimension where the model has one.
+
+    `payload` is a numpy array of that shape (BYTES: object array of `bytes`; BF16: `uint16` bits), often a read-only
+    view on a received buffer, or any object with `__dlpack__`; what lives on a device is a `naiad.devices.DeviceTensor`
+    once the kernel has taken it in.
+    """
+
+    name: str
+    datatype: str
+    shape: tuple[int, ...]
+    payload: np.ndarray | SupportsDLPack
+
+    @classmethod
+    def of(cls, name: str, value: Any, datatype: str = "") -> "Tensor":
+        """A tensor over an array, anything with `__dlpack__`, or nested lists; the datatype follows from the dtype.
+
+        What lies on a device stays there, unless it is asked for in another datatype. Raises InvalidArgumentError when
+        the protocol has no datatype for it.
+        """
+        if type(value) is not np.ndarray and is_on_device(value):
+            resident = DeviceTensor.of(value)
+            if datatype in ("", resident.datatype):
+                return cls(name, resident.datatype, resident.shape, resident)
+        array = host_array(value)
+        wire = datatype or wire_name_of(array.dtype)
+        if wire == "BYTES":
+            array = bytes_array(array)
+        elif wire == "BF16" and array.dtype.kind == "f":
+            array = fp32_to_bf16(array)
+        elif array.dtype != tensor_type(wire).dtype:
+            array = array.view(np.uint16) if array.dtype.name == "bfloat16" else array.astype(tensor_type(wire).dtype)
+        return cls(name, wire, tuple(array.shape), array)
+
+    @property
+    def array(self) -> np.ndarray:
+        """The tensor as a numpy array in host memory, without a copy where it already is there.
+
+        A DeviceTensor is brought there once, any other payload on a device each time.
+        """
+        if isinstance(self.payload, np.ndarray):
+            return self.payload
+        return _over_dlpack(self.payload).reshape(self.shape)
+
+    def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
+        return self.payload.__dlpack__(stream=stream, **options)
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        return self.payload.__dlpack_device__()
+
+
+def host_array(value: Any) -> np.ndarray:
+    """An array over an array (itself), anything with `__dlpack__`, or nested lists; a copy of what lies on a device.
+
+    Lists of text become object arrays: numpy's own text arrays lose NUL bytes at the end of an element.
+    """
+    if isinstance(value, np.ndarray):
+        return value
+    if hasattr(value, "__dlpack__"):
+        return _over_dlpack(value)
+    array = np.asarray(value)
+    return np.asarray(value, dtype=object) if array.dtype.kind in "SU" else array
+
+
+def _over_dlpack(value: Any) -> np.ndarray:
+    return DeviceTensor.of(value).array if is_on_device(value) else np.from_dlpack(value)
+
+
+def bytes_array(value: np.ndarray) -> np.ndarray:
+    """An object array of `bytes`, same shape, from `S`, `U` or object arrays; `str` elements are encoded as UTF-8.
+
+    An object array that holds nothing but `bytes` is given back as it is.
+    """
+    flat = value.ravel().tolist()
+    if value.dtype.hasobject and set(map(type, flat)) <= {bytes}:
+        return value
+    flat = [element if type(element) is bytes else _to_bytes(element) for element in flat]
+    out = np.empty(len(flat), dtype=object)
+    out[:] = flat
+    return out.reshape(value.shape)
+
+
+def _to_bytes(element: object) -> bytes:
+    if isinstance(element, bytes | bytearray | memoryview):
+        return bytes(element)
+    return str(element).encode()
