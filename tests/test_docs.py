@@ -32,6 +32,7 @@ PUBLIC_MODULES = (
     "naiad.extend",
     "naiad.frameworks",
     "naiad.frontend",
+    "naiad.log_settings",
     "naiad.metrics",
     "naiad.options",
     "naiad_kit.backends.parameters",

@@ -7,11 +7,11 @@ import sys
 from typing import Any
 
 from naiad._kernel.kernel_options import KERNEL_OPTIONS
-from naiad._kernel.log_control import LogControl
-from naiad._kernel.logs import logging_to
 from naiad._kernel.plugins import PluginRegistry
 from naiad.errors import InvalidArgumentError
+from naiad.log_settings import LogControl
 from naiad.options import Settings
+from naiad_cli.logs import logging_to
 from naiad_cli.options import add_options, given, in_order, refuse_unknown
 from naiad_cli.parser import Parser, Subparsers
 from naiad_cli.process_end import end_process, end_process_later, flush

@@ -11,11 +11,11 @@ from typing import Any
 
 import naiad
 from naiad._kernel.leading.relay import Relay
-from naiad._kernel.log_control import LogControl
-from naiad._kernel.logs import flush_log
 from naiad._kernel.native_worker import SWITCH_INTERVAL
 from naiad.errors import NaiadError
+from naiad.log_settings import LogControl
 from naiad.reports import IndexEntry
+from naiad_cli.logs import flush_log
 from naiad_cli.memory import caring_for_memory
 from naiad_cli.process_end import end_process
 from naiad_cli.stop_signals import StopSignals, end_without_the_interpreter

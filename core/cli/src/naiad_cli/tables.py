@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Mapping, Sequence
 
-from naiad._kernel.logs import takes_colours
+from naiad_cli.logs import takes_colours
 
 _STATES: Mapping[str, str] = {"READY": "green", "LOADING": "yellow", "UNLOADING": "yellow", "UNAVAILABLE": "red"}
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 
-from naiad._kernel.log_writer import LogStream
+from naiad_cli.log_writer import LogStream
 
 _ERASE = "\r\033[2K"
 

@@ -1,10 +1,11 @@
 """The server as frontends and services see it: what they may ask of it and do with it."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from naiad.byte_budget import ByteBudget
 from naiad.errors import NaiadError
+from naiad.log_settings import LogControl
 from naiad.metrics import MetricFamily
 from naiad.options import Settings
 from naiad.reports import IndexEntry, InstanceReport, ModelMetadata, ModelStatistics, Readiness, ServerMetadata
@@ -17,9 +18,6 @@ Outcome = Response | NaiadError
 
 Deliver = Callable[[Outcome], None]
 """Gets the responses to a request, or its error, on the event loop's thread; the last one ends the request."""
-
-LogSettings = Mapping[str, bool | int | str]
-"""The settings of the log by the names of the logging extension."""
 
 
 class SubmittedRequest(Protocol):
@@ -35,22 +33,6 @@ class SubmittedRequest(Protocol):
 
     def resume(self) -> None:
         """Say that the caller has room again."""
-        ...
-
-
-class LogSettingsControl(Protocol):
-    """The settings of the log that can be changed while the server runs."""
-
-    def settings(self) -> LogSettings:
-        """The settings as they stand."""
-        ...
-
-    def update(self, changes: Mapping[str, Any]) -> LogSettings:
-        """Change settings, and give all as they stand then.
-
-        Changes nothing when one is refused: InvalidArgumentError for unknown names and wrong values, UnsupportedError
-        for the file.
-        """
         ...
 
 
@@ -99,8 +81,8 @@ class ServerApi(Protocol):
         ...
 
     @property
-    def logging(self) -> LogSettingsControl:
-        """The settings of the log."""
+    def logging(self) -> LogControl:
+        """The settings of the log that can be changed while the server runs."""
         ...
 
     @property

@@ -3,8 +3,8 @@
 import math
 
 from naiad._kernel.caching.options import CACHE_OPTIONS
-from naiad._kernel.log_control import LOG_FORMATS
 from naiad._kernel.metrics.options import METRICS_OPTIONS
+from naiad.log_settings import LOG_OPTIONS
 from naiad.options import Option, boolean, positive
 from naiad.shared_memory import MOST_REGIONS
 
@@ -23,11 +23,6 @@ def _seconds(text: str) -> float:
     if not 0 <= value < math.inf:
         raise ValueError(f"'{text}' is not a time in seconds")
     return value
-
-
-def _verbosity(text: str) -> int:
-    """A verbosity level; the words of a switch count as 0 and 1."""
-    return _count(text) if text.strip().isdigit() else int(boolean(text))
 
 
 REPOSITORY_OPTIONS = (
@@ -96,15 +91,6 @@ SERVER_OPTIONS = (
         _seconds,
         "SECS",
     ),
-)
-
-LOG_OPTIONS = (
-    Option("log-verbose", 0, "verbosity: 0, 1 or 2", _verbosity, "LEVEL"),
-    Option("log-info", True, "log what happens", boolean),
-    Option("log-warning", True, "log what may go wrong", boolean),
-    Option("log-error", True, "log what went wrong", boolean),
-    Option("log-format", "default", "how a line looks", choices=LOG_FORMATS),
-    Option("log-file", "", "append to this file instead of the terminal", metavar="FILE"),
 )
 
 KERNEL_OPTIONS: tuple[Option, ...] = REPOSITORY_OPTIONS + SERVER_OPTIONS + LOG_OPTIONS + METRICS_OPTIONS + CACHE_OPTIONS

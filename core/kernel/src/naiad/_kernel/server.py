@@ -17,8 +17,6 @@ from naiad._kernel.extensions import extensions
 from naiad._kernel.frontends import Frontends
 from naiad._kernel.leading.relay import Relay
 from naiad._kernel.loading import Loader
-from naiad._kernel.log_control import LogControl
-from naiad._kernel.logs import control_of_a_library
 from naiad._kernel.metrics.collector import Metrics
 from naiad._kernel.models import Models
 from naiad._kernel.plugins import PluginRegistry
@@ -34,6 +32,7 @@ from naiad.errors import (
     ShuttingDownError,
     UnavailableError,
 )
+from naiad.log_settings import LogControl, embedded_log_control
 from naiad.options import Settings
 from naiad.reports import (
     IndexEntry,
@@ -89,7 +88,7 @@ class Server:
             lends=self.settings["shared-memory-lending"],
             most_regions=self.settings["max-shared-memory-regions"],
         )
-        self.logging = control_of_a_library(self.settings) if log is None else log
+        self.logging = embedded_log_control(self.settings) if log is None else log
         self.bytes_in_flight = ByteBudget(self.settings["max-bytes-in-flight"] or default_limit())
         self._runner = runner
         self._state = "NEW"

@@ -14,18 +14,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from naiad._kernel.log_control import LogControl
-from naiad._kernel.log_writer import LogStream, LogWriter, QueuedHandler
 from naiad.errors import InvalidArgumentError
-
-VERBOSE_2 = 5
-"""The level of what `--log-verbose=2` adds to the debug lines of `--log-verbose=1`."""
+from naiad.log_settings import LogControl, switched_off, threshold
+from naiad_cli.log_writer import LogStream, LogWriter, QueuedHandler
 
 _CONTEXT = ("model", "version", "request_id")
 _COLOURS = {"I": "\033[32m", "W": "\033[33m", "E": "\033[31m", "F": "\033[1;31m"}
 _RESET = "\033[0m"
-_SWITCHES = {"I": "log-info", "W": "log-warning", "E": "log-error"}
-_LEVELS = {"I": logging.INFO, "W": logging.WARNING, "E": logging.ERROR}
 
 
 @contextmanager
@@ -46,10 +41,10 @@ def logging_to(
         switches = _Switches()
 
         def apply(options: Mapping[str, Any]) -> None:
-            switches.off = _switched_off(options)
+            switches.off = switched_off(options)
             for handler, colours in handlers:
                 handler.setFormatter(formatter(options["log-format"], colours))
-            logging.getLogger("naiad").setLevel(_threshold(options["log-verbose"]))
+            logging.getLogger("naiad").setLevel(threshold(options["log-verbose"]))
 
         undo.enter_context(_level(logging.getLogger(), logging.WARNING))
         undo.enter_context(_level(logging.getLogger("naiad"), logging.INFO))
@@ -60,14 +55,6 @@ def logging_to(
             logging.getLogger().addHandler(handler)
             undo.callback(logging.getLogger().removeHandler, handler)
         yield LogControl(settings, apply)
-
-
-def control_of_a_library(settings: Mapping[str, Any]) -> LogControl:
-    """The settings of a server in somebody else's program, whose log is that program's own.
-
-    A change sets the level of the logger `naiad`, below which nothing is logged; lines look as the program likes.
-    """
-    return LogControl(settings, lambda options: logging.getLogger("naiad").setLevel(_lowest(options)))
 
 
 def flush_log() -> None:
@@ -118,7 +105,7 @@ def formatter(name: str, colours: bool = False) -> logging.Formatter:
 
 
 class LineFormatter(logging.Formatter):
-    """One line a record: level, time (UTC), process id and place, then the message as a JSON string.
+    """One line a record: level, time (UTC), process id and source line, then the message as a JSON string.
 
     `I1121 09:30:00.000001 17 server.py:12] "text"`, or with `iso` `2026-11-21T09:30:00Z I 17 server.py:12] "text"`.
     Escaping keeps a message that quotes a request from forging lines; a traceback follows in indented lines.
@@ -141,15 +128,15 @@ class LineFormatter(logging.Formatter):
         head = self._head(letter, record)
         if self._colours:
             head = f"{_COLOURS[letter]}{head}{_RESET}"
-        line = f"{head} {json.dumps(message, ensure_ascii=False) if self._escape else message}"
-        return "\n".join([line, *(f"    {told}" for told in self._traceback(record).splitlines())])
+        first = f"{head} {json.dumps(message, ensure_ascii=False) if self._escape else message}"
+        return "\n".join([first, *(f"    {line}" for line in self._traceback(record).splitlines())])
 
     def _head(self, letter: str, record: logging.LogRecord) -> str:
-        place = f"{record.process} {record.filename}:{record.lineno}]"
+        source = f"{record.process} {record.filename}:{record.lineno}]"
         if self._iso:
-            return f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(record.created))} {letter} {place}"
+            return f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(record.created))} {letter} {source}"
         moment = time.strftime("%m%d %H:%M:%S", time.gmtime(record.created))
-        return f"{letter}{moment}.{int(record.created % 1 * 1e6):06d} {place}"
+        return f"{letter}{moment}.{int(record.created % 1 * 1e6):06d} {source}"
 
     def _traceback(self, record: logging.LogRecord) -> str:
         return self.formatException(record.exc_info) if record.exc_info else ""
@@ -181,12 +168,6 @@ def _letter(level: int) -> str:
     return "W" if level >= logging.WARNING else "I"
 
 
-def _threshold(verbosity: int) -> int:
-    if verbosity >= 2:
-        return VERBOSE_2
-    return logging.DEBUG if verbosity else logging.INFO
-
-
 class _Switches:
     """Lets through the levels that are switched on; each switch is for its level alone."""
 
@@ -195,18 +176,6 @@ class _Switches:
 
     def lets_through(self, record: logging.LogRecord) -> bool:
         return record.levelno < logging.INFO or _letter(record.levelno) not in self.off
-
-
-def _switched_off(options: Mapping[str, Any]) -> frozenset[str]:
-    return frozenset(letter for letter, name in _SWITCHES.items() if not options[name])
-
-
-def _lowest(options: Mapping[str, Any]) -> int:
-    """The lowest level that is switched on."""
-    if options["log-verbose"]:
-        return _threshold(options["log-verbose"])
-    off = _switched_off(options)
-    return next((level for letter, level in _LEVELS.items() if letter not in off), logging.CRITICAL)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from naiad._kernel.log_writer import LogWriter, QueuedHandler
+from naiad_cli.log_writer import LogWriter, QueuedHandler
 
 
 class Stream:

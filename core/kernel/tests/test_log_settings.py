@@ -1,13 +1,13 @@
 """The log settings of a running server."""
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from naiad._kernel.kernel_options import LOG_OPTIONS
-from naiad._kernel.log_control import LogControl
 from naiad.errors import InvalidArgumentError, UnsupportedError
+from naiad.log_settings import LOG_OPTIONS, VERBOSE_2, LogControl, embedded_log_control
 
 OPTIONS: Mapping[str, Any] = {option.name: option.default for option in LOG_OPTIONS}
 SETTINGS = {
@@ -64,3 +64,24 @@ def test_nothing_changes_when_anything_is_wrong(changes: dict[str, Any], told: s
 def test_the_file_is_the_command_line_s() -> None:
     with pytest.raises(UnsupportedError, match="log file location can not be updated through network protocol"):
         LogControl(OPTIONS, lambda options: None).update({"log_file": "x.log"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "level"),
+    [
+        ({}, logging.INFO),
+        ({"log_info": False}, logging.WARNING),
+        ({"log_info": False, "log_warning": False}, logging.ERROR),
+        ({"log_info": False, "log_warning": False, "log_error": False}, logging.CRITICAL),
+        ({"log_verbose_level": 1}, logging.DEBUG),
+        ({"log_verbose_level": 5}, VERBOSE_2),
+    ],
+)
+def test_in_somebody_else_s_program_the_level_of_the_logger_changes(changes: dict[str, Any], level: int) -> None:
+    before = logging.getLogger("naiad").level
+    try:
+        embedded_log_control(OPTIONS).update(changes)
+
+        assert logging.getLogger("naiad").level == level
+    finally:
+        logging.getLogger("naiad").setLevel(before)

@@ -26,11 +26,17 @@ _LINES_AT_ONCE = 256
 class LogStream(Protocol):
     """What lines are written to; a text file is one."""
 
-    def write(self, text: str, /) -> Any: ...
+    def write(self, text: str, /) -> Any:
+        """Write the text, which ends with a line break."""
+        ...
 
-    def flush(self) -> Any: ...
+    def flush(self) -> Any:
+        """Hand on what was written."""
+        ...
 
-    def isatty(self) -> bool: ...
+    def isatty(self) -> bool:
+        """Whether the stream is a terminal."""
+        ...
 
 
 class LogWriter:

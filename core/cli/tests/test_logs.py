@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from naiad._kernel.kernel_options import LOG_OPTIONS
-from naiad._kernel.logs import VERBOSE_2, control_of_a_library, formatter, logging_to
 from naiad.errors import InvalidArgumentError
+from naiad.log_settings import LOG_OPTIONS, VERBOSE_2
+from naiad_cli.logs import formatter, logging_to
 
 DEFAULTS: Mapping[str, Any] = {option.name: option.default for option in LOG_OPTIONS}
 LOGGER = logging.getLogger("naiad")
@@ -243,24 +243,3 @@ def test_changes_are_undone_with_the_log() -> None:
         control.update({"log_verbose_level": 2})
 
     assert LOGGER.level == before
-
-
-@pytest.mark.parametrize(
-    ("changes", "level"),
-    [
-        ({}, logging.INFO),
-        ({"log_info": False}, logging.WARNING),
-        ({"log_info": False, "log_warning": False}, logging.ERROR),
-        ({"log_info": False, "log_warning": False, "log_error": False}, logging.CRITICAL),
-        ({"log_verbose_level": 1}, logging.DEBUG),
-        ({"log_verbose_level": 5}, VERBOSE_2),
-    ],
-)
-def test_in_somebody_else_s_program_the_level_of_the_logger_changes(changes: dict[str, Any], level: int) -> None:
-    before = LOGGER.level
-    try:
-        control_of_a_library(DEFAULTS).update(changes)
-
-        assert LOGGER.level == level
-    finally:
-        LOGGER.setLevel(before)
