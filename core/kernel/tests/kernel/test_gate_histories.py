@@ -27,16 +27,16 @@ from .loops import jump, turns
 
 
 class Choosy(FifoScheduler):
-    """Each ticket wants one of three places, whichever others are idle: grants for these are of no use to it."""
+    """Each ticket wants one of three slots, whichever others are idle: grants for these are of no use to it."""
 
     def decide(self, now: float, idle: Sequence[int]) -> Decision:
-        found = []
+        dispatches = []
         for ticket in list(self._waiting):
-            place = ticket % 3
-            if place in idle and place not in [each.instance for each in found]:
+            slot = ticket % 3
+            if slot in idle and slot not in [each.instance for each in dispatches]:
                 del self._waiting[ticket]
-                found.append(Dispatch(place, (ticket,), "its own"))
-        return Decision(tuple(found))
+                dispatches.append(Dispatch(slot, (ticket,), "its own"))
+        return Decision(tuple(dispatches))
 
 
 class Patient(FifoScheduler):
@@ -55,7 +55,7 @@ class Patient(FifoScheduler):
 
 
 class Model:
-    """One queue with three places, whose batches land in `executing`."""
+    """One queue with three slots, whose batches land in `executing`."""
 
     def __init__(self, name: str, make: Callable[[], Scheduler], needs: dict[str, int], gates: ResourceGates) -> None:
         resources = tuple(
@@ -75,14 +75,14 @@ class Model:
         if self.gate is not None:
             self.gate.enter(placements)
         self.queue = ModelQueue(reader, make, VersionCounters(devices=[-1] * 3), self.executing.append, self.gate)
-        for place in range(3):
-            self.queue.free(place)
+        for slot in range(3):
+            self.queue.free(slot)
 
     def submit(self, name: str) -> None:
-        def told(_: object) -> None:
+        def deliver(_: object) -> None:
             self.over[name] += 1
 
-        self.calls[name] = self.queue.submit(Request("m", {}, id=name), 1, None, told)
+        self.calls[name] = self.queue.submit(Request("m", {}, id=name), 1, None, deliver)
 
     def take_back(self, chance: random.Random) -> None:
         open_calls = [name for name, call in self.calls.items() if not call.over]
