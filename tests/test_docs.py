@@ -25,7 +25,6 @@ PUBLIC_MODULES = (
     "naiad.datatypes",
     "naiad.devices",
     "naiad.dlpack",
-    "naiad.ensembles",
     "naiad.errors",
     "naiad_kit.backends.execution",
     "naiad.explaining",
@@ -40,6 +39,7 @@ PUBLIC_MODULES = (
     "naiad.reports",
     "naiad_kit.backends.interface",
     "naiad.scheduler",
+    "naiad.servables",
     "naiad.server",
     "naiad.shared_memory",
     "naiad_testing",
@@ -50,6 +50,7 @@ PUBLIC_MODULES = (
     "naiad_testing.devices",
     "naiad_testing.gates",
     "naiad_testing.schedulers",
+    "naiad_testing.servables",
     "naiad_testing.services",
     "naiad_testing.tracing",
     "naiad_testing.workbench",
@@ -165,6 +166,7 @@ def test_what_to_install_is_told_as_it_is() -> None:
     for known in KNOWN_PLUGINS:
         told = {("backend", name) for name in known.backends} | {("frontend", name) for name in known.frontends}
         told |= {("cache", name) for name in known.caches} | {("options", name) for name in known.options}
+        told |= {("servable", name) for name in known.servables}
         told |= {("scheduler", name) for name in known.schedulers if name in choices}
         told |= {("service", name) for name in known.services}
         assert told == {

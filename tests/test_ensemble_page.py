@@ -10,7 +10,7 @@ import pytest
 from naiad_config import DataType, ModelConfig, ModelInput, ModelOutput, ModelTransactionPolicy
 from naiad_config.text import parse_text
 from naiad_config.validation import problems
-from naiad_scheduler_ensemble.factory import EnsembleScheduling
+from naiad_scheduler_ensemble.composition import compose
 from naiad_scheduler_ensemble.pictures import Bar, picture, play
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -50,7 +50,7 @@ def models_of(config: ModelConfig, decoupled: str = "") -> list[ModelConfig]:
 )
 def test_the_pictures_are_what_the_code_draws(file: str, decoupled: str, seconds: dict[str, tuple[float, ...]]) -> None:
     config = parse_text(WRITTEN)
-    composed = EnsembleScheduling().compose(config, models_of(config, decoupled))
+    composed = compose(config, models_of(config, decoupled))
 
     drawn = picture(config, composed, seconds)
 
@@ -63,7 +63,7 @@ def test_the_pictures_are_what_the_code_draws(file: str, decoupled: str, seconds
 
 def test_steps_that_need_nothing_of_each_other_run_at_the_same_time() -> None:
     config = parse_text(WRITTEN)
-    composed = EnsembleScheduling().compose(config, models_of(config))
+    composed = compose(config, models_of(config))
 
     seconds = {"decode": (2,), "detect": (6,), "classify": (4,), "write": (1,)}
     bars, answers = play(config, composed, seconds)
@@ -80,4 +80,4 @@ def test_the_configurations_of_the_page_are_sound() -> None:
         config = parse_text(block)
         found = problems(replace(config, name="page"))
         assert found == ()
-        EnsembleScheduling().compose(config, models_of(config))
+        compose(config, models_of(config))

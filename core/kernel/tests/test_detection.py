@@ -7,7 +7,7 @@ from naiad._kernel.known_formats import KNOWN_FORMATS
 from naiad._kernel.known_plugins import where_to_get
 from naiad.backend import BackendTraits
 from naiad.errors import ConfigError
-from naiad_config import ModelConfig, ModelEnsembling
+from naiad_config import ModelConfig
 
 ONNX = BackendTraits("onnxruntime", ("onnxruntime_onnx",), {"model.onnx": "onnxruntime_onnx"})
 PYTHON = BackendTraits("python", ("custom",), {"model.py": ""}, aliases=("custom",))
@@ -148,12 +148,6 @@ def test_a_further_name_of_a_backend_is_kept(version):
 
 def test_the_name_of_the_model_may_end_with_its_backend(version):
     assert resolved(ModelConfig(name="echo.identity"), version) == ("identity", "", "model.identity")
-
-
-def test_an_ensemble_has_no_backend(version):
-    config = ModelConfig(name="e", ensemble_scheduling=ModelEnsembling())
-
-    assert resolved(config, version) == ("", "ensemble", "")
 
 
 def test_a_pair_of_platform_and_backend_must_fit(version):

@@ -10,7 +10,8 @@ import pytest
 
 from naiad_config import ModelConfig
 from naiad_config.text import parse_text
-from naiad_scheduler_ensemble.factory import EnsembleComposition, EnsembleScheduling
+from naiad_scheduler_ensemble.composition import EnsembleComposition
+from naiad_scheduler_ensemble.composition import compose as composed
 
 if TYPE_CHECKING:
     from .parts import Parts
@@ -88,6 +89,6 @@ def compose() -> Compose:
     def made(inputs: str, outputs: str, *steps: tuple[ModelConfig, str, str], scheduling: str = ""):  # type: ignore[no-untyped-def]
         written = [step(each.name, read, written) for each, read, written in steps]
         config = ensemble(inputs, outputs, written, scheduling=scheduling)
-        return EnsembleScheduling().compose(config, [each for each, _, _ in steps])
+        return composed(config, [each for each, _, _ in steps])
 
     return made

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from naiad.ensembles import EnsembleRun, Moves, StepStart
+from naiad_scheduler_ensemble.moves import Moves, StepStart
+from naiad_scheduler_ensemble.run import Run
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,6 @@ def started(moves: Moves) -> list[int]:
     return [start.step for start in moves.starts]
 
 
-def answer(run: EnsembleRun, start: StepStart, *names: str, final: bool = True) -> Moves:
+def answer(run: Run, start: StepStart, *names: str, final: bool = True) -> Moves:
     """The step has answered with these outputs, each value named `step.output`."""
     return run.answered(start, {name: Named(f"{start.step}.{name}") for name in names}, final)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from naiad import Request, Tensor
-from naiad.ensembles import Composition
 from naiad.errors import (
     DeadlineExceededError,
     InternalError,
@@ -16,6 +15,7 @@ from naiad.errors import (
     ModelFailedError,
     UnknownError,
 )
+from naiad_scheduler_ensemble.composition import EnsembleComposition
 
 from .parts import Parts, add, ask, until
 
@@ -108,21 +108,22 @@ class Broken:
 async def test_a_fault_of_the_server_in_a_step_leaves_nobody_waiting(chain: Parts, place: int) -> None:
     async with chain.serving() as server:
         version = server._models.find("e")
-        steps = list(version.steps)
+        ensemble = version._ensemble
+        steps = list(ensemble.steps)
         steps[place] = Broken()
-        sound, version.steps = version.steps, tuple(steps)
+        sound, ensemble.steps = ensemble.steps, tuple(steps)
         with pytest.raises(InternalError, match=f"as it should never be .step {place} of 'e', model 'broken'"):
             await server.infer(ask("e"))
 
         assert version.outstanding == 0
-        version.steps = sound
+        ensemble.steps = sound
         assert (await server.infer(ask("e", 1))).outputs["C"].array[0] == 12
 
 
 class Faulty:
     """A composition whose runs begin, and fail at the first answer, as none should."""
 
-    def __init__(self, composition: Composition) -> None:
+    def __init__(self, composition: EnsembleComposition) -> None:
         self._composition = composition
 
     def __getattr__(self, name: str) -> object:
@@ -140,11 +141,12 @@ async def test_a_fault_of_a_composition_leaves_nobody_waiting_and_no_room_taken(
 
     async with chain.serving() as server:
         version = server._models.find("b")
-        sound, version.composition = version.composition, Faulty(version.composition)
+        ensemble = version._ensemble
+        sound, ensemble.composition = ensemble.composition, Faulty(ensemble.composition)
         for _ in range(2):
             with pytest.raises(InternalError, match="as it should never be"):
                 await server.infer(ask("b"))
 
         assert version.outstanding == 0
-        version.composition = sound
+        ensemble.composition = sound
         assert (await server.infer(ask("b", 1))).outputs["B"].array[0] == 2

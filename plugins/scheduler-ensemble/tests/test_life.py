@@ -42,6 +42,7 @@ async def test_an_ensemble_has_no_instances(chain: Parts) -> None:
         assert server.instances("e") == ()
         assert server.model_config("e").instance_group == ()
         assert server.model_config("e").optimization is None
+        assert server.model_config("e").backend == ""
         assert server.model_config("e").model_transaction_policy == ModelTransactionPolicy(decoupled=False)
         assert server.model_metadata("e").platform == "ensemble"
 
@@ -180,6 +181,14 @@ async def test_an_ensemble_is_as_ready_as_its_models(chain: Parts) -> None:
 async def test_without_the_plugin_an_ensemble_says_what_to_install(chain: Parts) -> None:
     async with Server(model_repository=[chain.root], plugins=[chain], options={"exit-on-error": False}) as server:
         assert "pip install 'naiad-scheduler-ensemble'" in reason(server, "e")
+
+
+async def test_ensemble_is_no_scheduler_that_a_model_may_ask_for(chain: Parts) -> None:
+    config = (chain.root / "one" / "config.pbtxt").read_text()
+    chain.write("one", f'{config} parameters {{ key: "scheduler" value {{ string_value: "ensemble" }} }}')
+
+    async with chain.serving() as server:
+        assert "no plugin offers the scheduler 'ensemble'; installed schedulers: default." in reason(server, "one")
 
 
 async def test_an_unknown_model_is_still_unknown(chain: Parts) -> None:

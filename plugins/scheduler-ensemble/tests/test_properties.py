@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from naiad.ensembles import EnsembleResponse, Moves, StepStart
-from naiad_scheduler_ensemble.factory import EnsembleComposition, EnsembleScheduling
+from naiad_scheduler_ensemble.composition import EnsembleComposition, compose
+from naiad_scheduler_ensemble.moves import EnsembleResponse, Moves, StepStart
 
 from .conftest import ensemble, model, step
 from .runs import Named, values
@@ -68,7 +68,7 @@ def cases(draw: st.DrawFn) -> Case:
         steps.append(step(f"m{number}", mapped, f"y=t{number}"))
     order = draw(st.permutations(range(count)))
     config = ensemble("IN", " ".join(outputs), [steps[number] for number in order])
-    composed = EnsembleScheduling().compose(config, [models[number] for number in order])
+    composed = compose(config, [models[number] for number in order])
     return Case(composed, order, reads, decoupled, requested, requested or tuple(outputs))
 
 

@@ -107,7 +107,7 @@ async def test_a_call_that_closes_a_ring_with_one_that_waits_for_room_is_refused
         through_e = asyncio.ensure_future(server.infer(ask("e", 2)))
         await parts.held()
         through_b = asyncio.ensure_future(server.infer(ask("b", 1, name="x")))
-        await until(lambda: any(each.is_waiting for each in server._models.find("e")._calls))
+        await until(lambda: server._models.find("e").waiting)
         parts.release("a")
         with pytest.raises(CallRingError, match="ring 'a' -> 'b' -> 'a'"):
             await through_e
@@ -126,7 +126,7 @@ async def test_a_call_that_waits_for_room_which_others_will_leave_is_answered(pa
         first = asyncio.ensure_future(infer(server, ask("e", 5)))
         await parts.held()
         second = asyncio.ensure_future(infer(server, ask("b", 5, name="x")))
-        await until(lambda: any(each.is_waiting for each in server._models.find("e")._calls))
+        await until(lambda: server._models.find("e").waiting)
         parts.release("one")
 
         assert (await first, await second) == ({"B": 6}, {"y": 6})

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from naiad.errors import ConfigError, InvalidArgumentError, Problem
+from naiad.errors import ConfigError, Problem
 from naiad_config import ModelConfig, ModelResponseCache
 from naiad_config.text import parse_text
-from naiad_scheduler_ensemble.factory import EnsembleScheduling
+from naiad_scheduler_ensemble.composition import compose
 
 from .conftest import ensemble, model, step
 
@@ -18,7 +18,7 @@ ONE = model("x", "y")
 
 def refusals(config: ModelConfig, models: Sequence[ModelConfig]) -> tuple[Problem, ...]:
     with pytest.raises(ConfigError) as caught:
-        EnsembleScheduling().compose(config, models)
+        compose(config, models)
     return caught.value.problems
 
 
@@ -61,7 +61,7 @@ def test_shapes_that_can_be_adapted_fit(dims: str, max_batch_size: int) -> None:
         f'output {{ name: "y" data_type: TYPE_FP32 dims: {dims} }}'
     )
 
-    assert EnsembleScheduling().compose(A_TO_B, [given]).decoupled is False
+    assert compose(A_TO_B, [given]).decoupled is False
 
 
 def test_a_batch_dimension_that_is_written_out_fits_one_that_is_not() -> None:
@@ -70,7 +70,7 @@ def test_a_batch_dimension_that_is_written_out_fits_one_that_is_not() -> None:
         'output { name: "y" data_type: TYPE_FP32 dims: [-1, 4] }'
     )
 
-    composed = EnsembleScheduling().compose(replace(A_TO_B, max_batch_size=8), [written_out])
+    composed = compose(replace(A_TO_B, max_batch_size=8), [written_out])
 
     assert composed.steps[0].outputs == {"B": "y"}
 
@@ -138,8 +138,3 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
     problems = refusals(replace(A_TO_B, max_batch_size=8), [replace(model("w", "z"), max_batch_size=4)])
 
     assert len(problems) == 4
-
-
-def test_an_ensemble_schedules_nothing() -> None:
-    with pytest.raises(InvalidArgumentError, match="which only composes models"):
-        EnsembleScheduling().create(ONE, 1)

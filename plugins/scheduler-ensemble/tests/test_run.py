@@ -2,7 +2,7 @@
 
 import pytest
 
-from naiad.ensembles import SequenceFlags
+from naiad_scheduler_ensemble.moves import SequenceFlags
 
 from .conftest import Compose, model
 from .runs import Named, answer, started, told, values

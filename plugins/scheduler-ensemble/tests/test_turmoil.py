@@ -86,7 +86,7 @@ async def test_everybody_is_answered_and_nothing_is_left(parts: Parts, seed: int
         versions = [server._models.find(name) for name in ("d", "s", "one", "moody", "add", "three")]
         await asyncio.gather(*(version.drain() for version in versions))
         left = {version.name: version.outstanding for version in versions}
-        under_way = [version.inflight._under_way for version in versions[:2]]
+        under_way = [version._ensemble.inflight._under_way for version in versions[:2]]
         assert await server.stop()
 
     assert sum(crowd.told.values()) == 300

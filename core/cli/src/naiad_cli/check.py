@@ -14,8 +14,8 @@ from naiad_cli.options import add_options, given, in_order
 from naiad_cli.parser import Parser, Subparsers
 
 if TYPE_CHECKING:
-    from naiad._kernel.ensembles.prepared import PreparedEnsemble
     from naiad._kernel.loading import Loader, PreparedModel
+    from naiad._kernel.prepared import PreparedDependent
 
 _NAMES = ("model-config-name", "disable-auto-complete-config", "backend-config")
 
@@ -53,16 +53,16 @@ def problems_of(
     registry: PluginRegistry, repositories: Sequence[str], settings: Settings
 ) -> Mapping[str, Sequence[str]]:
     """The problems of each model by its name; none for a sound one. Raises NotFoundError without such a repository."""
-    from naiad._kernel.ensembles.checking import problems_of_ensembles
+    from naiad._kernel.checking import problems_of_dependents
     from naiad._kernel.loading import Loader
     from naiad._kernel.repository import scan
 
     folders = scan([Path(root).absolute() for root in repositories])
     loader = Loader(registry, settings)
-    prepared: dict[str, PreparedModel | PreparedEnsemble] = {}
+    prepared: dict[str, PreparedModel | PreparedDependent] = {}
     found = {name: _problems(registry, loader, name, folders[name], prepared) for name in sorted(folders)}
     broken = {name: problems for name, problems in found.items() if problems}
-    return found | problems_of_ensembles({name: prepared[name] for name in folders if name not in broken}, broken)
+    return found | problems_of_dependents({name: prepared[name] for name in folders if name not in broken}, broken)
 
 
 def _problems(
@@ -70,7 +70,7 @@ def _problems(
     loader: "Loader",
     name: str,
     folders: Sequence[Path],
-    prepared: "dict[str, PreparedModel | PreparedEnsemble]",
+    prepared: "dict[str, PreparedModel | PreparedDependent]",
 ) -> Sequence[str]:
     """Those of one model, which is put among the prepared ones if it can be."""
     from naiad._kernel.repository import ModelSource

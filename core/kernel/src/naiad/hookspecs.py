@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from naiad.frontend import Frontend
     from naiad.options import Option, Settings
     from naiad.scheduler import SchedulerFactory
+    from naiad.servables import ServableFactory
     from naiad.warmup import WarmupSample
 
 hookspec = pluggy.HookspecMarker("naiad")
@@ -49,6 +50,11 @@ def naiad_frontends() -> "Sequence[Frontend]":  # type: ignore[empty-body]
 @hookspec
 def naiad_caches() -> "Sequence[CacheFactory]":  # type: ignore[empty-body]
     """Kinds of response cache of this plugin. Called once at start-up; the one that is asked for is opened then."""
+
+
+@hookspec
+def naiad_servables() -> "Sequence[ServableFactory]":  # type: ignore[empty-body]
+    """Factories of servables of this plugin. Called once at start-up; they are asked whether they serve each model."""
 
 
 @hookspec

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from naiad.backend import MemoryUsage
+from naiad.datatypes import wire_name
+from naiad_config import ModelConfig, ModelInput, ModelOutput
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,27 @@ class ModelMetadata:
     platform: str
     inputs: tuple[TensorMetadata, ...]
     outputs: tuple[TensorMetadata, ...]
+
+    @classmethod
+    def of(cls, config: ModelConfig, version: int) -> "ModelMetadata":
+        """A model with that configuration and one version."""
+
+        def rows(tensor: ModelInput | ModelOutput) -> tuple[int, ...]:
+            return (-1,) if config.max_batch_size > 0 and not tensor.is_shape_tensor else ()
+
+        return cls(
+            name=config.name,
+            versions=(version,),
+            platform=config.platform or config.backend,
+            inputs=tuple(
+                TensorMetadata(each.name, wire_name(each.data_type), (*rows(each), *each.dims), each.optional)
+                for each in config.input
+            ),
+            outputs=tuple(
+                TensorMetadata(each.name, wire_name(each.data_type), (*rows(each), *each.dims))
+                for each in config.output
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True)

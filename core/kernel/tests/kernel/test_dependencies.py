@@ -1,9 +1,9 @@
-"""Which ensembles a change reaches, in which order, and which of them are part of themselves."""
+"""Which dependents a change reaches, in which order, and which of them are part of themselves."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from naiad._kernel.ensembles.dependencies import circle, dependents
+from naiad._kernel.dependencies import circle, dependents
 
 CHAIN = {"c": ("b", "m"), "b": ("a",), "a": ("m",), "other": ("n",)}
 

@@ -19,6 +19,7 @@ from naiad.types import Request
 from naiad.warmup import WarmupSample
 from naiad_config import ModelConfig
 from naiad_testing.caches import FakeCache
+from naiad_testing.servables import FakeServables
 
 
 class FakeBackend:
@@ -132,6 +133,7 @@ def test_what_a_plugin_offers_is_attributed_to_it() -> None:
         naiad_frontends=lambda: [FakeFrontend()],
         naiad_caches=lambda: [FakeCache()],
         naiad_gates=lambda settings: [],
+        naiad_servables=lambda: [FakeServables("echo")],
         naiad_services=lambda settings: [],
         naiad_stages=lambda context: [],
         naiad_warmup=lambda context: [],
@@ -142,6 +144,7 @@ def test_what_a_plugin_offers_is_attributed_to_it() -> None:
     assert report.kinds == (
         "backend",
         "scheduler",
+        "servable",
         "frontend",
         "cache",
         "gate",
@@ -153,6 +156,7 @@ def test_what_a_plugin_offers_is_attributed_to_it() -> None:
     assert [str(offer) for offer in report.offers] == [
         f"backend abacus (pytest {pytest.__version__})",
         "scheduler lottery",
+        "servable echo",
         "frontend pigeon",
         "cache fake",
         "gate SimpleNamespace",

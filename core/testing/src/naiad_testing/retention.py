@@ -65,7 +65,7 @@ class PayloadWatch:
 
     def alive(self) -> list[str]:
         """The labels of the payloads that live."""
-        return [label for label, _ in self._alive.values()]
+        return [label for label, _ in tuple(self._alive.values())]  # other threads free what is watched
 
     def wait(self, seconds: float) -> bool:
         """Wait until no payload lives; False after so many seconds."""

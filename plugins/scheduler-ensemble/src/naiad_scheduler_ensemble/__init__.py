@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 from naiad import hookimpl
 
 if TYPE_CHECKING:
-    from naiad.scheduler import SchedulerFactory
+    from naiad.servables import ServableFactory
 
 
 @hookimpl
-def naiad_schedulers() -> "Sequence[SchedulerFactory]":
-    """What composes ensembles."""
-    from naiad_scheduler_ensemble.factory import EnsembleScheduling
+def naiad_servables() -> "Sequence[ServableFactory]":
+    """What serves ensembles."""
+    from naiad_scheduler_ensemble.factory import EnsembleFactory
 
-    return [EnsembleScheduling()]
+    return [EnsembleFactory()]

@@ -1,74 +1,139 @@
-"""Makes the composition of an ensemble from its configuration and those of its models."""
+"""Makes servables of the configurations of ensembles: one that was prepared is bound to the models of its steps."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from naiad.ensembles import ComposedStep
-from naiad.errors import ConfigError, InvalidArgumentError
-from naiad.scheduler import Scheduler
+from naiad.errors import ConfigError, Problem
+from naiad.servables import ConfiguredModels, Lease, ModelResolver, Servable, ServableContext
 from naiad_config import ModelConfig
-from naiad_scheduler_ensemble.graph import Graph, graph_of, steps_of
-from naiad_scheduler_ensemble.inflight import Inflight
-from naiad_scheduler_ensemble.plan import Plan, plan_for
-from naiad_scheduler_ensemble.rules import problems
-from naiad_scheduler_ensemble.run import Run
-
-_MOST_PLANS = 256
-"""So many sets of requested outputs have their plan kept: a client must not fill the memory by asking for odd ones."""
+from naiad_config.normalisation import is_ensemble
+from naiad_config.paths import element
+from naiad_scheduler_ensemble.composition import compose
+from naiad_scheduler_ensemble.graph import steps_of
+from naiad_scheduler_ensemble.version import EnsembleVersion, with_policy
 
 
-class EnsembleScheduling:
-    """The factory for `ensemble_scheduling { … }`."""
+class EnsembleFactory:
+    """The servable factory for `ensemble_scheduling { … }`."""
 
     name = "ensemble"
-    choice = "ensemble_scheduling"
 
-    def create(self, config: ModelConfig, instances: int) -> Scheduler:
-        """Refused with InvalidArgumentError: an ensemble has neither instances nor a queue."""
-        raise InvalidArgumentError(
-            f"model '{config.name}' asks for the scheduler 'ensemble', which only composes models; "
-            "set platform to 'ensemble', or choose another scheduler"
-        )
+    def claims(self, config: ModelConfig) -> bool:
+        """Whether it is an ensemble's."""
+        return is_ensemble(config)
 
-    def compose(self, config: ModelConfig, models: Sequence[ModelConfig]) -> "EnsembleComposition":
-        """The ensemble over these models, one for each step. Raises ConfigError with all that does not fit together."""
-        found = list(problems(config, models))
-        if found:
-            raise ConfigError(found)
-        return EnsembleComposition(config, models)
+    def complete(self, config: ModelConfig) -> ModelConfig:
+        """The configuration with a platform."""
+        return replace(config, platform=config.platform or "ensemble")
 
-
-class EnsembleComposition:
-    """An ensemble whose models fit together."""
-
-    def __init__(self, config: ModelConfig, models: Sequence[ModelConfig]) -> None:
-        graph = self._graph = graph_of(config, models)
-        self.decoupled = any(node.decoupled for node in graph.nodes)
-        self.steps = tuple(
-            ComposedStep(
-                model=step.model_name,
-                version=max(0, step.model_version),
-                outputs=_outputs_of(graph, index),
-                behind=tuple(graph.around(graph.nodes[index].scope)[:-1]),
-            )
-            for index, step in enumerate(steps_of(config))
-        )
-        self._limit = config.ensemble_scheduling.max_inflight_requests if config.ensemble_scheduling is not None else 0
-        self._plans: dict[tuple[str, ...], Plan] = {}
-
-    def run(self, inputs: Mapping[str, Any], requested: tuple[str, ...]) -> Run:
-        """A request with these values by the ensemble's input names."""
-        plan = self._plans.get(requested)
-        if plan is None:
-            plan = plan_for(self._graph, requested)
-            if len(self._plans) < _MOST_PLANS:
-                self._plans[requested] = plan
-        return Run(plan, inputs, self.decoupled)
-
-    def backpressure(self) -> Inflight | None:
-        """What keeps to `max_inflight_requests`, None without it."""
-        return Inflight(self._limit, len(self.steps)) if self._limit else None
+    def prepare(self, context: ServableContext) -> "PreparedEnsemble":
+        """An ensemble that is ready to be bound."""
+        prepared = PreparedEnsemble(context)
+        prepared.warn_of_namespaces()
+        return prepared
 
 
-def _outputs_of(graph: Graph, index: int) -> dict[str, str]:
-    return {tensor: name for name, tensor in graph.nodes[index].writes if tensor in graph.outputs}
+class PreparedEnsemble:
+    """An ensemble that was read and checked, and waits for the models of its steps."""
+
+    def __init__(self, context: ServableContext) -> None:
+        self._context = context
+        self._name = context.config.name
+        self._steps = steps_of(context.config)
+        self.dependencies = tuple(dict.fromkeys(step.model_name for step in self._steps))
+
+    def bind(self, models: ModelResolver, earlier: Mapping[int, Servable]) -> dict[int, Servable]:
+        """Its versions over what serves now; they go on counting where those `earlier` are.
+
+        Raises ConfigError for models that do not fit together or are not there.
+        """
+        missing = list(self._missing(models))
+        if missing:
+            raise ConfigError(missing)
+        context = self._context
+        leases = [self._leases(models) for _ in context.versions]
+        composition = compose(context.config, [lease.servable.config for lease in leases[0]])
+        found: dict[int, Servable] = {}
+        for version, taken in zip(context.versions, leases, strict=True):
+            before = earlier.get(version.version)
+            goes_on = isinstance(before, EnsembleVersion) and before.context is context
+            counters = before.counters if before is not None and goes_on else context.counters()
+            found[version.version] = EnsembleVersion(context, version, composition, taken, counters, models)
+        return found
+
+    def check(self, models: ConfiguredModels) -> ModelConfig:
+        """The configuration over these models. Raises ConfigError for those that do not fit or are not there."""
+        missing = list(self._missing_of_configured(models))
+        if missing:
+            raise ConfigError(missing)
+        config = self._context.config
+        composition = compose(config, [models.config(step.model_name) for step in self._steps])
+        return with_policy(config, composition) if composition.decoupled else config
+
+    def warn_of_namespaces(self) -> None:
+        """Say in the log which steps name a namespace; Triton passes over it as well where it has no namespaces."""
+        for index, step in enumerate(self._steps):
+            if step.model_namespace:
+                self._context.versions[-1].logger.warning(
+                    "ensemble '%s' step %d: model_namespace '%s' changes nothing, there are no namespaces; the step is "
+                    "the model '%s' of whichever repository has it, so leave model_namespace out",
+                    self._name,
+                    index,
+                    step.model_namespace,
+                    step.model_name,
+                )
+
+    def _leases(self, models: ModelResolver) -> list[Lease]:
+        """A lease for each step."""
+        return [models.lease(step.model_name, max(0, step.model_version)) for step in self._steps]
+
+    def _missing(self, models: ModelResolver) -> Iterator[Problem]:
+        """What of its models does not serve."""
+        circle = models.circle()
+        if circle:
+            yield _circular(circle, hint="an ensemble cannot be part of itself")
+            return
+        paths = {
+            step.model_name: f"{_path(index)}.model_name" for index, step in reversed(list(enumerate(self._steps)))
+        }
+        unknown = [each for each in self.dependencies if not models.is_known(each)]
+        if unknown:
+            hint = "each has one folder in one of the model repositories"
+            yield Problem(self._unavailable(", ".join(unknown)), paths[unknown[0]], hint=hint)
+            return
+        for index, step in enumerate(self._steps):
+            depends = f"ensemble '{self._name}' depends on '{step.model_name}'"
+            if not models.serves(step.model_name):
+                why = models.why_not(step.model_name)
+                yield Problem(f"{depends} which has no loaded version.{why}", f"{_path(index)}.model_name")
+            elif not models.serves(step.model_name, max(0, step.model_version)):
+                message = f"{depends} whose required version {step.model_version} is not loaded"
+                yield Problem(message, f"{_path(index)}.model_version", hint="-1 takes the latest that serves")
+
+    def _missing_of_configured(self, models: ConfiguredModels) -> Iterator[Problem]:
+        """What of its models is not there, or has problems itself."""
+        circle = models.circle()
+        if circle:
+            yield _circular(circle)
+            return
+        for index, step in enumerate(self._steps):
+            depends = f"ensemble '{self._name}' depends on '{step.model_name}'"
+            versions = models.versions(step.model_name)
+            if models.is_broken(step.model_name):
+                yield Problem(f"{depends}, which has problems itself", f"{_path(index)}.model_name")
+            elif not versions:
+                yield Problem(self._unavailable(step.model_name), f"{_path(index)}.model_name")
+            elif step.model_version > 0 and step.model_version not in versions:
+                message = f"{depends} whose required version {step.model_version} is not there"
+                yield Problem(message, f"{_path(index)}.model_version")
+
+    def _unavailable(self, names: str) -> str:
+        return f"ensemble {self._name} contains models that are not available or ambiguous: {names}"
+
+
+def _circular(circle: tuple[str, ...], hint: str = "") -> Problem:
+    return Problem(f"circular dependency between ensembles: {' -> '.join(circle)}", "ensemble_scheduling", hint=hint)
+
+
+def _path(index: int) -> str:
+    return element("ensemble_scheduling.step", index)

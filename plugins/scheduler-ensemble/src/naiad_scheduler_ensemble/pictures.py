@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from html import escape
 from itertools import count
 
-from naiad.ensembles import Composition, Moves, StepStart
 from naiad_config import EnsembleStep, ModelConfig
+from naiad_scheduler_ensemble.composition import EnsembleComposition
 from naiad_scheduler_ensemble.graph import REQUEST, producers_of, steps_of
+from naiad_scheduler_ensemble.moves import Moves, StepStart
 
 _WIDTH, _LEFT, _RIGHT = 960, 120, 20
 _BOX, _HIGH, _ROW, _LANE, _TOP = 120, 34, 64, 28, 40
@@ -42,7 +43,7 @@ class _Stand:
     shape: tuple[int, ...] = ()
 
 
-def picture(config: ModelConfig, composition: Composition, seconds: Mapping[str, Sequence[float]]) -> str:
+def picture(config: ModelConfig, composition: EnsembleComposition, seconds: Mapping[str, Sequence[float]]) -> str:
     """The text of an SVG file of an ensemble, whose steps take so many seconds.
 
     `seconds` are by model: how long it takes to each of its responses, one after the other; only a decoupled one has
@@ -62,7 +63,7 @@ def picture(config: ModelConfig, composition: Composition, seconds: Mapping[str,
 
 
 def play(
-    config: ModelConfig, composition: Composition, seconds: Mapping[str, Sequence[float]]
+    config: ModelConfig, composition: EnsembleComposition, seconds: Mapping[str, Sequence[float]]
 ) -> tuple[list[Bar], list[float]]:
     """When each step runs and when the client is answered, in a request for all outputs."""
     steps = steps_of(config)

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from naiad.ensembles import EnsembleResponse, Moves, SequenceFlags, StepStart
 from naiad_scheduler_ensemble.graph import ONCE, Read
+from naiad_scheduler_ensemble.moves import EnsembleResponse, Moves, SequenceFlags, StepStart
 from naiad_scheduler_ensemble.plan import Plan, Task
 
 _DEADLOCK = "unexpected deadlock, at least one output is not set while no more ensemble steps can be made"

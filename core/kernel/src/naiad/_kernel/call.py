@@ -13,9 +13,9 @@ from naiad.types import Request, Response
 
 if TYPE_CHECKING:
     from naiad._kernel.calls.callers import Caller
-    from naiad._kernel.calls.rooms import Hold
     from naiad._kernel.sequences.rows import BatchRow
     from naiad._kernel.streams import ResponseStream
+    from naiad.servables import CapacityWait
 
 _logger = logging.getLogger("naiad.model")
 
@@ -87,26 +87,27 @@ class Call:
         self.held.append(response)
 
     @property
-    def behind(self) -> "Sequence[Hold]":
-        """The waits for room at steps of an ensemble that it is paused for."""
+    def behind(self) -> "Sequence[CapacityWait]":
+        """The waits for a capacity that it is paused for."""
         return getattr(self, "_behind", ())  # set for few: every request goes through __init__
-
-    @behind.setter
-    def behind(self, holds: "Sequence[Hold]") -> None:
-        self._behind = holds
 
     @property
     def is_paused(self) -> bool:
         """Whether the caller reads slowly."""
         return self._paused and not self.over
 
-    def pause(self) -> None:
-        """Say that the caller reads slowly: a model that streams waits. What is on its way is still delivered."""
+    def pause(self, behind: "Sequence[CapacityWait]" = ()) -> None:
+        """Say that the caller reads slowly: a model that streams waits. What is on its way is still delivered.
+
+        `behind` are the waits for a capacity that keep the caller from reading.
+        """
         self._paused = True
+        self._behind = behind
 
     def resume(self) -> None:
         """Say that the caller has room again."""
         self._paused = False
+        self._behind = ()
         if self.stream is not None:
             self.stream.release()
 

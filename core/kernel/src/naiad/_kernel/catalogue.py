@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from naiad._kernel.entries import READY, ModelEntry
+from naiad._kernel.leases import Leases
 from naiad._kernel.sequences.handover import Handover
 from naiad._kernel.served import ServedVersion
 from naiad.errors import NotFoundError
@@ -14,7 +15,8 @@ from naiad.types import Request
 class Catalogue:
     """The models of these repositories: `entries` by name, `serving_by_name` the READY versions, the largest also as 0.
 
-    `handover` knows the sequences that go on in versions that are none of these any more, `folders` the models that
+    `handover` knows the sequences that go on in versions that are none of these any more, `leases` which versions are
+    used by others and must not end before these, `folders` the models that
     were in the repositories when these were last read, by name in order, as they are in the index without versions.
     Every method runs on the event loop's thread.
     """
@@ -24,6 +26,7 @@ class Catalogue:
         self.entries: dict[str, ModelEntry] = {}
         self.serving_by_name: dict[str, dict[int, ServedVersion]] = {}
         self.handover = Handover()
+        self.leases = Leases()
         self.folders: Mapping[str, IndexEntry] = {}
 
     def find(self, name: str, version: int = 0) -> ServedVersion:
@@ -65,6 +68,10 @@ class Catalogue:
         """Why models could not be loaded, one reason each; an instance that is not ready yet is no such reason."""
         failed = [entry for entry in self.entries.values() if entry.has_failed()]
         return [reason for entry in failed for reason in entry.not_ready_reasons()]
+
+    def dependencies(self) -> dict[str, tuple[str, ...]]:
+        """The models that each one depends on, by the name of the dependent."""
+        return {name: entry.depends for name, entry in self.entries.items() if entry.depends}
 
     def serving(self) -> list[ServedVersion]:
         """The READY versions of all models."""

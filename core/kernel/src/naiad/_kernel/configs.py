@@ -93,7 +93,7 @@ def wanted_scheduler(config: ModelConfig) -> str:
     asked = config.parameters.get("scheduler")
     if asked is not None and asked.string_value:
         return asked.string_value
-    for choice in ("dynamic_batching", "sequence_batching", "ensemble_scheduling"):
+    for choice in ("dynamic_batching", "sequence_batching"):
         if getattr(config, choice) is not None:
             return choice
     return "default"

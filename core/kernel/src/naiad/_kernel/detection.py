@@ -11,7 +11,6 @@ from naiad.backend import BackendTraits
 from naiad.errors import ConfigError, Problem
 from naiad_config import ModelConfig
 from naiad_config.mistakes import nearest
-from naiad_config.normalisation import is_ensemble
 
 
 def resolve_backend(
@@ -22,13 +21,11 @@ def resolve_backend(
 ) -> ModelConfig:
     """The configuration with its `backend`, `platform` and `default_model_filename` filled as far as they can be told.
 
-    What the configuration says is kept. `traits` are those of the installed backends; an ensemble has no backend.
+    What the configuration says is kept. `traits` are those of the installed backends.
     `installed` maps the distributions that are installed to why each was skipped ("" when it was not).
     Raises ConfigError when platform and backend contradict each other, when no installed backend serves the model
     (naming those that are installed, and the distribution to install where we know it), or when nothing tells which.
     """
-    if is_ensemble(config):
-        return config if config.backend else replace(config, platform=config.platform or "ensemble")
     search = _Search(config, config.name or version_directory.parent.name, version_directory, traits, installed)
     chosen = search.backend()
     platform = config.platform or search.platform(chosen)
@@ -48,7 +45,7 @@ def told_of_rivals(written: ModelConfig, chosen: str, version_directory: Path, t
     configured = written.backend or written.platform or written.default_model_filename or written.cc_model_filenames
     name = written.name or version_directory.parent.name
     search = _Search(written, name, version_directory, traits, {})
-    readers = {} if configured or is_ensemble(written) else search.readers()
+    readers = {} if configured else search.readers()
     if len(set(readers.values())) < 2:
         return ""
     listed = " and ".join(f"{file} ({backend})" for file, backend in readers.items())

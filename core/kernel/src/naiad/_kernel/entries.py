@@ -4,7 +4,7 @@ import asyncio
 import tempfile
 from dataclasses import dataclass, field
 
-from naiad._kernel.ensembles.prepared import PreparedEnsemble
+from naiad._kernel.prepared import PreparedDependent
 from naiad._kernel.served import ServedVersion
 from naiad.errors import ModelNotReadyError, NaiadError, NotFoundError
 from naiad.reports import IndexEntry
@@ -30,8 +30,8 @@ class ModelEntry:
     version at all, `reload_error` why the last reload failed while the earlier generation serves on. `folder` holds
     the files that came with the load request of this generation.
 
-    `explicit` says that it was asked for by name, and not only because an ensemble needs it; `ambiguous` that several
-    repositories have it. `ensemble` is what an ensemble is made of, and `depends` the models that it needs.
+    `explicit` says that it was asked for by name, and not only because another model depends on it; `ambiguous` that
+    several repositories have it. `prepared` is what is bound to the models that it `depends` on, None without any.
     """
 
     name: str
@@ -44,7 +44,7 @@ class ModelEntry:
     unloaded: bool = False
     explicit: bool = False
     ambiguous: bool = False
-    ensemble: PreparedEnsemble | None = None
+    prepared: PreparedDependent | None = None
     depends: tuple[str, ...] = ()
     folder: "tempfile.TemporaryDirectory[str] | None" = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -80,7 +80,7 @@ class ModelEntry:
     def retired(self) -> None:
         """The model was unloaded on purpose; versions that still drain stay UNLOADING until they are done."""
         self.unloaded, self.fingerprint, self.reason, self.reload_error = True, None, UNLOADED, ""
-        self.explicit, self.ensemble, self.depends = False, None, ()
+        self.explicit, self.prepared, self.depends = False, None, ()
         for version, state in self.states.items():
             if state.state != UNLOADING:
                 self.states[version] = VersionState(UNAVAILABLE, UNLOADED)

@@ -5,8 +5,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from naiad._kernel.ensembles.prepared import PreparedEnsemble
 from naiad._kernel.loading import SECONDS_TO_CLOSE, Loader, PreparedModel
+from naiad._kernel.prepared import PreparedDependent
 from naiad._kernel.repository import ModelSource
 from naiad._kernel.version import ModelVersion
 from naiad.backend import ModelContext
@@ -17,7 +17,7 @@ _logger = logging.getLogger("naiad.model")
 _T = TypeVar("_T")
 
 
-async def prepare(loader: Loader, source: ModelSource, retries: int) -> PreparedModel | PreparedEnsemble:
+async def prepare(loader: Loader, source: ModelSource, retries: int) -> PreparedModel | PreparedDependent:
     """A model ready to be loaded; what fails is tried `retries` times more, unless the configuration is wrong.
 
     Completing a configuration opens the model's files and runs its code, which may fail for a while only.

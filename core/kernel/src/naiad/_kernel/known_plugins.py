@@ -23,6 +23,7 @@ class KnownPlugin:
     caches: tuple[str, ...] = ()
     services: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()
+    servables: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
 
 
@@ -100,7 +101,7 @@ KNOWN_PLUGINS = (
     KnownPlugin("naiad-openvino", "naiad-openvino[cpu]", backends=("openvino",)),
     KnownPlugin("naiad-rate-limiter", "naiad-rate-limiter", options=("rate-limit", "rate-limit-resource")),
     KnownPlugin("naiad-scheduler-dynamic", "naiad-scheduler-dynamic", schedulers=("dynamic", "dynamic_batching")),
-    KnownPlugin("naiad-scheduler-ensemble", "naiad-scheduler-ensemble", schedulers=("ensemble", "ensemble_scheduling")),
+    KnownPlugin("naiad-scheduler-ensemble", "naiad-scheduler-ensemble", servables=("ensemble",)),
     KnownPlugin("naiad-scheduler-sequence", "naiad-scheduler-sequence", schedulers=("sequence", "sequence_batching")),
     KnownPlugin("naiad-tensorflow", "naiad-tensorflow[cpu]", backends=("tensorflow",)),
     KnownPlugin("naiad-tensorrt", "naiad-tensorrt[tensorrt]", backends=("tensorrt",)),
@@ -119,6 +120,7 @@ def _table() -> Mapping[tuple[str, str], KnownPlugin]:
     for plugin in KNOWN_PLUGINS:
         kinds = {"backend": plugin.backends, "scheduler": plugin.schedulers, "frontend": plugin.frontends}
         kinds |= {"cache": plugin.caches, "service": plugin.services, "parameter": plugin.parameters}
+        kinds["servable"] = plugin.servables
         kinds["option"] = plugin.options
         for kind, names in kinds.items():
             table.update({(kind, name): plugin for name in names})

@@ -3,13 +3,16 @@
 import asyncio
 import functools
 import logging
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import current_thread, main_thread
+from typing import cast
 
 from naiad._kernel.bounded_threads import BoundedThreads
 from naiad._kernel.caching.caching import Caching
+from naiad._kernel.calls.following import FollowedWaits
 from naiad._kernel.calls.model_calls import Calls, tell_loaded
 from naiad._kernel.choosing_worker import worker_for
 from naiad._kernel.configs import (
@@ -23,7 +26,6 @@ from naiad._kernel.configs import (
     wanted_scheduler,
 )
 from naiad._kernel.detection import resolve_backend, told_of_rivals
-from naiad._kernel.ensembles.prepared import PreparedEnsemble
 from naiad._kernel.gpus import compute_capability, gpu_count, gpu_uuids
 from naiad._kernel.leading.relay import Relay
 from naiad._kernel.metrics.families import RESERVED
@@ -32,25 +34,29 @@ from naiad._kernel.metrics.plans import latency_plan, told_of_families
 from naiad._kernel.metrics.series import MetricStore, line_names
 from naiad._kernel.native_worker import SWITCH_INTERVAL
 from naiad._kernel.plugins import PluginRegistry
+from naiad._kernel.prepared import PreparedDependent
 from naiad._kernel.repository import ModelSource
+from naiad._kernel.requests import RequestChecker
 from naiad._kernel.sequences.tensors import SequenceTensors, sequence_tensors
-from naiad._kernel.stages import OfferedStages
+from naiad._kernel.stages import OfferedStages, VersionStages
+from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.threads import on_own_thread
 from naiad._kernel.version import ModelVersion, labels_of
 from naiad._kernel.warmup_progress import Warmups
 from naiad._kernel.worker import MakeWorker
 from naiad.backend import Backend, Model, ModelContext, Placement
 from naiad.calls import NoModels
-from naiad.ensembles import EnsembleFactory
-from naiad.errors import InternalError, NaiadError, PluginError
-from naiad.extend import StageContext
+from naiad.errors import InternalError, NaiadError
+from naiad.extend import StageContext, Submit
 from naiad.foreign_errors import describe_error
 from naiad.metrics import MetricRegistry
 from naiad.options import Settings
 from naiad.scheduler import SchedulerFactory
+from naiad.servables import RequestCounters, RequestFront, ServableContext, ServableFactory
+from naiad.types import Request
 from naiad.warmup import WarmupSample
 from naiad_config import InstanceKind, ModelConfig
-from naiad_config.normalisation import instance_placements, is_ensemble, normalise
+from naiad_config.normalisation import instance_placements, normalise
 from naiad_config.validation import misnamed
 
 _logger = logging.getLogger("naiad.model")
@@ -99,18 +105,18 @@ class Loader:
         self._backends = registry.backends()
         self._backend_settings = backend_settings(settings["backend-config"])
 
-    def prepare(self, source: ModelSource) -> PreparedModel | PreparedEnsemble:
+    def prepare(self, source: ModelSource) -> PreparedModel | PreparedDependent:
         """Read, complete, normalise and check a configuration. Raises NaiadError; ConfigError has all problems."""
         with _carried_to_the_loop(source.name):
             require_folder(source)
             return self._prepare(source)
 
-    async def prepare_on_thread(self, source: ModelSource) -> PreparedModel | PreparedEnsemble:
+    async def prepare_on_thread(self, source: ModelSource) -> PreparedModel | PreparedDependent:
         """As `prepare`, for the event loop."""
         with SWITCH_INTERVAL.hastened():
             return await self.threads.run(self.prepare, source)
 
-    def _prepare(self, source: ModelSource) -> PreparedModel | PreparedEnsemble:
+    def _prepare(self, source: ModelSource) -> PreparedModel | PreparedDependent:
         written = read_config(source, self._settings["model-config-name"])
         config = replace(written.config, name=source.name)
         wrong_name = misnamed(written.config, source.name)
@@ -118,8 +124,9 @@ class Loader:
         versions = versions_of(source, config)
         for warning in told_of_families(config):
             self._context(config, versions[-1], source).logger.warning("%s", warning)
-        if is_ensemble(config):
-            return self._prepare_ensemble(written, config, source, versions)
+        servables = self._registry.servable(config)
+        if servables is not None:
+            return self._prepare_dependent(servables, written, config, source, versions)
         with in_place(written):
             config = self._with_backend(config, source, versions[0])
             backend = self._registry.backend(config.backend)
@@ -159,22 +166,39 @@ class Loader:
             worker=worker_for(config, backend.traits, self._runner),
         )
 
-    def _prepare_ensemble(
-        self, written: WrittenConfig, config: ModelConfig, source: ModelSource, versions: Sequence[int]
-    ) -> PreparedEnsemble:
-        """An ensemble has no backend, and what it is made of is known when its models are loaded."""
-        factory = self._registry.scheduler("ensemble_scheduling")
-        if not isinstance(factory, EnsembleFactory):
-            raise PluginError(f"scheduler '{factory.name}' serves ensemble_scheduling, but has no method 'compose'")
-        config = normalise(replace(config, platform=config.platform or "ensemble"), traits=None)
+    def _prepare_dependent(
+        self,
+        factory: ServableFactory,
+        written: WrittenConfig,
+        config: ModelConfig,
+        source: ModelSource,
+        versions: Sequence[int],
+    ) -> PreparedDependent:
+        """What a servable factory serves has no backend, and is bound when the models that it depends on are loaded."""
+        config = normalise(factory.complete(config), traits=None)
         check(replace(written, config=config), source)
         contexts = tuple(self._context(config, version, source) for version in versions)
         plan = latency_plan(config, self.metrics_config)
-        labels = labels_of(contexts[-1])
-        front = functools.partial(self.caching.front_of_ensemble, config, self.metrics_config)
-        prepared = PreparedEnsemble(contexts, written, factory, labels, plan, front, self._stages)
-        prepared.warn_of_namespaces()
-        return prepared
+        context = ServableContext(
+            contexts,
+            labels_of(contexts[-1]),
+            counters=functools.partial(VersionCounters, plan),
+            validator=_validator,
+            stages=self._servable_stages,
+            front=functools.partial(self._front, config),
+            waits=FollowedWaits(),
+        )
+        return PreparedDependent(factory.name, contexts, written, factory.prepare(context))
+
+    def _servable_stages(self, context: ModelContext, submit: Submit) -> VersionStages:
+        return VersionStages(self._stages(context), submit)
+
+    def _front(self, config: ModelConfig, version: int, counters: RequestCounters) -> RequestFront | None:
+        """The response cache of what is bound now; what it keeps is found by nothing that is bound later."""
+        front = self.caching.front(config, version, os.urandom(16), self.metrics_config)
+        if front is not None:
+            front.count_with(cast("VersionCounters", counters))  # which are those of the context
+        return front
 
     def _with_backend(self, config: ModelConfig, source: ModelSource, version: int) -> ModelConfig:
         traits = [backend.traits for backend in dict.fromkeys(self._backends.values())]
@@ -267,6 +291,11 @@ class Loader:
             settings=settings,
             compute_capability=compute_capability() if wants_gpu else "",
         )
+
+
+def _validator(config: ModelConfig) -> Callable[[Request], int]:
+    check_request = RequestChecker(config).check
+    return lambda request: check_request(request)[0]
 
 
 def _close_quietly(model: Model) -> None:

@@ -13,14 +13,14 @@ from naiad._kernel.bounded_threads import BoundedThreads
 from naiad._kernel.calls.load_waits import LoadWaits
 from naiad._kernel.catalogue import Catalogue
 from naiad._kernel.configs import not_found
-from naiad._kernel.ensembles.composing import Ensembles, refused
-from naiad._kernel.ensembles.prepared import PreparedEnsemble
 from naiad._kernel.entries import LOADING, ModelEntry, VersionState
 from naiad._kernel.generations import guarded, load_generation, prepare
-from naiad._kernel.loading import Loader, PreparedModel
+from naiad._kernel.loading import Loader
 from naiad._kernel.overrides import unpacked
+from naiad._kernel.prepared import PreparedDependent
 from naiad._kernel.repository import Fingerprints, ModelSource, find, is_folder_name, scan
 from naiad._kernel.rotation import Folder, Rotation
+from naiad._kernel.servables import Binder, refused
 from naiad._kernel.served import ServedVersion
 from naiad.errors import InvalidArgumentError, NaiadError, ShuttingDownError
 from naiad.options import Settings
@@ -47,7 +47,7 @@ class Models(Catalogue):
         self._fingerprints = Fingerprints()
         self._disk = BoundedThreads("naiad-disk", _DISK_THREADS)
         self._rotation = Rotation(self, self._own, self._forget)
-        self._ensembles = Ensembles(self, self._rotation)
+        self._binder = Binder(self, self._rotation)
         self._found: Mapping[str, Sequence[Path]] = {}
         self._reading, self._reads = asyncio.Lock(), 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -91,7 +91,7 @@ class Models(Catalogue):
     async def load(self, name: str, config: str = "", files: Mapping[str, bytes] | None = None) -> None:
         """Load or reload one model; the earlier generation serves until the new one is ready, or on if it fails.
 
-        The models of an ensemble are loaded with it where they do not serve. The load goes on when its caller goes
+        The models that it depends on are loaded with it where they do not serve. The load goes on when its caller goes
         away. Raises NotFoundError without such a folder, InvalidArgumentError with the reason when a version fails.
         """
         name = name.strip()
@@ -115,17 +115,17 @@ class Models(Catalogue):
     async def unload(self, name: str, dependents: bool = False) -> None:
         """Take a model out of service; what it has taken in is still answered. Unknown models are out of it already.
 
-        Ensembles that need it go out of service as well. With `dependents` so do the models of an ensemble that nobody
-        asked for by name and no other ensemble needs.
+        What depends on it goes out of service as well. With `dependents` so do the models that it depends on, that
+        nobody asked for by name and no other model depends on.
         """
         entry = self.entries.get(name)
         if entry is None:
             return
         async with entry.lock:
-            unneeded = self._ensembles.unneeded(entry) if dependents else []
+            unneeded = self._binder.unneeded(entry) if dependents else []
             self._rotation.swap(entry, {})
             entry.retired()
-            self._ensembles.follow(name)
+            self._binder.follow(name)
         for each in unneeded:
             await self.unload(each, dependents)
 
@@ -250,7 +250,7 @@ class Models(Catalogue):
                 await self._replace_generation(entry, _source(name, folders, config), folder, again)
             except NaiadError as error:
                 entry.failed(error)
-                self._ensembles.follow(name)
+                self._binder.follow(name)
                 raise
             finally:
                 if folder is not None and entry.folder is not folder:
@@ -272,61 +272,62 @@ class Models(Catalogue):
                 if context.version not in entry.serving:
                     entry.states[context.version] = VersionState(LOADING)
             versions: Mapping[int, ServedVersion] = {}
-            if isinstance(prepared, PreparedModel):
+            if not isinstance(prepared, PreparedDependent):
                 versions = await load_generation(self._loader, prepared, self._retries)
-                entry.ensemble, entry.depends = None, ()
-        if isinstance(prepared, PreparedEnsemble):
-            versions = await self._bound(entry, prepared, again)
-        self._rotation.swap(entry, versions, folder if isinstance(prepared, PreparedModel) else None)
+                entry.prepared, entry.depends = None, ()
+        if isinstance(prepared, PreparedDependent):
+            versions, folder = await self._bound(entry, prepared, again), None
+        self._rotation.swap(entry, versions, folder)
         entry.succeeded()
-        self._ensembles.follow(entry.name)
+        self._binder.follow(entry.name)
         for version, loaded in versions.items():
-            loaded.load_seconds = monotonic() - started
+            loaded.counters.load_seconds = monotonic() - started
             _logger.info(
                 "model '%s' version %d is READY after %.3f s",
                 entry.name,
                 version,
-                loaded.load_seconds,
+                loaded.counters.load_seconds,
                 extra={"model": entry.name, "version": str(version)},
             )
 
-    async def _bound(self, entry: ModelEntry, prepared: PreparedEnsemble, again: bool) -> Mapping[int, ServedVersion]:
-        """The ensemble over its models, once these are loaded. One that cannot serve yet will, as soon as they can."""
-        depended, entry.depends = entry.depends, prepared.dependencies
-        others = [name for name in prepared.dependencies if not self._ensembles.leads_back(entry.name, name)]
-        rings = await asyncio.gather(*(self._ensure(entry.name, name, again) for name in others))
+    async def _bound(self, entry: ModelEntry, prepared: PreparedDependent, again: bool) -> Mapping[int, ServedVersion]:
+        """Its versions over those that it depends on, once these are loaded; it may come into service only later."""
+        dependencies = prepared.servable.dependencies
+        depended, entry.depends = entry.depends, dependencies
+        others = [name for name in dependencies if not self._binder.leads_back(entry.name, name)]
+        rings = await asyncio.gather(*(self._ensure(prepared.kind, entry.name, name, again) for name in others))
         try:
             if any(rings):
                 raise InvalidArgumentError("; ".join(filter(None, rings)))
-            versions = self._ensembles.bound(prepared, entry.serving)
+            versions = self._binder.bound(prepared, entry.serving)
         except NaiadError as error:
             if entry.serving:
                 entry.depends = depended
             else:
-                entry.ensemble = prepared
+                entry.prepared = prepared
             raise refused(entry.name, error) from error
-        entry.ensemble = prepared
+        entry.prepared = prepared
         return versions
 
-    async def _ensure(self, ensemble: str, name: str, again: bool) -> str:
+    async def _ensure(self, kind: str, dependent: str, name: str, again: bool) -> str:
         """Wait for the model's load, or load it, unless it serves, or has failed and is not tried `again`.
 
-        Returns why it cannot be waited for, where its load waits for the ensemble.
+        Returns why it cannot be waited for, where its load waits for the dependent, which is of that kind.
         """
         task, entry = self._loads.get(name), self.entries.get(name)
         if task is not None and not task.done():
-            if not self.load_waits.leads_to(name, ensemble):
-                with self.load_waits.waiting(ensemble, name):
+            if not self.load_waits.leads_to(name, dependent):
+                with self.load_waits.waiting(dependent, name):
                     await asyncio.wait([task])
             elif entry is None or not entry.serving:
                 return (
-                    f"ensemble '{ensemble}' needs model '{name}', which is being loaded and waits for '{ensemble}' "
-                    "itself; let the model not ask for the ensemble, which comes into service as soon as the model does"
+                    f"{kind} '{dependent}' needs model '{name}', which is being loaded and waits for '{dependent}' "
+                    f"itself; let the model not ask for the {kind}, which comes into service as soon as the model does"
                 )
             return ""
         if entry is not None and (entry.serving or (entry.has_failed() and not again)):
             return ""
-        with self.load_waits.waiting(ensemble, name):
+        with self.load_waits.waiting(dependent, name):
             folders = await self._disk.run(find, self.roots, name)
             if folders:
                 await self._load_quietly(name, folders)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from naiad.frontend import Frontend
     from naiad.options import Option
     from naiad.scheduler import SchedulerFactory
+    from naiad.servables import ServableFactory
 
 
 _CONTRACTS = {
@@ -26,6 +27,7 @@ _CONTRACTS = {
     "naiad_gates": ("naiad.extend", "GateFactory"),
     "naiad_services": ("naiad.extend", "Service"),
     "naiad_stages": ("naiad.extend", "RequestStage"),
+    "naiad_servables": ("naiad.servables", "ServableFactory"),
 }
 
 
@@ -50,6 +52,7 @@ class Offered:
     schedulers: "tuple[SchedulerFactory, ...]" = ()
     frontends: "tuple[Frontend, ...]" = ()
     caches: "tuple[CacheFactory, ...]" = ()
+    servables: "tuple[ServableFactory, ...]" = ()
     warms_up: bool = False
     has_gates: bool = False
     has_services: bool = False
@@ -61,12 +64,13 @@ class Offered:
         schedulers = [Offer("scheduler", each.name) for each in self.schedulers]
         frontends = [Offer("frontend", each.name) for each in self.frontends]
         caches = [Offer("cache", each.name) for each in self.caches]
+        servables = [Offer("servable", each.name) for each in self.servables]
         warmup = [Offer("warmup", "samples")] if self.warms_up else []
         options = [Offer("options", f"--{each.name}") for each in self.options]
         services = [Offer("service", plugin)] if self.has_services else []
         gates = [Offer("gate", plugin)] if self.has_gates else []
         stages = [Offer("stage", plugin)] if self.has_stages else []
-        return (*backends, *schedulers, *frontends, *caches, *gates, *services, *stages, *warmup, *options)
+        return (*backends, *schedulers, *servables, *frontends, *caches, *gates, *services, *stages, *warmup, *options)
 
 
 def framework(traits: "BackendTraits") -> str:

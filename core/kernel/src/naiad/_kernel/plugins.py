@@ -13,6 +13,7 @@ from naiad import hookspecs
 from naiad._kernel.known_plugins import KNOWN_PLUGINS, where_to_get
 from naiad._kernel.offers import Offer, Offered, checked
 from naiad.errors import NaiadError, NotFoundError, PluginError
+from naiad_config.normalisation import is_ensemble
 
 if TYPE_CHECKING:
     from naiad._kernel.stages import OfferedStages
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from naiad.frontend import Frontend
     from naiad.options import Option, Settings
     from naiad.scheduler import SchedulerFactory
+    from naiad.servables import ServableFactory
     from naiad.warmup import WarmupSample
+    from naiad_config import ModelConfig
 
 GROUP = "naiad"
 _T = TypeVar("_T")
@@ -101,7 +104,7 @@ class PluginRegistry:
 
     def check(self) -> None:
         """Raise PluginError when two plugins offer something of one name."""
-        for named in (self.options, self.backends, self.schedulers, self.frontends, self.caches):
+        for named in (self.options, self.backends, self.schedulers, self.servables, self.frontends, self.caches):
             named()
 
     def options(self) -> "tuple[Option, ...]":
@@ -152,6 +155,24 @@ class PluginRegistry:
         factories = self.schedulers()
         by_choice = {factory.choice: factory for factory in factories if factory.choice}
         return self._find("scheduler", wanted, by_choice | {factory.name: factory for factory in factories})
+
+    def servables(self) -> "Mapping[str, ServableFactory]":
+        """Every factory of servables by name. Raises PluginError when two share one."""
+        return self._by_name("servable", lambda offered: [(it.name, it) for it in offered.servables])
+
+    def servable(self, config: "ModelConfig") -> "ServableFactory | None":
+        """The factory that serves a configuration, None where a backend is to serve it.
+
+        Raises PluginError when several claim it, NotFoundError with what to install for an ensemble that none claims.
+        """
+        servables = self.servables()
+        claiming = [each for each in servables.values() if each.claims(config)]
+        if len(claiming) > 1:
+            names = " and ".join(f"'{each.name}'" for each in claiming)
+            raise PluginError(f"the servables {names} both claim model '{config.name}'; uninstall one of them")
+        if not claiming and is_ensemble(config):
+            return self._find("servable", "ensemble", servables)
+        return claiming[0] if claiming else None
 
     def services(self, settings: "Settings") -> "Mapping[str, Service]":
         """New services of all plugins, by name. Raises PluginError when two share one.
@@ -280,6 +301,7 @@ def _ask(hooks: pluggy.PluginManager) -> Offered:
         schedulers=_offered(hooks, "naiad_schedulers"),
         frontends=_offered(hooks, "naiad_frontends"),
         caches=_offered(hooks, "naiad_caches"),
+        servables=_offered(hooks, "naiad_servables"),
         warms_up=bool(hooks.hook.naiad_warmup.get_hookimpls()),
         has_gates=bool(hooks.hook.naiad_gates.get_hookimpls()),
         has_services=bool(hooks.hook.naiad_services.get_hookimpls()),

@@ -8,7 +8,6 @@ from typing import Any
 
 from naiad._kernel.catalogue import Catalogue
 from naiad._kernel.draining import drained
-from naiad._kernel.ensembles.version import EnsembleVersion
 from naiad._kernel.entries import UNAVAILABLE, UNLOADED, UNLOADING, ModelEntry, VersionState
 from naiad._kernel.served import ServedVersion
 from naiad._kernel.threads import on_own_thread
@@ -20,7 +19,7 @@ class Rotation:
     """Swaps generations. `own` runs a coroutine as a task of the server's, which is given up when that stops.
 
     `retired` is called when versions of a model have been freed. `alive` are all versions that are not freed. One that
-    ensembles still need outlives them.
+    others have leases on outlives them.
     """
 
     def __init__(
@@ -78,9 +77,8 @@ class Rotation:
         await self._retired(entry)
 
     async def _end(self, entry: ModelEntry, version: ServedVersion) -> None:
-        """An ensemble submits the later steps of a request to the versions that it began with: these end after it."""
-        users = [each for each in self.alive if isinstance(each, EnsembleVersion) and version in each.steps]
-        await asyncio.gather(*(user.closed.wait() for user in users))
+        """Free a version when the others that use it have ended: they submit to it until then."""
+        await self._catalogue.leases.released(version)
         await version.drain()
         await version.close()
         self.alive.discard(version)

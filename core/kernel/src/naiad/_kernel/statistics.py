@@ -35,7 +35,8 @@ class VersionCounters:
 
     What executions and their requests took is counted by device, as metrics tell it; `devices` has the GPU of each
     place of the version's instances, -1 without one. With a `plan` the distributions of latencies are kept as well.
-    `cache` is what the response cache does for the version, None where none does.
+    `cache` is what the response cache does for the version, None where none does; `load_seconds` how long the version
+    took to load.
     """
 
     def __init__(self, plan: LatencyPlan | None = None, devices: Sequence[int] = (-1,)) -> None:
@@ -44,6 +45,7 @@ class VersionCounters:
         self.cancelled_waiting = self.cancelled_executing = 0
         self.reasons: dict[str, int] = {}
         self.cache: CacheCounters | None = None
+        self.load_seconds = 0.0
         self._places = [self.by_device[device] for device in devices]
         self._fail_ns = 0
         self._responses = ResponseCounters()
@@ -79,6 +81,26 @@ class VersionCounters:
     def responded(self, index: int, infer_ns: int, output_ns: int, kind: ResponseKind) -> None:
         """A request got its response number `index` (from 0 up), which took so long to compute and to read."""
         self._responses.add(index, infer_ns, output_ns, kind)
+
+    # Of a servable without instances
+
+    def request_succeeded(
+        self, items: int, total_ns: int, queue_ns: int, phases: tuple[int, int, int], streamed: bool
+    ) -> None:
+        """A request with so many items was answered to the end, by what counts as one execution."""
+        counted = self.at(0)
+        counted.executed(items, phases)
+        counted.succeeded(items, (total_ns,), (queue_ns,), phases, streamed)
+
+    def response_sent(self, index: int, waited_ns: int, empty: bool) -> None:
+        """A streamed request got response `index` (from 0 up); an `empty` one only says that it is over."""
+        self.responded(index, waited_ns, 0, ResponseKind.EMPTY_RESPONSE if empty else ResponseKind.SUCCESS)
+        if not index and not empty:
+            self.at(0).first_responses((waited_ns,))
+
+    def request_failed(self, total_ns: int) -> None:
+        """A request failed; why is counted where it did."""
+        self.failed(1, total_ns, FailureReason.OTHER)
 
     def report(self, name: str, version: int, memory: Sequence[MemoryUsage]) -> ModelStatistics:
         """The counters as they stand."""

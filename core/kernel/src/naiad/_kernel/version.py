@@ -16,7 +16,6 @@ from naiad._kernel.requests import RequestChecker
 from naiad._kernel.sequences.queue import SequenceQueue
 from naiad._kernel.sequences.reading import SequenceReader, reader_for
 from naiad._kernel.sequences.tensors import SequenceTensors
-from naiad._kernel.served import metadata_of
 from naiad._kernel.stages import OfferedStages, VersionStages
 from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.threads import on_own_thread
@@ -29,6 +28,7 @@ from naiad.extend import ExecutionGate, GateFactory, Suspension
 from naiad.foreign_errors import raise_interrupt
 from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness
 from naiad.scheduler import SchedulerFactory
+from naiad.servables import InflightRequest, WaitTarget
 from naiad.trace_events import record_arrival
 from naiad.types import Request
 from naiad.warmup import WarmupSample
@@ -39,8 +39,8 @@ _logger = logging.getLogger("naiad.model")
 class ModelVersion:
     """Serves one version from its first instance to its last answer. Lives on the event loop's thread.
 
-    `load_seconds` is how long it took to load, `counters` what it has done since. `cache` stands before its
-    queue, where there is one, and `generation` tells this load from others.
+    `counters` are what it has done since it was loaded. `cache` stands before its queue, where there is one, and
+    `generation` tells this load from others.
     """
 
     def __init__(
@@ -60,7 +60,6 @@ class ModelVersion:
         self.name, self.version, self.config = config.name, context.version, config
         self.labels = labels
         self._model = model
-        self.load_seconds = 0.0
         self._metrics = context.metrics
         self._plan = plan
         self.counters = VersionCounters(plan)
@@ -102,7 +101,7 @@ class ModelVersion:
         for place in range(instances.place_count):
             self._queue.free(place)
 
-    def submit(self, request: Request, deliver: Deliver, streams: bool = False) -> Call:
+    def submit(self, request: Request, deliver: Deliver, streams: bool = False) -> InflightRequest:
         """Check a request and queue it. Raises InvalidArgumentError, ModelNotReadyError or QueueFullError at once.
 
         Raises UnsupportedError when the model is decoupled and the caller cannot take several responses, CallRingError
@@ -134,6 +133,10 @@ class ModelVersion:
         if request.caller is not None:
             send = functools.partial(follow, self, request.caller, send)
         return send(deliver) if self.cache is None else self.cache.submit(request, deliver, send)
+
+    def waits_of(self, request: InflightRequest) -> Sequence[WaitTarget]:
+        """Its instances, with that request."""
+        return [(self, request)]
 
     def input_devices(self, name: str) -> frozenset[Device]:
         """The devices whose tensors an instance takes as that input; none where it is no rows, or behind a cache."""
@@ -219,7 +222,7 @@ class ModelVersion:
     @functools.cached_property
     def metadata(self) -> ModelMetadata:
         """The model as clients see it, with this version alone."""
-        return metadata_of(self.config, self.version)
+        return ModelMetadata.of(self.config, self.version)
 
     def _done(self, work: Work) -> None:
         if self._queue is not None:

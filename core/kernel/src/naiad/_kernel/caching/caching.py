@@ -62,10 +62,6 @@ class Caching:
         summaries = metrics.enabled and metrics.summary_latencies
         return CacheFront(self.cache, config.name, version, generation, ordered=ordered, summaries=summaries)
 
-    def front_of_ensemble(self, config: ModelConfig, metrics: "MetricsConfig", version: int) -> CacheFront | None:
-        """A front for an ensemble over steps that stay the same: what it keeps is found by nobody else."""
-        return self.front(config, version, os.urandom(16), metrics)
-
     async def close(self) -> None:
         """Close the cache."""
         if self.cache is not None:

@@ -13,11 +13,12 @@ from naiad.cache import CachedResponse
 from naiad.errors import InternalError, NaiadError
 from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.scheduler import Ticket
+from naiad.servables import InflightRequest
 from naiad.types import Request, Response
 
 _logger = logging.getLogger("naiad.model")
 
-Send = Callable[[Deliver], Call]
+Send = Callable[[Deliver], InflightRequest]
 """Sends a checked request to the queue of its model; may raise what a queue raises."""
 
 
@@ -83,7 +84,7 @@ class Lookup:
         self.answered = self.expired = False
         self.found: CachedResponse | None = None
         self.call: Call | None = None
-        self.inner: Call | None = None
+        self.inner: InflightRequest | None = None
         self.timer: asyncio.TimerHandle | None = None
 
     @property
@@ -103,7 +104,7 @@ class Lookup:
         self.call = Call(self._taken_back, self.request, self._deliver, Ticket(0, self.started_ns / 1e9))
         return self.call
 
-    def send(self) -> Call:
+    def send(self) -> InflightRequest:
         """Send the request to its model. Raises what its queue raises."""
         return self._send(self._sent_back)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from naiad._kernel.answers import Outcome
 from naiad._kernel.call import Call, Deliver
 from naiad.scheduler import Ticket
+from naiad.servables import InflightRequest
 from naiad.types import Request
 
 
@@ -17,7 +18,7 @@ class _Place:
     def __init__(self, release: Callable[[], None], request: Request, deliver: Deliver) -> None:
         self._release = release
         self.call = Call(self._taken_back, request, deliver, Ticket(0, 0.0))
-        self.inner: Call | None = None
+        self.inner: InflightRequest | None = None
 
     def arrived(self, outcome: Outcome) -> None:
         """The answer is there; `Call.cancel` forgets it."""
@@ -41,7 +42,7 @@ class Order:
         self._places: deque[_Place] = deque()
         self._releasing = False
 
-    def submit(self, request: Request, deliver: Deliver, send: Callable[[Deliver], Call]) -> Call:
+    def submit(self, request: Request, deliver: Deliver, send: Callable[[Deliver], InflightRequest]) -> InflightRequest:
         """Send a request on its way; its answer keeps its place. Raises what `send` raises."""
         if request.caller is not None:
             return send(deliver)

@@ -18,6 +18,7 @@ from naiad._kernel.threads import runs_here
 from naiad.cache import CachedResponse
 from naiad.errors import DeadlineExceededError, NaiadError
 from naiad.foreign_errors import describe_error, raise_interrupt
+from naiad.servables import InflightRequest
 from naiad.types import Request, Response, Tensor
 
 PATIENCE = 2.0
@@ -69,7 +70,7 @@ class CacheFront:
         """How many requests wait for the cache."""
         return len(self._waiting)
 
-    def submit(self, request: Request, deliver: Deliver, send: Send) -> Call:
+    def submit(self, request: Request, deliver: Deliver, send: Send) -> InflightRequest:
         """Answer a checked request from the cache, or `send` it on and keep its answer. Raises what `send` raises.
 
         Nothing is delivered before this returns.
@@ -87,7 +88,7 @@ class CacheFront:
         for lookup in list(self._waiting):
             self._fail(lookup, error, FailureReason.OTHER)
 
-    def _submit(self, request: Request, deliver: Deliver, send: Send) -> Call:
+    def _submit(self, request: Request, deliver: Deliver, send: Send) -> InflightRequest:
         started_ns = monotonic_ns()
         byte_size = size(request)
         if byte_size is None or (self._cache.breaker.is_open and not self._cache.breaker.allows(started_ns / 1e9)):

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from naiad._kernel.call import Call
-from naiad._kernel.calls.rooms import Hold, Leaf
 from naiad.errors import NaiadError, RequestCancelledError
 from naiad.extend import Suspension
+from naiad.servables import CapacityWait, WaitTarget
 from naiad.types import Request, Tensor
 
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ class Caller:
 
     `outer` are the calls of those requests, `place` where they execute, None for what goes on after that. `begun` are
     its calls that have not ended; `waits` those that stand in a queue or execute, each with the version that it was
-    given to: the steps of an ensemble, where that is what it called; `holds` are the steps that wait for room.
+    given to: the steps of an ensemble, where that is what it called; `capacity_waits` are the steps that wait for room.
     `is_elsewhere` says that its newest call came from another thread than the one that executes.
     """
 
-    __slots__ = ("_crowd", "_version", "begun", "holds", "is_elsewhere", "model", "outer", "place", "waits")
+    __slots__ = ("_crowd", "_version", "begun", "capacity_waits", "is_elsewhere", "model", "outer", "place", "waits")
 
     def __init__(self, version: "ModelVersion", outer: Sequence[Call], place: int | None) -> None:
         self.model = version.name
@@ -48,7 +48,7 @@ class Caller:
         self.is_elsewhere = False
         self.begun: dict[Begun, None] = {}
         self.waits: list[tuple[ModelVersion, Call]] = []
-        self.holds: list[Hold] = []
+        self.capacity_waits: list[CapacityWait] = []
         self._crowd = 16
 
     def wait_for(self, version: "ModelVersion", call: Call) -> None:
@@ -57,18 +57,18 @@ class Caller:
         if len(self.waits) > self._crowd:  # those that have ended are taken out now and then
             self._crowd = 2 * len(self.open_waits()) + 16
 
-    def open_waits(self) -> Sequence[Leaf]:
+    def open_waits(self) -> Sequence[WaitTarget]:
         """What it waits for at this moment."""
         self.waits = [wait for wait in self.waits if not wait[1].over]
-        if self.holds:
-            self.holds = [hold for hold in self.holds if not hold.over]
-        return [*self.holds, *self.waits] if self.holds else self.waits
+        if self.capacity_waits:
+            self.capacity_waits = [wait for wait in self.capacity_waits if not wait.over]
+        return [*self.capacity_waits, *self.waits] if self.capacity_waits else self.waits
 
     def ended(self, begun: Begun) -> None:
         """One of its calls is over; with the last of them it is forgotten, until there is another one."""
         self.begun.pop(begun, None)
         if not self.begun:
-            self.waits, self.holds = [], []
+            self.waits, self.capacity_waits = [], []
             for call in self.outer:
                 call.callers = tuple(each for each in call.callers if each is not self)
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from naiad._kernel.call import Call, Deliver
 from naiad._kernel.calls.callers import Caller
-from naiad._kernel.calls.rooms import Hold, Leaf, Room
 from naiad._kernel.calls.waits import Queued, Served, Wait, WaitGraph
-from naiad.errors import CallRingError
+from naiad.errors import CallRingError, NaiadError
+from naiad.servables import Capacity, CapacityWait, WaitTarget
+from naiad.types import Request
 
 if TYPE_CHECKING:
     from naiad._kernel.version import ModelVersion
@@ -47,39 +48,41 @@ def _look_again(version: "ModelVersion", caller: Caller, call: Call) -> None:
         call.deliver(refused)
 
 
-def wait_for_room(hold: Hold, caller: object, refuse: Callable[[CallRingError], None]) -> None:
-    """A request that a caller waits for is held until there is room for it: remember that, and `refuse` it in a ring.
+class FollowedWaits:
+    """Waits for a capacity, among them those of requests that callers wait for, which may close rings."""
 
-    A caller on another thread than its execution is looked at once more before, as `follow` does.
-    """
-    if not isinstance(caller, Caller):
-        return
-    room = hold.room
-    refused = _ring_refusal(room, caller)
-    caller.holds.append(hold)
-    if refused is None:
-        return
-    if not caller.is_elsewhere:
-        refuse(refused)
-        return
+    def waiting(self, wait: CapacityWait, request: Request, refuse: Callable[[NaiadError], None]) -> None:
+        """Remember that a request waits, where a caller waits for it, and `refuse` it in a ring.
 
-    def look_again() -> None:
-        still = None if hold.over else _ring_refusal(room, caller)
-        if still is not None:
-            refuse(still)
+        A caller on another thread than its execution is looked at once more before, as `follow` does.
+        """
+        caller = request.caller
+        if not isinstance(caller, Caller):
+            return
+        refused = _ring_refusal(wait.capacity, caller)
+        caller.capacity_waits.append(wait)
+        if refused is None:
+            return
+        if not caller.is_elsewhere:
+            refuse(refused)
+            return
 
-    asyncio.get_running_loop().call_later(SECOND_LOOK, look_again)
+        def look_again() -> None:
+            still = None if wait.over else _ring_refusal(wait.capacity, caller)
+            if still is not None:
+                refuse(still)
 
+        asyncio.get_running_loop().call_later(SECOND_LOOK, look_again)
 
-def lift_pauses_for(room: Room) -> None:
-    """Something has just been paused until there is room: let it go on, if the room is taken by who waits for it."""
-    for leaves in room.under_way().values():
-        for leaf in leaves:
-            for caller in () if isinstance(leaf, Hold) else leaf[1].callers:
-                if caller.open_waits():
-                    picture = Picture(caller)
-                    if caller in picture.graph.stuck() and picture.lift_pauses():
-                        return
+    def paused_for(self, capacity: Capacity) -> None:
+        """Let what was paused until there is capacity go on, if that is taken by a caller who waits for it."""
+        for targets in capacity.under_way().values():
+            for target in targets:
+                for caller in () if isinstance(target, CapacityWait) else target[1].callers:
+                    if caller.open_waits():
+                        picture = Picture(caller)
+                        if caller in picture.graph.stuck() and picture.lift_pauses():
+                            return
 
 
 def lift_pauses(caller: Caller) -> None:
@@ -105,7 +108,7 @@ def _refusal(version: "ModelVersion", caller: Caller) -> CallRingError | None:
     return _ring_refusal(version, caller)
 
 
-def _ring_refusal(where: "ModelVersion | Room", caller: Caller) -> CallRingError | None:
+def _ring_refusal(where: "ModelVersion | Capacity", caller: Caller) -> CallRingError | None:
     picture = Picture(caller, where)
     ring = picture.graph.ring(caller)
     if ring and picture.lift_pauses():
@@ -114,11 +117,10 @@ def _ring_refusal(where: "ModelVersion | Room", caller: Caller) -> CallRingError
         return None
     names = [each.model for each in ring if isinstance(each, Caller)]
     told = " -> ".join(f"'{name}'" for name in (*names, names[0]))
-    if isinstance(where, Room):
+    if isinstance(where, Capacity):
         return CallRingError(
             f"the call from model '{caller.model}' would wait for ever for room at {where}: every request that it has "
-            f"room for waits itself, in the ring {told}; set max_inflight_requests to more than calls wait inside the "
-            "ensemble at once, or let the models call in one direction only",
+            f"room for waits itself, in the ring {told}; {where.advice}, or let the models call in one direction only",
             retry_after=1.0,
         )
     return CallRingError(
@@ -130,12 +132,12 @@ def _ring_refusal(where: "ModelVersion | Room", caller: Caller) -> CallRingError
 
 
 class Picture:
-    """The part of all waits that this caller depends on, with one more, for that version or room, where there is one.
+    """The part of all waits that this caller depends on, with one more for that version or capacity, if any.
 
     An execution that is paused, because a caller has not read what it streams, waits for that caller.
     """
 
-    def __init__(self, caller: Caller, where: "ModelVersion | Room | None" = None) -> None:
+    def __init__(self, caller: Caller, where: "ModelVersion | Capacity | None" = None) -> None:
         self._caller = caller
         self._waits: dict[Hashable, set[Wait]] = {}
         self._places: dict[Hashable, Sequence[Set[Hashable]]] = {}
@@ -166,13 +168,13 @@ class Picture:
             return
         waits.update(self._waits_of(caller.open_waits()))
 
-    def _waits_of(self, leaves: Sequence[Leaf]) -> Iterator[Wait]:
-        for leaf in leaves:
-            if isinstance(leaf, Hold):
-                self._look_at(leaf.room)
-                yield Queued(leaf.room)
-            elif not leaf[1].is_paused:  # else there is something to read
-                yield self._wait(*leaf)
+    def _waits_of(self, targets: Sequence[WaitTarget]) -> Iterator[Wait]:
+        for target in targets:
+            if isinstance(target, CapacityWait):
+                self._look_at(target.capacity)
+                yield Queued(target.capacity)
+            elif not target[1].is_paused:  # else there is something to read
+                yield self._wait(*target)
 
     def _wait(self, version: "ModelVersion", call: Call) -> Wait:
         for work in version.executing():
@@ -187,20 +189,20 @@ class Picture:
         self._open.extend(by)
         return Served(frozenset(by))
 
-    def _look_at(self, where: "ModelVersion | Room") -> None:
+    def _look_at(self, where: "ModelVersion | Capacity") -> None:
         if where in self._places:
             return
-        if isinstance(where, Room):
+        if isinstance(where, Capacity):
             self._look_into(where)
         else:
             self._look_at_instances(where)
 
-    def _look_into(self, room: Room) -> None:
-        under_way = room.under_way()
-        self._places[room] = [{each} for each in under_way]
-        for each, leaves in under_way.items():
+    def _look_into(self, capacity: Capacity) -> None:
+        under_way = capacity.under_way()
+        self._places[capacity] = [{each} for each in under_way]
+        for each, targets in under_way.items():
             waits = self._waits[each] = set()  # known before it is followed: that may lead back here
-            waits.update(self._waits_of(leaves))
+            waits.update(self._waits_of(targets))
 
     def _look_at_instances(self, version: "ModelVersion") -> None:
         executing = version.executing()

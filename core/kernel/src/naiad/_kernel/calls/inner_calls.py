@@ -7,13 +7,13 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Protocol
 
 from naiad._kernel.answers import Outcome
-from naiad._kernel.call import Call
 from naiad._kernel.calls.callers import Caller, left, made
 from naiad._kernel.calls.flows import settle
 from naiad._kernel.calls.following import lift_pauses
 from naiad.errors import InternalError, NaiadError
 from naiad.extend import Suspension
 from naiad.foreign_errors import describe_error, raise_interrupt
+from naiad.server import SubmittedRequest
 from naiad.types import Request, Response
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("naiad.model")
 
-Submit = Callable[[Request, "Deliver", bool], Call]
+Submit = Callable[[Request, "Deliver", bool], SubmittedRequest]
 """Gives a request to the model that it names: see `ModelVersion.submit`."""
 
 
@@ -55,7 +55,7 @@ class InnerCall:
         self.streams = streams
         self._sink: Sink | None = None
         self._on_end = on_end
-        self._call: Call | None = None
+        self._call: SubmittedRequest | None = None
         self._caller: Caller | None = None
         self._paused = self._is_lifted = False
         self._suspension: Suspension | None = None

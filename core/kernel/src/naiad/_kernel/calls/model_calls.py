@@ -15,9 +15,10 @@ from naiad.calls import Responses
 from naiad.types import Request, Response
 
 if TYPE_CHECKING:
-    from naiad._kernel.call import Call, Deliver
+    from naiad._kernel.call import Deliver
     from naiad._kernel.models import Models
     from naiad._kernel.version import ModelVersion
+    from naiad.server import SubmittedRequest
 
 
 class Calls:
@@ -39,7 +40,7 @@ class Calls:
         """Fail what is under way; to be called when the models are closed."""
         self.crossing.close()
 
-    def _submit(self, request: Request, deliver: "Deliver", streams: bool) -> "Call":
+    def _submit(self, request: Request, deliver: "Deliver", streams: bool) -> "SubmittedRequest":
         """Also while the server stops: what was taken in is still answered, with all the calls that takes."""
         return self._models().version_for(request).submit(request, deliver, streams)
 

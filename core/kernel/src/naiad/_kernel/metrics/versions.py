@@ -28,7 +28,7 @@ def add_version(collection: Collection, version: "ServedVersion", config: Metric
     labels = _labels(version)
     counters = version.counters
     waiting, outstanding = version.waiting, version.outstanding
-    collection.add_all(families.WHOLE, labels, (waiting, version.load_seconds, waiting, outstanding))
+    collection.add_all(families.WHOLE, labels, (waiting, counters.load_seconds, waiting, outstanding))
     _add_ends(collection, counters, labels)
     _add_instances(collection, version, labels)
     _add_sequences(collection, version, labels)

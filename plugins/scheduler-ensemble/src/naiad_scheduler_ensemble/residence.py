@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from naiad._kernel.served import ServedVersion
 from naiad.devices import HOST, Device, DeviceTensor, OnDevice
+from naiad.servables import Servable
 from naiad.types import Tensor
 from naiad_config import EnsembleStep, ModelConfig
 
@@ -14,7 +14,7 @@ class Residence:
     An output that the ensemble answers with as well comes to the host, too, with the batch that made it.
     """
 
-    def __init__(self, config: ModelConfig, versions: Sequence[ServedVersion]) -> None:
+    def __init__(self, config: ModelConfig, versions: Sequence[Servable]) -> None:
         steps = config.ensemble_scheduling.step if config.ensemble_scheduling is not None else ()
         self._readers = _readers(steps, versions)
         self._steps = steps
@@ -52,7 +52,7 @@ class Residence:
         return found or None
 
 
-def _readers(steps: Sequence[EnsembleStep], versions: Sequence[ServedVersion]) -> Mapping[str, frozenset[Device]]:
+def _readers(steps: Sequence[EnsembleStep], versions: Sequence[Servable]) -> Mapping[str, frozenset[Device]]:
     """The devices of the steps that read each tensor."""
     found: dict[str, frozenset[Device]] = {}
     for step, version in zip(steps, versions, strict=True):

@@ -1,13 +1,13 @@
-"""Which ensembles depend on which models: circles, and the order in which a change reaches them."""
+"""Which models depend on which others: circles, and the order in which a change reaches the dependents."""
 
 from collections.abc import Mapping, Sequence
 
 Dependencies = Mapping[str, Sequence[str]]
-"""The models of the steps of each ensemble, by its name."""
+"""The models that each one depends on, by its name."""
 
 
 def circle(dependencies: Dependencies, start: str) -> tuple[str, ...]:
-    """The way from an ensemble through its models back to itself, (a, b, a); () when there is none."""
+    """The way from a model through those that it depends on back to itself, (a, b, a); () when there is none."""
     way: list[str] = []
     dead_ends: set[str] = set()
 

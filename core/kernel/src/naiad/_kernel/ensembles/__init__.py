@@ -1,1 +1,0 @@
-"""Ensembles: their steps submitted to the models, and their place in the life of these models."""

@@ -1,0 +1,130 @@
+"""A fake servable factory, which is its own plugin: for tests of how servables are bound to models and hold leases."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from naiad.backend import ModelContext
+from naiad.devices import Device
+from naiad.errors import ConfigError, Problem
+from naiad.hookspecs import hookimpl
+from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness
+from naiad.servables import (
+    ConfiguredModels,
+    InflightRequest,
+    Lease,
+    ModelResolver,
+    Servable,
+    ServableContext,
+    ServableFactory,
+    WaitTarget,
+)
+from naiad.server import Deliver
+from naiad.types import Request
+from naiad_config import ModelConfig
+
+__all__ = ["FakeServables"]
+
+
+class FakeServables:
+    """Serves a configuration with the platform `name` by the model that its parameter `target` names.
+
+    `bound` has the configurations that were bound, one for each binding; `drained` keeps them from draining until set.
+    """
+
+    def __init__(self, name: str = "alias") -> None:
+        self.name = name
+        self.bound: list[str] = []
+        self.drained: asyncio.Event | None = None
+
+    @hookimpl
+    def naiad_servables(self) -> Sequence[ServableFactory]:
+        """The factory itself."""
+        return [self]
+
+    def claims(self, config: ModelConfig) -> bool:
+        """Whether the platform is its own."""
+        return config.platform == self.name
+
+    def complete(self, config: ModelConfig) -> ModelConfig:
+        """The configuration as it is."""
+        return config
+
+    def prepare(self, context: ServableContext) -> "_Prepared":
+        """An alias that is ready to be bound."""
+        return _Prepared(self, context)
+
+
+class _Prepared:
+    def __init__(self, factory: FakeServables, context: ServableContext) -> None:
+        self._factory = factory
+        self._context = context
+        self._target = context.config.parameters["target"].string_value
+        self.dependencies = (self._target,)
+
+    def bind(self, models: ModelResolver, earlier: Mapping[int, Servable]) -> dict[int, Servable]:
+        if not models.serves(self._target):
+            raise ConfigError([Problem(f"the target does not serve.{models.why_not(self._target)}", "parameters")])
+        return {each.version: self._alias(each, models.lease(self._target)) for each in self._context.versions}
+
+    def check(self, models: ConfiguredModels) -> ModelConfig:
+        if not models.versions(self._target):
+            raise ConfigError([Problem(f"there is no model '{self._target}'", "parameters")])
+        return self._context.config
+
+    def _alias(self, version: ModelContext, lease: Lease) -> "_Alias":
+        self._factory.bound.append(version.config.name)
+        return _Alias(self._factory, version, lease, self._context)
+
+
+class _Alias:
+    """Passes every request on."""
+
+    def __init__(self, factory: FakeServables, version: ModelContext, lease: Lease, context: ServableContext) -> None:
+        self._factory = factory
+        self.config = version.config
+        self.name, self.version = version.config.name, version.version
+        self.counters = context.counters()
+        self.stages = context.stages(version, self.submit)
+        self.labels = lease.servable.labels
+        self._lease = lease
+
+    def submit(self, request: Request, deliver: Deliver, streams: bool = False) -> InflightRequest:
+        target = self._lease.servable
+        return target.submit(replace(request, model_name=target.name), deliver, streams)
+
+    def waits_of(self, request: InflightRequest) -> Sequence[WaitTarget]:
+        return self._lease.servable.waits_of(request)
+
+    async def drain(self) -> None:
+        """The requests are those of the target: there is nothing to wait for but what the test says."""
+        if self._factory.drained is not None:
+            await self._factory.drained.wait()
+
+    async def close(self, grace: float | None = None) -> bool:
+        self._lease.release()
+        return True
+
+    def readiness(self) -> Readiness:
+        return self._lease.servable.readiness()
+
+    def instances(self) -> tuple[InstanceReport, ...]:
+        return ()
+
+    def input_devices(self, name: str) -> frozenset[Device]:
+        return self._lease.servable.input_devices(name)
+
+    @property
+    def waiting(self) -> int:
+        return 0
+
+    @property
+    def outstanding(self) -> int:
+        return 0
+
+    def statistics(self) -> ModelStatistics:
+        return self.counters.report(self.name, self.version, ())
+
+    @property
+    def metadata(self) -> ModelMetadata:
+        return ModelMetadata.of(self.config, self.version)

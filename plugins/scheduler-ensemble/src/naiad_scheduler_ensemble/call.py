@@ -1,0 +1,413 @@
+"""One request to an ensemble on its way through the models. There is no task: what a step answers starts the next."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Hashable, Mapping, Sequence
+from time import monotonic, monotonic_ns
+from typing import TypeVar
+
+from naiad.errors import (
+    DeadlineExceededError,
+    InternalError,
+    InvalidArgumentError,
+    NaiadError,
+)
+from naiad.foreign_errors import describe_error, raise_interrupt
+from naiad.servables import CapacityWait, InflightRequest, Servable, WaitTarget
+from naiad.server import Deliver, Outcome
+from naiad.trace_events import record_response
+from naiad.tracing import Trace
+from naiad.types import Request, Response
+from naiad_scheduler_ensemble.bound import BoundEnsemble, StepCapacity
+from naiad_scheduler_ensemble.moves import EnsembleResponse, Moves, StepStart
+from naiad_scheduler_ensemble.step_requests import flags_in, override, parameters_of, tensors_of
+
+_logger = logging.getLogger("naiad.model")
+_Error = TypeVar("_Error", bound=NaiadError)
+
+
+class EnsembleCall:
+    """A request to an ensemble. Every method is for the event loop's thread.
+
+    `over` says that no outcome is awaited any more. `queue_ns` and `phases` are sums over the steps that are over.
+    """
+
+    __slots__ = (
+        "_arrival",
+        "_batch_size",
+        "_deliver",
+        "_early",
+        "_ensemble",
+        "_held",
+        "_holders",
+        "_is_lifted",
+        "_is_paused",
+        "_ready",
+        "_responses",
+        "_run",
+        "_running",
+        "_timer",
+        "over",
+        "phases",
+        "queue_ns",
+        "request",
+    )
+
+    def __init__(self, ensemble: BoundEnsemble, request: Request, deliver: Deliver, batch_size: int) -> None:
+        self.request = request
+        self.over = False
+        self.queue_ns = 0
+        self.phases = (0, 0, 0)
+        self._arrival = monotonic()
+        self._batch_size = batch_size
+        self._deliver = deliver
+        self._ensemble = ensemble
+        self._run = ensemble.composition.run(request.inputs, request.requested)
+        self._running: set[StepCall] = set()
+        self._held: set[StepCall] = set()
+        self._holders: dict[int, int] = {}  # how many held steps wait behind each decoupled one
+        self._is_paused = self._is_lifted = False
+        self._early: list[Outcome] | None = []
+        self._ready: deque[Response] | None = None
+        self._responses = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        """Submit the first steps. Raises what one of them is refused with; nothing is delivered before this returns."""
+        self._follow(self._run.begin())
+        early, self._early = self._early, None
+        failure = next((outcome for outcome in early or () if isinstance(outcome, NaiadError)), None)
+        if failure is not None:
+            raise failure
+        if not early:
+            return
+        self._ready = deque(outcome for outcome in early if isinstance(outcome, Response))
+        self._ensemble.loop.call_soon(self._hand_out_ready)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a step waits because there is no room for it."""
+        return bool(self._held)
+
+    def under_way(self, step: int) -> Mapping[Hashable, Sequence[WaitTarget]]:
+        """Its runs of that step that are under way, each with all that it waits for."""
+        return {each: each.waits() for each in self._running if each.start.step == step}
+
+    def waits(self) -> list[WaitTarget]:
+        """All that it waits for."""
+        held: list[WaitTarget] = [each.wait for each in self._held if each.wait is not None]
+        return held + [target for each in self._running for target in each.waits()]
+
+    def cancel(self) -> None:
+        """The caller went away: nothing more is delivered. Harmless when the request is over."""
+        self._ready = None
+        if not self.over:
+            self.over = True
+            self._ensemble.counters.cancelled(self._since_arrival(), bool(self._running))
+            self._leave()
+
+    def pause(self, behind: Sequence[CapacityWait] = ()) -> None:
+        """Make the decoupled steps wait: the caller reads slowly."""
+        self._is_paused = True
+        self._throttle_all()
+
+    def resume(self) -> None:
+        """The caller has room again."""
+        self._is_paused = False
+        self._throttle_all()
+
+    def fail(self, error: NaiadError, step: "StepCall | None" = None) -> None:
+        """This is the outcome, and that step's where one failed; what still runs is taken back."""
+        if self.over:
+            return
+        self.over = True
+        self._ensemble.counters.request_failed(self._since_arrival())
+        self._end_trace()
+        self._leave()
+        self._hand_out(_within(self._ensemble, error, step))
+
+    def admitted(self, step: "StepCall") -> None:
+        """There is room for a step that was held."""
+        self._held.discard(step)
+        step.end_wait()
+        self._hold_behind(step, -1)
+        self._submit(step)
+
+    # Steps
+
+    def answered(self, step: "StepCall", outcome: Outcome) -> None:
+        """A step has responded, or failed."""
+        if self.over:
+            return
+        if isinstance(outcome, NaiadError) or outcome.error is not None:
+            failure = outcome if isinstance(outcome, NaiadError) else outcome.error
+            self._done(step)
+            self.fail(failure or InternalError("a step failed"), step)
+            return
+        final = outcome.final
+        if final:
+            self._running.discard(step)
+            self._add_times(step)
+        flags = flags_in(outcome.parameters) if outcome.parameters else None
+        try:
+            self._follow(self._run.answered(step.start, outcome.outputs, final, flags))
+        except BaseException as error:  # nobody must wait for ever because of it
+            raise_interrupt(error)
+            _logger.exception("an answer within ensemble '%s' could not be handed on", self._ensemble.name)
+            self.fail(InternalError(describe_error(error)), step)
+        if final:
+            self._done(step)
+
+    def _follow(self, moves: Moves) -> None:
+        inflight = self._ensemble.inflight
+        for start in moves.starts:
+            step = StepCall(self, start)
+            if inflight is None or inflight.enter(start.step, step):
+                self._submit(step)
+            else:
+                self._hold(step)
+            if self.over:
+                return
+        if moves.failure:
+            request_id = f"[request id: {self.request.id}] " if self.request.id else ""
+            self.fail(InvalidArgumentError(f"{request_id}{moves.failure}"))
+            return
+        for response in moves.responses:
+            self._respond(response)
+
+    def _hold(self, step: "StepCall") -> None:
+        wait = step.wait = CapacityWait(StepCapacity(self._ensemble, step.start.step), self._lift)
+        self._held.add(step)
+        self._hold_behind(step, 1)
+        if self.request.deadline is not None and self._timer is None:
+            delay = max(0.0, self.request.deadline - monotonic())
+            self._timer = self._ensemble.loop.call_later(delay, self._expire)
+        self._ensemble.waits.waiting(wait, self.request, lambda error: self.fail(error, step))
+
+    def _submit(self, step: "StepCall") -> None:
+        self._running.add(step)
+        try:
+            step.submit(self._ensemble, self.request)
+        except NaiadError as error:
+            self._done(step)
+            self.fail(error, step)
+            return
+        except BaseException as error:  # nobody must wait for ever because of it
+            raise_interrupt(error)
+            _logger.exception("a step of ensemble '%s' failed", self._ensemble.name)
+            self._done(step)
+            self.fail(InternalError(describe_error(error)), step)
+            return
+        if self._is_paused or self._held:
+            self._throttle(step)
+
+    def _done(self, step: "StepCall") -> None:
+        """End the step, and let another one take its room."""
+        self._running.discard(step)
+        step.end()
+        inflight = self._ensemble.inflight
+        if inflight is not None:
+            waiting = inflight.leave(step.start.step)
+            if waiting is not None:
+                waiting.owner.admitted(waiting)
+
+    def _throttle(self, step: "StepCall") -> None:
+        """Make a running step wait while its responses have nowhere to go, and go on when they have."""
+        if step.call is None:
+            return
+        number = step.start.step
+        is_ahead = bool(self._holders.get(number)) and not self._is_lifted
+        if is_ahead:
+            steps = self._ensemble.composition.steps
+            held = [each for each in self._held if number in steps[each.start.step].behind]
+            step.call.pause([each.wait for each in held if each.wait is not None])
+        elif self._is_paused:
+            step.call.pause()
+        else:
+            step.call.resume()
+
+    def _throttle_all(self) -> None:
+        for step in list(self._running):
+            self._throttle(step)
+
+    def _hold_behind(self, step: "StepCall", change: int) -> None:
+        """The decoupled steps that it runs behind are too far ahead, or are no longer."""
+        for behind in self._ensemble.composition.steps[step.start.step].behind:
+            held = self._holders[behind] = self._holders.get(behind, 0) + change
+            for running in list(self._running):
+                if running.start.step == behind:
+                    self._throttle(running)
+            if step.wait is not None and held == 1 and not self._is_lifted:
+                self._ensemble.waits.paused_for(step.wait.capacity)
+
+    def _lift(self) -> None:
+        """Let the decoupled steps go on however far ahead they are: what would make room waits for them."""
+        self._is_lifted = True
+        self._throttle_all()
+
+    def _leave(self) -> None:
+        """Take back what runs, forget what is held, and be forgotten."""
+        if self._timer is not None:
+            self._timer.cancel()
+        inflight = self._ensemble.inflight
+        held, self._held = self._held, set()
+        if inflight is not None:
+            for step in held:
+                step.end_wait()
+                inflight.forget(step.start.step, step)
+        for step in list(self._running):
+            self._done(step)
+        self._ensemble.ended(self)
+
+    def _expire(self) -> None:
+        if self._held:
+            waited = f"the request still waited for room at a step after {monotonic() - self._arrival:.3f} s"
+            self.fail(DeadlineExceededError(f"Deadline Exceeded: {waited}"))
+
+    # Responses
+
+    def _respond(self, made: EnsembleResponse) -> None:
+        ensemble, request = self._ensemble, self.request
+        outputs = ensemble.residence.answered(tensors_of(made.outputs, made.shapes), request.on_device)
+        parameters = parameters_of(request, made.flags)
+        response = Response(ensemble.name, ensemble.version, request.id, outputs, parameters, made.final)
+        if ensemble.composition.decoupled:
+            ensemble.counters.response_sent(self._responses, self._since_arrival(), response.is_empty)
+        if request.trace is not None:
+            record_response(request.trace, response)
+        if made.final:
+            self.over = True
+            ensemble.counters.request_succeeded(
+                self._batch_size,
+                self._since_arrival(),
+                self.queue_ns,
+                self.phases,
+                streamed=ensemble.composition.decoupled,
+            )
+            self._end_trace()
+            self._leave()
+        self._hand_out(response)
+
+    def _hand_out_ready(self) -> None:
+        """Deliver what was there before `begin` returned, unless the caller has left meanwhile."""
+        while self._ready:
+            self._deliver(self._ready.popleft())
+        self._ready = None
+
+    def _hand_out(self, outcome: Outcome) -> None:
+        self._responses += 1
+        if self._early is not None:
+            self._early.append(outcome)
+        elif self._ready is not None and isinstance(outcome, Response):
+            self._ready.append(outcome)
+        else:
+            self._deliver(outcome)
+
+    def _since_arrival(self) -> int:
+        return monotonic_ns() - int(self._arrival * 1e9)
+
+    def _end_trace(self) -> None:
+        if self.request.trace is not None:
+            self.request.trace.record("REQUEST_END")
+
+    def _add_times(self, step: "StepCall") -> None:
+        call = step.call
+        if call is not None:
+            queue_ns, (input_ns, infer_ns, output_ns) = call.queue_ns, call.phases
+            inputs, infers, outputs = self.phases
+            self.queue_ns += queue_ns
+            self.phases = (inputs + input_ns, infers + infer_ns, outputs + output_ns)
+
+
+class StepCall:
+    """A step that was started for `owner`; `call` is the request to its model, None before it and after it is over.
+
+    `version` is the one that it was given to, and `wait` what it waits for where there is no room.
+    """
+
+    __slots__ = ("call", "owner", "start", "trace", "version", "wait")
+
+    def __init__(self, owner: EnsembleCall, start: StepStart) -> None:
+        self.owner = owner
+        self.start = start
+        self.call: InflightRequest | None = None
+        self.trace: Trace | None = None
+        self.version: Servable | None = None
+        self.wait: CapacityWait | None = None
+
+    def submit(self, ensemble: BoundEnsemble, request: Request) -> None:
+        """Send it to its model, with all that the caller of the ensemble said. Raises what the model refuses."""
+        start, flags = self.start, self.start.flags
+        version = ensemble.steps[start.step]
+        sent = Request(
+            version.name,
+            tensors_of(start.inputs, start.shapes),
+            version.version,
+            request.id,
+            start.requested,
+            request.parameters,
+            request.priority,
+            request.timeout_microseconds,
+            request.deadline,
+            request.correlation_id,
+            request.sequence_start,
+            request.sequence_end,
+        )
+        sent.caller = request.caller
+        sent.on_device = ensemble.residence.of(start.step, request.on_device)
+        if flags is not None:
+            override(sent, flags)
+        if sent.correlation_id:
+            version = self._continuing(ensemble, sent) or version
+        if request.trace is not None:
+            sent.trace = self.trace = request.trace.child(version.name, version.version, request.id)
+        if request.transfer is not None:
+            sent.transfer = request.transfer.for_inputs(sent.inputs)
+        self.version = version
+        self.call = version.submit(sent, self._deliver, streams=True)
+
+    def waits(self) -> Sequence[WaitTarget]:
+        """What it waits for while it is under way; nothing where that cannot be told."""
+        if self.call is None or self.version is None:
+            return ()
+        return self.version.waits_of(self.call)
+
+    def end_wait(self) -> None:
+        """It waits for room no more."""
+        wait, self.wait = self.wait, None
+        if wait is not None:
+            wait.over = True
+
+    def end(self) -> None:
+        """It has been answered to the end, or was taken back."""
+        call, self.call = self.call, None  # they know each other: tensors would wait for the garbage collector
+        if call is not None and not call.over:
+            call.cancel()
+        if self.trace is not None:
+            self.trace.end()
+
+    def _continuing(self, ensemble: BoundEnsemble, sent: Request) -> Servable | None:
+        """The version that is about to end and has the sequence under way, where there is one."""
+        bound, sent.version = sent.version, ensemble.composition.steps[self.start.step].version
+        found = ensemble.models.continuing(sent)
+        sent.version = bound if found is None else found.version
+        return found
+
+    def _deliver(self, outcome: Outcome) -> None:
+        self.owner.answered(self, outcome)
+
+
+def _within(ensemble: BoundEnsemble, error: _Error, step: StepCall | None) -> _Error:
+    """The same error, of the same kind, saying that it happened in an ensemble, and at its end in which step.
+
+    Clients look for the step's own words right behind the ensemble's name.
+    """
+    copied = type(error).__new__(type(error))
+    copied.__dict__.update(error.__dict__)
+    where = ""
+    if step is not None:
+        number = step.start.step
+        where = f" (step {number} of '{ensemble.name}', model '{ensemble.steps[number].name}')"
+    copied.args = (f"in ensemble '{ensemble.name}', {error}{where}",)
+    return copied
