@@ -91,7 +91,7 @@ with serve("models") as client:
 """
 
 SCHEDULES = """
-from naiad._kernel.plugins import PluginRegistry
+from naiad import PluginRegistry
 from naiad_config import ModelConfig
 from naiad_config.text import parse_text
 from naiad.scheduler import Ticket
@@ -105,7 +105,7 @@ assert dispatch.tickets == (0, 1, 2, 3), dispatch
 """
 
 COMPOSES = """
-from naiad._kernel.plugins import PluginRegistry
+from naiad import PluginRegistry
 from naiad_config.text import parse_text
 from naiad_scheduler_ensemble.composition import compose
 
@@ -118,7 +118,7 @@ assert start.inputs == {"x": 1}, start
 """
 
 SCHEDULES_SEQUENCES = """
-from naiad._kernel.plugins import PluginRegistry
+from naiad import PluginRegistry
 from naiad_config.text import parse_text
 from naiad.scheduler import Row, Ticket
 
@@ -130,7 +130,7 @@ assert dispatch.rows == (Row(1, 1, start=True),), dispatch
 """
 
 KEEPS = """
-from naiad._kernel.plugins import PluginRegistry
+from naiad import PluginRegistry
 from naiad_testing.caches import check_cache
 
 check_cache(lambda: PluginRegistry.discover().cache("local").open({"size": "1000000"}))
@@ -139,7 +139,7 @@ check_cache(lambda: PluginRegistry.discover().cache("local").open({"size": "1000
 ASKS_REDIS = """
 import logging
 import threading
-from naiad._kernel.plugins import PluginRegistry
+from naiad import PluginRegistry
 
 logging.disable()  # nobody listens there
 cache = PluginRegistry.discover().cache("redis").open({"host": "127.0.0.1", "port": "1"})
@@ -152,7 +152,7 @@ assert answers == [None], answers
 
 EXPLAINS = """
 from pathlib import Path
-from naiad._kernel.plugins import PluginRegistry
+from naiad import PluginRegistry
 from naiad.backend import ModelContext
 from naiad.extend import StageContext
 from naiad.options import Settings
@@ -206,7 +206,7 @@ assert [each["model_name"] for each in json.loads(Path("trace.json").read_text()
 """
 
 LIMITS = """
-from naiad._kernel.plugins import PluginRegistry
+from naiad import PluginRegistry
 from naiad.backend import Placement
 from naiad.options import Settings
 from naiad_config import ModelConfig, ModelInstanceGroup, ModelRateLimiter, RateLimiterResource

@@ -8,9 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from naiad import hookspecs
+from naiad import PluginRegistry, hookspecs
 from naiad._kernel.known_plugins import KNOWN_PLUGINS
-from naiad._kernel.plugins import PluginRegistry
 from naiad_cli.main import COMMANDS, main
 
 ROOT = Path(__file__).parents[1]

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from naiad._kernel.plugins import PluginRegistry
+from naiad import PluginRegistry
 from naiad_cli.main import main
 
 PAGE = (Path(__file__).parents[1] / "docs" / "schedulers.md").read_text()

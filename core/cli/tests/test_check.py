@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import naiad
-from naiad import default_scheduler, default_warmup
-from naiad._kernel.plugins import PluginRegistry
+from naiad import PluginRegistry, default_scheduler, default_warmup
 from naiad.backend import BackendTraits, Model, ModelContext
 from naiad.errors import InvalidArgumentError
 from naiad.options import Settings

@@ -7,8 +7,7 @@ from typing import NoReturn
 
 import pytest
 
-from naiad import hookimpl
-from naiad._kernel.plugins import PluginRegistry
+from naiad import PluginRegistry, hookimpl
 from naiad.backend import BackendTraits, ModelContext
 from naiad_cli.main import main
 from naiad_cli.sequences import has_text_ids, signals_of, wants_sequences

@@ -1,8 +1,7 @@
 """`naiad check` holds ensembles against their models, and loads neither."""
 
 import naiad_scheduler_ensemble
-from naiad import default_scheduler, default_warmup
-from naiad._kernel.plugins import PluginRegistry
+from naiad import PluginRegistry, default_scheduler, default_warmup
 from naiad.options import Settings
 from naiad_cli.check import problems_of
 

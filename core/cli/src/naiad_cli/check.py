@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from naiad._kernel.kernel_options import REPOSITORY_OPTIONS
-from naiad._kernel.plugins import PluginRegistry
+from naiad import PluginRegistry
 from naiad.errors import ConfigError, NaiadError
 from naiad.options import Option, Settings
 from naiad_cli.options import add_options, given, in_order
@@ -94,7 +93,7 @@ def _problems(
 
 
 def _options() -> Sequence[Option]:
-    return [option for option in REPOSITORY_OPTIONS if option.name in _NAMES]
+    return [option for option in PluginRegistry.of(()).options() if option.name in _NAMES]
 
 
 def _count(number: int, noun: str) -> str:

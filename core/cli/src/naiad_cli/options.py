@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from naiad._kernel.known_plugins import where_to_get
 from naiad.errors import InvalidArgumentError
 from naiad.options import Option
 
@@ -60,17 +59,17 @@ def in_order(words: Sequence[str], options: Sequence[Option]) -> list[str]:
     return [*told, *plain]
 
 
-def refuse_unknown(words: Sequence[str], options: Sequence[Option], installed: Mapping[str, str]) -> None:
-    """Raise InvalidArgumentError for the first word that is an option: whose it is, or which one is near.
+def refuse_unknown(words: Sequence[str], options: Sequence[Option], what_to_install: Callable[[str], str]) -> None:
+    """Raise InvalidArgumentError for the first word that is an option: what to install for it, or which one is near.
 
-    `installed` maps the distributions that are installed to why each was skipped ("" when it was not).
+    `what_to_install` gives a sentence for the name of an option, "" for one that no known distribution has.
     """
     for word in words:
         if not word.startswith("-"):
             continue
         name = word.lstrip("-").split("=", 1)[0]
         near = get_close_matches(name, [option.name for option in options], n=1)
-        advice = where_to_get("option", name, installed)
+        advice = what_to_install(name)
         if not advice:
             advice = f"Did you mean --{near[0]}?" if near else "See naiad serve --help for those there are."
         raise InvalidArgumentError(f"unknown option --{name}. {advice}")

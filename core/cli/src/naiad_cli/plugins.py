@@ -1,8 +1,9 @@
 """`naiad plugins`: what is installed, what each plugin offers, and why one was skipped."""
 
 import argparse
+from collections.abc import Iterator
 
-from naiad._kernel.plugins import PluginRegistry, PluginReport
+from naiad import PluginRegistry
 from naiad_cli.parser import Parser, Subparsers
 from naiad_cli.tables import print_table
 
@@ -17,14 +18,18 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print a table of the installed plugins; a clash between two of them is the command's error."""
     registry = PluginRegistry.discover()
-    print_table(("Plugin", "Version", "Kind", "Offers"), [_row(report) for report in registry.plugins])
+    print_table(("Plugin", "Version", "Kind", "Offers"), list(rows(registry)))
     registry.check()
     return 0
 
 
-def _row(report: PluginReport) -> tuple[str, ...]:
-    if report.skipped:
-        return report.name, f"{report.distribution} {report.version}", "skipped", report.skipped
-    offers = [str(offer).removeprefix(f"{offer.kind} ") for offer in report.offers if offer.kind != "options"]
-    kinds = [kind for kind in report.kinds if kind != "options"]
-    return report.name, f"{report.distribution} {report.version}", ", ".join(kinds), ", ".join(offers)
+def rows(registry: PluginRegistry) -> Iterator[tuple[str, ...]]:
+    """The name, distribution, kinds and offers of each plugin; options are not among these."""
+    for report in registry.plugins:
+        distribution = f"{report.distribution} {report.version}"
+        if report.skipped:
+            yield report.name, distribution, "skipped", report.skipped
+            continue
+        offers = [str(offer).removeprefix(f"{offer.kind} ") for offer in report.offers if offer.kind != "options"]
+        kinds = [kind for kind in report.kinds if kind != "options"]
+        yield report.name, distribution, ", ".join(kinds), ", ".join(offers)

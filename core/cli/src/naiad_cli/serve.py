@@ -2,12 +2,12 @@
 
 import argparse
 import asyncio
+import functools
 import shutil
 import sys
 from typing import Any
 
-from naiad._kernel.kernel_options import KERNEL_OPTIONS
-from naiad._kernel.plugins import PluginRegistry
+from naiad import PluginRegistry
 from naiad.errors import InvalidArgumentError
 from naiad.log_settings import LogControl
 from naiad.options import Settings
@@ -33,15 +33,17 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
         "see naiad plugins.",
     )
     parser.add_argument("repositories", nargs="*", metavar="DIR", help="a model repository, as --model-repository")
-    add_options(parser, KERNEL_OPTIONS, "server options")
-    for report in registry.plugins:
-        names = {offer.name.removeprefix("--") for offer in report.offers if offer.kind == "options"}
+    of_plugins = {
+        report.name: {offer.name.removeprefix("--") for offer in report.offers if offer.kind == "options"}
+        for report in registry.plugins
+    }
+    foreign = {name for names in of_plugins.values() for name in names}
+    add_options(parser, [option for option in options if option.name not in foreign], "server options")
+    for plugin, names in of_plugins.items():
         if names:
-            title = f"options of plugin {report.name}"
-            add_options(parser, [option for option in options if option.name in names], title)
-    installed = {report.distribution: report.skipped for report in registry.plugins}
+            add_options(parser, [option for option in options if option.name in names], f"options of plugin {plugin}")
     parser.rewrite = lambda words: in_order(words, options)
-    parser.refuse = lambda words: refuse_unknown(words, options, installed)
+    parser.refuse = lambda words: refuse_unknown(words, options, functools.partial(registry.what_to_install, "option"))
     parser.set_defaults(run=lambda arguments: run(arguments, registry))
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from naiad._kernel.plugins import PluginRegistry
+from naiad import PluginRegistry
 from naiad.errors import ConfigError, InvalidArgumentError, NotFoundError
 from naiad.options import Settings
 from naiad_cli.parser import Parser, Subparsers

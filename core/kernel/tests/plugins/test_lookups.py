@@ -69,10 +69,13 @@ def test_a_name_that_nobody_knows_is_answered_with_every_skipped_plugin() -> Non
         registry.backend("abacus")
 
 
-def test_an_option_is_known_by_its_distribution_too() -> None:
-    advice = where_to_get("option", "http-port", {})
+@pytest.mark.parametrize(
+    ("option", "distribution"), [("http-port", "naiad-http"), ("rate-limit", "naiad-rate-limiter")]
+)
+def test_an_option_is_known_by_its_distribution_too(option: str, distribution: str) -> None:
+    advice = PluginRegistry.of([]).what_to_install("option", option)
 
-    assert advice == "It comes with naiad-http: pip install 'naiad-http'."
+    assert advice == f"It comes with {distribution}: pip install '{distribution}'."
 
 
 def test_nothing_is_advised_for_a_name_that_nobody_knows() -> None:

@@ -12,7 +12,7 @@ from naiad.errors import InvalidArgumentError, NaiadError
 from naiad.types import Request, Response, Tensor
 
 if TYPE_CHECKING:
-    from naiad._kernel.server import Server
+    from naiad.server import ServerApi
 
 _T = TypeVar("_T")
 
@@ -63,7 +63,7 @@ class ModelClient:
 class Client:
     """Talks to the server of `serve`, from any thread but its own."""
 
-    def __init__(self, server: "Server", loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, server: "ServerApi", loop: asyncio.AbstractEventLoop) -> None:
         self.server = server
         self._loop = loop
 
@@ -106,20 +106,20 @@ class Client:
     def send_all(self, requests: Sequence[Request]) -> list[Response | NaiadError]:
         """The responses or errors of requests that are sent at once, in their order."""
 
-        async def gathered(server: "Server") -> list[Response | NaiadError]:
+        async def gathered(server: "ServerApi") -> list[Response | NaiadError]:
             return await asyncio.gather(*(_outcome(server, request) for request in requests))
 
         return self.wait_for(gathered)
 
-    def call(self, action: "Callable[[Server], _T]") -> _T:
+    def call(self, action: "Callable[[ServerApi], _T]") -> _T:
         """Something that the server answers at once (`lambda server: server.statistics()`), asked on its own thread."""
 
-        async def asked(server: "Server") -> _T:
+        async def asked(server: "ServerApi") -> _T:
             return action(server)
 
         return self.wait_for(asked)
 
-    def wait_for(self, action: "Callable[[Server], Coroutine[Any, Any, _T]]") -> _T:
+    def wait_for(self, action: "Callable[[ServerApi], Coroutine[Any, Any, _T]]") -> _T:
         """Something that the server is awaited for (`lambda server: server.load("name")`)."""
         return asyncio.run_coroutine_threadsafe(action(self.server), self._loop).result()
 
@@ -132,7 +132,7 @@ class Client:
         return self[names[0]]
 
 
-async def _outcome(server: "Server", request: Request) -> Response | NaiadError:
+async def _outcome(server: "ServerApi", request: Request) -> Response | NaiadError:
     try:
         return await server.infer(request)
     except NaiadError as error:

@@ -47,7 +47,7 @@ def serve(
 
 @contextmanager
 def _running(repositories: Sequence[Path], plugins: Sequence[object], options: Mapping[str, Any]) -> Iterator[Client]:
-    from naiad._kernel.server import Server
+    from naiad import Server
 
     server = Server(model_repository=repositories, plugins=plugins, options=options)
     loop = asyncio.new_event_loop()

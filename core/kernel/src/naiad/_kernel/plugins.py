@@ -254,9 +254,13 @@ class PluginRegistry:
 
     def where_to_get(self, kind: str, name: str) -> list[str]:
         """Sentences with the next step for a thing that no plugin offers: what to install, else what was skipped."""
-        advice = where_to_get(kind, name, {report.distribution: report.skipped for report in self.plugins})
+        advice = self.what_to_install(kind, name)
         skipped = [f"Plugin {report} was skipped: {report.skipped}" for report in self.plugins if report.skipped]
         return [advice] if advice else skipped
+
+    def what_to_install(self, kind: str, name: str) -> str:
+        """A sentence with the distribution that offers a thing, "" when no known distribution does."""
+        return where_to_get(kind, name, {report.distribution: report.skipped for report in self.plugins})
 
     def _load(self, source: _Source) -> PluginReport:
         """Import the plugin, check its hooks and ask it for what it offers; what goes wrong is the report's reason."""
