@@ -150,6 +150,20 @@ cache.close()
 assert answers == [None], answers
 """
 
+RUNS_THE_LOOP = """
+import asyncio
+from naiad._kernel.plugins import PluginRegistry
+from naiad.options import Settings
+
+registry = PluginRegistry.discover()
+settings = Settings(registry.options(), {})
+with asyncio.Runner() as process:
+    runner = registry.loop_runner(process.get_loop(), settings)
+    (kind,) = registry.workers(settings, runner)
+    assert kind.name == "loop_handoff", kind.name
+    assert runner.run(asyncio.sleep(0, "ran")) == "ran"
+"""
+
 EXPLAINS = """
 from pathlib import Path
 from naiad import PluginRegistry

@@ -88,6 +88,7 @@ def test_every_installed_plugin_is_listed_with_what_it_offers() -> None:
     assert rows["tensorrt"][2].startswith("tensorrt (tensorrt_lean_cu12_bindings 1")
     assert rows["caffe2"][2] == f"caffe2 (onnxruntime {metadata.version('onnxruntime')})"
     assert rows["explain"][1:] == ["stage", "explain"]
+    assert rows["loop-handoff"][1:] == ["worker, runner", "loop-handoff, event loop"]
     assert rows["http"][1:] == ["frontend", "http"]
     assert rows["cache-local"][1:] == ["cache", "local"]
     assert rows["cache-redis"][1:] == ["cache", "redis"]

@@ -59,6 +59,7 @@ PUBLIC_MODULES = (
     "naiad.tensors",
     "naiad.types",
     "naiad.warmup",
+    "naiad.workers",
     "naiad_custom",
     "naiad_custom.include",
 )
@@ -169,7 +170,9 @@ def test_what_to_install_is_told_as_it_is() -> None:
         told |= {("scheduler", name) for name in known.schedulers if name in choices}
         told |= {("service", name) for name in known.services}
         assert told == {
-            offer for offer in offered.pop(known.distribution) if offer[0] not in ("warmup", "stage", "gate")
+            offer
+            for offer in offered.pop(known.distribution)
+            if offer[0] not in ("warmup", "stage", "gate", "worker", "runner")
         }
         assert {name for name in known.schedulers if name not in choices} <= set(choices.values())
     assert offered == {}

@@ -65,19 +65,26 @@ def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
     streams = (status_line.above(sys.stdout), status_line.above(sys.stderr)) if status_line else ()
     _allow_many_files()
     with logging_to(settings, *streams) as log:
-        return _serve(values, status_line, log)
+        return _serve(values, registry, settings, status_line, log)
 
 
-def _serve(values: dict[str, Any], status_line: StatusLine | None, log: LogControl) -> int:
+def _serve(
+    values: dict[str, Any],
+    registry: PluginRegistry,
+    settings: Settings,
+    status_line: StatusLine | None,
+    log: LogControl,
+) -> int:
     # the server is imported only now: --help and mistakes are answered at once
-    from naiad._kernel.leading.relay import Relay
     from naiad_cli.memory import bound_allocator
     from naiad_cli.serving import serve
 
     bound_allocator()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        relay = Relay(runner.get_loop())
-        end = relay.run(serve(values, status_line, log, relay))
+    with asyncio.Runner(loop_factory=_loop_factory()) as process:
+        loop = process.get_loop()
+        runner = registry.loop_runner(loop, settings)
+        run_loop = loop.run_until_complete if runner is None else runner.run
+        end = run_loop(serve(values, status_line, log, runner))
         if end.left_threads or not flush():
             end_process(end.status)
         end_process_later(end.status)

@@ -10,9 +10,8 @@ from time import monotonic
 from typing import Any
 
 import naiad
-from naiad._kernel.leading.relay import Relay
-from naiad._kernel.native_worker import SWITCH_INTERVAL
 from naiad.errors import NaiadError
+from naiad.extend import LoopRunner
 from naiad.log_settings import LogControl
 from naiad.reports import IndexEntry
 from naiad_cli.logs import flush_log
@@ -35,12 +34,15 @@ class ServerEnd:
     left_threads: bool = False
 
 
-async def serve(options: Mapping[str, Any], status_line: StatusLine | None, log: LogControl, relay: Relay) -> ServerEnd:
+async def serve(
+    options: Mapping[str, Any], status_line: StatusLine | None, log: LogControl, runner: LoopRunner | None
+) -> ServerEnd:
     """Serve with these options until a stop signal; with a status line, show progress and the models on it.
 
-    `log` changes the log that this process writes, `relay` runs the event loop that this is called on.
+    `log` changes the log that this process writes, `runner` runs the event loop that this is called on, where that
+    is not the main thread alone.
     """
-    server = naiad.Server(options=options, runner=relay, log=log)
+    server = naiad.Server(options=options, runner=runner, log=log)
     stop = _stop_signal(server)
     _logger.info("naiad %s serves %s", naiad.__version__, ", ".join(server.settings["model-repository"]))
     try:
@@ -56,7 +58,8 @@ async def serve(options: Mapping[str, Any], status_line: StatusLine | None, log:
         return ServerEnd(1)
     if not interrupted:
         _settle_memory()
-        SWITCH_INTERVAL.allowed = True
+        if runner is not None:
+            runner.started()
         report_serving()
         if status_line is not None:
             flush_log()

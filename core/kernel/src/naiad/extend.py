@@ -3,14 +3,17 @@
 The hooks in `naiad.hookspecs` hand these objects out at start-up or when a model is loaded.
 """
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from naiad.server import Deliver, ServerApi, SubmittedRequest
 
 if TYPE_CHECKING:
-    from naiad.backend import ModelContext, Placement
+    from naiad.backend import BackendTraits, Batch, Instance, ModelContext, Placement
     from naiad.errors import NaiadError
     from naiad.metrics import MetricFamily
     from naiad.options import Settings
@@ -145,6 +148,145 @@ class GateFactory(Protocol):
 
     def metrics(self) -> "Sequence[MetricFamily]":
         """Metrics of all gates as they stand, always of the same names, which models cannot use for their own."""
+        ...
+
+
+# WorkerKind: how an instance is run
+
+
+class WorkItem(Protocol):
+    """One batch that a worker executes, and when (`time.monotonic_ns`, else 0) it began and had its responses."""
+
+    batch: "Batch"
+    started_ns: int
+    done_ns: int
+
+
+_T = TypeVar("_T")
+ItemT = TypeVar("ItemT", bound=WorkItem)
+
+
+class WorkerHost(Protocol[ItemT]):
+    """The model version that a worker runs one instance for."""
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop of the server."""
+        ...
+
+    def make_instance(self) -> "Instance":
+        """Make the instance and warm it up, on the thread that will execute it. Raises NaiadError only."""
+        ...
+
+    def close_instance(self, instance: "Instance") -> None:
+        """Close the instance, on the thread that executed it. Raises nothing."""
+        ...
+
+    def execute(self, instance: "Instance", item: ItemT, executed: Callable[[ItemT], None]) -> None:
+        """Execute the batch and make its responses; a failure is the batch's own.
+
+        `executed` is called once: before this returns, or later from any thread when the instance answers later.
+        Raises what ends the instance, such as SystemExit.
+        """
+        ...
+
+    def report_death(self, error: BaseException) -> str:
+        """Log what ended the instance. Returns the reason for `died`. For any thread."""
+        ...
+
+    def done(self, item: ItemT) -> None:
+        """Take an executed batch back. For the event loop's thread, outside of `Worker.execute`."""
+        ...
+
+    def died(self, reason: str, lost: Sequence[ItemT]) -> None:
+        """The worker has ended with its instance, and these batches are lost. For the event loop's thread."""
+        ...
+
+
+class Worker(Protocol[ItemT]):
+    """Runs one instance: makes it, executes its batches in order and closes it, all on one thread.
+
+    `started` has the instance, or why there is none; `ended` is set when everything is over. Each batch goes back to
+    the host exactly once, in `done` or among those that are lost in `died`. Every method is for the event loop's thread
+    and never blocks.
+    """
+
+    name: str
+    started: "Future[Instance]"
+    ended: Future[None]
+
+    @property
+    def executing(self) -> Collection[ItemT]:
+        """The batches that it has not handed back."""
+        ...
+
+    @property
+    def busy_since_ns(self) -> int:
+        """Since when (`time.monotonic_ns`) the oldest batch executes, 0 when none does."""
+        ...
+
+    def start(self) -> None:
+        """Begin to make the instance."""
+        ...
+
+    def execute(self, item: ItemT) -> None:
+        """Execute a batch after the ones before."""
+        ...
+
+    def instruct(self, instruction: "Callable[[Instance], None]") -> None:
+        """Call that with the instance, after the batches before. What it raises ends the instance."""
+        ...
+
+    def stop(self) -> None:
+        """Close the instance after the batches before."""
+        ...
+
+
+class MakeWorker(Protocol):
+    """Makes the worker of one instance."""
+
+    def __call__(self, placement: "Placement", host: WorkerHost[ItemT]) -> Worker[ItemT]:
+        """The worker, which `Worker.start` starts. Called on the event loop's thread."""
+        ...
+
+
+@runtime_checkable
+class WorkerKind(Protocol):
+    """One way to run instances. `choice` is the value of the model parameter `execute_on` that asks for it, or ""."""
+
+    name: str
+    choice: str
+
+    def worker_for(self, config: "ModelConfig", traits: "BackendTraits", execute_on: str) -> MakeWorker | None:
+        """How to run the instances of that model; None leaves it to another kind. Called when a model is loaded.
+
+        `execute_on` is what the model asks for, "" when it leaves that to the server: then the kinds of plugins are
+        asked first. Raises InvalidArgumentError for a model that cannot be run as it asks.
+        """
+        ...
+
+
+@runtime_checkable
+class LoopRunner(Protocol):
+    """Runs the event loop of a process, perhaps on changing threads; made by the hook `naiad_runners`.
+
+    `naiad serve` runs its server with it. A program does the same with `Server(runner=...)`, inside of `run`.
+    """
+
+    def run(self, main: Coroutine[Any, Any, _T]) -> _T:
+        """Run the coroutine on the event loop until it returns; blocks the calling thread. Raises what it raises."""
+        ...
+
+    def started(self) -> None:
+        """The server has started: requests and models compete for the interpreter from now on."""
+        ...
+
+    def short_switch_interval(self) -> AbstractContextManager[None]:
+        """Let no thread keep the interpreter long while the block runs, once the server has started."""
+        ...
+
+    def release_loop(self) -> None:
+        """The code on the calling thread is about to wait for the event loop: let another thread run it."""
         ...
 
 

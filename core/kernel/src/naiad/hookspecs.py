@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
+    import asyncio
+
     from naiad.backend import Backend, ModelContext
     from naiad.cache import CacheFactory
-    from naiad.extend import GateFactory, RequestStage, Service, StageContext
+    from naiad.extend import GateFactory, LoopRunner, RequestStage, Service, StageContext, WorkerKind
     from naiad.frontend import Frontend
     from naiad.options import Option, Settings
     from naiad.scheduler import SchedulerFactory
@@ -72,6 +74,21 @@ def naiad_gates(settings: "Settings") -> "Sequence[GateFactory]":  # type: ignor
 
     Called once when a server starts; all plugins together may give one. Raise NaiadError for an option that is
     wrong.
+    """
+
+
+@hookspec
+def naiad_runners(  # type: ignore[empty-body]
+    loop: "asyncio.AbstractEventLoop", settings: "Settings"
+) -> "Sequence[LoopRunner]":
+    """Another way to run the event loop of `naiad serve`: one runner at most. Called before the server is made."""
+
+
+@hookspec
+def naiad_workers(settings: "Settings", runner: "LoopRunner | None") -> "Sequence[WorkerKind]":  # type: ignore[empty-body]
+    """Kinds of worker of this plugin, for a server whose event loop `runner` runs; None where it stays on its thread.
+
+    Called once for each server that is made, when it starts.
     """
 
 

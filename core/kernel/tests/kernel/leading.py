@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import naiad_loop_handoff
 from naiad import Server
-from naiad._kernel.leading.candidacy import MAJORITY
-from naiad._kernel.leading.relay import Relay
+from naiad_loop_handoff.candidacy import MAJORITY
+from naiad_loop_handoff.handoff import LoopHandoff
 
 from .serving import request
 
@@ -19,16 +20,19 @@ def lead(root: Path, body: Body, *plugins: object, loop_factory: Any = None, **o
     """Run the body with a started server, on an event loop that quick models may run."""
     given = {name.replace("_", "-"): value for name, value in options.items()}
 
-    async def serve(relay: Relay) -> None:
+    async def serve(handoff: LoopHandoff) -> None:
         server = Server(
-            model_repository=[root], plugins=plugins, options={"exit-on-error": False, **given}, runner=relay
+            model_repository=[root],
+            plugins=[*plugins, naiad_loop_handoff],
+            options={"exit-on-error": False, **given},
+            runner=handoff,
         )
         async with server:
             await body(server)
 
     with asyncio.Runner(loop_factory=loop_factory) as runner:
-        relay = Relay(runner.get_loop())
-        relay.run(serve(relay))
+        handoff = LoopHandoff(runner.get_loop())
+        handoff.run(serve(handoff))
 
 
 async def led_by(server: Server, model: str) -> int:

@@ -1,7 +1,6 @@
-"""Loads that fail half-way leave nothing open, and loads that take long leave the interpreter to others."""
+"""Loads that fail half-way leave nothing open."""
 
 import asyncio
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -9,14 +8,12 @@ from typing import Any
 import pytest
 
 from naiad._kernel.loading import SECONDS_TO_CLOSE
-from naiad._kernel.native_worker import EAGER, SWITCH_INTERVAL
-from naiad.backend import ModelContext, Placement
+from naiad.backend import Placement
 from naiad.errors import NaiadError
-from naiad_config import ModelConfig
 
 from .control import explicit
 from .loops import jump
-from .serving import Steered, SteeredInstance, SteeredModel, off_the_loop, write_model
+from .serving import Steered, SteeredModel, off_the_loop, write_model
 
 
 async def test_a_model_that_no_version_can_be_made_of_is_closed(tmp_path: Path) -> None:
@@ -71,32 +68,3 @@ async def test_a_load_that_fails_ends_although_its_model_never_closes(tmp_path: 
 
         assert [(entry.state, "it broke" in entry.reason) for entry in server.index()] == [("UNAVAILABLE", True)]
         gate.set()
-
-
-async def test_a_load_asks_for_the_short_switch_interval_while_it_lasts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: dict[str, float] = {}
-
-    def note(step: str, result: Any) -> Any:
-        seen[step] = sys.getswitchinterval()
-        return result
-
-    def complete(context: ModelContext) -> ModelConfig:
-        return note("complete", context.config)  # type: ignore[no-any-return]
-
-    def instantiate(placement: Placement) -> Any:
-        return note("instantiate", SteeredInstance(backend))
-
-    backend = Steered(
-        complete=complete, load=lambda context: note("load", SteeredModel(backend)), instantiate=instantiate
-    )
-    write_model(tmp_path, "m")
-    before = sys.getswitchinterval()
-    monkeypatch.setattr(SWITCH_INTERVAL, "allowed", True)
-
-    async with explicit(tmp_path, backend) as server:
-        await server.load("m")
-
-        assert sys.getswitchinterval() == before
-    assert seen == {step: pytest.approx(EAGER) for step in ("complete", "load", "instantiate")}

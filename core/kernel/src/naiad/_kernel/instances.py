@@ -9,10 +9,11 @@ from time import monotonic, monotonic_ns
 from naiad._kernel.answers import AnswerReader
 from naiad._kernel.readiness import PATIENCE, ReadyCheck, ready_check_of, refuse_async_ready
 from naiad._kernel.sequences.telling import tell_end
-from naiad._kernel.worker import MakeWorker, Work, Worker, close_quietly
+from naiad._kernel.worker import ExecutionHost, Work, close_quietly
 from naiad.backend import Instance, Placement
 from naiad.devices import Device
 from naiad.errors import NaiadError
+from naiad.extend import MakeWorker, Worker
 from naiad.reports import InstanceReport
 from naiad.scheduler import SequenceEndReason
 
@@ -47,7 +48,7 @@ class InstanceSlot:
     def __init__(self, placement: Placement) -> None:
         self.placement = placement
         self.places: tuple[int, ...] = ()
-        self.worker: Worker | None = None
+        self.worker: Worker[Work] | None = None
         self.instance: Instance | None = None
         self.ready_check: ReadyCheck | None = None
         self.state = "STARTING"
@@ -82,8 +83,8 @@ class Instances:
     """All instances of one version. Every method runs on the event loop's thread.
 
     A place is what a scheduler takes for an instance; one that takes several batches at once has several places, a
-    passive one has none. `on_lost(places, works)` tells that these are gone; with none of them, that a replacement
-    failed.
+    passive one has none. `on_free(place)` says that an instance is there for it, `on_done(work)` that it has executed a
+    batch, `on_lost(places, works)` that these are gone; with none of them, that a replacement failed.
     """
 
     def __init__(
@@ -91,16 +92,18 @@ class Instances:
         make: Callable[[Placement], Instance],
         placements: Sequence[Placement],
         reader: AnswerReader,
+        make_worker: MakeWorker,
+        on_free: Callable[[int], None],
         on_done: Callable[[Work], None],
-        worker: MakeWorker = Worker,
+        on_lost: Callable[[Sequence[int], Sequence[Work]], None],
     ) -> None:
-        self._worker = worker
+        self._make_worker = make_worker
         self.slots = tuple(InstanceSlot(placement) for placement in placements)
-        self.on_free: Callable[[int], None] = lambda place: None
-        self.on_lost: Callable[[Sequence[int], Sequence[Work]], None] = lambda places, works: None
         self._make = make
         self._reader = reader
+        self._on_free = on_free
         self._on_done = on_done
+        self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
         self._by_place: list[InstanceSlot] = []
         self._replacing: set[asyncio.Task[None]] = set()
@@ -187,17 +190,17 @@ class Instances:
             for wait in waits:
                 wait.cancel()
 
-    def _start_worker(self, slot: InstanceSlot) -> Worker:
+    def _start_worker(self, slot: InstanceSlot) -> Worker[Work]:
         placement = slot.placement
-        worker = self._worker(
+        host = ExecutionHost(
             placement.name,
             functools.partial(self._make_instance, placement),
             self._reader,
             self._loop,
             self._on_done,
-            self._worker_died,
+            functools.partial(self._worker_died, slot),
         )
-        slot.worker = worker
+        worker = slot.worker = self._make_worker(placement, host)
         worker.start()
         return worker
 
@@ -222,16 +225,15 @@ class Instances:
         slot.ready_check = ready_check_of(instance)
         self._judge()
         for place in slot.places:
-            self.on_free(place)
+            self._on_free(place)
 
-    def _worker_died(self, worker: Worker, reason: str, works: Sequence[Work]) -> None:
-        slot = next(slot for slot in self.slots if slot.worker is worker)
+    def _worker_died(self, slot: InstanceSlot, reason: str, works: Sequence[Work]) -> None:
         proved = monotonic() - slot.live_since > _LONGEST_RETRY
         slot.setbacks = 1 if proved else slot.setbacks + 1
         slot.instance, slot.state, slot.ready_check = None, "DEAD", None
         slot.reason = f"its worker died ({reason}) and is being replaced"
         self._judge()
-        self.on_lost(slot.places, works)
+        self._on_lost(slot.places, works)
         if self._closed:
             return
         task = self._loop.create_task(self._replace(slot))
@@ -249,7 +251,7 @@ class Instances:
                 slot.reason = f"its worker died and a new one failed to start ({error})"
                 _logger.error("instance '%s': %s; trying again", slot.placement.name, slot.reason)
                 self._judge()
-                self.on_lost((), ())
+                self._on_lost((), ())
                 continue
             _logger.warning("instance '%s' has a new worker", slot.placement.name)
             self._go_live(slot, instance)

@@ -96,6 +96,7 @@ KNOWN_PLUGINS = (
             "reuse-http-port",
         ),
     ),
+    KnownPlugin("naiad-loop-handoff", "naiad-loop-handoff", options=("loop-handoff",)),
     KnownPlugin("naiad-metrics", "naiad-metrics", frontends=("metrics",), options=("metrics-address", "metrics-port")),
     KnownPlugin("naiad-onnx", "naiad-onnx[cpu]", backends=("onnxruntime",)),
     KnownPlugin("naiad-openvino", "naiad-openvino[cpu]", backends=("openvino",)),

@@ -5,7 +5,7 @@ import functools
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from threading import current_thread, main_thread
 from typing import cast
@@ -14,7 +14,6 @@ from naiad._kernel.bounded_threads import BoundedThreads
 from naiad._kernel.caching.caching import Caching
 from naiad._kernel.calls.following import FollowedWaits
 from naiad._kernel.calls.model_calls import Calls, tell_loaded
-from naiad._kernel.choosing_worker import worker_for
 from naiad._kernel.configs import (
     WrittenConfig,
     backend_settings,
@@ -27,12 +26,10 @@ from naiad._kernel.configs import (
 )
 from naiad._kernel.detection import resolve_backend, told_of_rivals
 from naiad._kernel.gpus import compute_capability, gpu_count, gpu_uuids
-from naiad._kernel.leading.relay import Relay
 from naiad._kernel.metrics.families import RESERVED
 from naiad._kernel.metrics.options import MetricsConfig
 from naiad._kernel.metrics.plans import latency_plan, told_of_families
 from naiad._kernel.metrics.series import MetricStore, line_names
-from naiad._kernel.native_worker import SWITCH_INTERVAL
 from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.prepared import PreparedDependent
 from naiad._kernel.repository import ModelSource
@@ -43,11 +40,11 @@ from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.threads import on_own_thread
 from naiad._kernel.version import ModelVersion, labels_of
 from naiad._kernel.warmup_progress import Warmups
-from naiad._kernel.worker import MakeWorker
+from naiad._kernel.worker_kinds import KERNEL_KINDS, worker_for
 from naiad.backend import Backend, Model, ModelContext, Placement
 from naiad.calls import NoModels
 from naiad.errors import InternalError, NaiadError
-from naiad.extend import StageContext, Submit
+from naiad.extend import LoopRunner, MakeWorker, StageContext, Submit
 from naiad.foreign_errors import describe_error
 from naiad.metrics import MetricRegistry
 from naiad.options import Settings
@@ -89,7 +86,7 @@ class Loader:
         registry: PluginRegistry,
         settings: Settings,
         calls: Calls | None = None,
-        runner: Relay | None = None,
+        runner: LoopRunner | None = None,
     ) -> None:
         self._registry = registry
         self._settings = settings
@@ -100,7 +97,8 @@ class Loader:
         self.metrics_config = MetricsConfig.of(settings)
         self.warmups = Warmups()
         self._calls = calls
-        self._runner = runner
+        self._worker_kinds = (*registry.workers(settings, runner), *KERNEL_KINDS)
+        self._short_switch_interval = nullcontext if runner is None else runner.short_switch_interval
         self.caching = Caching()
         self._backends = registry.backends()
         self._backend_settings = backend_settings(settings["backend-config"])
@@ -113,7 +111,7 @@ class Loader:
 
     async def prepare_on_thread(self, source: ModelSource) -> PreparedModel | PreparedDependent:
         """As `prepare`, for the event loop."""
-        with SWITCH_INTERVAL.hastened():
+        with self._short_switch_interval():
             return await self.threads.run(self.prepare, source)
 
     def _prepare(self, source: ModelSource) -> PreparedModel | PreparedDependent:
@@ -163,7 +161,7 @@ class Loader:
             backend=backend,
             factory=self._registry.scheduler(wanted_scheduler(config)),
             placements=instance_placements(config, gpu_count()),
-            worker=worker_for(config, backend.traits, self._runner),
+            worker=worker_for(config, backend.traits, self._worker_kinds),
         )
 
     def _prepare_dependent(
@@ -229,7 +227,7 @@ class Loader:
         it several times for each request: so the switch interval is short meanwhile.
         """
         try:
-            with SWITCH_INTERVAL.hastened():
+            with self._short_switch_interval():
                 return await self._load(prepared, context)
         except BaseException:
             context.metrics.close()

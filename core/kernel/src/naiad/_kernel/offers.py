@@ -28,6 +28,8 @@ _CONTRACTS = {
     "naiad_services": ("naiad.extend", "Service"),
     "naiad_stages": ("naiad.extend", "RequestStage"),
     "naiad_servables": ("naiad.servables", "ServableFactory"),
+    "naiad_workers": ("naiad.extend", "WorkerKind"),
+    "naiad_runners": ("naiad.extend", "LoopRunner"),
 }
 
 
@@ -57,9 +59,11 @@ class Offered:
     has_gates: bool = False
     has_services: bool = False
     has_stages: bool = False
+    has_workers: bool = False
+    has_runners: bool = False
 
     def offers(self, plugin: str) -> tuple[Offer, ...]:
-        """The same in words, without importing a framework; gates, services and stages are named as the `plugin`."""
+        """The same in words, without importing a framework; what is made later goes by the name of the `plugin`."""
         backends = [Offer("backend", each.traits.name, framework(each.traits)) for each in self.backends]
         schedulers = [Offer("scheduler", each.name) for each in self.schedulers]
         frontends = [Offer("frontend", each.name) for each in self.frontends]
@@ -70,7 +74,10 @@ class Offered:
         services = [Offer("service", plugin)] if self.has_services else []
         gates = [Offer("gate", plugin)] if self.has_gates else []
         stages = [Offer("stage", plugin)] if self.has_stages else []
-        return (*backends, *schedulers, *servables, *frontends, *caches, *gates, *services, *stages, *warmup, *options)
+        workers = [Offer("worker", plugin)] if self.has_workers else []
+        runners = [Offer("runner", "event loop")] if self.has_runners else []
+        later = (*gates, *services, *stages, *workers, *runners)
+        return (*backends, *schedulers, *servables, *frontends, *caches, *later, *warmup, *options)
 
 
 def framework(traits: "BackendTraits") -> str:

@@ -16,10 +16,12 @@ from naiad.errors import NaiadError, NotFoundError, PluginError
 from naiad_config.normalisation import is_ensemble
 
 if TYPE_CHECKING:
+    import asyncio
+
     from naiad._kernel.stages import OfferedStages
     from naiad.backend import Backend, ModelContext
     from naiad.cache import CacheFactory
-    from naiad.extend import GateFactory, RequestStage, Service, StageContext
+    from naiad.extend import GateFactory, LoopRunner, RequestStage, Service, StageContext, WorkerKind
     from naiad.frontend import Frontend
     from naiad.options import Option, Settings
     from naiad.scheduler import SchedulerFactory
@@ -179,22 +181,33 @@ class PluginRegistry:
 
         Raises what a plugin raises to refuse an option; an error that is no NaiadError becomes a PluginError naming it.
         """
-        return _unique("service", ((loaded, each.name, each) for loaded, each in self._make("services", settings)))
+        made = self._make("services", settings=settings)
+        return _unique("service", ((loaded, each.name, each) for loaded, each in made))
 
     def gates(self, settings: "Settings") -> "GateFactory | None":
         """What decides when instances may execute, None where no plugin limits anything.
 
         Raises PluginError when two plugins do, and otherwise as `services`.
         """
-        gates = _unique("gate", ((loaded, "execution", each) for loaded, each in self._make("gates", settings)))
-        return gates.get("execution")
+        made = self._make("gates", settings=settings)
+        return _unique("gate", ((loaded, "execution", each) for loaded, each in made)).get("execution")
 
-    def _make(self, kind: str, settings: "Settings") -> "Iterator[tuple[_Loaded, Any]]":
-        """What the hook `naiad_<kind>` of each plugin makes for these settings."""
+    def workers(self, settings: "Settings", runner: "LoopRunner | None") -> "tuple[WorkerKind, ...]":
+        """New kinds of worker of all plugins, for a server that `runner` runs. Raises as `services`."""
+        made = self._make("workers", settings=settings, runner=runner)
+        return tuple(_unique("kind of worker", ((loaded, each.name, each) for loaded, each in made)).values())
+
+    def loop_runner(self, loop: "asyncio.AbstractEventLoop", settings: "Settings") -> "LoopRunner | None":
+        """What runs the event loop of the process, None where no plugin does. Raises as `gates`."""
+        made = self._make("runners", loop=loop, settings=settings)
+        return _unique("runner", ((loaded, "event loop", each) for loaded, each in made)).get("event loop")
+
+    def _make(self, kind: str, **arguments: object) -> "Iterator[tuple[_Loaded, Any]]":
+        """What the hook `naiad_<kind>` of each plugin makes."""
         hook = f"naiad_{kind}"
         for loaded in self._loaded:
             try:
-                things = checked(hook, _answers(hook, getattr(loaded.hooks.hook, hook)(settings=settings)))
+                things = checked(hook, _answers(hook, getattr(loaded.hooks.hook, hook)(**arguments)))
             except PluginError as error:
                 raise PluginError(f"plugin {loaded.report}: {error}") from error
             except NaiadError:
@@ -310,6 +323,8 @@ def _ask(hooks: pluggy.PluginManager) -> Offered:
         has_gates=bool(hooks.hook.naiad_gates.get_hookimpls()),
         has_services=bool(hooks.hook.naiad_services.get_hookimpls()),
         has_stages=bool(hooks.hook.naiad_stages.get_hookimpls()),
+        has_workers=bool(hooks.hook.naiad_workers.get_hookimpls()),
+        has_runners=bool(hooks.hook.naiad_runners.get_hookimpls()),
     )
 
 

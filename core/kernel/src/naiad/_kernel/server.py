@@ -15,7 +15,6 @@ from naiad._kernel.caching.caching import open_caching
 from naiad._kernel.calls.model_calls import Calls
 from naiad._kernel.extensions import extensions
 from naiad._kernel.frontends import Frontends
-from naiad._kernel.leading.relay import Relay
 from naiad._kernel.loading import Loader
 from naiad._kernel.metrics.collector import Metrics
 from naiad._kernel.models import Models
@@ -32,6 +31,7 @@ from naiad.errors import (
     ShuttingDownError,
     UnavailableError,
 )
+from naiad.extend import LoopRunner
 from naiad.log_settings import LogControl, embedded_log_control
 from naiad.options import Settings
 from naiad.reports import (
@@ -74,7 +74,7 @@ class Server:
         model_repository: Sequence[str | Path] = (),
         plugins: Sequence[object] | None = None,
         options: Mapping[str, Any] | None = None,
-        runner: Relay | None = None,
+        runner: LoopRunner | None = None,
         log: LogControl | None = None,
     ) -> None:
         self.plugins = PluginRegistry.discover() if plugins is None else PluginRegistry.of(with_own(plugins))

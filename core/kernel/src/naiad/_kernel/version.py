@@ -20,11 +20,11 @@ from naiad._kernel.stages import OfferedStages, VersionStages
 from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.threads import on_own_thread
 from naiad._kernel.warming import Warmup
-from naiad._kernel.worker import MakeWorker, Work
+from naiad._kernel.worker import Work
 from naiad.backend import BackendTraits, MemoryUsage, Model, ModelContext, Placement
 from naiad.devices import Device
 from naiad.errors import InvalidArgumentError, ModelNotReadyError, ShuttingDownError, UnsupportedError
-from naiad.extend import ExecutionGate, GateFactory, Suspension
+from naiad.extend import ExecutionGate, GateFactory, MakeWorker, Suspension
 from naiad.foreign_errors import raise_interrupt
 from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness
 from naiad.scheduler import SchedulerFactory
@@ -68,7 +68,7 @@ class ModelVersion:
         reader = self._reader = reader_for(config, context.version, strict, sequences)
         self.warmup = Warmup(config, warmup, reader, self._checker)
         make = functools.partial(self.warmup.instantiate, model)
-        self._instances = Instances(make, placements, reader, self._done, worker)
+        self._instances = Instances(make, placements, reader, worker, self._free_slot, self._done, self._lost)
         self._queue: ModelQueue | None = None
         self._gates = gates
         self._gate: ExecutionGate | None = None
@@ -96,8 +96,6 @@ class ModelVersion:
         self._queue = queue(self._reader, make_scheduler, self.counters, instances.send, self._gate)
         if self.sequences is not None:
             self.sequences.on_ended = instances.sequence_ended
-        instances.on_free = self._queue.free
-        instances.on_lost = self._lost
         for place in range(instances.place_count):
             self._queue.free(place)
 
@@ -223,6 +221,10 @@ class ModelVersion:
     def metadata(self) -> ModelMetadata:
         """The model as clients see it, with this version alone."""
         return ModelMetadata.of(self.config, self.version)
+
+    def _free_slot(self, place: int) -> None:
+        if self._queue is not None:
+            self._queue.free(place)
 
     def _done(self, work: Work) -> None:
         if self._queue is not None:

@@ -1,11 +1,9 @@
-"""A worker: the one thread on which an instance is made, warmed up, executed and closed."""
+"""The execution of a batch by an instance, on whatever thread its worker has: inputs, model, responses."""
 
 import asyncio
 import functools
 import logging
-import queue
-import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from time import monotonic_ns
 from typing import Any
@@ -66,13 +64,11 @@ class Work:
         return inputs - self.started_ns, infer - inputs, self.done_ns - infer
 
 
-class Worker:
-    """Owns one instance and its thread.
+class ExecutionHost:
+    """What the worker of one instance needs from its model version: see `naiad.extend.WorkerHost`.
 
-    Everything that happens is told on the event loop: `on_done(work)` after each batch, `on_death(worker, reason,
-    works)` when the thread dies, with the batches it had not answered; each batch is told of once. Which batches are
-    under way is known to the loop's thread alone, so that a death cannot race with an answer. Crossing back costs one
-    wake-up of the loop a batch. `started` and `ended` are set by the thread.
+    `done` takes an executed batch back, `died` is called with the reason and the batches that are lost, both on the
+    event loop's thread.
     """
 
     def __init__(
@@ -81,97 +77,65 @@ class Worker:
         make: Callable[[], Instance],
         reader: AnswerReader,
         loop: asyncio.AbstractEventLoop,
-        on_done: Callable[[Work], None],
-        on_death: Callable[["Worker", str, Sequence[Work]], None],
+        done: Callable[[Work], None],
+        died: Callable[[str, Sequence[Work]], None],
     ) -> None:
-        self.name = name
-        self.started: Future[Instance] = Future()
-        self.ended: Future[None] = Future()
+        self.loop = loop
+        self.done = done
+        self._name = name
         self._make = make
         self._reader = reader
-        self._loop = loop
-        self._on_done = on_done
-        self._on_death = on_death
-        self._inbox: queue.SimpleQueue[Work | Callable[[Instance], None] | None] = queue.SimpleQueue()
-        self._flying: dict[int, Work] = {}
+        self._died = died
         self._lends = True
 
-    @property
-    def executing(self) -> Collection[Work]:
-        """The batches that it was given and has not handed back. For the event loop's thread."""
-        return self._flying.values()
-
-    @property
-    def busy_since_ns(self) -> int:
-        """Since when (`time.monotonic_ns`) the oldest batch executes, 0 when none does."""
-        return min((work.started_ns for work in self._flying.values() if work.started_ns), default=0)
-
-    def start(self) -> None:
-        """Make the instance on the thread that will execute it; `started` tells when, or why not."""
-        for future in (self.started, self.ended):
-            future.set_running_or_notify_cancel()  # who stops waiting for the thread must not cancel what it sets
-        self._begin()
-
-    def execute(self, work: Work) -> None:
-        """Run a batch as soon as the thread is free; never blocks. Called on the event loop's thread."""
-        self._flying[work.place] = work
-        self._inbox.put(work)
-
-    def instruct(self, instruction: Callable[[Instance], None]) -> None:
-        """Call that with the instance, on its thread, after what was given to it before; never blocks."""
-        self._inbox.put(instruction)
-
-    def stop(self) -> None:
-        """Close the instance after what was given to it before; never blocks. `ended` tells when it has."""
-        self._inbox.put(None)
-
-    def _begin(self) -> None:
-        threading.Thread(target=self._run, name=f"naiad-{self.name}", daemon=True).start()
-
-    def _run(self) -> None:
+    def make_instance(self) -> Instance:
+        """See `WorkerHost`."""
         try:
-            self._live()
-        finally:
-            self.ended.set_result(None)
+            return self._make()
+        except NaiadError:
+            raise
+        except BaseException as error:  # SystemExit would end the event loop, a future refuse StopIteration
+            _logger.error("making instance '%s' failed", self._name, exc_info=error)
+            raise InternalError(describe_error(error)) from error
 
-    def _live(self) -> None:
-        try:
-            instance = self._make()
-        except BaseException as error:  # noqa: BLE001 - whatever it was, the one who waits for the instance is told
-            self.started.set_exception(tellable(error, self.name))
-            return
-        self.started.set_result(instance)
-        try:
-            while (work := self._inbox.get()) is not None:
-                if isinstance(work, Work):
-                    self._execute(instance, work)
-                else:
-                    work(instance)
-                del work  # an idle worker must not keep a batch's tensors alive
-        except BaseException as error:  # noqa: BLE001 - a model that wants to end the process only loses its instance
-            self._report_death(error)
-            self._tell(self._bury, describe_error(error))
-        close_quietly(instance, self.name)
+    def close_instance(self, instance: Instance) -> None:
+        """See `WorkerHost`."""
+        close_quietly(instance, self._name)
 
-    def _execute(self, instance: Instance, work: Work) -> None:
+    def report_death(self, error: BaseException) -> str:
+        """See `WorkerHost`."""
+        _logger.error("the worker of instance '%s' died", self._name, exc_info=error)
+        return describe_error(error)
+
+    def died(self, reason: str, lost: Sequence[Work]) -> None:
+        """See `WorkerHost`."""
+        for work in lost:
+            work.done_ns = monotonic_ns()
+            work.error = WorkerDiedError(
+                f"the worker of instance '{self._name}' died while it held the request: {reason}; it is being replaced"
+            )
+        self._died(reason, lost)
+
+    def execute(self, instance: Instance, work: Work, executed: Callable[[Work], None]) -> None:
+        """See `WorkerHost`."""
         work.started_ns = monotonic_ns()
         try:
             for request in work.batch.requests:
                 if request.transfer is not None:
                     work.failures = fetch_inputs(work.batch, getattr(instance, "input_devices", ()), self._lends)
                     break
-            answer = instance.execute(work.batch) if not work.traces else _execute_traced(instance, work, self.name)
+            answer = instance.execute(work.batch) if not work.traces else _execute_traced(instance, work, self._name)
         except Exception as error:  # noqa: BLE001 - a model may raise anything, and its callers are told
-            self._fail(work, error)
+            self._fail(work, error, executed)
             return
         if isinstance(answer, Future):
-            answer.add_done_callback(functools.partial(self._finish_later, work))
+            answer.add_done_callback(functools.partial(self._finish_later, work, executed))
         else:
             work.answer = answer
             del answer  # it may hold inputs, which only the model may still hold when they are taken back
-            self._finish(work)
+            self._finish(work, executed)
 
-    def _finish(self, work: Work) -> None:
+    def _finish(self, work: Work, executed: Callable[[Work], None]) -> None:
         batch = work.batch
         if not batch.infer_done_ns:
             batch.infer_done_ns = monotonic_ns()
@@ -181,16 +145,17 @@ class Worker:
                 work.outcomes = store_outputs(batch, work.outcomes, work.failures)
                 self._take_back(work)
         except Exception as error:  # noqa: BLE001 - an answer can be broken in any way, and its callers are told
-            self._fail(work, error)
+            self._fail(work, error, executed)
             return
-        self._hand_back(work)
+        work.done_ns = monotonic_ns()
+        executed(work)
 
-    def _finish_later(self, work: Work, future: "Future[Answer]") -> None:
+    def _finish_later(self, work: Work, executed: Callable[[Work], None], future: "Future[Answer]") -> None:
         try:
             work.answer = future.result()
-            self._finish(work)
+            self._finish(work, executed)
         except BaseException as error:  # noqa: BLE001 - it must end neither the event loop nor the thread of a model
-            self._fail(work, error)
+            self._fail(work, error, executed)
 
     def _take_back(self, work: Work) -> None:
         """End the loans of inputs; a model that does more than read them gets copies from now on."""
@@ -199,57 +164,26 @@ class Worker:
         if failures:
             work.outcomes = [failures.get(index, outcome) for index, outcome in enumerate(work.outcomes)]
 
-    def _fail(self, work: Work, error: BaseException) -> None:
+    def _fail(self, work: Work, error: BaseException, executed: Callable[[Work], None]) -> None:
         if isinstance(error, NaiadError):
             work.error = error
         else:
             ids = ", ".join(request.id for request in work.batch.requests if request.id)
             _logger.error(
                 "instance '%s' failed a batch of %d requests%s",
-                self.name,
+                self._name,
                 len(work.calls),
                 f" ({ids})" if ids else "",
                 exc_info=error,
                 extra={"model": self._reader.model, "version": str(self._reader.version), "request_id": ids},
             )
-            work.error = ModelFailedError(f"instance '{self.name}' failed: {describe_error(error)}")
+            work.error = ModelFailedError(f"instance '{self._name}' failed: {describe_error(error)}")
             work.error.__cause__ = error
         drop_tracebacks(error)  # the frames hold the batch
         if work.failures is not None:
             self._take_back(work)
-        self._hand_back(work)
-
-    def _hand_back(self, work: Work) -> None:
         work.done_ns = monotonic_ns()
-        self._tell(self._arrived, work)
-
-    def _arrived(self, work: Work) -> None:
-        if self._flying.get(work.place) is work:
-            del self._flying[work.place]
-            self._on_done(work)
-
-    def _report_death(self, error: BaseException) -> None:
-        _logger.error("the worker of instance '%s' died", self.name, exc_info=error)
-
-    def _bury(self, reason: str) -> None:
-        lost = tuple(self._flying.values())
-        self._flying.clear()
-        for work in lost:
-            work.done_ns = monotonic_ns()
-            work.error = WorkerDiedError(
-                f"the worker of instance '{self.name}' died while it held the request: {reason}; it is being replaced"
-            )
-        self._on_death(self, reason, lost)
-
-    def _tell(self, listener: Callable[..., None], *arguments: object) -> None:
-        try:
-            self._loop.call_soon_threadsafe(listener, *arguments)
-        except RuntimeError:  # the loop was closed before this worker ended: nobody is left to be told
-            _logger.debug("instance '%s' ended after its event loop", self.name)
-
-
-MakeWorker = Callable[..., Worker]
-"""Makes a worker of what `Worker` takes."""
+        executed(work)
 
 
 def _execute_traced(instance: Instance, work: Work, name: str) -> Answer | Any:
@@ -258,16 +192,6 @@ def _execute_traced(instance: Instance, work: Work, name: str) -> Answer | Any:
     record_execution_start(work.traces, joined, work.started_ns)
     with work.traces[0].current():
         return instance.execute(work.batch)
-
-
-def tellable(error: BaseException, name: str) -> NaiadError:
-    """An error that a future can carry into the event loop: SystemExit would end the loop, StopIteration be refused."""
-    if isinstance(error, NaiadError):
-        return error
-    _logger.error("making instance '%s' failed", name, exc_info=error)
-    failure = InternalError(describe_error(error))
-    failure.__cause__ = error
-    return failure
 
 
 def close_quietly(instance: Instance, name: str) -> None:

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from naiad._kernel.calls.callers import Caller
 from naiad._kernel.calls.flows import CalledResponses, ResponseFlow
 from naiad._kernel.calls.inner_calls import InnerCall, OneResponse, Sink, Submit
-from naiad._kernel.leading.relay import Relay
 from naiad._kernel.threads import runs_here
 from naiad.errors import ShuttingDownError, UnsupportedError
+from naiad.extend import LoopRunner
 from naiad.types import Request, Response
 
 _T = TypeVar("_T")
@@ -21,7 +21,7 @@ FindCaller = Callable[[], Caller | None]
 class Crossing:
     """Carries calls over. `close` is for the event loop's thread that made it, everything else for any."""
 
-    def __init__(self, submit: Submit, runner: Relay | None = None) -> None:
+    def __init__(self, submit: Submit, runner: LoopRunner | None = None) -> None:
         self._submit = submit
         self._loop = asyncio.get_running_loop()
         self._runner = runner
@@ -37,7 +37,7 @@ class Crossing:
                 "meanwhile; drop its parameter 'execute_on', or begin the call and answer later"
             )
         if self._runner is not None:
-            self._runner.let_go()
+            self._runner.release_loop()
 
     def begin(self, request: Request, find_caller: FindCaller) -> "Future[Response]":
         """The response to a request; cancelling the future takes it back."""

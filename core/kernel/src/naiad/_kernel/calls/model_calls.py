@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from naiad._kernel.calls.callers import Caller, caller_of
 from naiad._kernel.calls.control import Load, ModelControl, Unload
 from naiad._kernel.calls.crossing import Crossing, FindCaller
-from naiad._kernel.leading.relay import Relay
 from naiad.backend import ModelContext
 from naiad.calls import Responses
+from naiad.extend import LoopRunner
 from naiad.types import Request, Response
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ class Calls:
     `models` gives the models of the server, which are made after this.
     """
 
-    def __init__(self, models: "Callable[[], Models]", load: Load, unload: Unload, runner: Relay | None = None) -> None:
+    def __init__(
+        self, models: "Callable[[], Models]", load: Load, unload: Unload, runner: LoopRunner | None = None
+    ) -> None:
         self.crossing = Crossing(self._submit, runner)
         self.control = ModelControl(models, load, unload)
         self._models = models

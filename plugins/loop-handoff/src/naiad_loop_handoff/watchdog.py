@@ -1,7 +1,8 @@
-"""Notices that an execution takes long, without taking part while none does.
+"""Watchdog: notices an execution that takes long. Uses no processor time while there is none.
 
-Whoever waits for the interpreter's lock is woken each time it is let go, mostly in vain: a watch that looked every 5 ms
-cost a busy event loop 18 % of its requests. So the watch sleeps on a timer of Linux, which executions put off.
+A thread that waits for the interpreter's lock is woken each time it is released, mostly in vain: a watchdog that
+checked every 5 ms cost a busy event loop 18 % of its requests. So it sleeps on a timer of Linux, which executions
+postpone.
 """
 
 import ctypes
@@ -41,7 +42,7 @@ class _Times(ctypes.Structure):
 
 
 class KernelTimer:
-    """A timer file descriptor (timerfd_create(2)), which nobody but Linux has to look at while it is put off."""
+    """A timer file descriptor (timerfd_create(2)), which costs only Linux anything while it is put off."""
 
     def __init__(self) -> None:
         # with the interpreter's lock held: setting it never waits, and the lock may be long in coming back
@@ -95,10 +96,10 @@ def timer() -> Timer:
     return PlainTimer()
 
 
-class Watch:
-    """Calls `notice` from a thread of its own when something that has begun takes long.
+class Watchdog:
+    """Calls `notice` from a thread of its own when an execution that has begun takes long.
 
-    That is for `notice` to make sure of: what has ended is not told of.
+    The end of an execution is not reported: `notice` checks whether it has ended.
     """
 
     def __init__(self, notice: Callable[[], object], timer: Timer) -> None:
@@ -110,10 +111,10 @@ class Watch:
 
     def start(self) -> None:
         """Have a thread from now on."""
-        threading.Thread(target=self._run, name="naiad-watch", daemon=True).start()
+        threading.Thread(target=self._run, name="naiad-loop-watchdog", daemon=True).start()
 
     def begin(self) -> None:
-        """Something begins, and whatever began before has ended."""
+        """An execution begins, and the one before has ended."""
         now = self._began = monotonic()
         if now >= self._put_off:
             self._put_off = now + _SPARE

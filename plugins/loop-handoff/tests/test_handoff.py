@@ -13,14 +13,12 @@ from naiad.backend import Answer, Batch
 from naiad.errors import ModelFailedError, WorkerDiedError
 from naiad_testing.backends import FakeBackend
 
-from .deaths import DEADLY, dies_of_666
-from .leading import lead, led_by
-from .loops import until
-from .serving import request
+from .leading import lead, led_by, request, until
 
 LONG = 30.0
 """Seconds after which a test that waits for a thread has failed."""
 
+DEADLY = 666.0
 WAITING = 7.0
 """The value that asks a model to wait."""
 
@@ -71,7 +69,7 @@ def test_many_requests_at_once_are_answered_in_full(tmp_path: Path) -> None:
     lead(tmp_path, body, backend)
 
 
-def test_an_execution_that_waits_for_the_event_loop_is_overtaken(tmp_path: Path) -> None:
+def test_an_execution_that_waits_for_the_event_loop_is_preempted(tmp_path: Path) -> None:
     opened = threading.Event()
 
     def waits(batch: Batch) -> Answer:
@@ -88,7 +86,9 @@ def test_an_execution_that_waits_for_the_event_loop_is_overtaken(tmp_path: Path)
         opened.set()
         assert await waiting == [WAITING]
         assert await answer_of(server, 2) == [2]
-        assert threading.get_ident() == threading.main_thread().ident  # nobody leads who was overtaken just now
+        assert (
+            threading.get_ident() == threading.main_thread().ident
+        )  # a leader that was preempted just now does not lead
 
     backend = FakeBackend(answer=waits)
     backend.write(tmp_path, "m", "")
@@ -137,7 +137,12 @@ def test_a_leader_that_wants_to_leave_loses_its_instance_and_not_the_loop(tmp_pa
         await until(lambda: server.ready().ready)
         assert await answer_of(server, 1) == [1]
 
-    backend = FakeBackend(answer=dies_of_666)
+    def leaves(batch: Batch) -> Answer:
+        if batch.input("INPUT")[0] == DEADLY:
+            raise SystemExit("the model left")
+        return echo(batch)
+
+    backend = FakeBackend(answer=leaves)
     backend.write(tmp_path, "m", "")
     lead(tmp_path, body, backend)
 
@@ -162,7 +167,7 @@ def test_a_leader_that_answers_later_is_heard_on_any_thread(tmp_path: Path) -> N
     lead(tmp_path, body, backend)
 
 
-def test_a_leader_is_unloaded_like_everybody(tmp_path: Path) -> None:
+def test_a_leader_is_unloaded_like_any_model(tmp_path: Path) -> None:
     async def body(server: Server) -> None:
         leader = await led_by(server, "m")
         await server.unload("m")
@@ -177,7 +182,7 @@ def test_a_leader_is_unloaded_like_everybody(tmp_path: Path) -> None:
     lead(tmp_path, body, backend, model_control_mode="explicit", load_model=("m", "other"))
 
 
-def test_whoever_gives_the_coroutine_gets_its_error(tmp_path: Path) -> None:
+def test_run_raises_the_error_of_its_coroutine(tmp_path: Path) -> None:
     async def body(server: Server) -> None:
         await led_by(server, "m")
         raise LookupError("nothing is here")

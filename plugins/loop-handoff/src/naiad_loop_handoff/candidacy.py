@@ -1,8 +1,8 @@
-"""Who should run the event loop, as a decision without clock and thread: whose batches are short, and many."""
+"""Which worker should run the event loop: the one with most of the batches, while they are short. A pure decision."""
 
 PYTHON_NANOSECONDS = 250_000
 NATIVE_NANOSECONDS = 100_000
-"""How long an execution may keep the event loop waiting: models in Python, those that compute without its lock.
+"""How long an execution may keep the event loop waiting: of models in Python, of those that compute without its lock.
 
 Waking a thread and being woken by it cost 60 to 90 µs of latency and as much processor time here. An execution that
 needs the interpreter gains nothing by a thread of its own, one that does not runs beside the event loop there.
@@ -14,23 +14,25 @@ NANOSECONDS_EACH = 5_000
 _MEMORY = 64
 _MOST = 4.0
 _PROMISING, _TOO_MUCH = 2.0, 1.2
-"""Of what it may take: as much before it leads, for half of it may be waiting for the interpreter, and as it leads."""
+"""Shares of the allowed time: the limit for a candidate, half of whose time may be waiting for the interpreter, and the
+limit for the leader.
+"""
 
 MAJORITY = 64
-"""So many batches more than everybody else make somebody the leader."""
+"""A worker becomes the leader with this many batches more than all others."""
 
 _FIRST_BAR, _LONGEST_BAR = 1.0, 64.0
-"""Seconds that whoever was too slow may not lead: doubled each time, and forgiven after as long a time without."""
+"""Seconds that a leader which was too slow may not lead: doubled each time, forgiven after as long a time without."""
 
 
-class Briskness:
-    """How short the executions of one instance are, as a running mean of the share of what they may take."""
+class ExecutionCost:
+    """How short the executions of one instance are: a running mean of the share of the allowed time that they take."""
 
     __slots__ = ("_allowed", "_bar", "_barred_until", "_share")
 
     def __init__(self, allowed_ns: int) -> None:
         self._allowed = allowed_ns
-        self._share = _MOST  # whoever is new has to prove itself
+        self._share = _MOST  # a new candidate has to prove itself
         self._bar = _FIRST_BAR
         self._barred_until = 0.0
 
@@ -40,18 +42,18 @@ class Briskness:
         self._share += (min(share, _MOST) - self._share) / _MEMORY
 
     def appointed(self) -> None:
-        """It leads from now on; what its executions took when it did not is of no account."""
+        """The instance leads from now on; what its executions took before is of no account."""
         self._share = 1.0
 
     def bar(self, now: float) -> None:
-        """As a leader it was too slow."""
+        """The instance was too slow as the leader."""
         self._share = _MOST
         self._bar = min(self._bar * 2.0, _LONGEST_BAR) if now < self._barred_until + self._bar else _FIRST_BAR
         self._barred_until = now + self._bar
 
     @property
     def is_slow(self) -> bool:
-        """Whether as a leader it takes too long."""
+        """Whether it takes too long for a leader."""
         return self._share > _TOO_MUCH
 
     def may_lead(self, now: float) -> bool:
@@ -59,8 +61,8 @@ class Briskness:
         return self._share < _PROMISING and now >= self._barred_until
 
 
-class Election:
-    """Finds who executes more batches than all others together, in constant time and space.
+class MajorityVote:
+    """Finds the worker that executes more batches than all others together, in constant time and space.
 
     R. S. Boyer, J S. Moore: MJRTY - A Fast Majority Vote Algorithm (1981). The leader's batches count against rivals.
     Of equals, such as the steps of an ensemble, none leads: one that does keeps the loop from feeding the others, which
@@ -75,11 +77,11 @@ class Election:
 
     @property
     def is_contested(self) -> bool:
-        """Whether anybody but the leader has executed lately, so that the leader's own batches count."""
+        """Whether another worker than the leader has executed lately, so that the leader's own batches count."""
         return self._votes > 0
 
     def counted(self, candidate: object, leader: object) -> bool:
-        """A quick one has executed a batch; whether it should lead from now on. `leader` is None where nobody leads."""
+        """A quick candidate has executed a batch; whether it should lead from now on. `leader` is None without one."""
         if candidate is not leader and (candidate is self._rival or not self._votes):
             self._rival = candidate
             self._votes += 1

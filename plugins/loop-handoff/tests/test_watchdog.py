@@ -1,4 +1,4 @@
-"""The watch over whoever runs the event loop: what lasts is noticed, and nothing else."""
+"""The watchdog over the thread that runs the event loop: a long execution is noticed, and nothing else."""
 
 import queue
 import sys
@@ -7,8 +7,8 @@ from time import monotonic
 
 import pytest
 
-from naiad._kernel.leading import watch as module
-from naiad._kernel.leading.watch import LONG, KernelTimer, PlainTimer, Watch, timer
+from naiad_loop_handoff import watchdog as module
+from naiad_loop_handoff.watchdog import LONG, KernelTimer, PlainTimer, Watchdog, timer
 
 TIMERS = [PlainTimer, pytest.param(KernelTimer, marks=pytest.mark.skipif(sys.platform != "linux", reason="Linux"))]
 
@@ -37,7 +37,7 @@ def test_a_timer_that_is_put_off_ends_a_wait_later(make):
 
 
 @pytest.mark.parametrize("make", TIMERS)
-def test_a_timer_is_set_while_somebody_waits(make):
+def test_a_timer_is_set_while_a_thread_waits(make):
     clock, done = make(), threading.Event()
 
     def wait():
@@ -81,11 +81,11 @@ class Clock:
     """A timer whose waits a test ends, and what it was set to."""
 
     def __init__(self) -> None:
-        self.told: queue.SimpleQueue[float] = queue.SimpleQueue()
+        self.times: queue.SimpleQueue[float] = queue.SimpleQueue()
         self._ends: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def set(self, seconds: float) -> None:
-        self.told.put(seconds)
+        self.times.put(seconds)
 
     def wait(self) -> None:
         self._ends.get()
@@ -104,36 +104,36 @@ def now(monkeypatch):
 
 @pytest.fixture
 def watched(now):
-    """A watch that has started, its clock and what it noticed."""
+    """A watchdog that has started, its clock and what it noticed."""
     clock, noticed = Clock(), queue.SimpleQueue()
-    watch = Watch(lambda: noticed.put(now[0]), clock)
-    watch.start()
-    yield watch, clock, noticed
-    watch.end()
+    watchdog = Watchdog(lambda: noticed.put(now[0]), clock)
+    watchdog.start()
+    yield watchdog, clock, noticed
+    watchdog.end()
     clock.fire()
 
 
 def test_what_has_begun_and_goes_on_is_noticed(watched, now):
-    watch, clock, noticed = watched
-    watch.begin()
+    watchdog, clock, noticed = watched
+    watchdog.begin()
 
-    now[0] += clock.told.get(timeout=10)
+    now[0] += clock.times.get(timeout=10)
     clock.fire()
 
     assert noticed.get(timeout=10) == now[0]
 
 
 def test_what_begins_while_the_timer_runs_is_given_its_time(watched, now):
-    watch, clock, noticed = watched
-    watch.begin()
-    first = clock.told.get(timeout=10)
+    watchdog, clock, noticed = watched
+    watchdog.begin()
+    first = clock.times.get(timeout=10)
     now[0] += LONG / 4
-    watch.begin()
+    watchdog.begin()
     now[0] += first - LONG / 4
 
     now[0] -= LONG / 2  # the timer is early, as far as the second is concerned
     clock.fire()
-    left = clock.told.get(timeout=10)
+    left = clock.times.get(timeout=10)
     now[0] += left
     clock.fire()
 
@@ -143,23 +143,23 @@ def test_what_begins_while_the_timer_runs_is_given_its_time(watched, now):
 
 
 def test_the_timer_is_put_off_now_and_then_and_not_each_time(watched, now):
-    watch, clock, _ = watched
+    watchdog, clock, _ = watched
 
     for _ in range(1000):
-        watch.begin()
+        watchdog.begin()
         now[0] += LONG / 100
 
-    assert 10 <= clock.told.qsize() <= 25
+    assert 10 <= clock.times.qsize() <= 25
 
 
-def test_the_thread_ends_when_it_is_told_to(now):
+def test_the_thread_ends_with_the_watchdog(now):
     clock = Clock()
     before = set(threading.enumerate())
-    watch = Watch(lambda: None, clock)
-    watch.start()
+    watchdog = Watchdog(lambda: None, clock)
+    watchdog.start()
     (thread,) = set(threading.enumerate()) - before
 
-    watch.end()
+    watchdog.end()
     clock.fire()
     thread.join(10)
 

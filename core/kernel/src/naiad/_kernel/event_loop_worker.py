@@ -1,0 +1,83 @@
+"""A worker without a thread, for models that take less time than waking a thread does."""
+
+from collections.abc import Callable
+
+from naiad._kernel.threads import runs_here
+from naiad.backend import Instance
+from naiad.errors import NaiadError
+from naiad.extend import ItemT
+from naiad.workers import InstanceWorker
+
+
+class EventLoopWorker(InstanceWorker[ItemT]):
+    """Makes, executes and closes its instance on the event loop's own thread.
+
+    That saves two wake-ups of a thread for each batch, some 60 µs of latency. Everything else stands still while the
+    model is loaded or executes, so it is for models whose executions are far shorter than that.
+    """
+
+    _instance: Instance
+    _current: ItemT | None = None
+
+    def execute(self, item: ItemT) -> None:
+        """Execute a batch in the next round of the event loop."""
+        self.in_flight[item] = None
+        self.loop.call_soon(self._execute, item)
+
+    def instruct(self, instruction: Callable[[Instance], None]) -> None:
+        """Call that with the instance, after the batches before."""
+        self.loop.call_soon(self._instruct, instruction)
+
+    def stop(self) -> None:
+        """Close the instance after the batches before."""
+        self.loop.call_soon(self._close)
+
+    def begin(self) -> None:
+        """Make the instance in the next round of the event loop."""
+        self.loop.call_soon(self._make)
+
+    def hand_back(self, item: ItemT) -> None:
+        """The batch was executed: take it back at once, unless that comes from amid other work of the event loop."""
+        if not runs_here(self.loop):  # the future of an instance that answers later
+            super().hand_back(item)
+        elif self._current is item:
+            self.arrived(item)
+        else:  # who sets such a future may be in the middle of a decision of the queue
+            self.loop.call_soon(self.arrived, item)
+
+    def _make(self) -> None:
+        try:
+            self._instance = self.host.make_instance()
+        except NaiadError as error:
+            self.started.set_exception(error)
+            self.ended.set_result(None)
+        else:
+            self.started.set_result(self._instance)
+
+    def _execute(self, item: ItemT) -> None:
+        if item not in self.in_flight:
+            return  # it was lost with the instance
+        self._current = item
+        try:
+            self.host.execute(self._instance, item, self.hand_back)
+        except BaseException as error:  # noqa: BLE001 - a model that wants to end the process only loses its instance
+            self._die(error)
+        finally:
+            self._current = None
+
+    def _instruct(self, instruction: Callable[[Instance], None]) -> None:
+        if self.ended.done():
+            return
+        try:
+            instruction(self._instance)
+        except BaseException as error:  # noqa: BLE001 - a model that wants to end the process only loses its instance
+            self._die(error)
+
+    def _die(self, error: BaseException) -> None:
+        self.fail_in_flight(self.host.report_death(error))
+        self._close()
+
+    def _close(self) -> None:
+        if not self.ended.done():
+            self.host.close_instance(self._instance)
+            self.ended.set_result(None)

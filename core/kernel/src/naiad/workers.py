@@ -1,0 +1,134 @@
+"""Workers to build kinds of workers from (`naiad.extend.WorkerKind`): one that has a thread, and what all have."""
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Collection
+from concurrent.futures import Future
+from typing import Generic
+
+from naiad.backend import Instance, Placement
+from naiad.errors import NaiadError
+from naiad.extend import ItemT, WorkerHost
+
+_logger = logging.getLogger("naiad.model")
+
+
+class InstanceWorker(Generic[ItemT]):
+    """What all workers have: the batches in flight, which the event loop's thread alone knows.
+
+    So a death cannot race with an answer. A subclass says on which thread the instance lives.
+    """
+
+    def __init__(self, placement: Placement, host: WorkerHost[ItemT]) -> None:
+        self.name = placement.name
+        self.host = host
+        self.loop = host.loop
+        self.started: Future[Instance] = Future()
+        self.ended: Future[None] = Future()
+        self.in_flight: dict[ItemT, None] = {}
+
+    @property
+    def executing(self) -> Collection[ItemT]:
+        """The batches that were not handed back. For the event loop's thread."""
+        return self.in_flight.keys()
+
+    @property
+    def busy_since_ns(self) -> int:
+        """Since when (`time.monotonic_ns`) the oldest batch executes, 0 when none does."""
+        return min((item.started_ns for item in self.in_flight if item.started_ns), default=0)
+
+    def start(self) -> None:
+        """Make the instance; `started` has it, or why there is none."""
+        for future in (self.started, self.ended):
+            future.set_running_or_notify_cancel()  # who stops waiting for the thread must not cancel what it sets
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin to make the instance where it will execute."""
+        raise NotImplementedError
+
+    def hand_back(self, item: ItemT) -> None:
+        """The batch was executed. For any thread; costs one wake-up of the event loop."""
+        try:
+            self.loop.call_soon_threadsafe(self.arrived, item)
+        except RuntimeError:  # the loop was closed before this worker ended
+            _logger.debug("instance '%s' ended after its event loop", self.name)
+
+    def arrived(self, item: ItemT) -> None:
+        """An executed batch is back on the event loop's thread."""
+        if item in self.in_flight:  # else it was lost with the instance
+            del self.in_flight[item]
+            self.host.done(item)
+
+    def fail_in_flight(self, reason: str) -> None:
+        """The instance has died with all batches in flight. For the event loop's thread."""
+        lost = tuple(self.in_flight)
+        self.in_flight.clear()
+        self.host.died(reason, lost)
+
+
+class _Instruction:
+    """Something to call with the instance, between two batches."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, call: Callable[[Instance], None]) -> None:
+        self.call = call
+
+
+class ThreadWorker(InstanceWorker[ItemT]):
+    """The thread on which an instance is made, warmed up, executed and closed."""
+
+    def __init__(self, placement: Placement, host: WorkerHost[ItemT]) -> None:
+        super().__init__(placement, host)
+        self._inbox: queue.SimpleQueue[ItemT | _Instruction | None] = queue.SimpleQueue()
+
+    def execute(self, item: ItemT) -> None:
+        """Execute a batch as soon as the thread is free."""
+        self.in_flight[item] = None
+        self._inbox.put(item)
+
+    def instruct(self, instruction: Callable[[Instance], None]) -> None:
+        """Call that with the instance, on its thread, after the batches before. For any thread."""
+        self._inbox.put(_Instruction(instruction))
+
+    def stop(self) -> None:
+        """Close the instance after the batches before."""
+        self._inbox.put(None)
+
+    def begin(self) -> None:
+        """Start the thread, which makes the instance."""
+        threading.Thread(target=self._run, name=f"naiad-{self.name}", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            self._run_instance()
+        finally:
+            self.ended.set_result(None)
+
+    def _run_instance(self) -> None:
+        host = self.host
+        try:
+            instance = host.make_instance()
+        except NaiadError as error:
+            self.started.set_exception(error)
+            return
+        self.started.set_result(instance)
+        try:
+            while (item := self._inbox.get()) is not None:
+                if isinstance(item, _Instruction):
+                    item.call(instance)
+                else:
+                    host.execute(instance, item, self.hand_back)
+                del item  # an idle worker must not keep a batch's tensors alive
+        except BaseException as error:  # noqa: BLE001 - a model that wants to end the process only loses its instance
+            self._report_death(error)
+        host.close_instance(instance)
+
+    def _report_death(self, error: BaseException) -> None:
+        reason = self.host.report_death(error)
+        try:
+            self.loop.call_soon_threadsafe(self.fail_in_flight, reason)
+        except RuntimeError:  # the loop was closed before this worker ended
+            _logger.debug("instance '%s' ended after its event loop", self.name)

@@ -1,0 +1,97 @@
+"""Which kind of worker a model gets."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from naiad import hookimpl
+from naiad._kernel.event_loop_worker import EventLoopWorker
+from naiad._kernel.worker_kinds import KERNEL_KINDS, worker_for
+from naiad.backend import BackendTraits
+from naiad.errors import InvalidArgumentError, PluginError
+from naiad.workers import ThreadWorker
+from naiad_config import ModelConfig, ModelParameter
+
+from .serving import FLOATS, Steered, request, running, write_model
+
+FRAMEWORKS = ["", "onnxruntime"]
+
+
+class Counted(ThreadWorker[Any]):
+    """A plugin's worker: a thread that notes its batches."""
+
+    executed: int = 0
+
+    def execute(self, item: Any) -> None:
+        Counted.executed += 1
+        super().execute(item)
+
+
+class Counting:
+    """A plugin with a kind of worker that models ask for as `counted`."""
+
+    name = choice = "counted"
+
+    @hookimpl
+    def naiad_workers(self, runner: Any) -> Any:
+        assert runner is None
+        return [self]
+
+    def worker_for(self, config: ModelConfig, traits: BackendTraits, execute_on: str) -> Any:
+        return Counted if execute_on == self.choice else None
+
+
+def asking_for(execute_on: str) -> ModelConfig:
+    return ModelConfig(name="m", parameters={"execute_on": ModelParameter(string_value=execute_on)})
+
+
+def execute_on(value: str) -> str:
+    return FLOATS + f'parameters {{ key: "execute_on" value {{ string_value: "{value}" }} }}'
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_model_has_a_thread_whether_it_asks_for_it_or_not(framework: str) -> None:
+    traits = BackendTraits(name="b", framework=framework)
+
+    assert worker_for(ModelConfig(name="m"), traits, KERNEL_KINDS) is ThreadWorker
+    assert worker_for(asking_for("thread"), traits, KERNEL_KINDS) is ThreadWorker
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_model_that_asks_for_the_event_loop_executes_there(framework: str) -> None:
+    traits = BackendTraits(name="b", framework=framework)
+
+    assert worker_for(asking_for("event_loop"), traits, KERNEL_KINDS) is EventLoopWorker
+
+
+def test_a_choice_that_no_kind_offers_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(InvalidArgumentError, match="is 'moon'; it can be thread or event_loop"):
+        worker_for(asking_for("moon"), BackendTraits(name="b"), KERNEL_KINDS)
+
+
+async def test_a_plugin_s_kind_runs_the_models_that_ask_for_it(tmp_path: Path) -> None:
+    write_model(tmp_path, "m", execute_on("counted"))
+    write_model(tmp_path, "other")
+    before = Counted.executed
+
+    async with running(tmp_path, Steered(), Counting()) as server:
+        for model in ("m", "m", "other"):
+            response = await server.infer(request(model, 1.0))
+            assert response.outputs["OUTPUT"].array.tolist() == [1.0]
+
+    assert Counted.executed == before + 2
+
+
+async def test_a_model_that_asks_for_a_kind_that_is_not_installed_is_refused(tmp_path: Path) -> None:
+    write_model(tmp_path, "m", execute_on("counted"))
+
+    async with running(tmp_path, Steered()) as server:
+        (entry,) = server.index()
+        assert "parameter 'execute_on' of model 'm' is 'counted'; it can be thread or event_loop" in entry.reason
+
+
+async def test_two_plugins_with_a_kind_of_one_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(PluginError, match="both offer the kind of worker 'counted'"):
+        async with running(tmp_path, Steered(), Counting(), Counting()):
+            pass
