@@ -61,7 +61,7 @@ $(BIN)/python:
 		{ echo "Naiad needs Python 3.11 or newer; name one with make PYTHON=/path/to/python"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(INSTALLED): $(PROJECTS) core/kernel/src/naiad/_kernel/shared_memory/guard.c constraints.txt | $(BIN)/python
+$(INSTALLED): $(PROJECTS) plugins/shared-memory/src/naiad_shared_memory/guard.c constraints.txt | $(BIN)/python
 	$(PIP) $(foreach member,$(MEMBERS),--editable $(if $(filter %/onnx,$(member)),'$(member)[cpu]',$(member)))
 	@touch $@
 

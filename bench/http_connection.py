@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import numpy as np
 from naiad import Request, Response, Tensor
-from naiad.shared_memory import SharedMemory
 from uvicorn.server import ServerState
 
 from naiad_http.envelopes import EnvelopeReader
@@ -69,8 +68,8 @@ def _seconds(content: bytes) -> float:
         deliver(Response("add_sub", 1, request.id, outputs))
         return call
 
-    shared_memory, tracing = SharedMemory(allowed=False), SimpleNamespace(active=False)
-    server = SimpleNamespace(model_config=None, labels=None, shared_memory=shared_memory, service=lambda kind: tracing)
+    tracing = SimpleNamespace(active=False)
+    server = SimpleNamespace(model_config=None, labels=None, service=lambda kind: tracing)
     site = Site(submit, Inference(server, _LIMIT), HeadReader(EnvelopeReader("", Restrictions())), _LIMIT)
     loop = SimpleNamespace(time=lambda: 0.0, call_later=lambda *_: None, call_soon=lambda call, *with_: call(*with_))
     protocol = HttpProtocol(site, None, ServerState(), {}, loop)

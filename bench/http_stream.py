@@ -17,7 +17,6 @@ import numpy as np
 import uvloop
 from naiad import Request, Response, Server, Tensor
 from naiad.backend import BackendTraits, Batch, Reply
-from naiad.shared_memory import SharedMemory
 from naiad_config import ModelConfig
 from uvicorn.server import ServerState
 
@@ -63,12 +62,7 @@ def _frontend_seconds() -> float:
         return call
 
     model, tracing = ModelConfig(name="stream"), SimpleNamespace(active=False)
-    server = SimpleNamespace(
-        model_config=lambda *_: model,
-        labels=None,
-        shared_memory=SharedMemory(allowed=False),
-        service=lambda kind: tracing,
-    )
+    server = SimpleNamespace(model_config=lambda *_: model, labels=None, service=lambda kind: tracing)
     site = Site(submit, Inference(server, 1 << 20), HeadReader(EnvelopeReader("", Restrictions())), 1 << 20)
     loop = SimpleNamespace(time=lambda: 0.0, call_later=lambda *_: None, call_soon=turns.append)
     protocol = HttpProtocol(site, None, ServerState(), {}, loop)

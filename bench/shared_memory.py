@@ -14,7 +14,9 @@ from statistics import median
 from time import perf_counter
 
 import numpy as np
-from naiad.shared_memory import Region, SharedMemory
+
+from naiad_shared_memory.region import Region
+from naiad_shared_memory.regions import SharedMemory
 
 _REGIONS = 8
 _IN_FLIGHT = 16

@@ -240,6 +240,30 @@ gate.grant()
 assert granted == [0, 1], granted
 """
 
+KEEPS_REGIONS = """
+import asyncio
+import os
+import numpy as np
+from naiad import Server
+from naiad.shared_memory import SharedInput, SharedMemoryApi
+
+async def read():
+    async with Server(options={"allow-client-shm": True}) as server:
+        memory = server.service(SharedMemoryApi)
+        memory.register_system("r", "/" + name, 4, 8)
+        floats = np.dtype(np.float32)
+        return memory.tensor(SharedInput("x", "FP32", (1,), floats, 1, "r", 4, 4), "m").array.tolist()
+
+name = f"naiad_test_{os.getpid()}"
+try:
+    with open(f"/dev/shm/{name}", "wb") as segment:
+        segment.write(np.array([1, 2, 3], np.float32).tobytes())
+    values = asyncio.run(read())
+finally:
+    os.unlink(f"/dev/shm/{name}")
+assert values == [3.0], values
+"""
+
 PROOFS = {
     "naiad-cache-local": KEEPS,
     "naiad-cache-redis": ASKS_REDIS,
@@ -252,6 +276,7 @@ PROOFS = {
     "naiad-scheduler-dynamic": SCHEDULES,
     "naiad-scheduler-ensemble": COMPOSES,
     "naiad-scheduler-sequence": SCHEDULES_SEQUENCES,
+    "naiad-shared-memory": KEEPS_REGIONS,
     "naiad-tensorflow": SERVES_A_GRAPH,
     "naiad-tensorrt": BUILDS_AN_ENGINE,
     "naiad-torch": SERVES_A_MODULE,

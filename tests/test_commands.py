@@ -95,6 +95,7 @@ def test_every_installed_plugin_is_listed_with_what_it_offers() -> None:
     assert rows["scheduler-dynamic"][1:] == ["scheduler", "dynamic"]
     assert rows["scheduler-ensemble"][1:] == ["servable", "ensemble"]
     assert rows["scheduler-sequence"][1:] == ["scheduler", "sequence"]
+    assert rows["shared-memory"][1:] == ["service", "shared-memory"]
     assert rows["scheduler-default"][1:] == ["scheduler", "default"]
     assert rows["warmup-default"][1:] == ["warmup", "samples"]
 

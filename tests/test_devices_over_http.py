@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import naiad_explain
 import naiad_http
 import naiad_scheduler_dynamic
 import naiad_scheduler_ensemble
+import naiad_shared_memory
 from naiad.backend import Answer, Backend, BackendTraits, Batch, ModelContext, Placement
 from naiad.devices import gpu
 from naiad.hookspecs import hookimpl
@@ -85,7 +87,8 @@ def url(doubling: Doubling, tmp_path: Path, caplog: pytest.LogCaptureFixture) ->
     for name, config in (("first", MODEL), ("second", MODEL), ("both", ENSEMBLE)):
         (tmp_path / "models" / name / "1").mkdir(parents=True)
         (tmp_path / "models" / name / "config.pbtxt").write_text(config)
-    plugins = [doubling, naiad_http, naiad_scheduler_dynamic, naiad_scheduler_ensemble]
+    schedulers = [naiad_scheduler_dynamic, naiad_scheduler_ensemble]
+    plugins = [doubling, naiad_explain, naiad_http, *schedulers, naiad_shared_memory]
     options = {"http-port": 0, "allow-client-shm": True, "allow-explain": True}
     with caplog.at_level(logging.INFO, "naiad"), serve(tmp_path / "models", plugins=plugins, options=options):
         found = re.search(r"http frontend listens at \S+:(\d+)", caplog.text)

@@ -38,7 +38,7 @@ def test_each_distribution_lies_where_members_are_looked_for() -> None:
     assert (ROOT / "core" / "kernel") in MEMBERS
 
 
-COMPILING = {"core/kernel": {"hatch_build.py"}}
+COMPILING = {"plugins/shared-memory": {"hatch_build.py"}}
 """What a member has besides, to compile a part of it."""
 
 

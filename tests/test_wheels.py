@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from conftest import ServerProcess
 
 ROOT = Path(__file__).parents[1]
-GUARD = "naiad/_kernel/shared_memory/libguard.so"
+GUARD = "naiad_shared_memory/libguard.so"
 
 GREETINGS = ("WARNING: All log messages before absl", "I0000 ")
 """What TensorFlow writes when it is imported, past every log."""
@@ -82,18 +82,23 @@ def environment(folder: Path, wheels: Mapping[str, Path], member: str, extras: I
     return python
 
 
-def test_the_kernel_has_its_guard_where_there_is_a_compiler_and_does_without_where_there_is_none(
+def test_the_kernel_is_pure_python(wheels: dict[str, Path]) -> None:
+    assert wheels["naiad"].name.endswith("-py3-none-any.whl")
+
+
+def test_shared_memory_has_its_guard_where_there_is_a_compiler_and_does_without_where_there_is_none(
     wheels: dict[str, Path], tmp_path: Path
 ) -> None:
-    command = [*PIP, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", tmp_path, ROOT / "core" / "kernel"]
+    member = ROOT / "plugins" / "shared-memory"
+    command = [*PIP, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", tmp_path, member]
     subprocess.run(command, check=True, env={**os.environ, "CC": str(tmp_path / "none")})
 
     (without,) = tmp_path.glob("*.whl")
     assert without.name.endswith("-py3-none-any.whl")
     assert GUARD not in ZipFile(without).namelist()
     if shutil.which("cc"):
-        assert "-py3-none-linux_" in wheels["naiad"].name
-        assert GUARD in ZipFile(wheels["naiad"]).namelist()
+        assert "-py3-none-linux_" in wheels["naiad-shared-memory"].name
+        assert GUARD in ZipFile(wheels["naiad-shared-memory"]).namelist()
 
 
 def test_every_plugin_has_a_program_that_proves_it() -> None:

@@ -2,7 +2,6 @@
 
 import pytest
 
-from naiad.shared_memory import SharedMemory
 from naiad.types import Response, Tensor
 from naiad_config import DataType, ModelConfig, ModelInput
 from naiad_http.envelopes import EnvelopeReader
@@ -12,6 +11,7 @@ from naiad_http.restrictions import Restrictions
 from naiad_http.route_table import RouteTable
 from naiad_http.routes.operations import Operation
 from naiad_http.site import Site
+from naiad_shared_memory.regions import SharedMemory
 from naiad_testing.tracing import FakeTracing
 
 OPERATIONS = [
@@ -72,7 +72,7 @@ class FakeServer:
         self.tracing = FakeTracing()
 
     def service(self, kind):
-        return {"tracing": self.tracing}[kind.name]
+        return {"shared-memory": self.shared_memory, "tracing": self.tracing}[kind.name]
 
     def submit(self, request, deliver, streams=False):
         if self.refusal is not None:

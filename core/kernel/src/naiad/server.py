@@ -9,7 +9,6 @@ from naiad.log_settings import LogControl
 from naiad.metrics import MetricFamily
 from naiad.options import Settings
 from naiad.reports import IndexEntry, InstanceReport, ModelMetadata, ModelStatistics, Readiness, ServerMetadata
-from naiad.shared_memory import SharedMemory
 from naiad.types import Request, Response
 from naiad_config import ModelConfig
 
@@ -73,11 +72,6 @@ class ServerApi(Protocol):
     @property
     def bytes_in_flight(self) -> ByteBudget:
         """The budget that frontends reserve the memory of large payloads from."""
-        ...
-
-    @property
-    def shared_memory(self) -> SharedMemory:
-        """The regions that clients registered."""
         ...
 
     @property

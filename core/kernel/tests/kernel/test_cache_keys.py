@@ -1,5 +1,6 @@
 """The key of a request: different for all that a model can tell apart, and the same for what it cannot."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,7 @@ from hypothesis import strategies as st
 
 from naiad._kernel.caching.keys import KeyMaker, size
 from naiad.errors import InvalidArgumentError
-from naiad.transfers import SharedContent
-from naiad.types import Request, Tensor
+from naiad.types import DeferredPayload, Request, Tensor
 
 KEYS = KeyMaker("m", 1, b"load")
 
@@ -158,46 +158,41 @@ def test_some_requests_go_past_the_cache(request_: Request) -> None:
     assert size(request_) is None
 
 
-class Region:
-    """Shared memory of a client, which may take it away; only what a key needs of it."""
+class Deferred(DeferredPayload):
+    """Four floats in memory of a client, which may take it away, or of a device."""
 
-    name = "r"
+    def __init__(self, values: Sequence[float], on_device: bool = False) -> None:
+        self.values: Sequence[float] | None = values
+        self.on_device = on_device
 
-    def __init__(self, content: bytes) -> None:
-        self.content: bytes | None = content
-
-    def check(self, offset: int, byte_size: int) -> None:
-        assert offset + byte_size <= len(self.content or b"")
-
-    def read(self, offset: int, byte_size: int) -> np.ndarray:
-        if self.content is None:
+    def fetch(self) -> np.ndarray:
+        if self.values is None:
             raise InvalidArgumentError("the segment has shrunk")
-        return np.frombuffer(self.content, np.uint8)[offset : offset + byte_size].copy()
+        return np.array(self.values, np.float32)
 
-    def write(self, offset: int, byte_size: int, content: Any, output: str) -> None:
-        raise AssertionError("nobody writes")
+    @property
+    def nbytes(self) -> int:
+        return -1 if self.on_device else 16
 
 
-def test_what_lies_in_shared_memory_is_copied_for_the_key_and_once() -> None:
-    values = np.arange(4, dtype=np.float32)
-    region = Region(values.tobytes())
-    content = SharedContent(region, 0, 16, (4,), values.dtype)
-    request = asking(Tensor("a", "FP32", (4,), content))
+def test_what_lies_in_shared_memory_is_fetched_for_the_key() -> None:
+    request = asking(Tensor("a", "FP32", (4,), Deferred(range(4))))
 
     assert size(request) == 16
     assert KEYS.key(request) == key(floats("a", 0, 1, 2, 3))
 
-    region.content = bytes(16)
-    assert content.fetch().tolist() == [0, 1, 2, 3]
-
 
 def test_memory_that_a_client_has_taken_away_has_no_key() -> None:
-    region = Region(bytes(16))
-    request = asking(Tensor("a", "FP32", (4,), SharedContent(region, 0, 16, (4,), np.dtype(np.float32))))
+    content = Deferred(range(4))
+    request = asking(Tensor("a", "FP32", (4,), content))
 
-    region.content = None
+    content.values = None
 
     assert KEYS.key(request) == b""
+
+
+def test_what_lies_on_a_device_goes_past_the_cache() -> None:
+    assert size(asking(Tensor("a", "FP32", (4,), Deferred(range(4), on_device=True)))) is None
 
 
 def test_the_size_of_a_request_is_that_of_its_inputs() -> None:

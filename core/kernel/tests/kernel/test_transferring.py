@@ -1,9 +1,12 @@
-"""Large tensors in shared memory: copied by the worker, each at its own risk."""
+"""Tensors that do not travel in messages: fetched and stored by the worker, each at its request's own risk."""
 
 import asyncio
 import gc
 import threading
 import weakref
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,214 +14,171 @@ import pytest
 from naiad import Server
 from naiad._kernel.transferring import fetch_inputs
 from naiad.batch import Batch
-from naiad.errors import InvalidArgumentError
-from naiad.transfers import LARGE, Place, SharedContent, SharedInput, transfer_of
-from naiad.types import Request, Tensor
+from naiad.devices import EveryOutput, OnDevice, gpu
+from naiad.errors import InternalError, InvalidArgumentError
+from naiad.types import DeferredPayload, Request, Tensor
 from naiad_testing.backends import FakeBackend
 
 from .schedulers import AllAtOnce, Scheduling
+from .serving import off_the_loop
 
-COUNT = LARGE // 4
-SIZE = 4 * COUNT
+COUNT = 4
 
 
-class Region:
-    """Memory that remembers which threads used it; `gone` is what a client does to it."""
+class Deferred(DeferredPayload):
+    """An array that lies elsewhere."""
 
-    name = "r"
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
 
-    def __init__(self, value=0.0):
-        self.memory = np.full(COUNT, value, np.float32)
-        self.threads = []
-        self.gone = False
+    def fetch(self) -> np.ndarray:
+        return self.array
 
-    def check(self, offset, byte_size):
-        if offset + byte_size > self.memory.nbytes:
-            raise InvalidArgumentError("outside")
+    @property
+    def nbytes(self) -> int:
+        return self.array.nbytes
 
-    def read(self, offset, byte_size):
-        self._use()
-        return self.memory.view(np.uint8)[offset : offset + byte_size].copy()
 
-    def lend(self, offset, byte_size):
+class FakeIO:
+    """Fetches the one input, and keeps the one output; `fails` is raised by the step of that name."""
+
+    def __init__(self, tensor: Tensor, fails: Mapping[str, Exception] | None = None) -> None:
+        self.may_lend = True
+        self.on_device: OnDevice | None = None
+        self.only_read = True
+        self.lent: list[bool] = []
+        self.output: np.ndarray | None = None
+        self.threads: list[int] = []
+        self._tensor = tensor
+        self._fails = fails or {}
+
+    def fetch(self, devices: Collection[Any] = (), lend: bool = False) -> None:
+        self._step("fetch")
+        self.lent.append(lend and self.may_lend)
+        if isinstance(self._tensor.payload, Deferred):
+            self._tensor.payload = self._tensor.payload.fetch()
+
+    def store(self, outputs: Mapping[str, Tensor]) -> None:
+        self._step("store")
+        self.output = outputs["OUTPUT"].array.copy()
+
+    def give_back(self) -> bool:
+        self._step("give back")
+        return self.only_read
+
+    def for_inputs(self, inputs: Mapping[str, Tensor]) -> "FakeIO | None":
         return None
 
-    def write(self, offset, byte_size, content, output):
-        self._use()
-        joined = np.frombuffer(b"".join(content), np.uint8)
-        self.memory.view(np.uint8)[offset : offset + len(joined)] = joined
-
-    def _use(self):
+    def _step(self, name: str) -> None:
         self.threads.append(threading.get_ident())
-        if self.gone:
-            raise InvalidArgumentError("the segment has shrunk")
+        if name in self._fails:
+            if name == "fetch":
+                self._tensor.payload = np.zeros(self._tensor.shape, np.float32)
+            raise self._fails[name]
 
 
-def request_over(source, target, model="m"):
-    tensor = Tensor("INPUT", "FP32", (1, COUNT), SharedContent(source, 0, SIZE, (1, COUNT), np.dtype(np.float32)))
-    place = Place(target, 0, SIZE)
-    request = Request(model, {"INPUT": tensor})
-    request.transfer = transfer_of(request.inputs, {"OUTPUT": place})
-    return request, place
+def request_of(value: float = 1.0, **fails: Exception) -> tuple[Request, FakeIO]:
+    tensor = Tensor("INPUT", "FP32", (1, COUNT), Deferred(np.full((1, COUNT), value, np.float32)))
+    io = FakeIO(tensor, {name.replace("_", " "): error for name, error in fails.items()})
+    return Request("m", {"INPUT": tensor}, transfer=io), io
 
 
-async def serve(tmp_path, *requests, answer=None):
+async def outcomes(root: Path, *requests: Request) -> tuple[list[Any], list[int]]:
+    """What the requests are answered with, which wait behind another one; and the sizes of all batches."""
     backend = FakeBackend()
-    if answer is not None:
-        backend.answer = answer
-    backend.write(tmp_path, "m", "max_batch_size: 8 dynamic_batching {}")
-    async with Server(model_repository=[tmp_path], plugins=[backend, Scheduling(AllAtOnce)]) as server:
+    backend.write(root, "m", "max_batch_size: 8 dynamic_batching {}")
+    async with Server(model_repository=[root], plugins=[backend, Scheduling(AllAtOnce)]) as server:
         backend.hold()
         first = asyncio.ensure_future(server.infer(Request("m", {"INPUT": Tensor.of("INPUT", np.zeros((1, 1), "f4"))})))
-        await asyncio.to_thread(backend.wait_until_held)
+        await off_the_loop(backend.wait_until_held)
         rest = [asyncio.ensure_future(server.infer(request)) for request in requests]
         await asyncio.sleep(0)
         backend.release()
         await first
-        return await asyncio.gather(*rest, return_exceptions=True), [len(batch.requests) for batch in backend.batches]
+        found = await asyncio.gather(*rest, return_exceptions=True)
+        return found, [len(batch.requests) for batch in backend.batches]
 
 
-def test_the_worker_copies_and_not_the_event_loop(tmp_path):
-    source, target = Region(3.0), Region()
-    request, place = request_over(source, target)
+async def test_the_worker_fetches_and_stores_and_not_the_event_loop(tmp_path: Path) -> None:
+    request, io = request_of(3.0)
 
-    (response,), _ = asyncio.run(serve(tmp_path, request))
+    await outcomes(tmp_path, request)
 
-    assert np.all(target.memory == 3.0)
-    assert place.holds(response.outputs["OUTPUT"])
-    assert threading.get_ident() not in source.threads + target.threads
+    assert io.output is not None
+    assert np.all(io.output == 3.0)
+    assert len(io.threads) == 3
+    assert threading.get_ident() not in io.threads
 
 
-def test_a_client_that_takes_its_memory_away_fails_its_own_request_only(tmp_path):
-    broken, whole, target = Region(1.0), Region(2.0), Region()
-    broken.gone = True
+@pytest.mark.parametrize("step", ["fetch", "store", "give_back"])
+async def test_a_step_that_fails_fails_its_own_request_only(tmp_path: Path, step: str) -> None:
+    broken, _ = request_of(1.0, **{step: InvalidArgumentError("the segment has shrunk")})
+    whole, io = request_of(2.0)
 
-    outcomes, sizes = asyncio.run(serve(tmp_path, request_over(broken, Region())[0], request_over(whole, target)[0]))
+    found, sizes = await outcomes(tmp_path, broken, whole)
 
     assert sizes == [1, 2]
-    assert str(outcomes[0]) == "the segment has shrunk"
-    assert np.all(target.memory == 2.0)
+    assert isinstance(found[0], InvalidArgumentError)
+    assert str(found[0]) == "the segment has shrunk"
+    assert io.output is not None
+    assert np.all(io.output == 2.0)
 
 
-def test_a_request_alone_without_its_memory_is_not_executed(tmp_path):
-    broken = Region(1.0)
-    broken.gone = True
+async def test_a_request_alone_without_its_inputs_is_not_executed(tmp_path: Path) -> None:
+    broken, _ = request_of(fetch=InvalidArgumentError("the segment has shrunk"))
 
-    outcomes, sizes = asyncio.run(serve(tmp_path, request_over(broken, Region())[0]))
+    found, sizes = await outcomes(tmp_path, broken)
 
-    assert (sizes, [str(outcome) for outcome in outcomes]) == ([1], ["the segment has shrunk"])
-    assert isinstance(outcomes[0], InvalidArgumentError)
+    assert (sizes, [str(outcome) for outcome in found]) == ([1], ["the segment has shrunk"])
 
 
-def test_zeros_for_which_there_is_no_memory_take_none():
-    broken = Region()
-    broken.gone = True
-    content = SharedContent(broken, 0, SIZE, (2**40, 2), np.dtype(np.float32))
-    tensor = Tensor("INPUT", "FP32", (2**40, 2), content)
+async def test_an_input_for_which_there_is_no_memory_is_an_error_of_the_server(tmp_path: Path) -> None:
+    broken, _ = request_of(fetch=MemoryError())
 
-    with pytest.raises(InvalidArgumentError):
-        transfer_of({"INPUT": tensor}, {}).fetch()
+    found, _ = await outcomes(tmp_path, broken)
 
-    assert (tensor.array.shape, tensor.array.dtype, tensor.array[-1].tolist()) == ((2**40, 2), np.float32, [0.0, 0.0])
+    assert isinstance(found[0], InternalError)
+    assert str(found[0]) == "the inputs in shared memory cannot be read: MemoryError"
 
 
-def test_what_was_copied_for_a_request_that_fails_is_let_go():
-    whole, broken = Region(1.0), Region()
-    broken.gone = True
-    inputs = {
-        name: Tensor(name, "FP32", (COUNT,), SharedContent(region, 0, SIZE, (COUNT,), np.dtype(np.float32)))
-        for name, region in (("A", whole), ("B", broken))
-    }
+async def test_a_model_that_does_more_than_read_is_lent_nothing_more(tmp_path: Path) -> None:
+    backend = FakeBackend()
+    backend.write(tmp_path, "m", "max_batch_size: 8")
+    pairs = [request_of() for _ in range(3)]
+    pairs[1][1].only_read = False
 
-    with pytest.raises(InvalidArgumentError):
-        transfer_of(inputs, {}).fetch()
+    async with Server(model_repository=[tmp_path], plugins=[backend]) as server:
+        for request, _ in pairs:
+            await server.infer(request)
 
-    assert [tensor.array.any() for tensor in inputs.values()] == [False, False]
-
-
-def test_a_place_that_is_gone_fails_its_own_request_only(tmp_path):
-    source, gone, target = Region(5.0), Region(), Region()
-    gone.gone = True
-
-    outcomes, _ = asyncio.run(serve(tmp_path, request_over(source, gone)[0], request_over(source, target)[0]))
-
-    assert isinstance(outcomes[0], InvalidArgumentError)
-    assert np.all(target.memory == 5.0)
+    assert [io.lent for _, io in pairs] == [[True], [True], [False]]
 
 
-def test_an_output_whose_bytes_are_not_in_order_is_left_to_the_encoder(tmp_path):
-    request, place = request_over(Region(1.0), target := Region())
+async def test_outputs_may_stay_where_they_are_stored_and_the_callers_own_request_stays_as_it_was(
+    tmp_path: Path,
+) -> None:
+    request, io = request_of()
+    io.on_device = EveryOutput((gpu(0),))
+    backend = FakeBackend()
+    backend.write(tmp_path, "m", "max_batch_size: 8")
 
-    (response,), _ = asyncio.run(
-        serve(tmp_path, request, answer=lambda batch: {"OUTPUT": np.ones((batch.size, 2 * COUNT), "f4")[:, ::2]})
-    )
+    async with Server(model_repository=[tmp_path], plugins=[backend]) as server:
+        await server.infer(request)
 
-    assert not place.holds(response.outputs["OUTPUT"])
-    assert not target.threads
-
-
-def test_a_promise_is_kept_once_and_only_within_the_region():
-    region = Region(7.0)
-    content = SharedContent(region, 0, SIZE, (COUNT,), np.dtype(np.float32))
-
-    first, again = content.fetch(), np.from_dlpack(content)
-
-    assert np.shares_memory(first, again)
-    assert len(region.threads) == 1
-    with pytest.raises(InvalidArgumentError, match="outside"):
-        SharedContent(region, 4, SIZE, (COUNT,), np.dtype(np.float32))
+    assert backend.batches[0].requests[0].on_device is io.on_device
+    assert request.on_device is None
 
 
-def test_small_tensors_are_not_worth_it():
-    small = Tensor.of("X", np.zeros(4, "f4"))
-
-    assert transfer_of({"X": small}, {"Y": Place(Region(), 0, LARGE - 1)}) is None
-
-
-def test_a_request_that_failed_leaves_nothing_to_the_garbage_collector():
-    broken = Region()
-    broken.gone = True
-    batch = Batch([request_over(broken, Region())[0] for _ in range(2)], [1, 1])
-    gone = weakref.ref(broken)
+def test_a_request_that_failed_leaves_nothing_to_the_garbage_collector() -> None:
+    pairs = [request_of(fetch=InvalidArgumentError("gone")) for _ in range(2)]
+    batch = Batch([request for request, _ in pairs], [1, 1])
+    gone = weakref.ref(pairs[0][1])
     gc.disable()
 
     try:
         failures = fetch_inputs(batch)
         assert list(failures) == [0, 1]
-        del batch, broken, failures
+        del batch, pairs, failures
         assert gone() is None
     finally:
         gc.enable()
-
-
-@pytest.mark.parametrize(
-    ("datatype", "dtype", "content", "value"),
-    [
-        ("FP32", np.float32, np.array([1, 2], np.float32).tobytes(), [1.0, 2.0]),
-        ("BOOL", np.bool_, b"\x00\x02", [False, True]),
-        ("BYTES", np.object_, b"\x01\x00\x00\x00a\x00\x00\x00\x00", [b"a", b""]),
-    ],
-)
-def test_a_small_input_is_a_copy_of_what_the_region_holds(datatype, dtype, content, value):
-    region = Region()
-    region.write(4, len(content), [content], "")
-    given = SharedInput("X", datatype, (2,), np.dtype(dtype), 2, "r", 4, len(content))
-
-    tensor = given.tensor(region, "m")
-    region.memory[:] = 7
-
-    assert (tensor.name, tensor.datatype, tensor.shape, tensor.array.tolist()) == ("X", datatype, (2,), value)
-
-
-def test_a_large_input_is_a_promise():
-    region = Region()
-
-    tensor = SharedInput("X", "FP32", (COUNT,), np.dtype(np.float32), COUNT, "r", 0, SIZE).tensor(region, "m")
-
-    assert isinstance(tensor.payload, SharedContent)
-    assert region.threads == []
-
-
-def test_a_place_outside_its_region_is_refused():
-    with pytest.raises(InvalidArgumentError, match="outside"):
-        Place(Region(), 4, SIZE)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from naiad.errors import drop_tracebacks
 from naiad.explaining import EXPLAIN
+from naiad.shared_memory import shared_memory_of
 from naiad.tracing import tracing_of
 from naiad.types import Request
 from naiad_grpc.codec import AnswerForm, Decoder, model_name_and_version, takes_long
@@ -72,8 +73,8 @@ class Intake:
         self._tracing = tracing_of(server)
         self._threads = threads
         self._forwarding = forwarding
-        self._decoder = Decoder(lambda name: server.shared_memory.region(name))
-        self._large_decoder = Decoder(lambda name: server.shared_memory.region(name))
+        self._decoder = Decoder(shared_memory_of(server))
+        self._large_decoder = Decoder(shared_memory_of(server))
 
     def caller(self, context: CallContext) -> Caller:
         """Who makes that call. Raises InvalidArgumentError when metadata to forward has a reserved name."""

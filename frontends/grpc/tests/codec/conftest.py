@@ -6,6 +6,7 @@ import pytest
 from naiad.errors import InvalidArgumentError, NotFoundError
 from naiad_grpc.codec import Decoder
 from naiad_grpc.messages import message_class
+from naiad_shared_memory.regions import SharedMemory
 
 
 class FakeRegion:
@@ -30,18 +31,22 @@ class FakeRegion:
         self.content[offset : offset + len(written)] = written
 
 
-class FakeRegions(dict):
+class FakeRegions(SharedMemory):
     """Regions by name."""
 
-    def __call__(self, name):
+    def __init__(self):
+        super().__init__(allowed=True)
+        self.by_name = {}
+
+    def region(self, name):
         try:
-            return self[name]
+            return self.by_name[name]
         except KeyError:
             raise NotFoundError(f"Unable to find shared memory region: '{name}'") from None
 
     def add(self, name, content=b""):
-        self[name] = FakeRegion(name, content)
-        return self[name]
+        self.by_name[name] = FakeRegion(name, content)
+        return self.by_name[name]
 
 
 @pytest.fixture
@@ -51,7 +56,7 @@ def regions():
 
 @pytest.fixture
 def decoder(regions):
-    return Decoder(regions)
+    return Decoder(lambda: regions)
 
 
 @pytest.fixture

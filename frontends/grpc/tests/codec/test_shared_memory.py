@@ -5,8 +5,9 @@ import pytest
 
 from naiad.errors import InvalidArgumentError, NotFoundError
 from naiad.types import Response, Tensor
-from naiad_grpc.codec import Encoder, OutputForm, Place
+from naiad_grpc.codec import Encoder, OutputForm
 from naiad_grpc.messages import message_class
+from naiad_shared_memory.request_io import SharedOutput
 
 
 def shared(region="r", byte_size=8, offset=None, **more):
@@ -128,7 +129,7 @@ def test_an_output_can_go_to_a_region(decode, ask, regions):
     request, form = decode(message)
 
     assert request.requested == ("Y", "Z")
-    assert form.outputs == {"Y": OutputForm(place=Place(region, 4, 8)), "Z": OutputForm(classes=2)}
+    assert form.outputs == {"Y": OutputForm(target=SharedOutput(region, 4, 8)), "Z": OutputForm(classes=2)}
 
 
 @pytest.mark.parametrize(

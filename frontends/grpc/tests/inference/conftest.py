@@ -12,6 +12,7 @@ from naiad.types import Response, Tensor
 from naiad_config import ModelConfig, ModelTransactionPolicy
 from naiad_grpc.inference import make_inference
 from naiad_grpc.messages import message_class
+from naiad_shared_memory.regions import SharedMemory
 
 GRPC_ERRORS = ("triton_grpc_error", "true")
 """The metadata by which a caller asks that its first error ends the stream."""
@@ -84,13 +85,13 @@ class FakeServer:
         self.settings = {"grpc-header-forward-pattern": "", "grpc-max-response-size": 2**31 - 1, **settings}
         self.bytes_in_flight = ByteBudget(1 << 30)
         self.tracing = FakeTracing()
-        self.shared_memory = SimpleNamespace(region=self._region)
+        self.shared_memory = SharedMemory(allowed=True)
         self.calls = []
         self.refusal = None
         self.at_once = None
 
     def service(self, kind):
-        return {"tracing": self.tracing}[kind.name]
+        return {"shared-memory": self.shared_memory, "tracing": self.tracing}[kind.name]
 
     def submit(self, request, deliver, streams=False):
         if self.refusal is not None:
@@ -116,9 +117,6 @@ class FakeServer:
     def _check(self, name):
         if name.startswith("u"):
             raise NotFoundError(f"unknown model: '{name}'")
-
-    def _region(self, name):
-        raise NotFoundError(f"Unable to find shared memory region: '{name}'")
 
 
 class FakeContext:

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import naiad_grpc
+import naiad_shared_memory
 from naiad import Server
 from naiad.backend import Reply
+from naiad.shared_memory import SharedMemoryApi
 from naiad_grpc.inference import make_inference
 from naiad_grpc.messages import message_class
 from naiad_grpc.statuses import Code, RpcError
@@ -58,7 +60,7 @@ def serving(tmp_path, backend, teller):
     async def run(**options):
         chosen = {"allow-grpc": False, **options}
         async with Server(
-            model_repository=[tmp_path], plugins=[backend, tellers, naiad_grpc], options=chosen
+            model_repository=[tmp_path], plugins=[backend, tellers, naiad_grpc, naiad_shared_memory], options=chosen
         ) as server:
             yield make_inference(server), server
 
@@ -203,7 +205,7 @@ def test_tensors_can_stay_in_shared_memory(serving, context):
 
     async def answer():
         async with serving(**{"allow-client-shm": True}) as (inference, server):
-            server.shared_memory.register_system("r", segment.name, 0, 16)
+            server.service(SharedMemoryApi).register_system("r", segment.name, 0, 16)
             return await inference.infer(message.SerializeToString(), context())
 
     try:

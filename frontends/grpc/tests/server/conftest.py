@@ -7,6 +7,7 @@ import pytest
 import tritonclient.grpc as triton
 
 import naiad_grpc
+import naiad_shared_memory
 import naiad_tracing
 from naiad.backend import Reply
 from naiad_testing import serve
@@ -68,12 +69,13 @@ def models(tmp_path, backend):
 
 @pytest.fixture
 def start_server(models, backend):
-    """Start servers over these models; they stop when the test ends."""
+    """Start servers over these models, with the plugins `beside`; they stop when the test ends."""
     with ExitStack() as stack:
 
-        def start(**options):
+        def start(*, beside=(naiad_shared_memory,), **options):
             chosen = {"grpc-port": 0, "grpc-address": "127.0.0.1", **options}
-            serving = stack.enter_context(serve(models, plugins=[backend, naiad_grpc, naiad_tracing], options=chosen))
+            plugins = [backend, naiad_grpc, naiad_tracing, *beside]
+            serving = stack.enter_context(serve(models, plugins=plugins, options=chosen))
             stack.callback(backend.release)
             return Running(serving, backend, stack)
 

@@ -114,6 +114,27 @@ def test_trace_and_log_settings_are_read_and_changed(client):
     assert restored == client.get_log_settings().settings
 
 
+def test_without_the_plugin_shared_memory_is_unimplemented_and_everything_else_works(start_server):
+    client = start_server(beside=()).client()
+    given, wanted = triton.InferInput("INPUT", [2], "FP32"), triton.InferRequestedOutput("OUTPUT")
+    given.set_shared_memory("r", 8)
+    wanted.set_shared_memory("r", 8)
+
+    for call in (
+        client.get_system_shared_memory_status,
+        lambda: client.register_system_shared_memory("r", "/k", 64),
+        lambda: client.register_cuda_shared_memory("r", b"AAAA", 0, 64),
+        client.unregister_cuda_shared_memory,
+        lambda: client.infer("mirror", [given]),
+        lambda: client.infer("mirror", values_input(1, 2), outputs=[wanted]),
+    ):
+        with pytest.raises(InferenceServerException, match="pip install 'naiad-shared-memory'") as caught:
+            call()
+        assert caught.value.status() == "StatusCode.UNIMPLEMENTED"
+    assert client.infer("mirror", values_input(1, 2)).as_numpy("OUTPUT").tolist() == [1, 2]
+    assert not any("shared_memory" in name for name in client.get_server_metadata().extensions)
+
+
 def test_shared_memory_is_off_unless_it_is_allowed(client):
     assert dict(client.get_system_shared_memory_status().regions) == {}
     assert dict(client.get_cuda_shared_memory_status().regions) == {}

@@ -12,6 +12,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 import naiad_grpc
+import naiad_shared_memory
 from naiad import Server
 from naiad.errors import InvalidArgumentError, NaiadError, UnavailableError
 from naiad_grpc.frontend import GrpcFrontend
@@ -36,7 +37,7 @@ def make_server(backend, models):
 
     def make(**options):
         chosen = {"grpc-port": 0, "grpc-address": "127.0.0.1", "exit-timeout-secs": 20.0, **options}
-        return Server(model_repository=[models], plugins=[backend, naiad_grpc], options=chosen)
+        return Server(model_repository=[models], plugins=[backend, naiad_grpc, naiad_shared_memory], options=chosen)
 
     return make
 

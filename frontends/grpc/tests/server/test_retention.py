@@ -17,6 +17,7 @@ import pytest
 
 import naiad_grpc
 import naiad_scheduler_dynamic
+import naiad_shared_memory
 from naiad.backend import Reply
 from naiad_grpc.messages import message_class
 from naiad_testing import serve
@@ -229,7 +230,7 @@ def repository(tmp_path_factory):
 def start(repository):
     """Starts a server over the models."""
     folder, backends = repository
-    plugins = [*backends, naiad_grpc, naiad_scheduler_dynamic]
+    plugins = [*backends, naiad_grpc, naiad_scheduler_dynamic, naiad_shared_memory]
     options = {"grpc-port": 0, "grpc-address": "127.0.0.1", "grpc-restricted-protocol": ("statistics:key=value",)}
     return lambda: serve(folder, plugins=plugins, options=options)
 

@@ -30,7 +30,7 @@ class FakeServer:
         self.logging = FakeSettings({"log_info": True, "log_verbose_level": 2, "log_format": "default"})
 
     def service(self, kind):
-        return {"tracing": self.tracing}[kind.name]
+        return {"shared-memory": self.shared_memory, "tracing": self.tracing}[kind.name]
 
     def live(self):
         return True

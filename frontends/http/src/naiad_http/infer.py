@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from naiad.buffers import Buffer
 from naiad.errors import NaiadError, UnavailableError
 from naiad.explaining import EXPLAIN, encoded_twice
+from naiad.shared_memory import shared_memory_of
 from naiad.tracing import tracing_of
 from naiad.types import Request
 from naiad_http.codec import AnswerForm, Decoder, Encoded, Encoder
@@ -29,7 +30,7 @@ class Inference:
         self.max_json_output = max_json_output
         self.tracing = tracing_of(server)
         self._server = server
-        self._decoder = Decoder(max_input_size, server.model_config, server.shared_memory.region)
+        self._decoder = Decoder(max_input_size, server.model_config, shared_memory_of(server))
         self._generate_decoder = GenerateDecoder(max_input_size, server.model_config)
         self._encoder = Encoder(self._batches, server.labels, max_json_output)
 

@@ -6,6 +6,7 @@ import orjson
 from naiad.errors import InvalidArgumentError, NotFoundError
 from naiad_http.codec import Decoder
 from naiad_http.codec.envelope import Envelope
+from naiad_shared_memory.regions import SharedMemory
 
 
 class FakeRegion:
@@ -30,18 +31,19 @@ class FakeRegion:
         self.memory[offset : offset + len(joined)] = joined
 
 
-class Regions:
+class Regions(SharedMemory):
     """The regions of a server by their names, and a decoder over them."""
 
     def __init__(self):
+        super().__init__(allowed=True)
         self.by_name = {}
-        self.decoder = Decoder(1 << 20, lambda *_: None, self.find)
+        self.decoder = Decoder(1 << 20, lambda *_: None, lambda: self)
 
     def put(self, name, content):
         self.by_name[name] = FakeRegion(name, content)
         return self.by_name[name]
 
-    def find(self, name):
+    def region(self, name):
         if name not in self.by_name:
             raise NotFoundError(f"Unable to find shared memory region: '{name}'")
         return self.by_name[name]

@@ -15,10 +15,10 @@ def decoder() -> Decoder:
     def no_config(name, version):
         raise AssertionError("only raw requests ask for the configuration")
 
-    def no_region(name):
+    def no_shared_memory():
         raise AssertionError("only shared memory asks for regions")
 
-    return Decoder(LIMIT, no_config, no_region)
+    return Decoder(LIMIT, no_config, no_shared_memory)
 
 
 def tensor(name="X", datatype="FP32", shape=(2,), **members):

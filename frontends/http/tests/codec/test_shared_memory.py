@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from naiad.errors import NotFoundError
-from naiad.transfers import Place
 from naiad_http.codec import OutputForm
+from naiad_shared_memory.request_io import SharedOutput
 
 from .regions import output, place, tensor
 
@@ -82,7 +82,7 @@ def test_a_remembered_request_finds_the_region_that_has_the_name_now(regions, co
     del regions.by_name["r"]
 
     assert [request.inputs["X"].array.tolist() for request, _ in (before, after)] == [[1], [2]]
-    assert [form.outputs["Y"].place.region for _, form in (before, after)] == [first, second]
+    assert [form.outputs["Y"].target.region for _, form in (before, after)] == [first, second]
     with pytest.raises(NotFoundError, match="'r'"):
         regions.decode(document, content)
 
@@ -123,6 +123,6 @@ def test_an_output_is_wanted_in_its_place_and_the_others_as_they_were(regions):
     assert form.unlisted == OutputForm(binary=True)
     assert form.outputs == {
         "A": OutputForm(binary=True),
-        "B": OutputForm(place=Place(region, 8, 32)),
+        "B": OutputForm(target=SharedOutput(region, 8, 32)),
         "C": OutputForm(classes=2),
     }

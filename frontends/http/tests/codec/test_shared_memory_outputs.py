@@ -5,9 +5,9 @@ import orjson
 import pytest
 
 from naiad.errors import InvalidArgumentError
-from naiad.transfers import Place
 from naiad.types import Response, Tensor
 from naiad_http.codec import AnswerForm, Encoder, OutputForm
+from naiad_shared_memory.request_io import SharedOutput
 
 from .regions import FakeRegion
 
@@ -19,7 +19,7 @@ def encode(form, *tensors):
 
 
 def placed(region, byte_size, offset=0):
-    return OutputForm(place=Place(region, offset, byte_size))
+    return OutputForm(target=SharedOutput(region, offset, byte_size))
 
 
 def test_an_output_is_written_to_its_place_and_its_json_only_tells_of_it():

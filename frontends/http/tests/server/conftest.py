@@ -13,6 +13,7 @@ import uvloop
 
 import naiad
 import naiad_http
+import naiad_shared_memory
 import naiad_tracing
 from naiad.backend import BackendTraits, Reply
 from naiad.errors import InvalidArgumentError
@@ -177,14 +178,13 @@ def mirror_models(tmp_path):
 
 @pytest.fixture
 def start_server(mirror, mirror_models):
-    """Start servers over the mirror's models; they stop when the test ends."""
+    """Start servers over the mirror's models, with the plugins `beside`; they stop when the test ends."""
     with ExitStack() as stack:
 
-        def start(**options):
+        def start(*, beside=(naiad_shared_memory,), **options):
             chosen = {"http-port": 0, "http-address": "127.0.0.1", **options}
-            client = stack.enter_context(
-                serve(mirror_models, plugins=[mirror, naiad_http, naiad_tracing], options=chosen)
-            )
+            plugins = [mirror, naiad_http, naiad_tracing, *beside]
+            client = stack.enter_context(serve(mirror_models, plugins=plugins, options=chosen))
             stack.callback(mirror.backend.gate.opened.set)
             return Running(client, mirror)
 

@@ -3,6 +3,7 @@
 import http.client
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,7 +11,7 @@ from naiad_http.application import operations
 from naiad_http.openapi import INFERENCE_PATHS, describe
 from naiad_kit.frontends.restrictions import APIS
 
-OPERATIONS = operations(None, 0, lambda: False)
+OPERATIONS = operations(SimpleNamespace(service=lambda kind: None), 0, lambda: False)
 DOCUMENT = describe(OPERATIONS)
 ROUTES = {(each.method, each.path.replace(":path}", "}")) for each in OPERATIONS} | {
     ("POST", p) for p in INFERENCE_PATHS

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 import naiad_http
+import naiad_shared_memory
 from naiad import Server
 from naiad.errors import QueueFullError
 from naiad_http.protocol import HttpProtocol
@@ -228,7 +229,11 @@ def serving(mirror, mirror_models):
             "http-max-input-size": 3 * SIZE,
             "http-restricted-api": ("logging:key=secret",),
         }
-        server = Server(model_repository=[mirror_models], plugins=[mirror, naiad_http], options=chosen | options)
+        server = Server(
+            model_repository=[mirror_models],
+            plugins=[mirror, naiad_http, naiad_shared_memory],
+            options=chosen | options,
+        )
         submit = watch.recording(server.submit)
 
         def submit_or_refuse(request, deliver, streams=False):

@@ -164,6 +164,28 @@ def test_clients_may_not_register_unless_the_option_says_so(start_server, segmen
     assert get(server, "/v2/systemsharedmemory/status") == (200, [])
 
 
+def test_without_the_plugin_shared_memory_is_refused_and_everything_else_works(start_server):
+    server = start_server(beside=())
+    region = "/v2/systemsharedmemory/region/r"
+    plain = {"inputs": [{"name": "X", "datatype": "INT8", "shape": [4], "data": [1, 2, 3, 4]}]}
+    named = [mirrored(place(), {}), {**plain, "outputs": [{"name": "Y", "parameters": place()}]}]
+
+    refused = [
+        post(server, f"{region}/register", {"key": "/k", "byte_size": 64}),
+        post(server, f"{region}/unregister"),
+        post(server, "/v2/cudasharedmemory/unregister"),
+        *(post(server, "/v2/models/mirror_int8/infer", document) for document in named),
+    ]
+    status, error = get(server, "/v2/cudasharedmemory/status")
+    answer = infer(server, plain)
+
+    for each in (*refused, (status, error["error"])):
+        assert each[0] == 501
+        assert "It comes with naiad-shared-memory: pip install 'naiad-shared-memory'" in each[1]
+    assert (answer[0], answer[2]["outputs"][0]["data"]) == (200, [1, 2, 3, 4])
+    assert not any("shared_memory" in name for name in get(server, "/v2")[1]["extensions"])
+
+
 def test_shared_memory_can_be_restricted(start_server):
     server = start_server(**{"http-restricted-api": ("shared-memory:key=secret",), "allow-client-shm": True})
 

@@ -10,7 +10,7 @@ from naiad.dlpack import HOST_TYPES, Capsule, Content, as_bits, content_of
 from naiad.errors import NaiadError, UnavailableError
 
 if TYPE_CHECKING:
-    from naiad._kernel.shared_memory.cuda import CudaDriver
+    from naiad.cuda_driver import CudaDriver
 
 _CUDA = 2
 _CPU = (1, 0)
@@ -61,6 +61,6 @@ def copied_on_device(source: Content, address: int) -> None:
 
 @functools.cache
 def _driver() -> "CudaDriver":
-    from naiad._kernel.shared_memory.cuda import load_cuda
+    from naiad.cuda_driver import load_cuda
 
     return load_cuda()

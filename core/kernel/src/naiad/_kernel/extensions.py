@@ -2,6 +2,7 @@
 
 from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.services import Services
+from naiad.shared_memory import SharedMemoryApi
 from naiad.tracing import Tracing
 
 _EXTENSIONS = (
@@ -22,10 +23,12 @@ _EXTENSIONS = (
 
 
 def extensions(plugins: PluginRegistry, services: Services) -> tuple[str, ...]:
-    """The extensions: sequences where a scheduler for them is installed, traces where a tracer is."""
-    missing = set()
+    """The extensions: those of plugins only where these are installed."""
+    missing: set[str] = set()
     if not any(factory.choice == "sequence_batching" for factory in plugins.schedulers()):
         missing.add("sequence")
+    if services.find(SharedMemoryApi) is None:
+        missing |= {"system_shared_memory", "cuda_shared_memory"}
     if services.find(Tracing) is None:
         missing.add("trace")
     return tuple(name for name in _EXTENSIONS if name not in missing)

@@ -6,7 +6,6 @@ from naiad._kernel.caching.options import CACHE_OPTIONS
 from naiad._kernel.metrics.options import METRICS_OPTIONS
 from naiad.log_settings import LOG_OPTIONS
 from naiad.options import Option, boolean, positive
-from naiad.shared_memory import MOST_REGIONS
 
 
 def _count(text: str) -> int:
@@ -56,18 +55,6 @@ SERVER_OPTIONS = (
     Option("id", "naiad", "the name that the server gives itself"),
     Option("strict-readiness", True, "ready only while every model is ready", boolean),
     Option("exit-on-error", True, "exit when a model fails to load at start", boolean),
-    Option(
-        "allow-client-shm", False, "let clients register shared memory, which they may then name in requests", boolean
-    ),
-    Option(
-        "shared-memory-lending",
-        False,
-        "let models read large inputs where clients have them, who may change them meanwhile, in place of copies",
-        boolean,
-    ),
-    Option(
-        "max-shared-memory-regions", MOST_REGIONS, "the most regions that may be registered at a time", positive, "N"
-    ),
     Option(
         "max-bytes-in-flight",
         0,

@@ -104,6 +104,12 @@ KNOWN_PLUGINS = (
     KnownPlugin("naiad-scheduler-dynamic", "naiad-scheduler-dynamic", schedulers=("dynamic", "dynamic_batching")),
     KnownPlugin("naiad-scheduler-ensemble", "naiad-scheduler-ensemble", servables=("ensemble",)),
     KnownPlugin("naiad-scheduler-sequence", "naiad-scheduler-sequence", schedulers=("sequence", "sequence_batching")),
+    KnownPlugin(
+        "naiad-shared-memory",
+        "naiad-shared-memory",
+        services=("shared-memory",),
+        options=("allow-client-shm", "max-shared-memory-regions", "shared-memory-lending"),
+    ),
     KnownPlugin("naiad-tensorflow", "naiad-tensorflow[cpu]", backends=("tensorflow",)),
     KnownPlugin("naiad-tensorrt", "naiad-tensorrt[tensorrt]", backends=("tensorrt",)),
     KnownPlugin("naiad-torch", "naiad-torch[cpu]", backends=("pytorch",)),

@@ -21,7 +21,6 @@ from naiad._kernel.models import Models
 from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.reading import responses
 from naiad._kernel.services import Services
-from naiad._kernel.shared_memory.guard import GUARD
 from naiad._kernel.starting import follow_disk, load_start_up_models, with_own
 from naiad._kernel.stop_steps import StopSteps
 from naiad._version import __version__
@@ -43,7 +42,6 @@ from naiad.reports import (
     ServerMetadata,
 )
 from naiad.server import Deliver, ServiceT, SubmittedRequest
-from naiad.shared_memory import SharedMemory
 from naiad.types import Request, Response
 from naiad_config import ModelConfig
 
@@ -61,8 +59,8 @@ class Server:
 
     `plugins` None takes the installed ones; a list takes exactly these, and the kernel's own. `options` are the
     options of `naiad serve` by name, already as values. Everything after `start` happens on the event loop that
-    started it, except where a docstring says otherwise. `shared_memory` are the regions that clients registered,
-    `logging` the log settings that can be changed while it runs; `metrics`, from `start` on, what it did.
+    started it, except where a docstring says otherwise. `logging` are the log settings that can be changed while it
+    runs; `metrics`, from `start` on, is what it did.
     `bytes_in_flight` is the budget that frontends reserve the memory of large payloads from.
     `runner` runs the event loop, where its threads may change; `log` changes the log that the process writes, and is
     None where the log belongs to the program.
@@ -83,11 +81,6 @@ class Server:
             given["model-repository"] = tuple(str(root) for root in model_repository)
         self.settings = Settings(self.plugins.options(), given)
         self._services = Services(self.plugins, self.settings)
-        self.shared_memory = SharedMemory(
-            self.settings["allow-client-shm"],
-            lends=self.settings["shared-memory-lending"],
-            most_regions=self.settings["max-shared-memory-regions"],
-        )
         self.logging = embedded_log_control(self.settings) if log is None else log
         self.bytes_in_flight = ByteBudget(self.settings["max-bytes-in-flight"] or default_limit())
         self._runner = runner
@@ -133,8 +126,6 @@ class Server:
         self.metrics = Metrics(loader.metrics_config, self._models.serving, loader.metrics, gates=loader.gates)
         for warning in self.plugins.warnings():
             _logger.warning("%s", warning)
-        if self.settings["shared-memory-lending"] and GUARD is None:
-            _logger.warning("--shared-memory-lending lends nothing: naiad was installed without a C compiler")
         self._caching = loader.caching = open_caching(self.plugins, self.settings)  # last: it has to be closed
         self.metrics.cache = self._caching.cache
 
@@ -180,7 +171,6 @@ class Server:
 
     async def _free(self) -> None:
         self._calls.close()
-        self.shared_memory.close()
 
     async def __aenter__(self) -> "Server":
         await self.start()

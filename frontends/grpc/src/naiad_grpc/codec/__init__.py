@@ -1,6 +1,5 @@
 """The wire form of inference over gRPC: bytes to requests, responses to bytes; no transport, no clock, no server."""
 
-from naiad.transfers import Place
 from naiad_grpc.codec.costs import COSTLY_BYTES, model_name_and_version, takes_long
 from naiad_grpc.codec.forms import AnswerForm, OutputForm
 from naiad_grpc.codec.requests import Decoder, request_id_of
@@ -12,7 +11,6 @@ __all__ = [
     "Decoder",
     "Encoder",
     "OutputForm",
-    "Place",
     "TakesLong",
     "encode_error",
     "model_name_and_version",

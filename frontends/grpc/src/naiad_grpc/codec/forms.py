@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from naiad.transfers import Place
+from naiad.shared_memory import OutputTarget
 
 
 @dataclass(frozen=True, slots=True)
 class OutputForm:
-    """One output: the best `classes` of it (0: the tensor itself), in the response or in shared memory at `place`."""
+    """One output: the best `classes` of it (0: the tensor itself), in the response or in shared memory at `target`."""
 
     classes: int = 0
-    place: Place | None = None
+    target: OutputTarget | None = None
 
 
 @dataclass(frozen=True, slots=True)

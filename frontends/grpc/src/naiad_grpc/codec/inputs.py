@@ -9,7 +9,7 @@ import numpy as np
 from naiad.buffers import bool_array, unpack_strings
 from naiad.datatypes import TensorType, tensor_type
 from naiad.errors import InvalidArgumentError
-from naiad.transfers import SharedInput
+from naiad.shared_memory import SharedInput
 from naiad.types import Tensor
 from naiad_grpc.codec.contents import array_of_contents
 from naiad_grpc.codec.framing import RAW_TAG, header

@@ -6,8 +6,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from naiad.errors import InvalidArgumentError
-from naiad.shared_memory import Region
-from naiad.transfers import Place, transfer_of
+from naiad.shared_memory import SharedMemoryApi
 from naiad.types import Request, Tensor
 from naiad_grpc.codec.costs import COSTLY_BYTES
 from naiad_grpc.codec.forms import AnswerForm, OutputForm
@@ -29,22 +28,22 @@ class _Expected(NamedTuple):
 
 
 class Decoder:
-    """Decodes infer requests; `region` finds a shared memory region by its name.
+    """Decodes infer requests; `shared_memory` gives the service that has the regions.
 
     Clients send the same message around ever new ids and tensors, so its skeleton is remembered by its text. That
     saves most of the time of a small request, and so does comparing a message with the last one to the same model
     before looking for anything in it.
     """
 
-    def __init__(self, region: Callable[[str], Region]) -> None:
-        self._region = region
+    def __init__(self, shared_memory: Callable[[], SharedMemoryApi]) -> None:
+        self._shared_memory = shared_memory
         self._skeletons: dict[bytes, Skeleton] = {}
         self._expected: dict[bytes, _Expected] = {}
 
     def decode(self, message: bytes) -> tuple[Request, AnswerForm]:
         """The request that the message holds and the form of the answer that it wants.
 
-        Raises InvalidArgumentError, or NotFoundError for a shared memory region that there is not.
+        Raises InvalidArgumentError, NotFoundError for a shared memory region that there is not, or UnsupportedError.
         """
         # a name longer than 127 bytes makes another key, which is as good as any
         expected = self._expected.get(message[: message[1] + 2]) if len(message) > 1 else None
@@ -92,19 +91,21 @@ class Decoder:
         for each, (start, size) in zip(inputs.raw, contents, strict=True):
             tensors[each.name] = _tensor(each, message, start, size, skeleton.model_name)
         for shared in inputs.shared:
-            tensors[shared.name] = shared.tensor(self._region(shared.region), skeleton.model_name)
+            tensors[shared.name] = self._shared_memory().tensor(shared, skeleton.model_name)
         ordered = tensors if len(tensors) == len(inputs.raw) else {name: tensors[name] for name in inputs.names}
         request, form = _request(skeleton, request_id, ordered), self._form(skeleton)
         if inputs.shared or skeleton.shared_outputs:
-            request.transfer = transfer_of(ordered, {name: each.place for name, each in form.outputs.items()})
+            targets = {name: each.target for name, each in form.outputs.items()}
+            request.transfer = self._shared_memory().request_io(ordered, targets)
         return request, form
 
     def _form(self, skeleton: Skeleton) -> AnswerForm:
         if not skeleton.shared_outputs:
             return skeleton.form
         outputs = dict(skeleton.form.outputs)
-        for name, (region_name, offset, byte_size) in skeleton.shared_outputs:
-            outputs[name] = OutputForm(place=Place(self._region(region_name), offset, byte_size))
+        shared_memory = self._shared_memory()
+        for name, (region, offset, byte_size) in skeleton.shared_outputs:
+            outputs[name] = OutputForm(target=shared_memory.output(region, offset, byte_size))
         return AnswerForm(outputs, skeleton.form.empty_final)
 
 

@@ -97,9 +97,9 @@ class Encoder:
 
     def _formed(self, response: Response, tensor: Tensor, form: OutputForm) -> tuple[Tensor, Buffer | None]:
         """The tensor as the caller wants it, and its contents; None when they are in shared memory."""
-        if form.place is not None:
-            if not form.place.holds(tensor):
-                form.place.store(tensor, self._content(tensor))
+        if form.target is not None:
+            if not form.target.holds(tensor):
+                form.target.store(tensor, self._content(tensor))
             return tensor, None
         if tensor.array.size > self._most:
             raise TakesLong

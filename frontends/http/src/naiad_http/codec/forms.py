@@ -3,19 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from naiad.transfers import Place
+from naiad.shared_memory import OutputTarget
 
 
 @dataclass(frozen=True, slots=True)
 class OutputForm:
     """One output: `binary` bytes after the JSON, or JSON numbers; the best `classes` of it (0: the tensor itself).
 
-    With a `place` its bytes go there, and its JSON only tells of it.
+    With a `target` its bytes go there, and its JSON has only its name, datatype and shape.
     """
 
     binary: bool = False
     classes: int = 0
-    place: Place | None = None
+    target: OutputTarget | None = None
 
 
 AS_JSON = OutputForm()

@@ -7,7 +7,7 @@ import numpy as np
 
 from naiad.datatypes import TENSOR_TYPES, TensorType, tensor_type
 from naiad.errors import InvalidArgumentError
-from naiad.transfers import SharedInput
+from naiad.shared_memory import SharedInput
 from naiad.types import Tensor
 from naiad_http.codec.documents import as_object, as_string, as_unsigned, member
 from naiad_http.codec.shapes import read_shape

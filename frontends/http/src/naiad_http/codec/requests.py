@@ -7,8 +7,7 @@ import numpy as np
 
 from naiad.buffers import Buffer, bool_array, unpack_strings
 from naiad.errors import InvalidArgumentError
-from naiad.shared_memory import Region
-from naiad.transfers import Place, transfer_of
+from naiad.shared_memory import SharedMemoryApi
 from naiad.types import Request, Tensor
 from naiad_config import ModelConfig
 from naiad_http.codec.envelope import Envelope
@@ -40,19 +39,22 @@ class Decoder:
     """
 
     def __init__(
-        self, max_input_size: int, model_config: Callable[[str, int], ModelConfig], region: Callable[[str], Region]
+        self,
+        max_input_size: int,
+        model_config: Callable[[str, int], ModelConfig],
+        shared_memory: Callable[[], SharedMemoryApi],
     ) -> None:
-        """`region` finds a shared memory region by its name; `model_config` is asked for raw requests only."""
+        """`shared_memory` gives the service that has the regions; `model_config` is asked for raw requests only."""
         self._limit = max_input_size
         self._model_config = model_config
-        self._region = region
+        self._shared_memory = shared_memory
         self._skeletons = Remembered(lambda text, model: read_skeleton(text, model, max_input_size))
 
     def decode(self, envelope: Envelope, front: Buffer, rest: Buffer) -> tuple[Request, AnswerForm]:
         """The request that the body holds and the form of the answer that it wants.
 
         `front` is the JSON part (`bytes`, but the whole body without a header length), `rest` the bytes behind it.
-        Raises InvalidArgumentError, or what `model_config` and `region` raise.
+        Raises InvalidArgumentError, or what `model_config` and `shared_memory` raise.
         """
         length = envelope.header_length
         if length is None:
@@ -128,20 +130,23 @@ class Decoder:
         form = self._form(skeleton) if skeleton.placed else skeleton.form
         request = _request(envelope, skeleton, request_id, correlation_id, inputs)
         if skeleton.placed or skeleton.shared:
-            request.transfer = transfer_of(inputs, {name: each.place for name, each in form.outputs.items()})
+            targets = {name: each.target for name, each in form.outputs.items()}
+            request.transfer = self._shared_memory().request_io(inputs, targets)
         return request, form
 
     def _with_shared(self, skeleton: Skeleton, inputs: dict[str, Tensor], model: str) -> dict[str, Tensor]:
         every = inputs.copy()
+        shared_memory = self._shared_memory()
         for each in skeleton.shared:
-            every[each.name] = each.tensor(self._region(each.region), model)
+            every[each.name] = shared_memory.tensor(each, model)
         return {name: every[name] for name in skeleton.names} if inputs else every
 
     def _form(self, skeleton: Skeleton) -> AnswerForm:
         """The form of the answer, with the regions as they are now; the outputs must lie within them."""
         forms = dict(skeleton.form.outputs)
-        for name, called, offset, byte_size in skeleton.placed:
-            forms[name] = OutputForm(place=Place(self._region(called), offset, byte_size))
+        shared_memory = self._shared_memory()
+        for name, region, offset, byte_size in skeleton.placed:
+            forms[name] = OutputForm(target=shared_memory.output(region, offset, byte_size))
         return AnswerForm(skeleton.form.unlisted, forms)
 
 

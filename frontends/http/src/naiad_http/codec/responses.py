@@ -83,9 +83,9 @@ class Encoder:
             if wanted.classes:
                 _leave_to_thread(tensor, on_thread)
                 tensor = self._classes(response, tensor, wanted.classes)
-            if wanted.place is not None:
-                if not wanted.place.holds(tensor):
-                    wanted.place.store(tensor, _content(tensor, on_thread)[0])
+            if wanted.target is not None:
+                if not wanted.target.holds(tensor):
+                    wanted.target.store(tensor, _content(tensor, on_thread)[0])
                 text.append(_shared_output(name, tensor.datatype, tensor.shape))
             elif wanted.binary:
                 content, length = _content(tensor, on_thread)

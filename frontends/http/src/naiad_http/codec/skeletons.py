@@ -6,7 +6,7 @@ from typing import Any
 
 from naiad.buffers import Buffer
 from naiad.errors import InvalidArgumentError
-from naiad.transfers import SharedInput
+from naiad.shared_memory import SharedInput
 from naiad.types import Tensor
 from naiad_http.codec.documents import as_array, as_object, as_string, member
 from naiad_http.codec.forms import AS_BINARY, AS_JSON, AnswerForm

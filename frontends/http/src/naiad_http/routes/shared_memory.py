@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from naiad.errors import InvalidArgumentError
-from naiad.shared_memory import Kind
+from naiad.shared_memory import Kind, shared_memory_of
 from naiad_http.codec.documents import as_object, as_string, as_unsigned
 from naiad_http.routes.documents import read_document
 from naiad_http.routes.operations import Operation, as_json
@@ -26,7 +26,7 @@ class SharedMemoryRoutes:
     """Regions in POSIX shared memory and on GPUs."""
 
     def __init__(self, server: "ServerApi") -> None:
-        self._server = server
+        self._shared_memory = shared_memory_of(server)
 
     def operations(self) -> list[Operation]:
         """Every operation of this group."""
@@ -37,7 +37,7 @@ class SharedMemoryRoutes:
 
     def _operations_on(self, kind: Kind, path: str) -> list[Operation]:
         api = "shared-memory"
-        off = {501: "clients may not: --allow-client-shm is false"}
+        off = {501: "clients may not: --allow-client-shm is false, or naiad-shared-memory is not installed"}
         region = f"{path}/region/{{region:path}}"
         status, unregister = partial(self.status, kind), partial(self.unregister, kind)
         register = self.register_system if kind == "system" else self.register_cuda
@@ -52,7 +52,7 @@ class SharedMemoryRoutes:
 
     async def status(self, kind: Kind, request: Request) -> Response:
         """The regions of that kind, or the one that is named."""
-        memory = self._server.shared_memory
+        memory = self._shared_memory()
         name = _region(request) if request.path_params else ""
         if kind == "system":
             return as_json(
@@ -74,7 +74,7 @@ class SharedMemoryRoutes:
         key = as_string(_field(given, "key"), "key")
         offset = as_unsigned(given.get("offset", 0), "offset")
         byte_size = as_unsigned(_field(given, "byte_size"), "byte_size")
-        self._server.shared_memory.register_system(_region(request), key, offset, byte_size)
+        self._shared_memory().register_system(_region(request), key, offset, byte_size)
         return Response()
 
     async def register_cuda(self, request: Request) -> Response:
@@ -83,12 +83,12 @@ class SharedMemoryRoutes:
         raw_handle = _handle(as_object(_field(given, "raw_handle"), "raw_handle"))
         device_id = as_unsigned(_field(given, "device_id"), "device_id", _MAX_DEVICE)
         byte_size = as_unsigned(_field(given, "byte_size"), "byte_size")
-        self._server.shared_memory.register_cuda(_region(request), raw_handle, device_id, byte_size)
+        self._shared_memory().register_cuda(_region(request), raw_handle, device_id, byte_size)
         return Response()
 
     async def unregister(self, kind: Kind, request: Request) -> Response:
         """An empty 200, whether there was such a region or not."""
-        self._server.shared_memory.unregister(kind, _region(request) if request.path_params else "")
+        self._shared_memory().unregister(kind, _region(request) if request.path_params else "")
         return Response()
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-_FOLDER = "naiad/_kernel/shared_memory"
+_FOLDER = "naiad_shared_memory"
 _OPTIONS = ("-std=c11", "-O2", "-fPIC", "-shared", "-Wall", "-Wextra")
 
 

@@ -14,9 +14,9 @@ import weakref
 
 import numpy as np
 
-from naiad._kernel.shared_memory.extents import is_left
-from naiad._kernel.shared_memory.guard import TORN, Guard
 from naiad.buffers import Buffer
+from naiad_shared_memory.extents import is_left
+from naiad_shared_memory.guard import TORN, Guard
 
 PAGE = mmap.PAGESIZE
 _PAGE_MASK = -PAGE

@@ -1,4 +1,4 @@
-"""Large tensors in shared memory, which the thread that executes their request has to do with.
+"""Tensors in shared memory, and what the worker of a request does about the large ones.
 
 Models read the client's own memory where they can (`Region.lend`), and it is copied where not; outputs are copied to
 it. A copy of 600 KB takes some 60 µs, which the event loop would have to spend for each request. Memory of a GPU that
@@ -7,22 +7,22 @@ the model computes on is read in place, and written there.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
-from naiad._kernel.shared_memory.devices import DeviceMemory
-from naiad._kernel.shared_memory.mapping import Loan
-from naiad._kernel.shared_memory.segments import LARGE
 from naiad.buffers import Buffer, bool_array, unpack_strings
 from naiad.datatypes import tensor_type
 from naiad.devices import Device, DeviceTensor, OnDevice
 from naiad.errors import NaiadError
-from naiad.shared_memory import Region
-from naiad.types import DeferredPayload, Tensor
+from naiad.shared_memory import OutputTarget, SharedInput
+from naiad.tensors import DeferredPayload, Tensor
+from naiad_shared_memory.device_memory import DeviceMemory
+from naiad_shared_memory.mapping import Loan
+from naiad_shared_memory.region import Region
+from naiad_shared_memory.segments import LARGE
 
 _NOTHING = np.empty(0, np.uint8)
-"""The payload of what nobody asks for any more."""
+"""The payload of an output that is needed no more."""
 
 
 class SharedContent(DeferredPayload):
@@ -74,43 +74,28 @@ class SharedContent(DeferredPayload):
         return None
 
 
-class SharedInput(NamedTuple):
-    """An input whose `byte_size` bytes come from `offset` on in the shared memory region that is then called `region`.
+def tensor_over(region: Region, described: SharedInput, model: str) -> Tensor:
+    """The tensor with what the region holds now: a copy of its bytes, or a `SharedContent` where it is large.
 
-    They are as many as its `elements` take, whose datatype on the wire is `datatype` and in numpy `dtype`; those of
-    BYTES say themselves how many they are.
+    Raises InvalidArgumentError, that names `model`, when the bytes do not lie within the region or are no such tensor.
     """
+    return Tensor(described.name, described.datatype, described.shape, _payload(region, described, model))
 
-    name: str
-    datatype: str
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    elements: int
-    region: str
-    offset: int
-    byte_size: int
 
-    def tensor(self, region: Region, model: str) -> Tensor:
-        """The tensor with what the region holds now: a copy of its bytes, or the promise of a large one.
-
-        Raises InvalidArgumentError, that names `model`, when they do not lie within the region or are no such tensor.
-        """
-        return Tensor(self.name, self.datatype, self.shape, self._payload(region, model))
-
-    def _payload(self, region: Region, model: str) -> np.ndarray | SharedContent:
-        is_plain = self.datatype not in ("BYTES", "BOOL")
-        if is_plain and self.byte_size >= LARGE:
-            return SharedContent(region, self.offset, self.byte_size, self.shape, self.dtype)
-        content = region.read(self.offset, self.byte_size).data
-        if is_plain:
-            return np.ndarray(self.shape, self.dtype, content)
-        if self.datatype == "BOOL":
-            return bool_array(self.shape, content)
-        return unpack_strings(content, self.elements, self.name, model).reshape(self.shape)
+def _payload(region: Region, described: SharedInput, model: str) -> np.ndarray | SharedContent:
+    is_plain = described.datatype not in ("BYTES", "BOOL")
+    if is_plain and described.byte_size >= LARGE:
+        return SharedContent(region, described.offset, described.byte_size, described.shape, described.dtype)
+    content = region.read(described.offset, described.byte_size).data
+    if is_plain:
+        return np.ndarray(described.shape, described.dtype, content)
+    if described.datatype == "BOOL":
+        return bool_array(described.shape, content)
+    return unpack_strings(content, described.elements, described.name, model).reshape(described.shape)
 
 
 @dataclass(slots=True)
-class Place:
+class SharedOutput:
     """Where an output goes: the `byte_size` bytes from `offset` on of a region.
 
     Raises InvalidArgumentError at once when they do not lie within it.
@@ -145,39 +130,37 @@ class Place:
         self._stored = tensor
 
 
-class Transfer:
-    """What the worker does for one request: it gets the tensors over `SharedContent` before it, and stores outputs.
+class SharedMemoryIO:
+    """The `RequestIO` of one request: reads the tensors over `SharedContent` before it executes, and stores outputs.
 
-    What it does not copy out (strings, outputs whose bytes are not in order), whoever encodes the response does.
-    `may_lend` allows that inputs are lent to the model; where others than the model may ask for them, or for an output
-    that was stored, it is to be taken back.
+    The frontend stores what this does not: strings, and outputs whose bytes are not in order.
     """
 
-    __slots__ = ("_loans", "_places", "_tensors", "may_lend")
+    __slots__ = ("_loans", "_outputs", "_tensors", "may_lend")
 
-    def __init__(self, tensors: Sequence[Tensor], places: Mapping[str, Place]) -> None:
+    def __init__(self, tensors: Sequence[Tensor], outputs: Mapping[str, SharedOutput]) -> None:
         self._tensors = tensors
-        self._places = places
+        self._outputs = outputs
         self._loans: list[tuple[Tensor, SharedContent, Loan]] = []
         self.may_lend = True
 
     @property
     def on_device(self) -> OnDevice | None:
         """Where outputs may stay until they are copied, None where all come to the host."""
-        regions = {name: place.region for name, place in self._places.items()}
+        regions = {name: output.region for name, output in self._outputs.items()}
         found = {name: (region.device,) for name, region in regions.items() if isinstance(region, DeviceMemory)}
         return found or None
 
     def fetch(self, devices: Collection[Device] = (), lend: bool = False) -> None:
         """Get the inputs: lent where that is allowed, where they are if on one of these devices, or as copies.
 
-        Raises InvalidArgumentError; zeros stand for those that could not be had then.
+        Raises InvalidArgumentError; zeros stand for the inputs that could not be read then.
         """
         for tensor in self._tensors:
             content = tensor.payload
             if isinstance(content, SharedContent):
                 try:
-                    tensor.payload = self._had(tensor, content, devices, lend)
+                    tensor.payload = self._input(tensor, content, devices, lend)
                 except BaseException:  # a MemoryError, too: a loan that does not end is never lent again
                     self._blank()
                     loans, self._loans = self._loans, []
@@ -185,7 +168,7 @@ class Transfer:
                         loan.end()
                     raise
 
-    def _had(
+    def _input(
         self, tensor: Tensor, content: SharedContent, devices: Collection[Device], lend: bool
     ) -> np.ndarray | DeviceTensor:
         resident = content.on_device(tensor.datatype, devices) if devices else None
@@ -199,18 +182,18 @@ class Transfer:
         return array
 
     def _blank(self) -> None:
-        """In place of all of them, also of those that were copied: nobody needs them any more."""
+        """Put zeros in place of all inputs, also of those that were copied: the model must not see some of them."""
         for tensor in self._tensors:
             tensor.payload = _zeros(tensor)
 
     def store(self, outputs: Mapping[str, Tensor]) -> None:
         """Copy the outputs, and let go of them when inputs are lent: they may be the same arrays. Raises NaiadError."""
-        for name, place in self._places.items():
+        for name, target in self._outputs.items():
             tensor = outputs.get(name)
-            if tensor is not None and tensor.datatype != "BYTES" and not place.take(tensor):
+            if tensor is not None and tensor.datatype != "BYTES" and not target.take(tensor):
                 array = tensor.array
                 if array.flags.c_contiguous and array.nbytes:
-                    place.store(tensor, array.data.cast("B"))
+                    target.store(tensor, array.data.cast("B"))
                     if self._loans:
                         tensor.payload = _NOTHING
 
@@ -232,16 +215,16 @@ class Transfer:
                     raise content.shrunk()
         return plain
 
-    def for_inputs(self, inputs: Mapping[str, Tensor]) -> "Transfer | None":
-        """The transfer of a request made on behalf of this one with these inputs; it lends nothing."""
-        transfer = transfer_of(inputs, {})
-        if transfer is not None:
-            transfer.may_lend = False
-        return transfer
+    def for_inputs(self, inputs: Mapping[str, Tensor]) -> "SharedMemoryIO | None":
+        """For a request made on behalf of this one with these inputs; it lends nothing."""
+        io = request_io(inputs, {})
+        if io is not None:
+            io.may_lend = False
+        return io
 
 
 def _zeros(tensor: Tensor) -> np.ndarray:
-    """Zeros in place of what cannot be had, all of them the same one where there is no memory for so many."""
+    """Zeros in place of what cannot be read, all of them the same one where there is no memory for so many."""
     dtype = tensor_type(tensor.datatype).dtype
     try:
         return np.zeros(tensor.shape, dtype)
@@ -249,11 +232,15 @@ def _zeros(tensor: Tensor) -> np.ndarray:
         return np.broadcast_to(np.zeros((), dtype), tensor.shape)
 
 
-def transfer_of(inputs: Mapping[str, Tensor], places: Mapping[str, Place | None]) -> Transfer | None:
-    """What is left to the worker of a request with these inputs, None when it is not worth it.
+def request_io(inputs: Mapping[str, Tensor], outputs: Mapping[str, OutputTarget | None]) -> SharedMemoryIO | None:
+    """What the worker does for a request with these inputs, None where that is not worth it.
 
-    `places` are those of the outputs by their names, None for one that goes into the response.
+    `outputs` are the targets of the outputs by their names, None for one that goes into the response.
     """
-    lazy = [tensor for tensor in inputs.values() if isinstance(tensor.payload, SharedContent)]
-    large = {name: place for name, place in places.items() if place is not None and place.byte_size >= LARGE}
-    return Transfer(lazy, large) if lazy or large else None
+    deferred = [tensor for tensor in inputs.values() if isinstance(tensor.payload, SharedContent)]
+    large = {
+        name: target
+        for name, target in outputs.items()
+        if isinstance(target, SharedOutput) and target.byte_size >= LARGE
+    }
+    return SharedMemoryIO(deferred, large) if deferred or large else None

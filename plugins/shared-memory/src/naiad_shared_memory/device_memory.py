@@ -6,11 +6,11 @@ from typing import Protocol
 
 import numpy as np
 
-from naiad._kernel.shared_memory.cuda import HANDLE_SIZE
-from naiad._kernel.shared_memory.extents import check_extent, check_piece, check_room, host_bytes
 from naiad.buffers import Buffer
+from naiad.cuda_driver import HANDLE_SIZE
 from naiad.devices import DeviceTensor, gpu
 from naiad.errors import InvalidArgumentError, NaiadError
+from naiad_shared_memory.extents import check_extent, check_piece, check_room, host_bytes
 
 
 class Gpus(Protocol):

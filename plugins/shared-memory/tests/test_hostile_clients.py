@@ -1,5 +1,6 @@
 """Clients that lie about their memory, and those that take it away while the server uses it: errors, nothing worse."""
 
+import asyncio
 import fcntl
 import os
 import signal
@@ -16,7 +17,7 @@ LARGEST = 2**64 - 1
 def no_descriptor_is_left_over(memory, count_descriptors):
     before = count_descriptors()
     yield
-    memory.close()
+    asyncio.run(memory.stop(1.0))
     assert count_descriptors() == before
 
 
@@ -233,7 +234,7 @@ def test_more_of_a_hollow_segment_than_there_is_memory_is_not_copied(memory, mak
     segment = make_segment()
     segment.resize(1 << 28)
     region = register(memory, segment, 0, 1 << 28)
-    monkeypatch.setattr("naiad._kernel.shared_memory.extents.free_bytes", lambda: 1 << 27)
+    monkeypatch.setattr("naiad_shared_memory.extents.free_bytes", lambda: 1 << 27)
 
     with pytest.raises(UnavailableError, match=r"a copy of 268435456 bytes of .* 134217728 are left"):
         region.read(0, 1 << 28)
@@ -247,7 +248,7 @@ def test_a_server_without_a_free_descriptor_says_so(memory, make_segment, monkey
     def none_left(*_):
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr("naiad._kernel.shared_memory.segments.os.open", none_left)
+    monkeypatch.setattr("naiad_shared_memory.segments.os.open", none_left)
 
     with pytest.raises(UnavailableError, match="Too many open files"):
         register(memory, segment)
@@ -259,7 +260,7 @@ def test_a_device_that_is_full_is_an_error(memory, make_segment, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("naiad._kernel.shared_memory.segments.os.pwrite", full)
+    monkeypatch.setattr("naiad_shared_memory.segments.os.pwrite", full)
 
     with pytest.raises(UnavailableError, match="failed to write shared memory region 'r': No space left"):
         region.write(0, 1, [b"x"], "OUT")
@@ -269,10 +270,8 @@ def test_reads_and_writes_that_the_system_cuts_short_go_on(memory, make_segment,
     segment = make_segment()
     region = register(memory, segment)
     preadv, pwrite = os.preadv, os.pwrite
-    monkeypatch.setattr(
-        "naiad._kernel.shared_memory.segments.os.preadv", lambda fd, views, at: preadv(fd, [views[0][:7]], at)
-    )
-    monkeypatch.setattr("naiad._kernel.shared_memory.segments.os.pwrite", lambda fd, view, at: pwrite(fd, view[:7], at))
+    monkeypatch.setattr("naiad_shared_memory.segments.os.preadv", lambda fd, views, at: preadv(fd, [views[0][:7]], at))
+    monkeypatch.setattr("naiad_shared_memory.segments.os.pwrite", lambda fd, view, at: pwrite(fd, view[:7], at))
 
     array = region.read(0, 64)
     region.write(0, 64, [bytes(reversed(array[:40].tolist())), bytes(array[40:])], "OUT")

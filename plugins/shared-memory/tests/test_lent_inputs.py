@@ -10,19 +10,16 @@ import numpy as np
 import pytest
 
 from naiad import Server
-from naiad._kernel.shared_memory.guard import GUARD
-from naiad._kernel.shared_memory.segments import LARGE, SegmentMemory
-from naiad._kernel.transferring import fetch_inputs
 from naiad.backend import Reply
-from naiad.batch import Batch
-from naiad.errors import InternalError, InvalidArgumentError, NaiadError
-from naiad.transfers import Place, SharedContent, transfer_of
+from naiad.errors import InvalidArgumentError, NaiadError
 from naiad.types import Request, Tensor
+from naiad_shared_memory.guard import GUARD
+from naiad_shared_memory.request_io import SharedContent, SharedOutput, request_io
+from naiad_shared_memory.segments import LARGE, SegmentMemory
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
 
-from .caching import CACHED
-from .serving import running
+CACHED = "response_cache { enable: true }"
 
 pytestmark = pytest.mark.skipif(GUARD is None, reason="built without a C compiler")
 
@@ -54,7 +51,7 @@ class Client:
     def request(self) -> Request:
         content = SharedContent(self.region, 0, SIZE, (1, COUNT), np.dtype(np.float32))
         request = Request("m", {"INPUT": Tensor("INPUT", "FP32", (1, COUNT), content)})
-        request.transfer = transfer_of(request.inputs, {"OUTPUT": Place(self.region, SIZE, SIZE)})
+        request.transfer = request_io(request.inputs, {"OUTPUT": SharedOutput(self.region, SIZE, SIZE)})
         return request
 
 
@@ -181,7 +178,7 @@ def test_an_input_that_goes_out_again_is_not_the_clients_any_more(tmp_path, clie
 
     def inline():
         request = client.request()
-        request.transfer = transfer_of(request.inputs, {})
+        request.transfer = request_io(request.inputs, {})
         return request
 
     class Echo(Model):
@@ -205,7 +202,8 @@ def test_whoever_keeps_tensors_or_answers_at_any_time_gets_copies(tmp_path, clie
     async def ask() -> None:
         backend = FakeBackend(answer=model)
         backend.write(tmp_path, "m", f"max_batch_size: 8 {config}")
-        async with running(tmp_path, backend, FakeCache(), cache_config=("fake",)) as server:
+        options = {"cache-config": ("fake",)}
+        async with Server(model_repository=[tmp_path], plugins=[backend, FakeCache()], options=options) as server:
             async for _ in server.stream(client.request()):
                 pass
 
@@ -255,14 +253,11 @@ def test_inputs_that_were_lent_are_given_back_when_there_is_no_memory_for_anothe
         return Tensor(name, "FP32", (1, COUNT), content)
 
     inputs = {"A": tensor("A", client.region), "B": tensor("B", NoMemory())}
-    transfer = transfer_of(inputs, {})
-    assert transfer is not None
+    io = request_io(inputs, {})
+    assert io is not None
 
-    request = Request("m", inputs)
-    request.transfer = transfer
-
-    with pytest.raises(InternalError, match="the inputs in shared memory cannot be read: MemoryError"):
-        fetch_inputs(Batch([request], [1]), lend=True)
+    with pytest.raises(MemoryError):
+        io.fetch(lend=True)
 
     loan = client.region.lend(0, SIZE)
     assert loan is not None

@@ -1,9 +1,12 @@
 """Regions over POSIX shared memory: registering, reading, writing, forgetting."""
 
+import asyncio
+
 import pytest
 
 from naiad.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
-from naiad.shared_memory import SharedMemory, SystemRegion
+from naiad.shared_memory import SystemRegion
+from naiad_shared_memory.regions import SharedMemory
 
 
 def test_a_region_is_the_part_of_the_segment_that_was_registered(memory, make_segment):
@@ -153,7 +156,7 @@ def test_a_server_that_ends_lets_go_of_everything(memory, make_segment, count_de
     before = count_descriptors()
     memory.register_system("r", make_segment().key, 0, 8)
 
-    memory.close()
+    asyncio.run(memory.stop(1.0))
 
     assert count_descriptors() == before
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from naiad._kernel.shared_memory.free_memory import free_bytes
 from naiad.errors import InvalidArgumentError, UnavailableError
+from naiad_shared_memory.free_memory import free_bytes
 
 LARGEST = 2**64 - 1
 """The largest offset, size and sum of both that the protocol can say."""

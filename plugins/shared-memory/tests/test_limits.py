@@ -4,10 +4,10 @@ import resource
 
 import pytest
 
-from naiad._kernel.shared_memory.guard import GUARD
-from naiad._kernel.shared_memory.segments import LARGE
 from naiad.errors import UnavailableError
-from naiad.shared_memory import SharedMemory
+from naiad_shared_memory.guard import GUARD
+from naiad_shared_memory.regions import SharedMemory
+from naiad_shared_memory.segments import LARGE
 
 
 def test_no_more_regions_are_registered_than_the_option_says(make_segment):

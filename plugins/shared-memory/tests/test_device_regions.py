@@ -1,19 +1,20 @@
 """Regions on a GPU that a model computes on: read where they are, and written there, large tensors without the host."""
 
+import asyncio
 import ctypes
 
 import numpy as np
 import pytest
 
 from naiad import Server
-from naiad._kernel.caching.keys import size
 from naiad.backend import Answer, Backend, BackendTraits, Batch
 from naiad.devices import DeviceTensor, gpu
 from naiad.errors import InvalidArgumentError
 from naiad.hookspecs import hookimpl
-from naiad.shared_memory import SharedMemory
-from naiad.transfers import LARGE, Place, SharedContent, transfer_of
 from naiad.types import Request, Tensor
+from naiad_shared_memory.regions import SharedMemory
+from naiad_shared_memory.request_io import SharedContent, SharedOutput, request_io
+from naiad_shared_memory.segments import LARGE
 from naiad_testing.devices import FakeDeviceArray, fake_driver
 
 SIZE = 2 * LARGE
@@ -97,18 +98,18 @@ async def ask(backend, region, root, place=LARGE):
     (root / "m" / "1").mkdir(parents=True)
     (root / "m" / "config.pbtxt").write_text(CONFIG)
     request = Request("m", {"x": Tensor("x", "FP32", (COUNT,), SharedContent(region, 0, LARGE, (COUNT,), FLOAT))})
-    request.transfer = transfer_of(request.inputs, {"y": Place(region, LARGE, place)})
+    request.transfer = request_io(request.inputs, {"y": SharedOutput(region, LARGE, place)})
     async with Server(model_repository=[root], plugins=[backend]) as server:
         response = await server.infer(request)
     assert request.on_device is None  # nobody changes the caller's own
     return response
 
 
-async def test_a_model_on_the_gpu_reads_and_writes_there(gpus, region, tmp_path):
+def test_a_model_on_the_gpu_reads_and_writes_there(gpus, region, tmp_path):
     gpus.memory[:LARGE] = np.arange(COUNT, dtype=np.float32).view(np.uint8)
     backend = Doubling((gpu(0),))
 
-    await ask(backend, region, tmp_path)
+    asyncio.run(ask(backend, region, tmp_path))
 
     assert isinstance(backend.read[0], DeviceTensor)
     assert backend.read[0].address == gpus.memory.ctypes.data
@@ -117,11 +118,11 @@ async def test_a_model_on_the_gpu_reads_and_writes_there(gpus, region, tmp_path)
 
 
 @pytest.mark.parametrize("devices", [(), (gpu(1),)])
-async def test_a_model_elsewhere_gets_a_copy_in_the_host(gpus, region, tmp_path, devices):
+def test_a_model_elsewhere_gets_a_copy_in_the_host(gpus, region, tmp_path, devices):
     gpus.memory[:LARGE] = np.ones(COUNT, np.float32).view(np.uint8)
     backend = Doubling(devices)
 
-    await ask(backend, region, tmp_path)
+    asyncio.run(ask(backend, region, tmp_path))
 
     assert type(backend.read[0]) is np.ndarray
     assert set(gpus.memory[LARGE:].view(np.float32).tolist()) == {2.0}
@@ -129,7 +130,7 @@ async def test_a_model_elsewhere_gets_a_copy_in_the_host(gpus, region, tmp_path,
 
 
 def test_an_output_that_is_larger_than_its_place_is_refused(region):
-    place = Place(region, LARGE, LARGE)
+    place = SharedOutput(region, LARGE, LARGE)
     tensor = Tensor.of("y", FakeDeviceArray(np.zeros(COUNT + 1, np.float32)))
 
     with pytest.raises(InvalidArgumentError, match="'y'"):
@@ -139,7 +140,7 @@ def test_an_output_that_is_larger_than_its_place_is_refused(region):
 def test_an_output_on_another_gpu_goes_by_way_of_the_host(region):
     tensor = Tensor.of("y", FakeDeviceArray(np.zeros(COUNT, np.float32), gpu(1)))
 
-    assert not Place(region, LARGE, LARGE).take(tensor)
+    assert not SharedOutput(region, LARGE, LARGE).take(tensor)
 
 
 def test_a_region_keeps_its_memory_for_the_tensor_over_it(gpus):
@@ -155,7 +156,5 @@ def test_a_region_keeps_its_memory_for_the_tensor_over_it(gpus):
     assert closed == [gpus.memory.ctypes.data]
 
 
-def test_what_lies_on_a_gpu_goes_past_the_cache(region):
-    content = SharedContent(region, 0, LARGE, (COUNT,), FLOAT)
-
-    assert size(Request("m", {"x": Tensor("x", "FP32", (COUNT,), content)})) is None
+def test_what_lies_on_a_gpu_takes_no_memory_of_the_host(region):
+    assert SharedContent(region, 0, LARGE, (COUNT,), FLOAT).nbytes == -1

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from naiad._kernel.shared_memory.guard import GUARD, load_guard
-from naiad._kernel.shared_memory.segments import SegmentMemory
-from naiad.shared_memory import SharedMemory
+from naiad_shared_memory.guard import GUARD, load_guard
+from naiad_shared_memory.regions import SharedMemory
+from naiad_shared_memory.segments import SegmentMemory
 
 SIZE = 1 << 20
 PAGE = os.sysconf("SC_PAGESIZE")
@@ -126,9 +126,9 @@ def test_what_a_model_keeps_does_not_change_when_the_client_goes_on(region, segm
 
 
 def test_what_is_kept_while_there_is_no_memory_for_a_copy_can_still_be_read(region, segment, monkeypatch):
-    monkeypatch.setattr("naiad._kernel.shared_memory.mapping.is_left", lambda size: False)
+    monkeypatch.setattr("naiad_shared_memory.mapping.is_left", lambda size: False)
     kept_mappings = []
-    monkeypatch.setattr("naiad._kernel.shared_memory.mapping._NEVER_LET_GO", kept_mappings)
+    monkeypatch.setattr("naiad_shared_memory.mapping._NEVER_LET_GO", kept_mappings)
     loan = region.lend(0, SIZE)
     kept = array_of(loan)
 
@@ -209,7 +209,7 @@ def test_without_a_guard_nothing_is_lent_and_all_is_copied(segment, tmp_path):
 
 
 def test_a_guard_that_was_not_built_is_none(monkeypatch, tmp_path):
-    monkeypatch.setattr("naiad._kernel.shared_memory.guard._LIBRARY", tmp_path / "nowhere.so")
+    monkeypatch.setattr("naiad_shared_memory.guard._LIBRARY", tmp_path / "nowhere.so")
 
     assert load_guard() is None
 
@@ -246,8 +246,8 @@ def run(code):
 
 PRELUDE = """
     import ctypes, mmap, os, signal, tempfile
-    from naiad._kernel.shared_memory.guard import GUARD
-    from naiad._kernel.shared_memory.mapping import mapped
+    from naiad_shared_memory.guard import GUARD
+    from naiad_shared_memory.mapping import mapped
     file = tempfile.TemporaryFile(dir="/dev/shm")
     file.write(bytes(8192)); file.flush()
     mapping = mapped(GUARD, file.fileno(), 0, 8192, mmap.MAP_SHARED)

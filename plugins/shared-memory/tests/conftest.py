@@ -1,5 +1,6 @@
 """Segments of shared memory as a client makes them, and the regions of a server."""
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -7,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from naiad.shared_memory import SharedMemory
+from naiad_shared_memory.regions import SharedMemory
 
 
 class Segment:
@@ -51,5 +52,6 @@ def memory() -> SharedMemory:
 
 @pytest.fixture
 def count_descriptors() -> Callable[[], int]:
-    """Count the open descriptors of this process."""
+    """Count the open descriptors of this process, once those of earlier tests are closed."""
+    gc.collect()
     return lambda: len(list(Path("/proc/self/fd").iterdir()))

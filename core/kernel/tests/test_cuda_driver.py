@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 
-from naiad._kernel.shared_memory.cuda import LIBRARY, CudaDriver, load_cuda
+from naiad.cuda_driver import LIBRARY, CudaDriver, load_cuda
 from naiad.errors import InvalidArgumentError, UnavailableError
 
 HANDLE = bytes(range(64))

@@ -15,11 +15,11 @@ from errno import EAGAIN, EMFILE, ENFILE, ENOENT
 
 import numpy as np
 
-from naiad._kernel.shared_memory.extents import check_extent, check_piece, check_room, host_bytes
-from naiad._kernel.shared_memory.guard import GUARD, Guard
-from naiad._kernel.shared_memory.mapping import Lender, Loan, Mapping, mapped
 from naiad.buffers import Buffer
 from naiad.errors import InvalidArgumentError, NaiadError, NotFoundError, UnavailableError
+from naiad_shared_memory.extents import check_extent, check_piece, check_room, host_bytes
+from naiad_shared_memory.guard import GUARD, Guard
+from naiad_shared_memory.mapping import Lender, Loan, Mapping, mapped
 
 RESERVED_PREFIX = "triton_python_backend_shm_region_"
 LARGE = 64 << 10

@@ -2,7 +2,7 @@
 
 import pytest
 
-from naiad._kernel.shared_memory.free_memory import free_bytes
+from naiad_shared_memory.free_memory import free_bytes
 
 MACHINE = {"/proc/meminfo": "MemTotal: 99 kB\nMemAvailable:    8 kB\n"}
 GROUP = {"/proc/self/cgroup": "0::/pods/one\n"}

@@ -1,0 +1,205 @@
+"""Large tensors in shared memory: copied by the worker, each at its own risk."""
+
+import asyncio
+import threading
+
+import numpy as np
+import pytest
+
+import naiad_scheduler_dynamic
+from naiad import Server
+from naiad.errors import InvalidArgumentError
+from naiad.shared_memory import SharedInput
+from naiad.types import Request, Tensor
+from naiad_shared_memory.request_io import SharedContent, SharedOutput, request_io, tensor_over
+from naiad_shared_memory.segments import LARGE
+from naiad_testing.backends import FakeBackend
+
+COUNT = LARGE // 4
+SIZE = 4 * COUNT
+
+
+class Region:
+    """Memory that remembers which threads used it; `gone` is what a client does to it."""
+
+    name = "r"
+
+    def __init__(self, value=0.0):
+        self.memory = np.full(COUNT, value, np.float32)
+        self.threads = []
+        self.gone = False
+
+    def check(self, offset, byte_size):
+        if offset + byte_size > self.memory.nbytes:
+            raise InvalidArgumentError("outside")
+
+    def read(self, offset, byte_size):
+        self._use()
+        return self.memory.view(np.uint8)[offset : offset + byte_size].copy()
+
+    def lend(self, offset, byte_size):
+        return None
+
+    def write(self, offset, byte_size, content, output):
+        self._use()
+        joined = np.frombuffer(b"".join(content), np.uint8)
+        self.memory.view(np.uint8)[offset : offset + len(joined)] = joined
+
+    def _use(self):
+        self.threads.append(threading.get_ident())
+        if self.gone:
+            raise InvalidArgumentError("the segment has shrunk")
+
+
+def request_over(source, target, model="m"):
+    tensor = Tensor("INPUT", "FP32", (1, COUNT), SharedContent(source, 0, SIZE, (1, COUNT), np.dtype(np.float32)))
+    place = SharedOutput(target, 0, SIZE)
+    request = Request(model, {"INPUT": tensor})
+    request.transfer = request_io(request.inputs, {"OUTPUT": place})
+    return request, place
+
+
+async def serve(tmp_path, *requests, answer=None):
+    backend = FakeBackend()
+    if answer is not None:
+        backend.answer = answer
+    backend.write(tmp_path, "m", "max_batch_size: 8 dynamic_batching {}")
+    async with Server(model_repository=[tmp_path], plugins=[backend, naiad_scheduler_dynamic]) as server:
+        backend.hold()
+        first = asyncio.ensure_future(server.infer(Request("m", {"INPUT": Tensor.of("INPUT", np.zeros((1, 1), "f4"))})))
+        await asyncio.to_thread(backend.wait_until_held)
+        rest = [asyncio.ensure_future(server.infer(request)) for request in requests]
+        await asyncio.sleep(0)
+        backend.release()
+        await first
+        return await asyncio.gather(*rest, return_exceptions=True), [len(batch.requests) for batch in backend.batches]
+
+
+def test_the_worker_copies_and_not_the_event_loop(tmp_path):
+    source, target = Region(3.0), Region()
+    request, place = request_over(source, target)
+
+    (response,), _ = asyncio.run(serve(tmp_path, request))
+
+    assert np.all(target.memory == 3.0)
+    assert place.holds(response.outputs["OUTPUT"])
+    assert threading.get_ident() not in source.threads + target.threads
+
+
+def test_a_client_that_takes_its_memory_away_fails_its_own_request_only(tmp_path):
+    broken, whole, target = Region(1.0), Region(2.0), Region()
+    broken.gone = True
+
+    outcomes, sizes = asyncio.run(serve(tmp_path, request_over(broken, Region())[0], request_over(whole, target)[0]))
+
+    assert sizes == [1, 2]
+    assert str(outcomes[0]) == "the segment has shrunk"
+    assert np.all(target.memory == 2.0)
+
+
+def test_a_request_alone_without_its_memory_is_not_executed(tmp_path):
+    broken = Region(1.0)
+    broken.gone = True
+
+    outcomes, sizes = asyncio.run(serve(tmp_path, request_over(broken, Region())[0]))
+
+    assert (sizes, [str(outcome) for outcome in outcomes]) == ([1], ["the segment has shrunk"])
+    assert isinstance(outcomes[0], InvalidArgumentError)
+
+
+def test_zeros_for_which_there_is_no_memory_take_none():
+    broken = Region()
+    broken.gone = True
+    content = SharedContent(broken, 0, SIZE, (2**40, 2), np.dtype(np.float32))
+    tensor = Tensor("INPUT", "FP32", (2**40, 2), content)
+
+    with pytest.raises(InvalidArgumentError):
+        request_io({"INPUT": tensor}, {}).fetch()
+
+    assert (tensor.array.shape, tensor.array.dtype, tensor.array[-1].tolist()) == ((2**40, 2), np.float32, [0.0, 0.0])
+
+
+def test_what_was_copied_for_a_request_that_fails_is_let_go():
+    whole, broken = Region(1.0), Region()
+    broken.gone = True
+    inputs = {
+        name: Tensor(name, "FP32", (COUNT,), SharedContent(region, 0, SIZE, (COUNT,), np.dtype(np.float32)))
+        for name, region in (("A", whole), ("B", broken))
+    }
+
+    with pytest.raises(InvalidArgumentError):
+        request_io(inputs, {}).fetch()
+
+    assert [tensor.array.any() for tensor in inputs.values()] == [False, False]
+
+
+def test_a_place_that_is_gone_fails_its_own_request_only(tmp_path):
+    source, gone, target = Region(5.0), Region(), Region()
+    gone.gone = True
+
+    outcomes, _ = asyncio.run(serve(tmp_path, request_over(source, gone)[0], request_over(source, target)[0]))
+
+    assert isinstance(outcomes[0], InvalidArgumentError)
+    assert np.all(target.memory == 5.0)
+
+
+def test_an_output_whose_bytes_are_not_in_order_is_left_to_the_encoder(tmp_path):
+    request, place = request_over(Region(1.0), target := Region())
+
+    (response,), _ = asyncio.run(
+        serve(tmp_path, request, answer=lambda batch: {"OUTPUT": np.ones((batch.size, 2 * COUNT), "f4")[:, ::2]})
+    )
+
+    assert not place.holds(response.outputs["OUTPUT"])
+    assert not target.threads
+
+
+def test_a_promise_is_kept_once_and_only_within_the_region():
+    region = Region(7.0)
+    content = SharedContent(region, 0, SIZE, (COUNT,), np.dtype(np.float32))
+
+    first, again = content.fetch(), np.from_dlpack(content)
+
+    assert np.shares_memory(first, again)
+    assert len(region.threads) == 1
+    with pytest.raises(InvalidArgumentError, match="outside"):
+        SharedContent(region, 4, SIZE, (COUNT,), np.dtype(np.float32))
+
+
+def test_small_tensors_are_not_worth_it():
+    small = Tensor.of("X", np.zeros(4, "f4"))
+
+    assert request_io({"X": small}, {"Y": SharedOutput(Region(), 0, LARGE - 1)}) is None
+
+
+@pytest.mark.parametrize(
+    ("datatype", "dtype", "content", "value"),
+    [
+        ("FP32", np.float32, np.array([1, 2], np.float32).tobytes(), [1.0, 2.0]),
+        ("BOOL", np.bool_, b"\x00\x02", [False, True]),
+        ("BYTES", np.object_, b"\x01\x00\x00\x00a\x00\x00\x00\x00", [b"a", b""]),
+    ],
+)
+def test_a_small_input_is_a_copy_of_what_the_region_holds(datatype, dtype, content, value):
+    region = Region()
+    region.write(4, len(content), [content], "")
+    given = SharedInput("X", datatype, (2,), np.dtype(dtype), 2, "r", 4, len(content))
+
+    tensor = tensor_over(region, given, "m")
+    region.memory[:] = 7
+
+    assert (tensor.name, tensor.datatype, tensor.shape, tensor.array.tolist()) == ("X", datatype, (2,), value)
+
+
+def test_a_large_input_is_a_promise():
+    region = Region()
+
+    tensor = tensor_over(region, SharedInput("X", "FP32", (COUNT,), np.dtype(np.float32), COUNT, "r", 0, SIZE), "m")
+
+    assert isinstance(tensor.payload, SharedContent)
+    assert region.threads == []
+
+
+def test_a_place_outside_its_region_is_refused():
+    with pytest.raises(InvalidArgumentError, match="outside"):
+        SharedOutput(Region(), 4, SIZE)
