@@ -103,6 +103,40 @@ def test_models_of_missing_plugins_say_what_to_install_and_the_others_are_served
     assert "It comes with naiad-onnx: pip install 'naiad-onnx[cpu]'" in index["trees"]["reason"]
 
 
+STAYS = """
+import sys
+
+from naiad_custom import FP32, Array, model
+
+
+@model
+def stays(x: Array[FP32, -1]) -> Array[FP32, -1]:
+    frame, names = sys._getframe(), set()
+    while frame is not None:
+        names.add(frame.f_code.co_name)
+        frame = frame.f_back
+    return x * 0 + ("_run_instance" in names and "_lead" not in names)
+"""
+
+
+def test_without_the_loop_handoff_the_event_loop_stays_and_its_option_says_what_to_install(
+    serve: "Callable[..., ServerProcess]", without_plugins: Path, tmp_path: Path
+) -> None:
+    put(tmp_path, "stays", "model.py", STAYS)
+
+    url = serve(tmp_path, naiad=without_plugins, frontends=["http"]).url
+    numbers = {"name": "x", "datatype": "FP32", "shape": [1], "data": [1]}
+    answers = [post(f"{url}/v2/models/stays/infer", inputs=[numbers]) for _ in range(400)]
+    status, _, complaints = run(without_plugins, "serve", "--loop-handoff=false", tmp_path)
+
+    assert {answer["outputs"][0]["data"][0] for answer in answers} == {1.0}
+    assert status == 1
+    assert complaints == (
+        "naiad serve: unknown option --loop-handoff. It comes with naiad-loop-handoff: "
+        "pip install 'naiad-loop-handoff'.\n"
+    )
+
+
 def test_without_the_rate_limiter_its_option_is_refused_and_its_configuration_limits_nothing(
     serve: "Callable[..., ServerProcess]", without_plugins: Path, models: Path
 ) -> None:

@@ -95,3 +95,10 @@ def test_one_that_dies_is_replaced_and_leads_again(start: Start, repository: Pat
 
     assert lost.status in (500, 503)
     assert "died" in lost.error
+
+
+def test_the_switch_keeps_the_event_loop_on_the_main_thread(start: Start, repository: Path, gate: Gate) -> None:
+    models.write(repository, "quick", QUICK + gate.function("wait"))
+    running = start("--loop-handoff=false")
+
+    assert sum(number(running, LEADS) for _ in range(400)) == 0.0
