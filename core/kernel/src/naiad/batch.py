@@ -118,9 +118,11 @@ class Batch:
         sizes: Sequence[int],
         open_sender: Callable[[int], Sender] = _no_kernel,
         layout: InputLayout | None = None,
+        senders: dict[int, Sender] | None = None,
     ) -> None:
+        """`open_sender` opens the sender of a request; `senders` were taken in an earlier execution of theirs."""
         self._open = open_sender
-        self._senders: dict[int, Sender] | None = None
+        self._senders = senders
         self.layout = layout
         self.requests = requests
         self.sizes = sizes
@@ -211,6 +213,10 @@ class Batch:
         if sender is None:
             sender = self._senders[index] = self._open(index)
         return sender
+
+    def taken_sender(self, index: int) -> Sender | None:
+        """The sender of `requests[index]`, None where it was not taken."""
+        return self._senders.get(index) if self._senders is not None else None
 
     def wants(self, output: str) -> bool:
         """Whether any request of this batch asked for that output."""

@@ -74,6 +74,17 @@ class ModelMetadata:
 
 
 @dataclass(frozen=True, slots=True)
+class SequenceCounts:
+    """The sequences of a model version: `live` ones, which instances know of, and the `backlog`, which waits for slots.
+
+    `backlog` is None where the scheduler does not say.
+    """
+
+    live: int
+    backlog: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class IndexEntry:
     """A model version of the repository. A model never loaded has version 0 and an empty state.
 

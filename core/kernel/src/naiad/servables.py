@@ -163,7 +163,8 @@ class Servable(Protocol):
     """What serves one version of a model, from its load to its last answer. Lives on the event loop's thread.
 
     `counters` have what it has done, `labels` the lines of its outputs' label files, by the output; `stages` are what
-    plugins put around it.
+    plugins put around it. It may also have `sticky`, the `naiad.codec.StickyRoutes` that keep requests at it when it is
+    drained, and `sequences()`, the `naiad.reports.SequenceCounts` of its requests.
     """
 
     name: str

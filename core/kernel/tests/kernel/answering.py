@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from naiad._kernel.answers import AnswerReader, Outcome
+from naiad._kernel.answers import AnswerReader
 from naiad.backend import Answer, Batch
 from naiad.errors import ModelFailedError, NaiadError
+from naiad.server import Outcome
 from naiad.types import Request, Response
 from naiad_config.text import parse_text
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from time import monotonic, monotonic_ns
 
-from naiad._kernel.answers import AnswerReader, Outcome
+from naiad._kernel.answers import AnswerReader
 from naiad._kernel.call import Call
 from naiad._kernel.queue import ModelQueue
 from naiad._kernel.statistics import VersionCounters
@@ -15,6 +15,7 @@ from naiad.errors import NaiadError
 from naiad.extend import ExecutionGate
 from naiad.reports import ModelStatistics
 from naiad.scheduler import Scheduler
+from naiad.server import Outcome
 from naiad.types import Request, Response
 from naiad_config import ModelConfig
 

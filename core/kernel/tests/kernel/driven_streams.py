@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from naiad._kernel.answers import Outcome
 from naiad._kernel.streams import StreamSender
 from naiad.backend import Reply
 from naiad.errors import NaiadError
 from naiad.scheduler import Scheduler
+from naiad.server import Outcome
 from naiad_config import DataType, ModelConfig, ModelOutput, ModelTransactionPolicy
 
 from .driven import DrivenQueue

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from naiad import Server
-from naiad._kernel.answers import Outcome
 from naiad.backend import Answer, Batch, Reply
 from naiad.errors import NaiadError
+from naiad.server import Outcome
 from naiad.types import Response
 
 from .serving import FLOATS, Steered, request, running, write_model

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from naiad import Server
-from naiad._kernel.answers import Outcome
 from naiad.errors import DeadlineExceededError, NaiadError, QueueFullError, ShuttingDownError
+from naiad.server import Outcome
 from naiad.types import Request, Response
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from naiad._kernel.answers import Outcome
 from naiad.backend import Batch, Reply
 from naiad.devices import HOST, DeviceTensor, EveryOutput, OnDevice, gpu
+from naiad.server import Outcome
 from naiad.types import Request, Tensor
 from naiad_testing.devices import FakeDeviceArray
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from naiad._kernel.answers import Outcome
 from naiad._kernel.call import Call
 from naiad.errors import ShuttingDownError
+from naiad.server import Outcome
 from naiad.types import Request
 
 from .driven_streams import END, DrivenStreams, number, told

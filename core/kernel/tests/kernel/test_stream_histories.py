@@ -14,11 +14,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from naiad._kernel.answers import Outcome
 from naiad._kernel.call import Call
 from naiad._kernel.streams import StreamSender
 from naiad.errors import InternalError, QueueFullError, ShuttingDownError, WorkerDiedError
 from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason, Ticket
+from naiad.server import Outcome
 from naiad.types import Request, Response
 
 from .driven_streams import DrivenStreams, number, told

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from naiad import default_warmup
+from naiad._kernel.answers import AnswerReader, CodedReader
 from naiad._kernel.requests import RequestChecker
-from naiad._kernel.sequences.reading import SequenceReader
-from naiad._kernel.sequences.tensors import sequence_tensors
+from naiad._kernel.sequences.codec import sequence_codec
 from naiad._kernel.warming import Warmup
 from naiad.backend import Answer, Batch, ModelContext, Placement
 from naiad.errors import InvalidArgumentError
@@ -77,12 +77,12 @@ def read(folder: Path, mbs: int = 4, batch: int = 1, state: str = "", more: str 
 
 def warm(context: ModelContext, model: Model, samples: Sequence[WarmupSample] | None = None) -> None:
     config: ModelConfig = context.config
-    tensors = sequence_tensors(context)
-    assert tensors is not None
-    reader = SequenceReader(config, 1, True, tensors)
+    codec = sequence_codec(context)
+    assert codec is not None
+    reader = CodedReader(AnswerReader(config, 1), codec)
     given = default_warmup.naiad_warmup(context) if samples is None else samples
     placement = Placement("m_0", "CPU", 0, ModelInstanceGroup(name="m"))
-    Warmup(config, given, reader, RequestChecker(config)).instantiate(model, placement)
+    Warmup(config, given, reader, RequestChecker(config), codec).instantiate(model, placement)
 
 
 def test_a_sample_without_controls_and_states_is_a_sequence_of_one_request(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ class Assembler:
     """Makes the batches of one queue, whose models answer through `streams`. Lives on the event loop's thread."""
 
     def __init__(self, reader: AnswerReader, streams: Streams) -> None:
-        self.streams = streams
         self._layout = reader.layout
         self._sender = streams.sender
 

@@ -4,16 +4,15 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from naiad._kernel.answers import Outcome
 from naiad.foreign_errors import raise_interrupt
 from naiad.scheduler import Ticket
+from naiad.server import Outcome
 from naiad.types import Request, Response
 
 if TYPE_CHECKING:
     from naiad._kernel.calls.callers import Caller
-    from naiad._kernel.sequences.rows import BatchRow
     from naiad._kernel.streams import ResponseStream
     from naiad.servables import CapacityWait
 
@@ -29,18 +28,20 @@ class Call:
     """One request on its way through a queue. `cancel` says that the caller went away: nothing more is delivered.
 
     Every method is for the event loop's thread. `callers` are those who call other models on behalf of the request.
-    `over` says that no outcome is awaited any more; `held` are responses
-    that earlier calls hold back, `stream` the responses that the model sends one by one. `arrival` is when the request
-    came; its `ticket` is another one when it is executed again. `row` is its row in the last batch of sequences.
-    `queue_ns` and `phases` are how long an answered one waited, and took for compute input, infer and output.
+    `over` says that no outcome is awaited any more; `held` are responses that earlier calls hold back, `stream` the
+    responses that the model sends one by one. `arrival` is when the request came; its `ticket` is another one when it
+    is executed again. `codec_state` belongs to the batch codec of the queue, where there is one. `queue_ns` and
+    `phases` are how long an answered one waited, and took for compute input, infer and output.
     """
 
     __slots__ = (
         "_behind",
+        "_held_back",
         "_paused",
         "_take_back",
         "arrival",
         "callers",
+        "codec_state",
         "deliver",
         "held",
         "outcome",
@@ -48,7 +49,6 @@ class Call:
         "phases",
         "queue_ns",
         "request",
-        "row",
         "stream",
         "ticket",
         "timer",
@@ -66,7 +66,7 @@ class Call:
         self.stream: ResponseStream | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.callers: tuple[Caller, ...] = ()
-        self.row: BatchRow | None = None
+        self.codec_state: Any = None
         self.queue_ns = 0
         self.phases = NO_PHASES
         self._paused = False
@@ -77,13 +77,14 @@ class Call:
 
         Not for an earlier call that may have to be executed again, which takes the very thread that would wait.
         """
-        waits = self._paused or (self.held is not None and (self.row is None or not self.row.iterates))
+        waits = self._paused or (self.held is not None and self._held_back)
         return waits and not self.over
 
-    def hold(self, response: Response) -> None:
-        """Keep a response back until all earlier calls are over."""
+    def hold(self, response: Response, requeues: bool) -> None:
+        """Keep a response back until all earlier calls are over; `requeues` says that these may execute again."""
         if self.held is None:
             self.held = deque()
+            self._held_back = not requeues  # read only while responses are held: every request goes through __init__
         self.held.append(response)
 
     @property

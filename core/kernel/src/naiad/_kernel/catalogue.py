@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from naiad._kernel.entries import READY, ModelEntry
+from naiad._kernel.handover import Handover
 from naiad._kernel.leases import Leases
-from naiad._kernel.sequences.handover import Handover
 from naiad._kernel.served import ServedVersion
 from naiad.errors import NotFoundError
 from naiad.reports import IndexEntry, ModelStatistics, Readiness

@@ -5,7 +5,6 @@ from collections import deque
 from collections.abc import Sequence
 from time import monotonic_ns
 
-from naiad._kernel.answers import Outcome
 from naiad._kernel.call import Call
 from naiad._kernel.response_counters import ResponseKind
 from naiad._kernel.statistics import FailureReason, VersionCounters
@@ -13,6 +12,7 @@ from naiad._kernel.streams import ResponseStream, Sent
 from naiad._kernel.worker import Work
 from naiad.errors import InternalError, ModelFailedError, NaiadError, drop_tracebacks
 from naiad.foreign_errors import describe_error, raise_interrupt
+from naiad.server import Outcome
 from naiad.trace_events import record_phases, record_response, record_sent
 
 _logger = logging.getLogger("naiad.model")
@@ -24,8 +24,10 @@ class Delivery:
     What a model asks is in nobody's order: an earlier call may be waiting for the answer, and would wait for ever.
     """
 
-    def __init__(self, model: str, counters: VersionCounters) -> None:
+    def __init__(self, model: str, counters: VersionCounters, requeues: bool = False) -> None:
+        """`requeues` says that calls may be queued again, and execute once more before they are over."""
         self.ordered = False
+        self._requeues = requeues
         self._model = model
         self._counters = counters
         self._order: deque[Call] = deque()
@@ -111,7 +113,7 @@ class Delivery:
                 self._count(stream, outcome)
                 self.conclude(call, outcome)
             elif self._order and self._order[0] is not call and _has_an_order(call):
-                call.hold(outcome)
+                call.hold(outcome, self._requeues)
             else:
                 self._deliver(call, outcome)
         if stream.ended:

@@ -6,16 +6,14 @@ import logging
 from collections.abc import Callable, Sequence
 from time import monotonic, monotonic_ns
 
-from naiad._kernel.answers import AnswerReader
+from naiad._kernel.answers import AnswerReader, CodedReader
 from naiad._kernel.readiness import PATIENCE, ReadyCheck, ready_check_of, refuse_async_ready
-from naiad._kernel.sequences.telling import tell_end
 from naiad._kernel.worker import ExecutionHost, Work, close_quietly
 from naiad.backend import Instance, Placement
 from naiad.devices import Device
 from naiad.errors import NaiadError
 from naiad.extend import MakeWorker, Worker
 from naiad.reports import InstanceReport
-from naiad.scheduler import SequenceEndReason
 
 _logger = logging.getLogger("naiad.model")
 
@@ -91,7 +89,7 @@ class Instances:
         self,
         make: Callable[[Placement], Instance],
         placements: Sequence[Placement],
-        reader: AnswerReader,
+        reader: AnswerReader | CodedReader,
         make_worker: MakeWorker,
         on_free: Callable[[int], None],
         on_done: Callable[[Work], None],
@@ -169,11 +167,14 @@ class Instances:
         until = monotonic() + PATIENCE
         return [slot.not_ready_because(until) for slot in slots]
 
-    def sequence_ended(self, place: int, correlation_id: int | str, reason: SequenceEndReason) -> None:
-        """Tell the instance of that place that a sequence is over, where it wants to know; after its batches so far."""
+    def instruct(self, place: int, member: str, instruction: Callable[[Instance], None]) -> None:
+        """Call that with the instance of that place, on its own thread, after the batches that it was given before.
+
+        Nothing happens where the instance lacks that member, or is gone.
+        """
         slot = self._by_place[place]
-        if slot.worker is not None and hasattr(slot.instance, "sequence_ended"):
-            slot.worker.instruct(functools.partial(tell_end, correlation_id, reason))
+        if slot.worker is not None and hasattr(slot.instance, member):
+            slot.worker.instruct(instruction)
 
     async def close(self) -> None:
         """End all workers after what they were given; however long it takes."""

@@ -34,7 +34,7 @@ from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.prepared import PreparedDependent
 from naiad._kernel.repository import ModelSource
 from naiad._kernel.requests import RequestChecker
-from naiad._kernel.sequences.tensors import SequenceTensors, sequence_tensors
+from naiad._kernel.sequences.codec import sequence_codec
 from naiad._kernel.stages import OfferedStages, VersionStages
 from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.threads import on_own_thread
@@ -43,6 +43,7 @@ from naiad._kernel.warmup_progress import Warmups
 from naiad._kernel.worker_kinds import KERNEL_KINDS, worker_for
 from naiad.backend import Backend, Model, ModelContext, Placement
 from naiad.calls import NoModels
+from naiad.codec import BatchCodec
 from naiad.errors import InternalError, NaiadError
 from naiad.extend import LoopRunner, MakeWorker, StageContext, Submit
 from naiad.foreign_errors import describe_error
@@ -234,7 +235,7 @@ class Loader:
             raise
 
     async def _load(self, prepared: PreparedModel, context: ModelContext) -> ModelVersion:
-        model, labels, warmup, sequences, stages = await self.threads.run(self._load_blocking, prepared, context)
+        model, labels, warmup, codec, stages = await self.threads.run(self._load_blocking, prepared, context)
         try:
             plan = latency_plan(context.config, self.metrics_config)
             version = ModelVersion(
@@ -246,7 +247,7 @@ class Loader:
                 prepared.worker,
                 plan,
                 self.gates,
-                sequences,
+                codec,
                 stages,
             )
         except BaseException:
@@ -268,12 +269,12 @@ class Loader:
 
     def _load_blocking(
         self, prepared: PreparedModel, context: ModelContext
-    ) -> tuple[Model, dict[str, tuple[str, ...]], Sequence[WarmupSample], SequenceTensors | None, OfferedStages]:
+    ) -> tuple[Model, dict[str, tuple[str, ...]], Sequence[WarmupSample], BatchCodec | None, OfferedStages]:
         with _carried_to_the_loop(context.config.name):
-            labels, sequences = labels_of(context), sequence_tensors(context)
+            labels, codec = labels_of(context), sequence_codec(context)
             gpu_uuids()  # asking the driver takes a while, and metrics ask on the event loop
             warmup, stages = self._registry.warmup(context), self._stages(context)
-            return prepared.backend.load(context), labels, warmup, sequences, stages
+            return prepared.backend.load(context), labels, warmup, codec, stages
 
     def _stages(self, context: ModelContext) -> OfferedStages:
         return self._registry.stages(StageContext(context, self._settings))

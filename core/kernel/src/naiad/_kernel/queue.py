@@ -3,44 +3,54 @@
 import asyncio
 import logging
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from time import monotonic
+from typing import cast
 
 from naiad._kernel.alarm import Alarm
 from naiad._kernel.answers import AnswerReader
 from naiad._kernel.assembling import Assembler, calls_of
 from naiad._kernel.call import Call, Deliver
+from naiad._kernel.coding import CodedAssembler, Instruct, no_instance
 from naiad._kernel.delivery import Delivery, errors_of
 from naiad._kernel.gated_slots import GatedSlots
 from naiad._kernel.gathering import Gathering
-from naiad._kernel.refusals import came_too_late, expired, reason_of, refusal
+from naiad._kernel.refusals import came_too_late, expired, reason_of, refusal, scheduler_started_anew
 from naiad._kernel.statistics import FailureReason, VersionCounters
 from naiad._kernel.streams import ResponseStream, Sent, Streams
 from naiad._kernel.worker import Work
+from naiad.backend import Sender
+from naiad.codec import BatchCodec, QueueCodec, QueuedRequest, ReplyReader
 from naiad.errors import InternalError, NaiadError
 from naiad.extend import ExecutionGate, Suspension
 from naiad.foreign_errors import describe_error, raise_interrupt
-from naiad.scheduler import Dispatch, Drop, Scheduler, SequenceEnd, Ticket
+from naiad.scheduler import Dispatch, Drop, Scheduler, SequenceEndReason, Ticket
 from naiad.types import Request
 
 _logger = logging.getLogger("naiad.model")
 
 
 class ModelQueue:
-    """Tickets in, batches out; `reader` reads what models send one by one. Every method is for the event loop.
+    """Tickets in, batches out; `responses` reads what models send one by one. Every method is for the event loop.
 
     `traces` says that there are traced requests, or have been: before the first one nobody looks for them. With a
-    `gate` a slot is idle only while the gate lets it execute.
+    `gate` a slot is idle only while the gate lets it execute. A `codec` makes the batches and takes them back, where
+    the scheduler brought one.
     """
 
     def __init__(
         self,
-        reader: AnswerReader,
+        responses: AnswerReader,
         make_scheduler: Callable[[], Scheduler],
         counters: VersionCounters,
         send: Callable[[Work], None],
         gate: ExecutionGate | None = None,
+        codec: BatchCodec | None = None,
+        instruct: Instruct = no_instance,
     ) -> None:
-        model = self._model = reader.model
+        model = self._model = responses.model
+        self.responses = responses
+        self.instruct = instruct
         self.traces = False
         self._make_scheduler = make_scheduler
         self._counters = counters
@@ -57,15 +67,23 @@ class ModelQueue:
             gated = GatedSlots(gate, self._idle, self._decide_with_idle, lambda: self.waiting, self._running)
             self._gated, self._add_idle, self._decide = gated, gated.free, gated.decide
         suspend_sender = None if self._gated is None else self._gated.suspend_sender
-        self._assembler = Assembler(reader, Streams(reader, self._pass_on, suspend_sender))
-        self._delivery = Delivery(model, counters)
+        pass_on = self._pass_on if codec is None else self._pass_on_to_codec
+        self._streams = Streams(responses, pass_on, suspend_sender)
+        self._assembler: Assembler | CodedAssembler = Assembler(responses, self._streams)
+        self._delivery = Delivery(model, counters, codec is not None and codec.requeues)
         self._last_id = 0
         self._gathering = Gathering(self._loop, self._decide, self._idle)
         self._alarm = Alarm(self._loop, self._woken)
         self._wake_at: float | None = None
         self._drained = asyncio.Event()
         self._drained.set()
+        self._recount = asyncio.Event()
+        self.codec: QueueCodec | None = None
+        self._coded: CodedAssembler | None = None
         self._start_scheduler()
+        if codec is not None:
+            self.codec = codec.open(self)
+            self._assembler = self._coded = CodedAssembler(self._assembler, self.codec, model)
 
     @property
     def outstanding(self) -> int:
@@ -101,6 +119,8 @@ class ModelQueue:
         call = Call(self.take_back, request, deliver, ticket)
         try:
             refused = self._scheduler.arrive(ticket)
+            if self.codec is not None and refused is None:
+                self.codec.arrived(ticket)
         except BaseException as error:
             self._counters.failed(1, 0, FailureReason.OTHER)
             raise self._scheduler_failed(error) from error
@@ -133,13 +153,15 @@ class ModelQueue:
         if self._gated is not None:
             self._gated.lose(place)
         lost = getattr(self._scheduler, "lost", None)
-        if lost is None:
-            return
         try:
-            lost(place, monotonic())
+            if lost is not None:
+                lost(place, monotonic())
+            if self.codec is not None:
+                self.codec.lost(place)
         except BaseException as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
             self._scheduler_failed(error)
-        self._gathering.arm()
+        if lost is not None:
+            self._gathering.arm()
 
     def suspend(self, slot: int) -> Suspension | None:
         """The execution at the slot waits for another model, and gives up its grant; None where it holds none."""
@@ -147,6 +169,12 @@ class ModelQueue:
 
     def done(self, work: Work) -> None:
         """A batch came back: let the place pull its next one, and answer the calls while that executes."""
+        following = None if self._coded is None else self._coded.complete(work)
+        if following is not None:
+            self._settle(work)
+            self._send(following)
+            self._delivery.answer(work)
+            return
         try:
             self._settle(work)
         finally:
@@ -156,11 +184,15 @@ class ModelQueue:
                 self._delivery.answer(work)
 
     def lost(self, work: Work) -> None:
-        """A batch died with its worker: its calls fail, and the place stays away."""
+        """A batch died with its worker: its calls fail, those that were to follow it too, and the place stays away."""
+        following = None if self._coded is None else self._coded.complete(work)
         try:
             self._settle(work)
         finally:
             self._delivery.answer(work)
+        if following is not None:
+            following.error, following.started_ns, following.done_ns = work.error, work.done_ns, work.done_ns
+            self.lost(following)
 
     def take_back(self, call: Call) -> None:
         """The caller went away."""
@@ -174,12 +206,31 @@ class ModelQueue:
             self._fail_call(call, each)
 
     async def drained(self) -> None:
-        """Return when no request waits, executes or streams."""
+        """Return when no request waits, executes or streams, and the codec has nothing open."""
         await self._drained.wait()
+        while self.codec is not None and self.codec.open:
+            self._recount.clear()
+            await self._recount.wait()
+            await self._drained.wait()
+
+    def retire(self) -> None:
+        """The version goes out of service: what the codec knows is over."""
+        if self.codec is not None:
+            self._guarded(self.codec.end_all, SequenceEndReason.UNLOAD)
 
     def close(self) -> None:
         """End the timers. To be called when the queue is drained or given up."""
         self._alarm.close()
+
+    @property
+    def backlog(self) -> int | None:
+        """How many sequences wait for a slot, None where the scheduler does not say."""
+        try:
+            waiting = getattr(self._scheduler, "backlog", None)
+        except BaseException as error:  # noqa: BLE001 - metrics ask for this property of a plugin
+            raise_interrupt(error)
+            return None
+        return waiting if isinstance(waiting, int) else None
 
     # Deciding
 
@@ -187,8 +238,8 @@ class ModelQueue:
         now = monotonic()
         try:
             decision = self._scheduler.decide(now, tuple(self._idle))
-            if decision.ended:
-                self._end_sequences(decision.ended)
+            if decision.ended and self.codec is not None:
+                self.codec.ended(decision.ended)
             for dispatch in decision.dispatches:
                 self._dispatch(dispatch)
             for drop in decision.drops:
@@ -198,9 +249,6 @@ class ModelQueue:
                 self._alarm.set(decision.wake_at)
         except BaseException as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
             self._scheduler_failed(error)
-
-    def _end_sequences(self, ended: Sequence[SequenceEnd]) -> None:
-        """Sequences are over; a model without any has nothing to forget."""
 
     def _dispatch(self, dispatch: Dispatch) -> None:
         calls = calls_of(dispatch, self._idle, self._calls, self._running, self._streaming)
@@ -275,10 +323,61 @@ class ModelQueue:
         if self._is_busy(call):
             call.tell_model()
         else:
+            if self.codec is not None:
+                self._guarded(self.codec.withdrawn, call)
             self._leave((call.ticket.id,), settled)
             if self._gated is not None and not self.waiting:
                 self._gated.withdraw()
         self._delivery.release()
+
+    # What the codec asks, and what it is told
+
+    def sender(self, request: QueuedRequest, slot: int, replies: ReplyReader) -> Sender:
+        """The sender of a call that executes at that slot. For any thread; see `naiad.codec.CodecQueue`."""
+        return self._streams.sender((cast("Call", request),), slot, 0, replies)
+
+    def requeue(self, request: QueuedRequest) -> NaiadError | None:
+        """Queue a call again that has come back; the error where the scheduler refuses that."""
+        call = cast("Call", request)
+        old = call.ticket
+        if old.id < self._first_id:
+            return scheduler_started_anew(self._model)
+        self._last_id += 1
+        ticket = replace(
+            old, id=self._last_id, arrival=monotonic(), sequence_start=False, sequence_end=False, continues=old.id
+        )
+        try:
+            refused = self._scheduler.arrive(ticket)
+        except BaseException as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
+            return self._scheduler_failed(error)
+        if refused is not None:
+            return refusal(refused, self._model)
+        call.ticket = ticket
+        self._calls[ticket.id] = call
+        self._gathering.arm()
+        return None
+
+    def recount(self) -> None:
+        """What the codec has open may have become nothing."""
+        self._recount.set()
+
+    def _pass_on_to_codec(self, stream: ResponseStream, sent: Sequence[Sent]) -> None:
+        """As `_pass_on`, for a queue with a codec, which learns of the end of each stream first."""
+        call = stream.call
+        last = next((each.outcome for each in sent if isinstance(each.outcome, NaiadError) or each.outcome.final), None)
+        if last is not None and self.codec is not None:
+            self._guarded(self.codec.streamed, call, last)
+        self._pass_on(stream, sent)
+        if last is not None and call.ticket.id in self._calls and not self._is_busy(call):
+            self._forget(call)  # it waits to be executed again, although its model has said that all is sent
+
+    def _guarded(self, act: Callable[..., None], *arguments: object) -> None:
+        """Call the codec; what it raises is logged, because nothing may hang for it."""
+        try:
+            act(*arguments)
+        except BaseException as error:
+            raise_interrupt(error)
+            _logger.exception("the batch codec of model '%s' failed", self._model)
 
     # A scheduler that fails
 
@@ -286,6 +385,8 @@ class ModelQueue:
         self._scheduler = self._make_scheduler()
         self._delivery.ordered = bool(getattr(self._scheduler, "preserves_ordering", False))
         self._first_id = self._last_id + 1
+        if self.codec is not None:  # what is under way is the old scheduler's
+            self._guarded(self.codec.end_all, SequenceEndReason.CANCELLED)
 
     def _tell_scheduler(self, tickets: Sequence[int], now: float) -> None:
         if not tickets or tickets[0] < self._first_id:  # a scheduler that is gone took them in

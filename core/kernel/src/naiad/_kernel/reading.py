@@ -3,9 +3,8 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 
-from naiad._kernel.answers import Outcome
 from naiad.errors import NaiadError
-from naiad.server import Deliver, SubmittedRequest
+from naiad.server import Deliver, Outcome, SubmittedRequest
 from naiad.types import Response
 
 _MANY = 16

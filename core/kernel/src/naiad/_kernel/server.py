@@ -10,7 +10,6 @@ from time import monotonic
 from types import TracebackType
 from typing import Any
 
-from naiad._kernel.answers import Outcome
 from naiad._kernel.caching.caching import open_caching
 from naiad._kernel.calls.model_calls import Calls
 from naiad._kernel.extensions import extensions
@@ -41,7 +40,7 @@ from naiad.reports import (
     Readiness,
     ServerMetadata,
 )
-from naiad.server import Deliver, ServiceT, SubmittedRequest
+from naiad.server import Deliver, Outcome, ServiceT, SubmittedRequest
 from naiad.types import Request, Response
 from naiad_config import ModelConfig
 

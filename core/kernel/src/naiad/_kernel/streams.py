@@ -6,16 +6,18 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from time import monotonic_ns
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from naiad._kernel.answers import AnswerReader, Outcome
+from naiad._kernel.answers import AnswerReader
 from naiad._kernel.call import Call
 from naiad._kernel.threads import runs_here
 from naiad.backend import Reply, Sender
+from naiad.codec import ReplyReader
 from naiad.devices import DeviceTensor
 from naiad.errors import InternalError, ModelFailedError, NaiadError
 from naiad.foreign_errors import raise_interrupt
-from naiad.types import Request, Response
+from naiad.server import Outcome
+from naiad.types import Response
 
 _logger = logging.getLogger("naiad.model")
 
@@ -29,18 +31,6 @@ class Sent(NamedTuple):
     outcome: Outcome
     infer_ns: int
     output_ns: int
-
-
-class ResponseReader(Protocol):
-    """Makes responses of what a model sends; an AnswerReader, for any but the rows of sequences."""
-
-    model: str
-    version: int
-    decoupled: bool
-
-    def response(self, reply: Reply, request: Request, size: int) -> Response:
-        """The response in that reply to a request of batch size `size`. Raises ModelFailedError."""
-        ...
 
 
 class ResponseStream:
@@ -77,7 +67,7 @@ class ResponseStream:
         self,
         call: Call,
         place: int,
-        reader: ResponseReader,
+        reader: ReplyReader,
         loop: asyncio.AbstractEventLoop,
         taken: "Callable[[ResponseStream, Sequence[Sent]], None]",
         suspend: "SuspendSender | None" = None,
@@ -290,7 +280,7 @@ class Streams:
         self._loop = asyncio.get_running_loop()
         self._suspend = suspend
 
-    def sender(self, calls: Sequence[Call], place: int, index: int, reader: ResponseReader | None = None) -> Sender:
+    def sender(self, calls: Sequence[Call], place: int, index: int, reader: ReplyReader | None = None) -> Sender:
         """A sender for the call of that index, executed at that place; `reader` reads what it sends, if need be.
 
         Raises InternalError when the call had one before.

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Sequence
 
-from naiad._kernel.answers import Outcome
 from naiad.batch import Batch
 from naiad.devices import Device
 from naiad.errors import InternalError, NaiadError
 from naiad.foreign_errors import describe_error
+from naiad.server import Outcome
 from naiad.types import Response
 
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from naiad._kernel.answers import AnswerReader, CodedReader
 from naiad._kernel.caching.serving import CacheFront
 from naiad._kernel.call import Call, Deliver
 from naiad._kernel.calls.following import follow
@@ -13,20 +14,18 @@ from naiad._kernel.instances import Instances
 from naiad._kernel.metrics.latencies import LatencyPlan
 from naiad._kernel.queue import ModelQueue
 from naiad._kernel.requests import RequestChecker
-from naiad._kernel.sequences.queue import SequenceQueue
-from naiad._kernel.sequences.reading import SequenceReader, reader_for
-from naiad._kernel.sequences.tensors import SequenceTensors
 from naiad._kernel.stages import OfferedStages, VersionStages
 from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.threads import on_own_thread
 from naiad._kernel.warming import Warmup
 from naiad._kernel.worker import Work
 from naiad.backend import BackendTraits, MemoryUsage, Model, ModelContext, Placement
+from naiad.codec import BatchCodec, StickyRoutes
 from naiad.devices import Device
 from naiad.errors import InvalidArgumentError, ModelNotReadyError, ShuttingDownError, UnsupportedError
 from naiad.extend import ExecutionGate, GateFactory, MakeWorker, Suspension
 from naiad.foreign_errors import raise_interrupt
-from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness
+from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness, SequenceCounts
 from naiad.scheduler import SchedulerFactory
 from naiad.servables import InflightRequest, WaitTarget
 from naiad.trace_events import record_arrival
@@ -53,7 +52,7 @@ class ModelVersion:
         worker: MakeWorker,
         plan: LatencyPlan | None = None,
         gates: GateFactory | None = None,
-        sequences: SequenceTensors | None = None,
+        codec: BatchCodec | None = None,
         stages: OfferedStages = OfferedStages(),  # noqa: B008 - it is frozen
     ) -> None:
         config = context.config
@@ -65,8 +64,10 @@ class ModelVersion:
         self.counters = VersionCounters(plan)
         self._checker = RequestChecker(config)
         strict = bool(getattr(model, "declares_outputs", True))
-        reader = self._reader = reader_for(config, context.version, strict, sequences)
-        self.warmup = Warmup(config, warmup, reader, self._checker)
+        responses = self._reader = AnswerReader(config, context.version, strict)
+        reader = responses if codec is None else CodedReader(responses, codec)
+        self._codec = codec
+        self.warmup = Warmup(config, warmup, reader, self._checker, codec)
         make = functools.partial(self.warmup.instantiate, model)
         self._instances = Instances(make, placements, reader, worker, self._free_slot, self._done, self._lost)
         self._queue: ModelQueue | None = None
@@ -92,10 +93,15 @@ class ModelVersion:
         if self.cache is not None:
             self.cache.count_with(self.counters)
         make_scheduler = functools.partial(factory.create, self.config, instances.place_count)
-        queue = SequenceQueue if isinstance(self._reader, SequenceReader) else ModelQueue
-        self._queue = queue(self._reader, make_scheduler, self.counters, instances.send, self._gate)
-        if self.sequences is not None:
-            self.sequences.on_ended = instances.sequence_ended
+        self._queue = ModelQueue(
+            self._reader,
+            make_scheduler,
+            self.counters,
+            instances.send,
+            self._gate,
+            self._codec,
+            instances.instruct,
+        )
         for place in range(instances.place_count):
             self._queue.free(place)
 
@@ -198,9 +204,14 @@ class ModelVersion:
         return tuple(slot.report() for slot in self._instances.slots)
 
     @property
-    def sequences(self) -> SequenceQueue | None:
-        """The queue of a model whose requests come in sequences; None for any other."""
-        return self._queue if isinstance(self._queue, SequenceQueue) else None
+    def sticky(self) -> StickyRoutes | None:
+        """What keeps requests at this version when it goes out of service, None where nothing does."""
+        return self._queue.codec if self._queue is not None else None
+
+    def sequences(self) -> SequenceCounts | None:
+        """How many sequences there are of a model whose requests come in sequences; None for any other."""
+        queue = self._queue
+        return None if queue is None or queue.codec is None else SequenceCounts(queue.codec.live, queue.backlog)
 
     @property
     def waiting(self) -> int:
@@ -256,8 +267,8 @@ class ModelVersion:
             self._queue.close()
 
     async def _end(self) -> None:
-        if self.sequences is not None:
-            self.sequences.end_all_sequences()
+        if self._queue is not None:
+            self._queue.retire()
         try:
             await self._instances.close()
         finally:

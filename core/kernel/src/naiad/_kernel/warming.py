@@ -5,16 +5,15 @@ from collections.abc import Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 
-from naiad._kernel.answers import AnswerReader
+from naiad._kernel.answers import AnswerReader, CodedReader
 from naiad._kernel.requests import RequestChecker
-from naiad._kernel.sequences.reading import SequenceReader
-from naiad._kernel.warmup_inputs import Complete, WarmupInputs
+from naiad._kernel.warmup_inputs import WarmupInputs
 from naiad._kernel.warmup_progress import WarmupProgress
 from naiad._kernel.worker import close_quietly
 from naiad.backend import Batch, Instance, Model, Placement, Reply
+from naiad.codec import BatchCodec
 from naiad.errors import InvalidArgumentError, ModelFailedError, NaiadError
 from naiad.foreign_errors import describe_error
-from naiad.scheduler import SequenceEndReason
 from naiad.types import Request
 from naiad.warmup import WarmupSample
 from naiad_config import ModelConfig
@@ -26,15 +25,20 @@ class Warmup:
     """What every instance of a version answers before it serves."""
 
     def __init__(
-        self, config: ModelConfig, samples: Sequence[WarmupSample], reader: AnswerReader, checker: RequestChecker
+        self,
+        config: ModelConfig,
+        samples: Sequence[WarmupSample],
+        reader: AnswerReader | CodedReader,
+        checker: RequestChecker,
+        codec: BatchCodec | None = None,
     ) -> None:
         runs = sum(sample.count for sample in samples)
         self.progress = WarmupProgress(config.name, reader.version, runs)
         self._samples = samples
         self._reader = reader
-        self._inputs = WarmupInputs(config, checker, _completing(reader))
+        self._inputs = WarmupInputs(config, checker, codec)
         self._batching = config.max_batch_size > 0
-        self._sequences = config.sequence_batching is not None
+        self._codec = codec
 
     def instantiate(self, model: Model, placement: Placement) -> Instance:
         """A warm instance. Raises InvalidArgumentError naming the sample that failed."""
@@ -82,22 +86,8 @@ class Warmup:
         for outcome in [*outcomes, *(end.result() for end in ends)]:
             if isinstance(outcome, NaiadError):
                 raise outcome
-        if self._sequences:
-            _end_sequences(instance, seen)
-
-
-def _completing(reader: AnswerReader) -> Complete | None:
-    """How the controls and states of the model that the reader reads are made; None where it has none."""
-    return reader.tensors.alone if isinstance(reader, SequenceReader) else None
-
-
-def _end_sequences(instance: Instance, requests: Sequence[Request]) -> None:
-    """Tell the instance of sequences that are over, so that nothing of them is left in it."""
-    listener = getattr(instance, "sequence_ended", None)
-    if listener is not None:
-        for request in requests:
-            if request.sequence_end:
-                listener(request.correlation_id, SequenceEndReason.END)
+        if self._codec is not None:
+            self._codec.warmed_up(instance, seen)
 
 
 class _WarmupSender:

@@ -1,26 +1,24 @@
 """The requests of a warmup as the model sees them: past the scheduler, which would add to them otherwise."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from naiad._kernel.requests import RequestChecker
+from naiad.codec import BatchCodec
 from naiad.datatypes import wire_name
 from naiad.errors import InvalidArgumentError
 from naiad.types import Request, Tensor
 from naiad_config import ModelConfig
 from naiad_config.sequence_tensors import extra_inputs
 
-Complete = Callable[[Request], Request]
-"""Adds the controls and initial states that a request lacks."""
-
 
 class WarmupInputs:
-    """Checks the requests of samples, and completes those for a model of sequences."""
+    """Checks the requests of samples, and completes those of a model with a batch codec."""
 
-    def __init__(self, config: ModelConfig, checker: RequestChecker, complete: Complete | None) -> None:
+    def __init__(self, config: ModelConfig, checker: RequestChecker, codec: BatchCodec | None) -> None:
         self._config = config
         self._checker = checker
-        self._complete = complete
+        self._codec = codec
         batch = (1,) if config.max_batch_size > 0 else ()
         self._extra = {
             given.name: (wire_name(given.data_type), (*batch, *given.dims)) for given in extra_inputs(config)
@@ -28,10 +26,7 @@ class WarmupInputs:
         self._made = {name for given in config.batch_input for name in given.target_name}
 
     def as_the_model_sees(self, requests: Sequence[Request]) -> tuple[list[Request], list[int]]:
-        """The requests of one batch, and their batch sizes. Raises InvalidArgumentError for one that is wrong.
-
-        A request without a correlation id is a sequence of its own: its first and last request.
-        """
+        """The requests of one batch, and their batch sizes. Raises InvalidArgumentError for one that is wrong."""
         seen, sizes = [], []
         for index, request in enumerate(requests, 1):
             own = {name: tensor for name, tensor in request.inputs.items() if name in self._extra}
@@ -45,7 +40,7 @@ class WarmupInputs:
                 self._check(tensor)
             if own:
                 asked = replace(asked, inputs={**asked.inputs, **own})
-            seen.append(asked if self._complete is None else self._complete(_in_a_sequence(asked, index)))
+            seen.append(asked if self._codec is None else self._codec.warmup_request(asked, index))
         return seen, sizes
 
     def _check(self, tensor: Tensor) -> None:
@@ -58,9 +53,3 @@ class WarmupInputs:
                 f"input '{tensor.name}', which sequence_batching of model '{self._config.name}' adds, is "
                 f"{tensor.datatype} {list(tensor.shape)}; it must be {datatype} {list(dims)}"
             )
-
-
-def _in_a_sequence(request: Request, index: int) -> Request:
-    if request.correlation_id:
-        return request
-    return replace(request, correlation_id=index, sequence_start=True, sequence_end=True)

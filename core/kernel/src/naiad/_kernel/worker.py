@@ -8,11 +8,12 @@ from concurrent.futures import Future
 from time import monotonic_ns
 from typing import Any
 
-from naiad._kernel.answers import AnswerReader, Outcome
+from naiad._kernel.answers import AnswerReader, CodedReader
 from naiad._kernel.transferring import fetch_inputs, give_back, store_outputs
 from naiad.backend import Answer, Batch, Instance
 from naiad.errors import InternalError, ModelFailedError, NaiadError, WorkerDiedError, drop_tracebacks
 from naiad.foreign_errors import describe_error
+from naiad.server import Outcome
 from naiad.trace_events import JoinedBatch, record_execution_start
 from naiad.tracing import Trace
 
@@ -75,7 +76,7 @@ class ExecutionHost:
         self,
         name: str,
         make: Callable[[], Instance],
-        reader: AnswerReader,
+        reader: AnswerReader | CodedReader,
         loop: asyncio.AbstractEventLoop,
         done: Callable[[Work], None],
         died: Callable[[str, Sequence[Work]], None],

@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from naiad._kernel.answers import Outcome
+from naiad._kernel.answers import AnswerReader, CodedReader
 from naiad._kernel.call import Call
-from naiad._kernel.sequences.queue import SequenceQueue
-from naiad._kernel.sequences.reading import SequenceReader
-from naiad._kernel.sequences.rows import SequenceWork
-from naiad._kernel.sequences.tensors import sequence_tensors
+from naiad._kernel.queue import ModelQueue
+from naiad._kernel.sequences.codec import sequence_codec
+from naiad._kernel.sequences.queue_codec import SequenceQueueCodec
 from naiad._kernel.statistics import VersionCounters
-from naiad.backend import Answer, ModelContext, Reply
+from naiad._kernel.worker import Work
+from naiad.backend import Answer, Instance, ModelContext, Reply
 from naiad.batch import Batch
 from naiad.errors import ModelFailedError, NaiadError
 from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, Row, SequenceEnd, SequenceEndReason, Ticket
+from naiad.server import Outcome
 from naiad.types import Request, Response, Tensor
 from naiad_config.text import read_text
 
@@ -72,6 +73,23 @@ class Scripted:
         return self.next.pop(0) if self.next else NOTHING
 
 
+class Listener:
+    """An instance that notes which sequences are over."""
+
+    def __init__(self, slot: int, ended: list[tuple[int, int | str, str]]) -> None:
+        self._slot = slot
+        self._ended = ended
+
+    def execute(self, batch: Batch) -> Answer:
+        raise NotImplementedError
+
+    def sequence_ended(self, correlation_id: int | str, reason: SequenceEndReason) -> None:
+        self._ended.append((self._slot, correlation_id, str(reason)))
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
 class DrivenSequences:
     """`sent` are the batches that execute, `outcomes` what each request was delivered, `ended` what instances hear."""
 
@@ -79,16 +97,21 @@ class DrivenSequences:
         self, config: str = "", places: int = 1, directory: Path = Path("/nowhere"), strict: bool = True
     ) -> None:
         parsed = read_text(config or config_of(), file="").config
-        tensors = sequence_tensors(ModelContext(parsed, 1, directory, directory / "1"))
-        assert tensors is not None
+        codec = sequence_codec(ModelContext(parsed, 1, directory, directory / "1"))
+        assert codec is not None
         self.schedulers: list[Scripted] = []
-        self.sent: list[SequenceWork] = []
+        self.sent: list[Work] = []
         self.ended: list[tuple[int, int | str, str]] = []
         self.outcomes: dict[str, list[Outcome]] = defaultdict(list)
         self.counters = VersionCounters(devices=[-1] * places)
-        self.reader = SequenceReader(parsed, 1, strict, tensors)
-        self.queue = SequenceQueue(self.reader, self._scheduler, self.counters, self._take)
-        self.queue.on_ended = lambda place, who, reason: self.ended.append((place, who, str(reason)))
+        self._batching = parsed.max_batch_size > 0
+        responses = AnswerReader(parsed, 1, strict)
+        self.reader = CodedReader(responses, codec)
+        self.queue = ModelQueue(
+            responses, self._scheduler, self.counters, self._take, codec=codec, instruct=self._instruct
+        )
+        assert isinstance(self.queue.codec, SequenceQueueCodec)
+        self.sequences = self.queue.codec
         for place in range(places):
             self.queue.free(place)
 
@@ -98,7 +121,7 @@ class DrivenSequences:
 
     def submit(self, name: str, value: int = 0, who: int | str = 7, **fields: Any) -> Call:
         """A request whose X is [[value]]; its ticket is the number of the submission, from 1 up."""
-        shape = (1, 1) if self.reader.tensors.most > 1 else (1,)
+        shape = (1, 1) if self._batching else (1,)
         tensor = Tensor.of("X", np.full(shape, value, dtype=np.int32))
         request = Request("m", {"X": tensor}, id=name, correlation_id=who, **fields)
         return self.queue.submit(request, 1, None, self.outcomes[name].append)
@@ -160,8 +183,16 @@ class DrivenSequences:
         self.schedulers.append(Scripted())
         return self.schedulers[-1]
 
-    def _take(self, work: Any) -> None:
+    def is_open(self, who: int | str) -> bool:
+        """Whether a request that carries on that sequence would be kept here."""
+        return self.sequences.keeps(Request("m", {}, correlation_id=who))
+
+    def _take(self, work: Work) -> None:
         self.sent.append(work)
+
+    def _instruct(self, slot: int, member: str, instruction: Callable[[Instance], None]) -> None:
+        assert member == "sequence_ended"
+        instruction(Listener(slot, self.ended))
 
 
 def summing(batch: Batch) -> Mapping[str, np.ndarray]:

@@ -14,6 +14,7 @@ from naiad.errors import (
     WorkerDiedError,
 )
 from naiad.scheduler import Decision, Dispatch, Drop, DropReason, Row, SequenceEndReason
+from naiad.types import Request
 
 from ..loops import turns
 from .driven import DrivenSequences, end, failing, summing
@@ -60,17 +61,17 @@ async def test_a_sequence_that_its_scheduler_ends_is_told_of_with_the_reason(rea
 
 async def test_an_end_is_told_before_the_same_id_starts_anew_in_the_same_decision() -> None:
     driven = DrivenSequences()
-    order = []
+    order: list[str] = []
     driven.submit("a", who=5)
     await driven.decide(Row(1, 1, start=True))
     driven.answer(summing)
     driven.submit("b", who=5, sequence_start=True)
-    driven.queue.on_ended = lambda place, who, reason: order.append(str(reason))
+    driven.queue.instruct = lambda slot, member, instruction: order.append(member)
     driven.queue._send = lambda work: order.append("batch")
 
     await driven.decide(Row(2, 2, start=True), ended=[end(1)])
 
-    assert order == ["idle", "batch"]
+    assert order == ["sequence_ended", "batch"]
 
 
 async def test_a_model_that_goes_out_of_service_hears_of_every_sequence() -> None:
@@ -80,10 +81,10 @@ async def test_a_model_that_goes_out_of_service_hears_of_every_sequence() -> Non
     await driven.decide(Row(1, 1, start=True), Row(2, 2, start=True))
     driven.answer(summing)
 
-    driven.queue.end_all_sequences()
+    driven.queue.retire()
 
     assert driven.ended == [(0, 1, "unload"), (0, 2, "unload")]
-    assert driven.queue.live == 0
+    assert driven.sequences.live == 0
 
 
 async def test_an_instance_that_died_hears_nothing_and_its_scheduler_does() -> None:
@@ -97,7 +98,7 @@ async def test_an_instance_that_died_hears_nothing_and_its_scheduler_does() -> N
 
     assert driven.ended == []
     assert driven.scheduler.told[-2:] == [("lost", 0), ("settle", 1)]
-    assert driven.queue.live == 1
+    assert driven.sequences.live == 1
     asked = driven.scheduler.asked
     await turns()
     assert driven.scheduler.asked == asked + 1
@@ -190,14 +191,14 @@ async def test_a_sequence_is_open_from_its_first_request_to_its_last() -> None:
     driven = DrivenSequences()
     assert await drained(driven)
     driven.submit("a", sequence_start=True)
-    assert driven.queue.is_open(7)
+    assert driven.is_open(7)
     await driven.decide(Row(1, 1, start=True))
     driven.answer(summing)
     assert not await drained(driven)
 
     driven.submit("b", sequence_end=True)
 
-    assert not driven.queue.is_open(7)
+    assert not driven.is_open(7)
     await driven.decide(Row(2, 1, end=True))
     assert not await drained(driven)
     driven.answer(summing)
@@ -209,7 +210,7 @@ async def test_a_request_that_starts_and_ends_a_sequence_leaves_nothing_open() -
 
     driven.submit("a", sequence_start=True, sequence_end=True)
 
-    assert not driven.queue.is_open(7)
+    assert not driven.is_open(7)
 
 
 async def test_a_sequence_that_was_refused_is_not_open() -> None:
@@ -219,7 +220,7 @@ async def test_a_sequence_that_was_refused_is_not_open() -> None:
     with pytest.raises(InvalidArgumentError, match="no"):
         driven.submit("a", sequence_start=True)
 
-    assert not driven.queue.is_open(7)
+    assert not driven.is_open(7)
 
 
 @pytest.mark.parametrize("how", ["idle", "taken back", "dropped", "lost", "scheduler", "left"])
@@ -244,7 +245,7 @@ async def test_whoever_waits_for_a_queue_to_be_drained_hears_of_every_way_to_end
     elif how == "scheduler":
         await driven.decide(Row(99, 1))
     else:
-        driven.queue.leave(7)
+        assert not driven.sequences.keeps(Request("m", {}, correlation_id=7, sequence_start=True))
     await turns()
 
     assert waiting.done()
@@ -261,7 +262,7 @@ async def test_an_earlier_sequence_of_the_same_id_ends_without_the_later_one() -
     last.cancel()
     await driven.decide(ended=[end(1, SequenceEndReason.CANCELLED)])
 
-    assert driven.queue.is_open(7)
+    assert driven.is_open(7)
 
 
 async def test_a_failed_request_leaves_its_sequence_open() -> None:
@@ -272,5 +273,5 @@ async def test_a_failed_request_leaves_its_sequence_open() -> None:
     driven.answer(failing)
 
     assert isinstance(driven.error("a"), ModelFailedError)
-    assert driven.queue.is_open(7)
+    assert driven.is_open(7)
     assert driven.ended == []

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from naiad._kernel.sequences.initial import KeptState, kept_states
+from naiad._kernel.sequences.states import KeptState, kept_states
 from naiad.errors import InvalidArgumentError
 from naiad_config import InstanceKind, ModelInstanceGroup
 from naiad_config.text import read_text

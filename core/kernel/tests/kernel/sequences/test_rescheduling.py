@@ -167,7 +167,7 @@ async def test_a_scheduler_may_refuse_a_further_step() -> None:
 
     assert type(driven.error("a")) is UnavailableError
     assert driven.queue.outstanding == 0
-    assert driven.queue.live == 0
+    assert driven.sequences.live == 0
 
 
 async def test_a_further_step_cannot_go_to_a_scheduler_that_started_anew() -> None:
@@ -228,7 +228,7 @@ async def test_an_iterative_request_that_fails_is_over() -> None:
     driven.answer(failing)
 
     assert driven.ended == [(0, 1, "end")]
-    assert driven.queue.live == 0
+    assert driven.sequences.live == 0
 
 
 async def test_a_sequence_that_is_cancelled_while_it_executes_is_told_of_once() -> None:

@@ -89,7 +89,7 @@ async def test_what_was_to_follow_a_batch_that_is_lost_is_lost_with_it() -> None
 
     assert {str(driven.error(name)) for name in ("a2", "b")} == {"it died"}
     assert driven.queue.outstanding == 0
-    assert driven.queue.live == 0
+    assert driven.sequences.live == 0
 
 
 @pytest.mark.parametrize(

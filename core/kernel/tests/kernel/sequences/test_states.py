@@ -140,12 +140,12 @@ async def test_nothing_is_kept_of_a_sequence_that_is_over() -> None:
         driven.submit(str(who), who, who=who)
     await driven.decide(Row(1, 1, start=True, end=True), Row(2, 2, start=True), Row(3, 3, start=True))
     driven.answer(summing)
-    assert driven.queue.live == 2
+    assert driven.sequences.live == 2
 
     await driven.decide(ended=[end(2)])
     driven.queue.lose(0)
 
-    assert driven.queue.live == 0
+    assert driven.sequences.live == 0
 
 
 async def test_a_sequence_that_is_ended_while_it_executes_is_not_brought_back_by_its_answer() -> None:
@@ -157,7 +157,7 @@ async def test_a_sequence_that_is_ended_while_it_executes_is_not_brought_back_by
     driven.answer(summing)
 
     assert driven.value("a") == 3
-    assert driven.queue.live == 0
+    assert driven.sequences.live == 0
 
 
 async def test_numbers_of_a_scheduler_that_failed_mean_nothing_to_its_successor() -> None:

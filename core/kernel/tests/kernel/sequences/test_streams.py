@@ -2,7 +2,7 @@
 
 import pytest
 
-from naiad._kernel.sequences.rows import NobodysSender
+from naiad._kernel.sequences.rows import NullSender
 from naiad.errors import ModelFailedError
 from naiad.scheduler import Row
 
@@ -89,7 +89,7 @@ async def test_whatever_is_sent_in_an_empty_row_goes_nowhere() -> None:
     await driven.decide(Row(0), Row(1, 1, start=True))
     sender = driven.batch().sender(0)
 
-    assert isinstance(sender, NobodysSender)
+    assert isinstance(sender, NullSender)
     assert (sender.send(reply(1)), sender.post(reply(1)), sender.is_cancelled()) == (False, None, True)
     driven.answer(lambda batch: [None, reply(4)])
 

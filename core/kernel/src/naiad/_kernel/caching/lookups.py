@@ -6,7 +6,6 @@ from collections.abc import Callable
 from time import monotonic_ns
 from typing import Protocol
 
-from naiad._kernel.answers import Outcome
 from naiad._kernel.caching.tracing import tell_hit
 from naiad._kernel.call import Call, Deliver
 from naiad.cache import CachedResponse
@@ -14,6 +13,7 @@ from naiad.errors import InternalError, NaiadError
 from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.scheduler import Ticket
 from naiad.servables import InflightRequest
+from naiad.server import Outcome
 from naiad.types import Request, Response
 
 _logger = logging.getLogger("naiad.model")

@@ -3,10 +3,10 @@
 from collections import deque
 from collections.abc import Callable
 
-from naiad._kernel.answers import Outcome
 from naiad._kernel.call import Call, Deliver
 from naiad.scheduler import Ticket
 from naiad.servables import InflightRequest
+from naiad.server import Outcome
 from naiad.types import Request
 
 

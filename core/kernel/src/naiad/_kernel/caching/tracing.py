@@ -1,6 +1,6 @@
 """What the cache tells the trace of a request."""
 
-from naiad._kernel.answers import Outcome
+from naiad.server import Outcome
 from naiad.trace_events import record_response
 from naiad.tracing import Trace
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, InvalidStateError
 from typing import Any
 
-from naiad._kernel.answers import Outcome
 from naiad.errors import NaiadError
 from naiad.foreign_errors import raise_interrupt
+from naiad.server import Outcome
 from naiad.types import Response
 
 _logger = logging.getLogger("naiad.model")

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Protocol
 
-from naiad._kernel.answers import Outcome
 from naiad._kernel.calls.callers import Caller, left, made
 from naiad._kernel.calls.flows import settle
 from naiad._kernel.calls.following import lift_pauses
 from naiad.errors import InternalError, NaiadError
 from naiad.extend import Suspension
 from naiad.foreign_errors import describe_error, raise_interrupt
-from naiad.server import SubmittedRequest
+from naiad.server import Outcome, SubmittedRequest
 from naiad.types import Request, Response
 
 if TYPE_CHECKING:

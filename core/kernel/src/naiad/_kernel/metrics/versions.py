@@ -13,9 +13,9 @@ from naiad._kernel.metrics.latencies import Latencies
 from naiad._kernel.metrics.options import MetricsConfig
 from naiad._kernel.metrics.snapshots import Distribution, LabelPairs, Quantiles
 from naiad._kernel.statistics import VersionCounters
+from naiad.reports import SequenceCounts
 
 if TYPE_CHECKING:
-    from naiad._kernel.sequences.queue import SequenceQueue
     from naiad._kernel.served import ServedVersion
 
 _STATES = ("READY", "STARTING", "DEAD")
@@ -72,12 +72,13 @@ def _add_instances(collection: Collection, version: "ServedVersion", labels: Lab
 
 
 def _add_sequences(collection: Collection, version: "ServedVersion", labels: LabelPairs) -> None:
-    queue: SequenceQueue | None = getattr(version, "sequences", None)
-    if queue is None:
+    sequences = getattr(version, "sequences", None)
+    counts: SequenceCounts | None = None if sequences is None else sequences()
+    if counts is None:
         return
-    collection.add(families.SEQUENCES_LIVE, labels, queue.live)
-    if queue.backlog is not None:
-        collection.add(families.SEQUENCES_WAITING, labels, queue.backlog)
+    collection.add(families.SEQUENCES_LIVE, labels, counts.live)
+    if counts.backlog is not None:
+        collection.add(families.SEQUENCES_WAITING, labels, counts.backlog)
 
 
 def _add_executions(collection: Collection, executions: Executions, labels: LabelPairs, config: MetricsConfig) -> None:

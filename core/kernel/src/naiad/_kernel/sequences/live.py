@@ -6,8 +6,8 @@ from naiad._kernel.sequences.rows import BatchRow, LiveSequence
 from naiad._kernel.sequences.tensors import SequenceTensors
 from naiad.scheduler import Row, SequenceEndReason, Ticket
 
-TellInstance = Callable[[int, int | str, SequenceEndReason], None]
-"""Tells the instance of a place that the sequence with that correlation id is over, and why."""
+NotifyInstance = Callable[[int, int | str, SequenceEndReason], None]
+"""Tells the instance of a slot that the sequence with that correlation id is over, and why."""
 
 
 class LiveSequences:
@@ -17,9 +17,11 @@ class LiveSequences:
     from the arrival on, long before a scheduler has a slot for them. Lives on the event loop's thread.
     """
 
-    def __init__(self, tensors: SequenceTensors, tell: TellInstance) -> None:
+    def __init__(self, tensors: SequenceTensors, notify: NotifyInstance, recount: Callable[[], None]) -> None:
+        """`recount` is called whenever none is open any more."""
         self._tensors = tensors
-        self._tell = tell
+        self._notify = notify
+        self._recount = recount
         self._by_number: dict[int, LiveSequence] = {}
         self._open: dict[int | str, int] = {}  # the ticket that started it, by correlation id
 
@@ -42,7 +44,7 @@ class LiveSequences:
         if self._tensors.iterative:
             return
         if ticket.sequence_end:
-            self._open.pop(ticket.sequence_id, None)
+            self.leave(ticket.sequence_id)
         elif ticket.sequence_start:
             self._open.setdefault(ticket.sequence_id, ticket.id)
 
@@ -52,12 +54,13 @@ class LiveSequences:
 
     def leave(self, correlation_id: int | str) -> None:
         """No further requests of that sequence will come here."""
-        self._open.pop(correlation_id, None)
+        if self._open.pop(correlation_id, None) is not None and not self._open:
+            self._recount()
 
     # What instances do
 
-    def enter(self, row: Row, ticket: Ticket, place: int) -> LiveSequence:
-        """The sequence of a row that goes to that place; one that starts, starts anew."""
+    def enter(self, row: Row, ticket: Ticket, slot: int) -> LiveSequence:
+        """The sequence of a row that goes to that slot; one that starts, starts anew."""
         found = self._by_number.get(row.sequence)
         if found is None:
             # two callers of an iterative model that say the same id are no sequence
@@ -65,7 +68,7 @@ class LiveSequences:
             found = self._by_number[row.sequence] = LiveSequence(
                 row.sequence,
                 correlation_id,
-                place,
+                slot,
                 ticket.id,
                 self._tensors.initial(),
                 self._tensors.controls.correlation(correlation_id),
@@ -78,10 +81,10 @@ class LiveSequences:
     def carry(self, row: BatchRow) -> None:
         """Take over the states that a row leaves, unless its sequence is over or has started anew meanwhile."""
         found = row.sequence
-        if found is None or not row.left or not self._lives(found) or found.starts != row.start:
+        if found is None or not row.next_states or not self._lives(found) or found.starts != row.start:
             return
         states = list(found.states)
-        for index, array in row.left.items():
+        for index, array in row.next_states.items():
             states[index] = self._tensors.states[index].kept(states[index], array)
         found.states = states
 
@@ -95,11 +98,11 @@ class LiveSequences:
         found = self._by_number.pop(number, None)
         if found is not None:
             self._close(found.correlation_id, found.first)
-            self._tell(found.place, found.correlation_id, reason)
+            self._notify(found.slot, found.correlation_id, reason)
 
-    def lost(self, place: int) -> None:
-        """What the instance of that place knew is lost with it."""
-        for number in [number for number, each in self._by_number.items() if each.place == place]:
+    def lost(self, slot: int) -> None:
+        """What the instance of that slot knew is lost with it."""
+        for number in [number for number, each in self._by_number.items() if each.slot == slot]:
             found = self._by_number.pop(number)
             self._close(found.correlation_id, found.first)
 
@@ -108,6 +111,7 @@ class LiveSequences:
         for number in list(self._by_number):
             self.ended(number, reason)
         self._open.clear()
+        self._recount()
 
     def _lives(self, sequence: LiveSequence) -> bool:
         return self._by_number.get(sequence.number) is sequence
@@ -115,4 +119,4 @@ class LiveSequences:
     def _close(self, correlation_id: int | str, ticket: int) -> None:
         """The sequence with that ticket is over; a later one may bear the same id."""
         if self._open.get(correlation_id, ticket + 1) <= ticket:
-            del self._open[correlation_id]
+            self.leave(correlation_id)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from naiad._kernel.sequences.controls import Controls
-from naiad._kernel.sequences.initial import KeptState, kept_states
+from naiad._kernel.sequences.states import KeptState, kept_states
 from naiad.backend import ModelContext
 from naiad.types import Request, Tensor
 
@@ -15,13 +15,13 @@ from naiad.types import Request, Tensor
 class SequenceTensors:
     """The controls and states of one model.
 
-    `most` is how many rows a batch may have. `positional` says that a row means a slot, and stays in its place when
+    `max_rows` is how many rows a batch may have. `positional` says that a row means a slot, and stays in its place when
     others are left out. `iterative` models ask for their requests again.
     """
 
     controls: Controls
     states: tuple[KeptState, ...]
-    most: int
+    max_rows: int
     positional: bool
     iterative: bool
 
@@ -63,7 +63,7 @@ def sequence_tensors(context: ModelContext) -> SequenceTensors | None:
     return SequenceTensors(
         Controls(config),
         kept_states(config, context.model_directory),
-        most=max(1, config.max_batch_size),
+        max_rows=max(1, config.max_batch_size),
         positional=batching.oldest is None,
         iterative=batching.iterative_sequence,
     )

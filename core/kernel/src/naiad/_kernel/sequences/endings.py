@@ -1,4 +1,4 @@
-"""Telling an instance that a sequence is over, on the instance's own thread."""
+"""Tells an instance that a sequence is over, on the instance's own thread."""
 
 import inspect
 import logging
@@ -9,7 +9,7 @@ from naiad.scheduler import SequenceEndReason
 _logger = logging.getLogger("naiad.model")
 
 
-def tell_end(correlation_id: int | str, reason: SequenceEndReason, instance: Instance) -> None:
+def notify_end(correlation_id: int | str, reason: SequenceEndReason, instance: Instance) -> None:
     """Tell it; what it raises is logged, because no request waits for it, and so is that it wants to be awaited."""
     listen = getattr(instance, "sequence_ended", None)
     if listen is None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from naiad._kernel.sequences.telling import tell_end
+from naiad._kernel.sequences.endings import notify_end
 from naiad.backend import Answer, Batch
 from naiad.scheduler import SequenceEndReason
 
@@ -21,7 +21,7 @@ class Dreaming:
 
 
 def test_a_listener_that_wants_to_be_awaited_is_not_passed_over_in_silence(caplog: pytest.LogCaptureFixture) -> None:
-    tell_end(7, SequenceEndReason.IDLE, Dreaming())
+    notify_end(7, SequenceEndReason.IDLE, Dreaming())
 
     assert "failed to take note that sequence 7 is over (idle)" in caplog.text
     assert "make it a plain 'def'" in caplog.text

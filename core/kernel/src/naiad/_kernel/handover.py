@@ -1,18 +1,18 @@
-"""Versions that go out of service while sequences are under way in them: those are still served, and no others."""
+"""Sticky routing: requests that carry on what is under way in a version that drains, such as a sequence, go there."""
 
 import asyncio
 import logging
 from collections.abc import Iterable
 
-from naiad._kernel.sequences.queue import SequenceQueue
 from naiad._kernel.served import ServedVersion
+from naiad.codec import StickyRoutes
 from naiad.types import Request
 
 _logger = logging.getLogger("naiad.model")
 
 
 class Handover:
-    """Knows which requests carry on a sequence of a version that leaves. Lives on the event loop's thread."""
+    """The versions that go out of service and have sticky routes. Lives on the event loop's thread."""
 
     def __init__(self) -> None:
         self._leaving: dict[str, list[ServedVersion]] = {}
@@ -20,13 +20,13 @@ class Handover:
     def begin(self, versions: Iterable[ServedVersion]) -> None:
         """These versions leave: nothing new starts in them."""
         for version in versions:
-            queue = _queue(version)
-            if queue is None or version in self._leaving.get(version.name, ()):
+            sticky = _sticky(version)
+            if sticky is None or version in self._leaving.get(version.name, ()):
                 continue
             self._leaving.setdefault(version.name, []).append(version)
-            if queue.open:
+            if sticky.open:
                 _logger.info(
-                    "%s goes when its sequences have ended or fallen silent; under way: %d", _name(version), queue.open
+                    "%s goes when its sequences have ended or fallen silent; under way: %d", _name(version), sticky.open
                 )
 
     def end(self, version: ServedVersion) -> None:
@@ -44,16 +44,8 @@ class Handover:
         """
         found = None
         for version in self._leaving.get(request.model_name, ()) if request.correlation_id else ():
-            queue = _queue(version)
-            if (
-                queue is None
-                or request.version not in (0, version.version)
-                or not queue.is_open(request.correlation_id)
-            ):
-                continue
-            if request.sequence_start:
-                queue.leave(request.correlation_id)
-            else:
+            sticky = _sticky(version)
+            if sticky is not None and request.version in (0, version.version) and sticky.keeps(request):
                 found = version
         return found
 
@@ -61,22 +53,27 @@ class Handover:
         """Let the sequences of these versions go on until they end, fall silent, or the time is over."""
         versions = list(versions)
         self.begin(versions)
-        queues = [(version, queue) for version in versions if (queue := _queue(version)) is not None and queue.open]
-        if queues:
-            waits = {asyncio.ensure_future(queue.drained()): (version, queue) for version, queue in queues}
+        waits = {asyncio.ensure_future(version.drain()): version for version in versions if _open(version)}
+        if waits:
             _, late = await asyncio.wait(waits, timeout=seconds)
             for wait in late:
                 wait.cancel()
-                version, queue = waits[wait]
-                if queue.open:
-                    told = "%s gives up its sequences, which have not ended in time: %d"
-                    _logger.warning(told, _name(version), queue.open)
+                version = waits[wait]
+                if _open(version):
+                    message = "%s gives up its sequences, which have not ended in time: %d"
+                    _logger.warning(message, _name(version), _open(version))
 
 
 def _name(version: ServedVersion) -> str:
     return f"model '{version.name}' version {version.version}"
 
 
-def _queue(version: ServedVersion) -> SequenceQueue | None:
-    """The queue of a version whose requests come in sequences."""
-    return getattr(version, "sequences", None)
+def _sticky(version: ServedVersion) -> StickyRoutes | None:
+    """What keeps requests at a version; None for a servable without it."""
+    return getattr(version, "sticky", None)
+
+
+def _open(version: ServedVersion) -> int:
+    """How many sequences are under way in a version."""
+    sticky = _sticky(version)
+    return 0 if sticky is None else sticky.open
