@@ -10,12 +10,12 @@ import numpy as np
 from naiad import Request, Response, Tensor
 from uvicorn.server import ServerState
 
-from naiad_http.envelopes import EnvelopeReader
+from naiad_http.connection_context import ConnectionContext
 from naiad_http.heads import HeadReader
 from naiad_http.infer import Inference
 from naiad_http.protocol import HttpProtocol
+from naiad_http.request_heads import RequestHeadReader
 from naiad_http.restrictions import Restrictions
-from naiad_http.site import Site
 
 _LIMIT = 1 << 26
 _REQUESTS = 50_000
@@ -70,9 +70,11 @@ def _seconds(content: bytes) -> float:
 
     tracing = SimpleNamespace(active=False)
     server = SimpleNamespace(model_config=None, labels=None, service=lambda kind: tracing)
-    site = Site(submit, Inference(server, _LIMIT), HeadReader(EnvelopeReader("", Restrictions())), _LIMIT)
+    context = ConnectionContext(
+        submit, Inference(server, _LIMIT), HeadReader(RequestHeadReader("", Restrictions())), _LIMIT
+    )
     loop = SimpleNamespace(time=lambda: 0.0, call_later=lambda *_: None, call_soon=lambda call, *with_: call(*with_))
-    protocol = HttpProtocol(site, None, ServerState(), {}, loop)
+    protocol = HttpProtocol(context, None, ServerState(), {}, loop)
     protocol.connection_made(_Nowhere())
     started = process_time()
     for _ in range(_REQUESTS):

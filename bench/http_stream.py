@@ -21,12 +21,12 @@ from naiad_config import ModelConfig
 from uvicorn.server import ServerState
 
 import naiad_http
-from naiad_http.envelopes import EnvelopeReader
+from naiad_http.connection_context import ConnectionContext
 from naiad_http.heads import HeadReader
 from naiad_http.infer import Inference
 from naiad_http.protocol import HttpProtocol
+from naiad_http.request_heads import RequestHeadReader
 from naiad_http.restrictions import Restrictions
-from naiad_http.site import Site
 
 _RESPONSES = 1000
 _TEXT = np.array([b"x" * 1024], object)
@@ -63,9 +63,11 @@ def _frontend_seconds() -> float:
 
     model, tracing = ModelConfig(name="stream"), SimpleNamespace(active=False)
     server = SimpleNamespace(model_config=lambda *_: model, labels=None, service=lambda kind: tracing)
-    site = Site(submit, Inference(server, 1 << 20), HeadReader(EnvelopeReader("", Restrictions())), 1 << 20)
+    context = ConnectionContext(
+        submit, Inference(server, 1 << 20), HeadReader(RequestHeadReader("", Restrictions())), 1 << 20
+    )
     loop = SimpleNamespace(time=lambda: 0.0, call_later=lambda *_: None, call_soon=turns.append)
-    protocol = HttpProtocol(site, None, ServerState(), {}, loop)
+    protocol = HttpProtocol(context, None, ServerState(), {}, loop)
     protocol.connection_made(_Nowhere())
     started = time.process_time()
     protocol.get_buffer(-1)[: len(_REQUEST)] = _REQUEST

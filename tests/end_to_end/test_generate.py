@@ -138,7 +138,7 @@ def test_a_model_with_one_response_can_be_asked_too(server: Running) -> None:
         ({"text_input": ["a", "b"], "count": 1}, {}, 400, "can not convert input 'text_input' to tensor"),
         ({"text_input": "once"}, {}, 400, "missing required input(s) ['count']"),
         ({"text_input": "once", "count": 1, "triton_x": 1}, {}, 400, "reserved for Triton usage"),
-        ({}, {"Content-Encoding": "gzip"}, 400, "takes no compressed body"),
+        ({}, {"Content-Encoding": "gzip"}, 400, "does not accept a compressed body"),
         ({}, {"Request-Timeout": "soon"}, 400, "Request-Timeout must be a number of seconds"),
     ],
 )

@@ -4,13 +4,13 @@ import pytest
 
 from naiad.types import Response, Tensor
 from naiad_config import DataType, ModelConfig, ModelInput
-from naiad_http.envelopes import EnvelopeReader
+from naiad_http.connection_context import ConnectionContext
 from naiad_http.heads import HeadReader
 from naiad_http.infer import Inference
+from naiad_http.request_heads import RequestHeadReader
 from naiad_http.restrictions import Restrictions
 from naiad_http.route_table import RouteTable
 from naiad_http.routes.operations import Operation
-from naiad_http.site import Site
 from naiad_shared_memory.regions import SharedMemory
 from naiad_testing.tracing import FakeTracing
 
@@ -96,12 +96,12 @@ def fake_server():
 
 
 @pytest.fixture
-def make_site(fake_server):
+def make_context(fake_server):
     """Make a site over the fake server."""
 
     def make(limit=1_000_000, pattern="", rules=(), **limits):
         restrictions = Restrictions(rules)
-        heads = HeadReader(EnvelopeReader(pattern, restrictions), RouteTable(OPERATIONS, restrictions))
-        return Site(fake_server.submit, Inference(fake_server, limit), heads, limit, **limits)
+        heads = HeadReader(RequestHeadReader(pattern, restrictions), RouteTable(OPERATIONS, restrictions))
+        return ConnectionContext(fake_server.submit, Inference(fake_server, limit), heads, limit, **limits)
 
     return make

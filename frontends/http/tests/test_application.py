@@ -9,7 +9,7 @@ import pytest
 from naiad.errors import QueueFullError
 from naiad.reports import ServerMetadata
 from naiad_http.application import make_application, operations
-from naiad_http.envelopes import EnvelopeReader
+from naiad_http.request_heads import RequestHeadReader
 from naiad_http.restrictions import Restrictions
 
 BODY = b'{"id":"9","inputs":[{"name":"X","datatype":"INT8","shape":[2],"data":[1,2]}]}'
@@ -55,14 +55,14 @@ class Exchange:
 
 
 @pytest.fixture
-def ask(make_site, fake_server):
+def ask(make_context, fake_server):
     """Send one exchange through a new application over the fake server."""
 
     def ask(exchange, act=None, limit=1000, rules=()):
         restrictions = Restrictions(rules)
-        envelopes = EnvelopeReader("^x-", restrictions)
+        request_heads = RequestHeadReader("^x-", restrictions)
         every = operations(fake_server, limit, lambda: False)
-        application = make_application(every, make_site(limit), envelopes, restrictions)
+        application = make_application(every, make_context(limit), request_heads, restrictions)
 
         async def run():
             await asyncio.wait_for(application(exchange.scope, exchange.receive, exchange.send), 20)

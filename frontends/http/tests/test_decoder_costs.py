@@ -12,8 +12,8 @@ from naiad.errors import InvalidArgumentError, NotFoundError
 from naiad_config import DataType, ModelConfig, ModelInput
 from naiad_http.chunks import ChunkReader
 from naiad_http.codec import Decoder
-from naiad_http.codec.envelope import Envelope
 from naiad_http.codec.load_requests import read_load_request
+from naiad_http.codec.request_head import RequestHead
 from naiad_http.compression import decompress
 from naiad_http.incoming import LONGEST_HEAD
 from naiad_http.infer import Inference
@@ -25,7 +25,7 @@ LIMIT = 1 << 26
 
 
 def _decode_json(text):
-    Decoder(LIMIT, lambda *_: None, lambda *_: None).decode(Envelope("m"), text, b"")
+    Decoder(LIMIT, lambda *_: None, lambda *_: None).decode(RequestHead("m"), text, b"")
 
 
 def _infer_json(content, datatype="FP32", count=1):
@@ -81,7 +81,7 @@ def infer_json(inference):
     """Decode a JSON body as the frontend does."""
 
     async def decode(text):
-        return await inference.decode_large(Envelope("m"), text, b"")
+        return await inference.decode_large(RequestHead("m"), text, b"")
 
     return decode
 
@@ -113,7 +113,7 @@ def test_binary_strings(inference):
 
     async def decode(body):
         front, _, rest = body.partition(b"#")
-        return await inference.decode_large(Envelope("m", header_length=len(front)), front, rest)
+        return await inference.decode_large(RequestHead("m", header_length=len(front)), front, rest)
 
     check_cost(decode, input_of, 150_000, bytes_per_byte=20)
 
@@ -136,11 +136,11 @@ def test_more_strings_than_the_model_takes_are_not_unpacked(fake_server):
     inference = Inference(fake_server, LIMIT)
     tensor = {"name": "X", "datatype": "BYTES", "shape": [100_000, 2], "parameters": {"binary_data_size": 800_000}}
     front, rest = json.dumps({"inputs": [tensor]}).encode(), bytes(800_000)
-    envelope = Envelope("m", header_length=len(front))
+    request_head = RequestHead("m", header_length=len(front))
 
     with pytest.raises(InvalidArgumentError, match="has 200000 strings, but model 'm' takes at most 16"):
-        asyncio.run(inference.decode_large(envelope, front, rest))
-    cost = measure_cost(lambda: inference.decode_large(envelope, front, rest))
+        asyncio.run(inference.decode_large(request_head, front, rest))
+    cost = measure_cost(lambda: inference.decode_large(request_head, front, rest))
     assert cost.peak_bytes < 100_000
 
 
@@ -148,12 +148,14 @@ def test_a_generate_request_of_many_members(inference):
     def input_of(size):
         return b"{%b}" % b",".join(b'"k%d":1' % number for number in range(size // 10))
 
-    check_cost(lambda body: inference.decode_large_generate(Envelope("m"), body), input_of, 200_000, bytes_per_byte=60)
+    check_cost(
+        lambda body: inference.decode_large_generate(RequestHead("m"), body), input_of, 200_000, bytes_per_byte=60
+    )
 
 
 def test_a_generate_request_of_a_large_array(inference):
     check_cost(
-        lambda body: inference.decode_large_generate(Envelope("m"), body),
+        lambda body: inference.decode_large_generate(RequestHead("m"), body),
         lambda size: b'{"X":[%b]}' % b",".join([b"1"] * (size // 2)),
         _JSON_SIZE,
         bytes_per_byte=60,

@@ -5,16 +5,16 @@ import json
 import pytest
 
 from naiad.types import Response, Tensor
-from naiad_http.codec import AnswerForm
-from naiad_http.envelopes import EnvelopeReader
+from naiad_http.codec import ResponseForm
 from naiad_http.generate import EventStream, OneResponse
+from naiad_http.request_heads import RequestHeadReader
 from naiad_http.restrictions import Restrictions
 
 TOLD = json.dumps({"answered": 10.0})
 
 
 def forwarded(*headers, pattern=""):
-    read = EnvelopeReader(pattern, Restrictions(())).read(b"/v2/models/m/infer", headers)
+    read = RequestHeadReader(pattern, Restrictions(())).read(b"/v2/models/m/infer", headers)
     return read.forwarded
 
 
@@ -30,17 +30,17 @@ def test_the_header_becomes_the_parameter(name):
     assert forwarded((b"x-tenant", b"a")) == {}
 
 
-def test_a_request_says_when_it_had_come(make_site):
-    envelope = EnvelopeReader("", Restrictions(())).read(b"/v2/models/m/infer", ())
+def test_a_request_says_when_it_had_come(make_context):
+    request_head = RequestHeadReader("", Restrictions(())).read(b"/v2/models/m/infer", ())
     body = b'{"inputs":[{"name":"A","datatype":"FP32","shape":[1],"data":[1]}]}'
 
-    request, _ = make_site().inference.decode(envelope, body, b"")
+    request, _ = make_context().inference.decode(request_head, body, b"")
 
     assert request.received_ns > 0
 
 
-def test_the_encoding_is_told_in_the_answer(make_site):
-    encoded = make_site().inference.encode(explained(A=[1.0]), None, AnswerForm())
+def test_the_encoding_is_told_in_the_answer(make_context):
+    encoded = make_context().inference.encode(explained(A=[1.0]), None, ResponseForm())
 
     told = json.loads(json.loads(encoded.text)["parameters"]["explain"])
     assert told["answered"] == 10.0 < told["encoded"]

@@ -10,8 +10,8 @@ import pytest
 from naiad.errors import ModelFailedError, QueueFullError
 from naiad.metrics import MetricFamily, Sample
 from naiad_http.application import make_application, operations
-from naiad_http.envelopes import EnvelopeReader
-from naiad_http.generate import answers
+from naiad_http.generate import responses
+from naiad_http.request_heads import RequestHeadReader
 from naiad_http.restrictions import Restrictions
 
 
@@ -65,15 +65,15 @@ class Exchange:
 
 
 @pytest.fixture
-def talk(make_site, fake_server):
+def talk(make_context, fake_server):
     """Run a coroutine function of the test with the exchange it asks for, and the call that this makes, if any."""
 
     def talk(script, action="generate_stream", document=(), headers=(), method="POST", rules=()):
         async def run():
             restrictions = Restrictions(rules)
-            envelopes = EnvelopeReader("", restrictions)
+            request_heads = RequestHeadReader("", restrictions)
             every = operations(fake_server, 1_000_000, lambda: False)
-            application = make_application(every, make_site(), envelopes, restrictions)
+            application = make_application(every, make_context(), request_heads, restrictions)
             exchange = Exchange(application, action, dict(document), list(headers), method)
             await exchange.settle()
             await script(exchange, fake_server.calls[0] if fake_server.calls else None)
@@ -243,8 +243,8 @@ def test_a_large_output_leaves_the_event_loop(talk, monkeypatch, action):
         threads.append(threading.current_thread().name)
         return document(response, limit)
 
-    document = answers.document_of
-    monkeypatch.setattr(answers, "document_of", document_of)
+    document = responses.document_of
+    monkeypatch.setattr(responses, "document_of", document_of)
 
     async def script(exchange, call):
         call.send("x" * 2_000_000, final=True)

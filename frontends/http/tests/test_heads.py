@@ -3,9 +3,9 @@
 import pytest
 
 from naiad.errors import InvalidArgumentError
-from naiad_http.codec.envelope import Envelope
-from naiad_http.envelopes import EnvelopeReader
+from naiad_http.codec.request_head import RequestHead
 from naiad_http.heads import HeadReader
+from naiad_http.request_heads import RequestHeadReader
 from naiad_http.restrictions import Restrictions
 from naiad_http.statuses import HttpError
 
@@ -14,7 +14,7 @@ def read(*lines, rules=(), host=b"Host: h"):
     if host and lines[0].endswith(b" HTTP/1.1") and not any(line.startswith(b"Host") for line in lines):
         lines = (*lines, host)
     block = b"".join(line + b"\r\n" for line in (*lines, b""))
-    return HeadReader(EnvelopeReader("", Restrictions(rules))).read(block)
+    return HeadReader(RequestHeadReader("", Restrictions(rules))).read(block)
 
 
 def test_a_head_says_what_is_asked_and_how_the_body_comes():
@@ -22,23 +22,23 @@ def test_a_head_says_what_is_asked_and_how_the_body_comes():
 
     assert (head.method, head.path, head.query, head.length) == ("POST", b"/v2/repository/index", b"a=b", 12)
     assert head.headers == ((b"host", b"h"), (b"content-length", b"12 "), (b"x-a", b"1"))
-    assert (head.keep_alive, head.chunked, head.expects_continue, head.envelope) == (True, False, False, None)
+    assert (head.keep_alive, head.chunked, head.expects_continue, head.request_head) == (True, False, False, None)
 
 
-def test_an_infer_request_has_its_envelope_in_the_head():
+def test_the_head_of_an_infer_request_has_a_request_head():
     head = read(b"POST /v2/models/m/versions/2/infer HTTP/1.1", b"Inference-Header-Content-Length: 5")
 
-    assert head.envelope == Envelope("m", 2, header_length=5)
+    assert head.request_head == RequestHead("m", 2, header_length=5)
 
 
 def test_a_query_says_nothing():
-    assert read(b"POST /v2/models/m/infer?trace=on HTTP/1.1").envelope == Envelope("m")
+    assert read(b"POST /v2/models/m/infer?trace=on HTTP/1.1").request_head == RequestHead("m")
 
 
 def test_the_host_may_stand_in_the_target():
     head = read(b"POST http://host:8000/v2/models/m/infer HTTP/1.1", b"Host: host")
 
-    assert head.envelope == Envelope("m")
+    assert head.request_head == RequestHead("m")
 
 
 @pytest.mark.parametrize(
@@ -48,10 +48,10 @@ def test_the_host_may_stand_in_the_target():
         (b"POST /v2/models/m HTTP/1.1",),
     ],
 )
-def test_what_is_no_infer_request_has_no_envelope(lines):
+def test_the_head_of_another_request_has_no_request_head(lines):
     head = read(*lines)
 
-    assert (head.envelope, head.refusal, head.direct) == (None, None, False)
+    assert (head.request_head, head.refusal, head.direct) == (None, None, False)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_what_is_no_infer_request_has_no_envelope(lines):
 def test_only_what_is_not_compressed_is_answered_directly(header, direct):
     head = read(b"POST /v2/models/m/infer HTTP/1.1", b"Inference-Header-Content-Length: 5", header)
 
-    assert head.envelope == Envelope("m", header_length=5)
+    assert head.request_head == RequestHead("m", header_length=5)
     assert (head.direct, head.split) == (direct, 5 if direct else None)
 
 
@@ -76,7 +76,7 @@ def test_an_infer_request_that_makes_no_sense_brings_its_refusal():
     head = read(b"POST /v2/models/m/versions/0/infer HTTP/1.1")
 
     assert isinstance(head.refusal, InvalidArgumentError)
-    assert head.envelope is None
+    assert head.request_head is None
 
 
 def test_a_restricted_inference_is_refused_in_the_head():
@@ -143,21 +143,21 @@ def test_what_is_no_request_is_refused(lines, status):
     assert caught.value.status == status
 
 
-def test_a_head_that_comes_again_is_remembered():
-    reader = HeadReader(EnvelopeReader("", Restrictions()))
+def test_a_head_that_comes_again_is_cached():
+    reader = HeadReader(RequestHeadReader("", Restrictions()))
     block = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: h\r\n\r\n"
 
     assert reader.read(block) is reader.read(block)
 
 
-def test_a_long_head_is_not_remembered():
-    reader = HeadReader(EnvelopeReader("", Restrictions()))
+def test_a_long_head_is_not_cached():
+    reader = HeadReader(RequestHeadReader("", Restrictions()))
     block = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: h\r\nCookie: %b\r\n\r\n" % (b"c" * 3000)
 
     assert reader.read(block) is not reader.read(block)
 
 
-def test_a_remembered_refusal_keeps_no_frames_of_the_connection_that_sent_it():
+def test_a_cached_refusal_keeps_no_frames_of_the_connection_that_sent_it():
     head = read(b"POST /v2/models/m/infer HTTP/1.1", b"Request-Timeout: never")
 
     assert isinstance(head.refusal, InvalidArgumentError)

@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from naiad_http.envelopes import EnvelopeReader
 from naiad_http.heads import HeadReader
 from naiad_http.incoming import Message, Scratch
 from naiad_http.reader import RequestReader, Signal
+from naiad_http.request_heads import RequestHeadReader
 from naiad_http.restrictions import Restrictions
 from naiad_http.statuses import HttpError
 
 INFER = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: h\r\n"
-HEADS = HeadReader(EnvelopeReader("", Restrictions()))
+HEADS = HeadReader(RequestHeadReader("", Restrictions()))
 
 
 def make_reader(limit=100_000):

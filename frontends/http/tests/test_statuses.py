@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from naiad import errors
-from naiad_http.statuses import STATUSES, HttpError, answer_to, phrase, status_of
+from naiad_http.statuses import STATUSES, HttpError, error_response, phrase, status_of
 
 ROWS = {
     "NaiadError": 500,
@@ -37,7 +37,7 @@ def test_each_error_has_its_status(name, status):
     kind = getattr(errors, name)
     error = kind([errors.Problem("it is wrong")]) if name == "ConfigError" else kind("it is wrong")
 
-    answer = answer_to(error)
+    answer = error_response(error)
 
     assert (status_of(error), answer.status) == (status, status)
     assert orjson.loads(answer.body) == {"error": "it is wrong"}
@@ -59,27 +59,29 @@ def test_an_error_of_a_plugin_has_the_status_of_its_parent():
 
 @pytest.mark.parametrize(("retry_after", "told"), [(None, "1"), (0.2, "1"), (2.1, "3"), (30, "30")])
 def test_what_is_unavailable_says_when_to_try_again(retry_after, told):
-    answer = answer_to(errors.QueueFullError("the queue is full", retry_after=retry_after))
+    answer = error_response(errors.QueueFullError("the queue is full", retry_after=retry_after))
 
     assert ("Retry-After", told) in answer.headers
 
 
 def test_other_errors_do_not_ask_for_another_try():
-    assert dict(answer_to(errors.InternalError("broken")).headers) == {"Content-Type": "application/json"}
+    assert dict(error_response(errors.InternalError("broken")).headers) == {"Content-Type": "application/json"}
 
 
 def test_the_request_id_is_told_when_there_is_one():
-    assert orjson.loads(answer_to(errors.InternalError("broken"), "42").body) == {"error": "[request id: 42] broken"}
+    assert orjson.loads(error_response(errors.InternalError("broken"), "42").body) == {
+        "error": "[request id: 42] broken"
+    }
 
 
 def test_what_only_http_knows_brings_its_status_and_headers():
-    answer = answer_to(HttpError(405, "Method Not Allowed", (("Allow", "POST"),)))
+    answer = error_response(HttpError(405, "Method Not Allowed", (("Allow", "POST"),)))
 
     assert (answer.status, dict(answer.headers)["Allow"]) == (405, "POST")
 
 
 def test_a_message_that_is_no_text_is_told_all_the_same():
-    assert orjson.loads(answer_to(errors.InternalError("half \ud800 pair")).body) == {"error": "half ? pair"}
+    assert orjson.loads(error_response(errors.InternalError("half \ud800 pair")).body) == {"error": "half ? pair"}
 
 
 def test_every_status_in_use_has_a_phrase():

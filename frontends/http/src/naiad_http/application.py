@@ -11,10 +11,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from naiad.errors import NaiadError
-from naiad_http.envelopes import ACTION_PATH, EnvelopeReader
+from naiad_http.connection_context import ConnectionContext
 from naiad_http.generation_app import GenerationApp
 from naiad_http.inference_app import InferenceApp, raw_path
 from naiad_http.openapi import describe
+from naiad_http.request_heads import ACTION_PATH, RequestHeadReader
 from naiad_http.restrictions import Restrictions
 from naiad_http.routes.health import HealthRoutes
 from naiad_http.routes.logging import LoggingRoutes
@@ -23,8 +24,7 @@ from naiad_http.routes.repository import RepositoryRoutes
 from naiad_http.routes.shared_memory import SharedMemoryRoutes
 from naiad_http.routes.statistics import StatisticsRoutes
 from naiad_http.routes.trace import TraceRoutes
-from naiad_http.site import Site
-from naiad_http.statuses import Answer, HttpError, answer_to, unexpected
+from naiad_http.statuses import HttpError, HttpResponse, error_response, unexpected
 from naiad_kit.frontends.codec_threads import CodecThreads
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def make_application(
-    every: Sequence[Operation], site: Site, envelopes: EnvelopeReader, restrictions: Restrictions
+    every: Sequence[Operation], context: ConnectionContext, request_heads: RequestHeadReader, restrictions: Restrictions
 ) -> ASGIApp:
     """The ASGI application of inference and of these operations."""
     paths = {each.path: [other for other in every if other.path == each.path] for each in every}
@@ -45,8 +45,8 @@ def make_application(
         },
     )
     router.router.redirect_slashes = False
-    inference = InferenceApp(site, envelopes)
-    generation = GenerationApp(site, envelopes)
+    inference = InferenceApp(context, request_heads)
+    generation = GenerationApp(context, request_heads)
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
         found = ACTION_PATH.fullmatch(raw_path(scope)) if scope["type"] == "http" else None
@@ -104,15 +104,15 @@ def _restricted(operation: Operation, restrictions: Restrictions) -> Endpoint:
 
 
 async def _on_error(_request: Request, error: Exception) -> Response:
-    return _response(answer_to(error) if isinstance(error, NaiadError | HttpError) else unexpected(error))
+    return _response(error_response(error) if isinstance(error, NaiadError | HttpError) else unexpected(error))
 
 
 async def _on_starlette_error(_request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         return _response(unexpected(error))
     headers = tuple((error.headers or {}).items())
-    return _response(answer_to(HttpError(error.status_code, str(error.detail), headers)))
+    return _response(error_response(HttpError(error.status_code, str(error.detail), headers)))
 
 
-def _response(answer: Answer) -> Response:
+def _response(answer: HttpResponse) -> Response:
     return Response(answer.body, answer.status, dict(answer.headers))

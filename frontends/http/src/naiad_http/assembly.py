@@ -1,4 +1,4 @@
-"""Putting the parts together: the site of one server, the ASGI application over it, and the listener in front."""
+"""Assembly of the frontend: the connection context of one server, its ASGI application and its listener."""
 
 import ssl
 from collections.abc import Callable
@@ -9,15 +9,15 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from naiad_http.application import make_application, operations
-from naiad_http.envelopes import EnvelopeReader
+from naiad_http.connection_context import ConnectionContext
 from naiad_http.heads import HeadReader
 from naiad_http.infer import Inference
 from naiad_http.limits import Limits
 from naiad_http.listener import Listener
 from naiad_http.protocol import HttpProtocol
+from naiad_http.request_heads import RequestHeadReader
 from naiad_http.restrictions import Restrictions
 from naiad_http.route_table import RouteTable
-from naiad_http.site import Site
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 def asgi_application(server: "ServerApi") -> ASGIApp:
     """The frontend as an ASGI application, for another ASGI server on the loop that `server` was started on.
 
-    Raises InvalidArgumentError for an option of the server that makes no sense.
+    Raises InvalidArgumentError for an invalid option of the server.
     """
     return _assemble(server, lambda: False)[1]
 
 
-def make_listener(server: "ServerApi", stopping: Callable[[], bool], context: ssl.SSLContext | None) -> Listener:
-    """A listener for that server, as its options say; `stopping` tells health checks that the end is near.
+def make_listener(server: "ServerApi", stopping: Callable[[], bool], tls: ssl.SSLContext | None) -> Listener:
+    """A listener for that server, configured by its options; health checks report not ready when `stopping()`.
 
-    With a `context` it speaks TLS. Raises InvalidArgumentError for an option that makes no sense.
+    With `tls` it serves HTTPS. Raises InvalidArgumentError for an invalid option.
     """
-    site, application = _assemble(server, stopping)
+    context, application = _assemble(server, stopping)
     config = uvicorn.Config(
         application,
-        http=partial(HttpProtocol, site),  # type: ignore[arg-type]
+        http=partial(HttpProtocol, context),  # type: ignore[arg-type]
         ws="none",
         lifespan="off",
         log_config=None,
@@ -49,24 +49,24 @@ def make_listener(server: "ServerApi", stopping: Callable[[], bool], context: ss
         proxy_headers=False,
     )
     config.load()
-    config.ssl = context
-    return Listener(config, site)
+    config.ssl = tls
+    return Listener(config, context)
 
 
-def _assemble(server: "ServerApi", stopping: Callable[[], bool]) -> tuple[Site, ASGIApp]:
+def _assemble(server: "ServerApi", stopping: Callable[[], bool]) -> tuple[ConnectionContext, ASGIApp]:
     settings = server.settings
     restrictions = Restrictions(settings["http-restricted-api"])
-    envelopes = EnvelopeReader(settings["http-header-forward-pattern"], restrictions)
+    request_heads = RequestHeadReader(settings["http-header-forward-pattern"], restrictions)
     limit: int = settings["http-max-input-size"]
     inference = Inference(server, limit, settings["http-max-json-output"])
     every = operations(server, limit, stopping, inference.threads)
-    site = Site(
+    context = ConnectionContext(
         server.submit,
         inference,
-        HeadReader(envelopes, RouteTable(every, restrictions)),
+        HeadReader(request_heads, RouteTable(every, restrictions)),
         limit,
         most_pipelined=settings["http-max-pipelined-bytes"],
         limits=Limits.of(settings),
         budget=server.bytes_in_flight,
     )
-    return site, make_application(every, site, envelopes, restrictions)
+    return context, make_application(every, context, request_heads, restrictions)

@@ -9,13 +9,13 @@ from uvicorn.server import ServerState
 
 from naiad.errors import NaiadError
 from naiad_http import wire
+from naiad_http.connection_context import ConnectionContext
 from naiad_http.cycles import ReadFlow
 from naiad_http.idle import IdleWatch
 from naiad_http.incoming import Message
 from naiad_http.limits import SPARE_CONNECTIONS, Limits, make_room, too_many
 from naiad_http.reader import Event, Refusal, RequestReader
-from naiad_http.site import Site
-from naiad_http.statuses import Answer, HttpError, answer_to
+from naiad_http.statuses import HttpError, HttpResponse, error_response
 
 LINGER_SECONDS = 5.0
 """How long a refused client may go on sending what nobody reads, so that it gets to reading the refusal."""
@@ -34,18 +34,18 @@ _CONTROL = (b"/v2/health/", b"/v2/repository/")
 class Connection(asyncio.BufferedProtocol):
     """Reads requests and keeps their order: one is in flight at a time, from `_start` to `_finish`.
 
-    A subclass says what a request does. `site` is what the connection shares with all others of its listener; uvicorn
-    calls `shutdown`.
+    A subclass serves the requests. `context` is the state that all connections of the listener share; uvicorn calls
+    `shutdown`.
     """
 
-    def __init__(self, site: Site, server_state: ServerState, loop: asyncio.AbstractEventLoop) -> None:
-        self._site = site
+    def __init__(self, context: ConnectionContext, server_state: ServerState, loop: asyncio.AbstractEventLoop) -> None:
+        self._context = context
         self._state = server_state
         self._loop = loop
-        self._reader = RequestReader(site.heads, site.limit, site.scratch, site.budget)
+        self._reader = RequestReader(context.heads, context.limit, context.scratch, context.budget)
         self._busy = False  # a request is in flight
         self._advancing = False  # we are inside the loop that starts requests
-        self._stopping = site.draining  # the server stops: no further request
+        self._stopping = context.draining  # the server stops: no further request
         self._spare = False  # there are too many connections: this one is for health checks and the like
         self._unsent = 0  # bytes of answers that are reserved while the client does not read them
         self._refused = False  # whatever still comes is not read
@@ -74,7 +74,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.set_write_buffer_limits(_MOST_UNSENT)
         self._flow = ReadFlow(self._transport)
         connections = cast("set[Connection]", self._state.connections)
-        limits = self._site.limits
+        limits = self._context.limits
         if len(connections) >= limits.connections and not make_room(connections, self._loop.time()):
             limits = self._limit_to_control(len(connections) + 1)
         connections.add(self)
@@ -85,17 +85,17 @@ class Connection(asyncio.BufferedProtocol):
     def _limit_to_control(self, count: int) -> Limits:
         """Use a connection above the limit for health checks and the model repository, or for nothing."""
         self._spare = self._stopping = True
-        spares = self._site.spares
+        spares = self._context.spares
         waiting = next((each for each in spares if not each.busy), None) if len(spares) >= SPARE_CONNECTIONS else None
         if waiting is not None:  # a health check sends its request at once
             del spares[waiting]
             waiting.give_way()
-        if count > self._site.limits.connections + SPARE_CONNECTIONS and waiting is None:
-            self._write_answer(answer_to(too_many(self._site.limits.connections)), False)
+        if count > self._context.limits.connections + SPARE_CONNECTIONS and waiting is None:
+            self._write_answer(error_response(too_many(self._context.limits.connections)), False)
             self._transport.close()
         else:
             spares[self] = None
-        return self._site.limits.spare()
+        return self._context.limits.spare()
 
     @property
     def idle_since(self) -> float:
@@ -120,7 +120,7 @@ class Connection(asyncio.BufferedProtocol):
         """Bytes have come: answer the requests that they complete."""
         if self._busy or (self._flow.write_paused and not self._reader.in_body):
             self._reader.keep(nbytes)
-            if len(self._reader.kept) > self._site.most_pipelined:
+            if len(self._reader.kept) > self._context.most_pipelined:
                 self._flow.pause_reading()
             return
         try:
@@ -140,13 +140,15 @@ class Connection(asyncio.BufferedProtocol):
             self._postponed = None
             self._forget()
         elif self._reader.missing:
-            self._write_answer(answer_to(HttpError(400, f"the request is not complete: {self._reader.missing}")), False)
+            self._write_answer(
+                error_response(HttpError(400, f"the request is not complete: {self._reader.missing}")), False
+            )
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone, and who waited for the answer with it."""
         self._state.connections.discard(self)
-        self._site.spares.pop(self, None)
-        self._site.on_lost()
+        self._context.spares.pop(self, None)
+        self._context.on_lost()
         self._watch.stop()
         if self._linger is not None:
             self._linger.cancel()
@@ -159,7 +161,7 @@ class Connection(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         """The client reads slower than we write: start no request until it has caught up."""
         self._unsent = self._transport.get_write_buffer_size()
-        self._site.budget.add(self._unsent)
+        self._context.budget.add(self._unsent)
         self._flow.pause_writing()
 
     def resume_writing(self) -> None:
@@ -171,7 +173,7 @@ class Connection(asyncio.BufferedProtocol):
             self._resume()
 
     def _release_unsent(self) -> None:
-        self._site.budget.release(self._unsent)
+        self._context.budget.release(self._unsent)
         self._unsent = 0
 
     # What uvicorn and the listener call
@@ -203,7 +205,7 @@ class Connection(asyncio.BufferedProtocol):
                 if type(event) is Message:
                     self._busy = True
                     self._keep_alive = event.head.keep_alive
-                    turns = self._site.turns
+                    turns = self._context.turns
                     if turns.free > 1 and not self._spare:
                         turns.free -= 1
                         self._start(event)
@@ -226,10 +228,10 @@ class Connection(asyncio.BufferedProtocol):
     def _start_in_turn(self, message: Message) -> None:
         """Start a request, or leave it to a later turn of the event loop where this one has started its share."""
         if self._spare and not message.head.path.startswith(_CONTROL):
-            self._write_answer(answer_to(too_many(self._site.limits.connections)), False)
+            self._write_answer(error_response(too_many(self._context.limits.connections)), False)
             self._finish()
             return
-        turns = self._site.turns
+        turns = self._context.turns
         if turns.free:
             turns.free -= 1
             if not turns.free:
@@ -263,14 +265,14 @@ class Connection(asyncio.BufferedProtocol):
     def _has_enough(self) -> bool:
         """Whether requests wait in such numbers that no more are to be read until the one in flight is answered."""
         waits = self._busy or self._flow.write_paused
-        return waits and len(self._reader.kept) > self._site.most_pipelined
+        return waits and len(self._reader.kept) > self._context.most_pipelined
 
-    def _answer(self, answer: Answer) -> None:
+    def _answer(self, answer: HttpResponse) -> None:
         self._write_answer(answer, self._keep_alive and not self._stopping)
         self._finish()
 
-    def _write_answer(self, answer: Answer, keep_alive: bool) -> None:
-        self._transport.write(wire.whole(answer, self._site.date, keep_alive))
+    def _write_answer(self, answer: HttpResponse, keep_alive: bool) -> None:
+        self._transport.write(wire.whole(answer, self._context.date, keep_alive))
 
     def _finish(self) -> None:
         """The answer is written: on to the next request, or close."""
@@ -307,7 +309,7 @@ class Connection(asyncio.BufferedProtocol):
         """
         self._refused = True
         self._reader.discard()
-        self._write_answer(answer_to(error), False)
+        self._write_answer(error_response(error), False)
         if self._transport.can_write_eof():
             self._transport.write_eof()
         self._linger = self._loop.call_later(LINGER_SECONDS, self._transport.close)
@@ -317,5 +319,5 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
             return
         if self._reader.missing:
-            self._write_answer(answer_to(HttpError(408, self._watch.reason)), False)
+            self._write_answer(error_response(HttpError(408, self._watch.reason)), False)
         self._transport.close()

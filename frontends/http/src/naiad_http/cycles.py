@@ -11,11 +11,11 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr
 from uvicorn.server import ServerState
 
-from naiad_http.heads import Head
+from naiad_http.heads import HttpHead
 from naiad_http.incoming import Message
 
-ENVELOPE = "naiad.envelope"
-"""The ASGI extension that hands the envelope of an infer request on, since ASGI forgets the case of header names."""
+REQUEST_HEAD = "naiad.request_head"
+"""ASGI extension that passes the head of an infer request on, because ASGI loses the case of header names."""
 
 _log = logging.getLogger("uvicorn.error")
 
@@ -63,7 +63,7 @@ def make_cycle(
     return cycle
 
 
-def _scope(head: Head, transport: asyncio.Transport) -> dict[str, Any]:
+def _scope(head: HttpHead, transport: asyncio.Transport) -> dict[str, Any]:
     return {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},
@@ -78,5 +78,5 @@ def _scope(head: Head, transport: asyncio.Transport) -> dict[str, Any]:
         "query_string": head.query,
         "headers": list(head.headers),
         "state": {},
-        "extensions": {ENVELOPE: head.envelope},
+        "extensions": {REQUEST_HEAD: head.request_head},
     }

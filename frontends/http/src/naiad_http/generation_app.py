@@ -13,13 +13,13 @@ from naiad.types import Request
 from naiad_http.bodies import read_body
 from naiad_http.codec.requests import LARGE_BYTES
 from naiad_http.codec.responses import LargeOutput
-from naiad_http.envelopes import EnvelopeReader
+from naiad_http.connection_context import Call, ConnectionContext
 from naiad_http.generate import EventStream, OneResponse
-from naiad_http.generations import with_headers
-from naiad_http.inference_app import as_asgi, envelope_of, left, send_answer, while_connected
-from naiad_http.site import Call, Site
-from naiad_http.statuses import Answer, Headers, HttpError, Outcome, answer_to, unexpected
-from naiad_http.telling import ApplicationTrace
+from naiad_http.inference_app import as_asgi, left, request_head_of, send_response, while_connected
+from naiad_http.request_heads import RequestHeadReader
+from naiad_http.response_sinks import with_headers
+from naiad_http.statuses import Headers, HttpError, HttpResponse, Outcome, error_response, unexpected
+from naiad_http.trace_events import ApplicationTrace
 from naiad_http.wire import EVENT_HEADERS
 from naiad_kit.frontends.codec_threads import CodecThreads
 
@@ -31,43 +31,43 @@ _MOST_WAITING = 16
 class GenerationApp:
     """Answers `generate` and `generate_stream`."""
 
-    def __init__(self, site: Site, envelopes: EnvelopeReader) -> None:
-        self._site = site
-        self._envelopes = envelopes
+    def __init__(self, context: ConnectionContext, request_heads: RequestHeadReader) -> None:
+        self._context = context
+        self._request_heads = request_heads
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, whose path must be that of one of these routes."""
-        with ApplicationTrace(self._site.inference.tracing, send) as trace:
+        with ApplicationTrace(self._context.inference.tracing, send) as trace:
             await self._serve(scope, receive, trace)
 
     async def _serve(self, scope: Scope, receive: Receive, trace: ApplicationTrace) -> None:
         request_id, send = "", trace.send
         try:
-            envelope = envelope_of(scope, self._envelopes)
-            body = await read_body(receive, self._site.limit)
+            request_head = request_head_of(scope, self._request_heads)
+            body = await read_body(receive, self._context.limit)
             received_ns = monotonic_ns()
-            inference = self._site.inference
+            inference = self._context.inference
             if len(body) > LARGE_BYTES:
-                request = await while_connected(inference.decode_large_generate(envelope, body), receive)
+                request = await while_connected(inference.decode_large_generate(request_head, body), receive)
             else:
-                request = inference.decode_generate(envelope, body)
+                request = inference.decode_generate(request_head, body)
             del body
-            trace.begin(request, envelope, received_ns)
+            trace.begin(request, request_head, received_ns)
             request_id = request.id
             inbox = Inbox()
-            inbox.call = self._site.submit(request, inbox.put, streams=True)
+            inbox.call = self._context.submit(request, inbox.put, streams=True)
         except (NaiadError, HttpError) as error:
-            await send_answer(answer_to(error, request_id), send)
+            await send_response(error_response(error, request_id), send)
         except Exception as error:  # noqa: BLE001 - a bug must not leave the client without an answer in JSON
-            await send_answer(unexpected(error, request_id), send)
+            await send_response(unexpected(error, request_id), send)
         else:
             leaving = asyncio.ensure_future(left(receive))
             leaving.add_done_callback(lambda _: inbox.close())
-            threads = self._site.inference.threads
+            threads = self._context.inference.threads
             try:
-                headers = partial(self._site.inference.load_headers, envelope)
-                limit = self._site.inference.max_json_output
-                if envelope.action == "generate":
+                headers = partial(self._context.inference.load_headers, request_head)
+                limit = self._context.inference.max_json_output
+                if request_head.action == "generate":
                     await _answer(OneResponse(request.id, limit), request, inbox, headers, send, threads)
                 else:
                     await _stream(EventStream(request.id, limit), inbox, headers, send, threads)
@@ -126,10 +126,10 @@ async def _answer(
         for outcome in outcomes:
             answer = await _taken(one.take, outcome, threads)
             if answer is not None:
-                await send_answer(with_headers(answer, headers), send)
+                await send_response(with_headers(answer, headers), send)
                 return
     error = RequestCancelledError("the client left before the answer was there")
-    await send_answer(answer_to(error, request.id), send)
+    await send_response(error_response(error, request.id), send)
 
 
 async def _stream(
@@ -141,8 +141,8 @@ async def _stream(
         events: list[bytes] = []
         for outcome in outcomes:
             told = await _taken(stream.take, outcome, threads)
-            if isinstance(told, Answer):
-                await send_answer(told, send)
+            if isinstance(told, HttpResponse):
+                await send_response(told, send)
                 return
             events.append(told)
             if stream.over:

@@ -1,4 +1,4 @@
-"""The head of an HTTP request, from the request line to the empty line, parsed and remembered."""
+"""Parser and cache of HTTP request heads: the bytes from the request line to the empty line."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -6,23 +6,23 @@ from functools import lru_cache
 import httptools
 
 from naiad.errors import InvalidArgumentError, NaiadError, drop_tracebacks
-from naiad_http.codec.envelope import Envelope
+from naiad_http.codec.request_head import RequestHead
 from naiad_http.compression import wanted_coding
-from naiad_http.envelopes import EnvelopeReader, HeaderList
+from naiad_http.request_heads import HeaderList, RequestHeadReader
 from naiad_http.route_table import RouteTable
 from naiad_http.statuses import HttpError
 
-_REMEMBERED = 512
-_LONGEST_REMEMBERED = 2048
+_CACHED = 512
+_LONGEST_CACHED = 2048
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class HttpHead:
     """A parsed head. Header names are in lower case; `length` is the Content-Length, or 0.
 
-    `envelope` is that of a request to a model, and `refusal` why it cannot be served, whatever its body. `direct` says
-    that it can be answered without more ado: neither its body nor its answer is compressed. `split` is how many bytes
-    of such a body are JSON with tensors behind them, None for a body that stays whole.
+    `request_head` is set for a request to a model; `refusal` is the error that the head alone causes. A `direct`
+    request is served without the ASGI application: neither its body nor its response is compressed. `split` is the
+    length of the JSON part of its body in bytes, None for a body that stays whole.
     """
 
     method: str
@@ -35,29 +35,29 @@ class Head:
     chunked: bool
     keep_alive: bool
     expects_continue: bool
-    envelope: Envelope | None
+    request_head: RequestHead | None
     refusal: NaiadError | HttpError | None
     direct: bool
     split: int | None
 
 
 class HeadReader:
-    """Parses heads. Clients send the same head over and over, so the latest short ones are remembered.
+    """Parses heads. Clients repeat the same head, so the latest short heads are cached.
 
     A hit takes 0.1 µs, where parsing takes 15 µs.
     """
 
-    def __init__(self, envelopes: EnvelopeReader, routes: RouteTable | None = None) -> None:
-        """With `routes`, requests that are not inference and have a body may be refused by their heads too."""
-        self._envelopes = envelopes
+    def __init__(self, request_heads: RequestHeadReader, routes: RouteTable | None = None) -> None:
+        """With `routes`, requests that have a body and are not inference may be refused by their heads too."""
+        self._request_heads = request_heads
         self._routes = routes
-        self._remembered = lru_cache(maxsize=_REMEMBERED)(self._parse)
+        self._cached = lru_cache(maxsize=_CACHED)(self._parse)
 
-    def read(self, block: bytes) -> Head:
-        """The head in these bytes, which end with the empty line. Raises HttpError for what is no HTTP/1 request."""
-        return self._remembered(block) if len(block) <= _LONGEST_REMEMBERED else self._parse(block)
+    def read(self, block: bytes) -> HttpHead:
+        """The head in these bytes, which end with the empty line. Raises HttpError for an invalid HTTP/1 request."""
+        return self._cached(block) if len(block) <= _LONGEST_CACHED else self._parse(block)
 
-    def _parse(self, block: bytes) -> Head:
+    def _parse(self, block: bytes) -> HttpHead:
         parts = _Parts()
         parser = httptools.HttpRequestParser(parts)
         try:
@@ -66,7 +66,7 @@ class HeadReader:
         except httptools.HttpParserUpgrade:
             url = _url_of_upgrade(parts.url)
         except (httptools.HttpParserError, httptools.HttpParserInvalidURLError) as error:
-            raise HttpError(400, f"this is no HTTP request: {error}") from error
+            raise HttpError(400, f"the request is not valid HTTP: {error}") from error
         version = parser.get_http_version()
         if not parts.complete or version not in ("1.0", "1.1"):
             raise HttpError(505, f"this server speaks HTTP/1.0 and HTTP/1.1, not HTTP/{version}")
@@ -74,17 +74,17 @@ class HeadReader:
         fields = {name.lower(): value.strip() for name, value in parts.headers}
         path = url.path or b"/"
         method = parser.get_method().decode()
-        envelope, refusal = self._envelope(method, path, parts.headers)
+        request_head, refusal = self._request_head(method, path, parts.headers)
         length, chunked = int(fields.get(b"content-length", b"0")), _is_chunked(fields.get(b"transfer-encoding", b""))
-        if envelope is None and refusal is None and (length or chunked) and self._routes is not None:
+        if request_head is None and refusal is None and (length or chunked) and self._routes is not None:
             refusal = self._routes.refusal(method, path, _lowered(parts.headers))
-        if envelope is not None and envelope.header_length is not None:
-            refusal = _wrong_split(envelope.header_length, length, fields)
-            envelope = envelope if refusal is None else None
+        if request_head is not None and request_head.header_length is not None:
+            refusal = _wrong_split(request_head.header_length, length, fields)
+            request_head = request_head if refusal is None else None
         if refusal is not None:
-            drop_tracebacks(refusal)  # a remembered head would keep the frames of a connection, and its bytes
-        direct = envelope is not None and (envelope.action != "infer" or _is_plain(fields))
-        return Head(
+            drop_tracebacks(refusal)  # a cached head would keep the frames of a connection, and its bytes
+        direct = request_head is not None and (request_head.action != "infer" or _is_plain(fields))
+        return HttpHead(
             method=method,
             target=parts.url,
             path=path,
@@ -95,25 +95,25 @@ class HeadReader:
             chunked=chunked,
             keep_alive=version == "1.1" and not _asks_to_close(parts.headers),
             expects_continue=version == "1.1" and fields.get(b"expect", b"").lower() == b"100-continue",
-            envelope=envelope,
+            request_head=request_head,
             refusal=refusal,
             direct=direct,
-            split=envelope.header_length if envelope is not None and direct else None,
+            split=request_head.header_length if request_head is not None and direct else None,
         )
 
-    def _envelope(
+    def _request_head(
         self, method: str, path: bytes, headers: HeaderList
-    ) -> tuple[Envelope | None, NaiadError | HttpError | None]:
+    ) -> tuple[RequestHead | None, NaiadError | HttpError | None]:
         if method != "POST":
             return None, None
         try:
-            return self._envelopes.read(path, headers), None
+            return self._request_heads.read(path, headers), None
         except (NaiadError, HttpError) as error:
             return None, error
 
 
 class _Parts:
-    """What httptools calls with the parts of a head."""
+    """Callbacks of httptools: collect the parts of a head."""
 
     def __init__(self) -> None:
         self.url = b""
@@ -135,7 +135,7 @@ def _lowered(headers: HeaderList) -> tuple[tuple[bytes, bytes], ...]:
 
 
 def _url_of_upgrade(target: bytes) -> "httptools.parser.url_parser.URL":
-    """An offer to upgrade is not taken up, which HTTP allows: the request counts as it stands."""
+    """The URL of a request that offers an upgrade: HTTP allows the server to ignore the offer and serve the request."""
     try:
         return httptools.parse_url(target)
     except httptools.HttpParserInvalidURLError as error:  # CONNECT has a host where others have a path
@@ -156,7 +156,7 @@ def _check_host(version: str, headers: HeaderList) -> None:
 
 
 def _wrong_split(split: int, length: int, fields: dict[bytes, bytes]) -> NaiadError | None:
-    """The refusal of a body whose JSON would be longer than it is; one that is compressed may become long enough."""
+    """The refusal of a JSON part longer than the body; a compressed body may become long enough."""
     too_long = b"content-length" in fields and split > length and b"content-encoding" not in fields
     if split < 0 or too_long:
         most = length if b"content-length" in fields else "size of the body"
@@ -165,8 +165,8 @@ def _wrong_split(split: int, length: int, fields: dict[bytes, bytes]) -> NaiadEr
 
 
 def _asks_to_close(headers: HeaderList) -> bool:
-    wishes = (value for name, value in headers if name.lower() == b"connection")
-    return any(wish.strip().lower() == b"close" for value in wishes for wish in value.split(b","))
+    values = (value for name, value in headers if name.lower() == b"connection")
+    return any(option.strip().lower() == b"close" for value in values for option in value.split(b","))
 
 
 def _is_chunked(codings: bytes) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 
 from naiad.buffers import Buffer
 from naiad_http.chunks import ChunkReader
-from naiad_http.heads import Head
+from naiad_http.heads import HttpHead
 
 LONGEST_HEAD = 65536
 _ALIGNMENT = 16
@@ -31,7 +31,7 @@ class Message:
     `front` is `bytes` where it is split.
     """
 
-    head: Head
+    head: HttpHead
     front: Buffer
     rest: Buffer
 
@@ -40,12 +40,12 @@ class Message:
 class FixedBody:
     """A body with a Content-Length: `body` is its memory, `filled` how much of it is there."""
 
-    head: Head
+    head: HttpHead
     body: memoryview
     filled: int = 0
 
     @classmethod
-    def of(cls, head: Head) -> "FixedBody":
+    def of(cls, head: HttpHead) -> "FixedBody":
         """Reserve the memory, so that the tensors behind the JSON begin on a multiple of their element size."""
         padding = padding_of(head, head.length)
         return cls(head, memoryview(np.empty(padding + head.length, np.uint8))[padding:])  # type: ignore[arg-type]
@@ -76,7 +76,7 @@ class FixedBody:
 class ChunkedBody:
     """A chunked body on its way."""
 
-    head: Head
+    head: HttpHead
     chunks: ChunkReader
 
     @property
@@ -122,13 +122,13 @@ class SkippedBody:
         return scratch.view
 
 
-def padding_of(head: Head, size: int) -> int:
+def padding_of(head: HttpHead, size: int) -> int:
     """The bytes in front of a body of `size` bytes that align the tensors behind its JSON; `size` 0 is not known."""
     split = head.split or 0
     return -(border_of(head, size) if size else max(0, split)) % _ALIGNMENT
 
 
-def border_of(head: Head, size: int) -> int:
+def border_of(head: HttpHead, size: int) -> int:
     """How many of the `size` bytes of the body are the front: all, unless the head says how long the JSON is."""
     split = head.split
     return size if split is None or not 0 <= split <= size else split

@@ -1,4 +1,4 @@
-"""The routes of inference without their wire: envelope and body to a request, the outcome of a call to an answer."""
+"""Inference routes without transport: decode a head and body to a request, encode an outcome to a response."""
 
 from functools import partial
 from time import monotonic, monotonic_ns
@@ -10,12 +10,12 @@ from naiad.explaining import EXPLAIN, encoded_twice
 from naiad.shared_memory import shared_memory_of
 from naiad.tracing import tracing_of
 from naiad.types import Request
-from naiad_http.codec import AnswerForm, Decoder, Encoded, Encoder
-from naiad_http.codec.envelope import Envelope
+from naiad_http.codec import Decoder, Encoded, Encoder, ResponseForm
+from naiad_http.codec.request_head import RequestHead
 from naiad_http.codec.responses import MAX_JSON_OUTPUT, LargeOutput
 from naiad_http.generate import GenerateDecoder
 from naiad_http.load_report import load_report
-from naiad_http.statuses import Answer, Headers, Outcome, answer_to, unexpected
+from naiad_http.statuses import Headers, HttpResponse, Outcome, error_response, unexpected
 from naiad_kit.frontends.codec_threads import CodecThreads
 
 if TYPE_CHECKING:
@@ -34,59 +34,65 @@ class Inference:
         self._generate_decoder = GenerateDecoder(max_input_size, server.model_config)
         self._encoder = Encoder(self._batches, server.labels, max_json_output)
 
-    def decode(self, envelope: Envelope, front: Buffer, rest: Buffer) -> tuple[Request, AnswerForm]:
+    def decode(self, request_head: RequestHead, front: Buffer, rest: Buffer) -> tuple[Request, ResponseForm]:
         """The request in that body and the form of answer that it wants. Raises NaiadError."""
         received_ns = monotonic_ns()
-        request, form = self._decoder.decode(envelope, front, rest)
+        request, form = self._decoder.decode(request_head, front, rest)
         request.received_ns = received_ns
-        _limit_time(request, envelope)
+        _limit_time(request, request_head)
         return request, form
 
-    def is_large(self, envelope: Envelope, front: Buffer, rest: Buffer) -> bool:
+    def is_large(self, request_head: RequestHead, front: Buffer, rest: Buffer) -> bool:
         """Whether a body is to be decoded by `decode_large`. Raises NaiadError."""
-        return self._decoder.is_large(envelope, front, rest)
+        return self._decoder.is_large(request_head, front, rest)
 
-    def decoded_bytes(self, envelope: Envelope, front: Buffer) -> int:
+    def decoded_bytes(self, request_head: RequestHead, front: Buffer) -> int:
         """About how many bytes a large body takes while it is decoded, beside its own. Raises InvalidArgumentError."""
-        return self._decoder.decoded_bytes(envelope, front)
+        return self._decoder.decoded_bytes(request_head, front)
 
-    async def decode_large(self, envelope: Envelope, front: Buffer, rest: Buffer) -> tuple[Request, AnswerForm]:
+    async def decode_large(
+        self, request_head: RequestHead, front: Buffer, rest: Buffer
+    ) -> tuple[Request, ResponseForm]:
         """As `decode`, with the work on a thread. Looks the model up first: an unknown one costs nothing."""
         received_ns = monotonic_ns()
-        self._server.model_config(envelope.model_name, envelope.version)
-        read = await self.threads.run(partial(self._decoder.read, envelope, front, rest))
-        request, form = self._decoder.complete(envelope, read)
+        self._server.model_config(request_head.model_name, request_head.version)
+        read = await self.threads.run(partial(self._decoder.read, request_head, front, rest))
+        request, form = self._decoder.complete(request_head, read)
         request.received_ns = received_ns
-        _limit_time(request, envelope)
+        _limit_time(request, request_head)
         return request, form
 
-    async def decode_large_generate(self, envelope: Envelope, body: Buffer) -> Request:
+    async def decode_large_generate(self, request_head: RequestHead, body: Buffer) -> Request:
         """As `decode_generate`, on a thread. Looks the model up first."""
-        self._server.model_config(envelope.model_name, envelope.version)
-        return await self.threads.run(partial(self.decode_generate, envelope, body))
+        self._server.model_config(request_head.model_name, request_head.version)
+        return await self.threads.run(partial(self.decode_generate, request_head, body))
 
-    def decode_generate(self, envelope: Envelope, body: Buffer) -> Request:
+    def decode_generate(self, request_head: RequestHead, body: Buffer) -> Request:
         """The request in the body of `generate` or `generate_stream`. Raises NaiadError."""
         received_ns = monotonic_ns()
-        request = self._generate_decoder.decode(envelope, body)
+        request = self._generate_decoder.decode(request_head, body)
         request.received_ns = received_ns
-        _limit_time(request, envelope)
+        _limit_time(request, request_head)
         return request
 
-    def load_headers(self, envelope: Envelope) -> Headers:
+    def load_headers(self, request_head: RequestHead) -> Headers:
         """The headers of an answer that tell how loaded we are, for a caller who wants that."""
-        if not envelope.load_format:
+        if not request_head.load_format:
             return ()
-        return load_report(envelope.load_format, envelope.model_name, self._server.metrics.collect_made_by_models())
+        return load_report(
+            request_head.load_format, request_head.model_name, self._server.metrics.collect_made_by_models()
+        )
 
-    def encode_large(self, outcome: Outcome, request: Request, form: AnswerForm) -> Encoded | Answer:
+    def encode_large(self, outcome: Outcome, request: Request, form: ResponseForm) -> Encoded | HttpResponse:
         """As `encode`, for any output; to be called on a thread."""
         return self.encode(outcome, request, form, on_thread=True)
 
-    def encode(self, outcome: Outcome, request: Request, form: AnswerForm, on_thread: bool = False) -> Encoded | Answer:
+    def encode(
+        self, outcome: Outcome, request: Request, form: ResponseForm, on_thread: bool = False
+    ) -> Encoded | HttpResponse:
         """The body of a success, or the whole answer to an error. Raises LargeOutput for what needs a thread."""
         if isinstance(outcome, NaiadError):
-            return answer_to(outcome, request.id)
+            return error_response(outcome, request.id)
         try:
             if outcome.parameters and EXPLAIN in outcome.parameters:
                 return encoded_twice(outcome, partial(self._encoder.encode, outcome, form, on_thread))
@@ -94,9 +100,9 @@ class Inference:
         except LargeOutput:
             raise
         except NaiadError as error:
-            return answer_to(error, request.id)
+            return error_response(error, request.id)
         except MemoryError:
-            return answer_to(
+            return error_response(
                 UnavailableError("there is no memory for the answer now; try again later", 1.0), request.id
             )
         except Exception as error:  # noqa: BLE001 - the caller must get an answer whatever a model put into its outputs
@@ -106,6 +112,6 @@ class Inference:
         return self._server.model_config(model, version).max_batch_size > 0
 
 
-def _limit_time(request: Request, envelope: Envelope) -> None:
-    if envelope.timeout is not None:
-        request.deadline = monotonic() + envelope.timeout
+def _limit_time(request: Request, request_head: RequestHead) -> None:
+    if request_head.timeout is not None:
+        request.deadline = monotonic() + request_head.timeout

@@ -18,15 +18,15 @@ from naiad.byte_budget import UNCHARGED_BYTES, ByteBudget
 from naiad.errors import NaiadError, RequestCancelledError
 from naiad.types import Request
 from naiad_http.bodies import read_body
-from naiad_http.codec import AnswerForm, Encoded
-from naiad_http.codec.envelope import Envelope
+from naiad_http.codec import Encoded, ResponseForm
+from naiad_http.codec.request_head import RequestHead
 from naiad_http.codec.responses import LargeOutput
 from naiad_http.compression import compress, decompress, wanted_coding
-from naiad_http.cycles import ENVELOPE
-from naiad_http.envelopes import EnvelopeReader
-from naiad_http.site import Site
-from naiad_http.statuses import Answer, Headers, HttpError, Outcome, answer_to, unexpected
-from naiad_http.telling import ApplicationTrace
+from naiad_http.connection_context import ConnectionContext
+from naiad_http.cycles import REQUEST_HEAD
+from naiad_http.request_heads import RequestHeadReader
+from naiad_http.statuses import Headers, HttpError, HttpResponse, Outcome, error_response, unexpected
+from naiad_http.trace_events import ApplicationTrace
 
 _T = TypeVar("_T")
 _FEW_BYTES = 16384
@@ -39,73 +39,73 @@ _FEW_COMPRESSED = 1024
 class InferenceApp:
     """Answers infer requests."""
 
-    def __init__(self, site: Site, envelopes: EnvelopeReader) -> None:
-        self._site = site
-        self._envelopes = envelopes
+    def __init__(self, context: ConnectionContext, request_heads: RequestHeadReader) -> None:
+        self._context = context
+        self._request_heads = request_heads
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, whose path must be that of an infer route."""
-        with ApplicationTrace(self._site.inference.tracing, send) as trace:
+        with ApplicationTrace(self._context.inference.tracing, send) as trace:
             try:
-                with Charge(self._site.budget) as charge:
+                with Charge(self._context.budget) as charge:
                     answer = await self._answer(scope, receive, trace, charge)
             except (NaiadError, HttpError) as error:
-                answer = answer_to(error)
+                answer = error_response(error)
             except Exception as error:  # noqa: BLE001 - a bug must not leave the client without an answer in JSON
                 answer = unexpected(error)
-            await send_answer(answer, trace.send)
+            await send_response(answer, trace.send)
 
-    async def _answer(self, scope: Scope, receive: Receive, trace: ApplicationTrace, charge: "Charge") -> Answer:
+    async def _answer(self, scope: Scope, receive: Receive, trace: ApplicationTrace, charge: "Charge") -> HttpResponse:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        envelope = envelope_of(scope, self._envelopes)
-        body: Buffer = await read_body(receive, self._site.limit)
+        request_head = request_head_of(scope, self._request_heads)
+        body: Buffer = await read_body(receive, self._context.limit)
         received_ns = monotonic_ns()
-        request, form = await while_connected(self._decode(envelope, headers, body, charge), receive)
+        request, form = await while_connected(self._decode(request_head, headers, body, charge), receive)
         del body
-        trace.begin(request, envelope, received_ns)
+        trace.begin(request, request_head, received_ns)
         outcome = await self._infer(request, receive)
-        inference = self._site.inference
+        inference = self._context.inference
         try:
             encoded = inference.encode(outcome, request, form)
         except LargeOutput:
             encoded = await inference.threads.run(partial(inference.encode_large, outcome, request, form))
-        if isinstance(encoded, Answer):
+        if isinstance(encoded, HttpResponse):
             return encoded
         return await self._whole_answer(encoded, wanted_coding(headers.get("accept-encoding", "")))
 
     async def _decode(
-        self, envelope: Envelope, headers: Mapping[str, str], body: Buffer, charge: "Charge"
-    ) -> tuple[Request, AnswerForm]:
-        inference, coding = self._site.inference, headers.get("content-encoding", "")
+        self, request_head: RequestHead, headers: Mapping[str, str], body: Buffer, charge: "Charge"
+    ) -> tuple[Request, ResponseForm]:
+        inference, coding = self._context.inference, headers.get("content-encoding", "")
         if coding:
             body = await self._decompress(body, coding)
             charge.reserve(len(body))
-        split = len(body) if envelope.header_length is None else max(0, envelope.header_length)
+        split = len(body) if request_head.header_length is None else max(0, request_head.header_length)
         front = body if split == len(body) else bytes(body[:split])
         rest = memoryview(body)[split:]
-        if inference.is_large(envelope, front, rest):
-            charge.reserve(inference.decoded_bytes(envelope, front))
-            return await inference.decode_large(envelope, front, rest)
-        return inference.decode(envelope, bytes(front), rest)
+        if inference.is_large(request_head, front, rest):
+            charge.reserve(inference.decoded_bytes(request_head, front))
+            return await inference.decode_large(request_head, front, rest)
+        return inference.decode(request_head, bytes(front), rest)
 
     async def _decompress(self, body: Buffer, coding: str) -> Buffer:
         if len(body) <= _FEW_COMPRESSED:
-            return decompress(body, coding, self._site.limit)
-        return await self._site.compression.run(partial(decompress, body, coding, self._site.limit))
+            return decompress(body, coding, self._context.limit)
+        return await self._context.compression.run(partial(decompress, body, coding, self._context.limit))
 
-    async def _whole_answer(self, encoded: Encoded, coding: str) -> Answer:
+    async def _whole_answer(self, encoded: Encoded, coding: str) -> HttpResponse:
         content = b"".join((encoded.text, *encoded.buffers))
         headers: Headers = (("Content-Type", "application/json"),)
         if encoded.size:
             length = str(len(encoded.text))
             headers = (("Content-Type", "application/octet-stream"), ("Inference-Header-Content-Length", length))
         if coding == "identity":
-            return Answer(200, content, headers)
+            return HttpResponse(200, content, headers)
         if len(content) <= _FEW_BYTES:
             content = compress(content, coding)
         else:
-            content = await self._site.compression.run(partial(compress, content, coding))
-        return Answer(200, content, (*headers, ("Content-Encoding", coding), ("Vary", "Accept-Encoding")))
+            content = await self._context.compression.run(partial(compress, content, coding))
+        return HttpResponse(200, content, (*headers, ("Content-Encoding", coding), ("Vary", "Accept-Encoding")))
 
     async def _infer(self, request: Request, receive: Receive) -> Outcome:
         """The outcome of a request, which is taken back when the client leaves or the server cancels this task."""
@@ -115,7 +115,7 @@ class InferenceApp:
             if not answered.done():
                 answered.set_result(outcome)
 
-        call = self._site.submit(request, deliver)
+        call = self._context.submit(request, deliver)
         leaving = asyncio.ensure_future(left(receive))
         try:
             await asyncio.wait((answered, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -127,14 +127,16 @@ class InferenceApp:
             call.cancel()
 
 
-def envelope_of(scope: Scope, envelopes: EnvelopeReader) -> Envelope:
-    """The envelope of a request to a route of inference. Raises HttpError 405 and what reading an envelope raises."""
+def request_head_of(scope: Scope, request_heads: RequestHeadReader) -> RequestHead:
+    """The head of a request to a route of inference. Raises HttpError 404 or 405, and what reading the head raises."""
     if scope["method"] != "POST":
         raise HttpError(405, "Method Not Allowed", (("Allow", "POST"),))
-    envelope = scope.get("extensions", {}).get(ENVELOPE) or envelopes.read(raw_path(scope), scope["headers"])
-    if envelope is None:
+    request_head = scope.get("extensions", {}).get(REQUEST_HEAD) or request_heads.read(
+        raw_path(scope), scope["headers"]
+    )
+    if request_head is None:
         raise HttpError(404, "Not Found")
-    return envelope
+    return request_head
 
 
 class Charge:
@@ -171,7 +173,7 @@ async def while_connected(work: Coroutine[Any, Any, _T], receive: Receive) -> _T
         del task  # it holds its error, whose traceback holds this frame
 
 
-async def send_answer(answer: Answer, send: Send) -> None:
+async def send_response(answer: HttpResponse, send: Send) -> None:
     """Send a whole answer over ASGI."""
     headers = [*as_asgi(answer.headers), (b"content-length", b"%d" % len(answer.body))]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})

@@ -9,8 +9,8 @@ from typing import Any
 
 import uvicorn
 
+from naiad_http.connection_context import ConnectionContext
 from naiad_http.protocol import HttpProtocol
-from naiad_http.site import Site
 
 _SECOND = 1.0
 _NEVER = 86400.0
@@ -31,15 +31,15 @@ class Listener(uvicorn.Server):
     told, so that it sleeps when there is nothing to do and ends at once when it can.
     """
 
-    def __init__(self, config: uvicorn.Config, site: Site) -> None:
+    def __init__(self, config: uvicorn.Config, context: ConnectionContext) -> None:
         super().__init__(config)
         self.listening = asyncio.Event()
-        self._site = site
+        self._context = context
         self._ending = asyncio.Event()
         self._empty = asyncio.Event()
         self._grace = 0.0
         self._descriptors: list[socket.socket] = []
-        site.on_lost = self._lost
+        context.on_lost = self._lost
 
     def end(self, grace: float) -> None:
         """Take no new connections, let those that work do so for `grace` seconds more, then close them."""
@@ -59,7 +59,7 @@ class Listener(uvicorn.Server):
         options: dict[str, Any] = {"backlog": config.backlog}
         if config.ssl is not None:
             options |= {"ssl": config.ssl, "ssl_shutdown_timeout": _NEVER}
-            options["ssl_handshake_timeout"] = self._site.limits.head
+            options["ssl_handshake_timeout"] = self._context.limits.head
         self.servers = []
         for each in sockets or []:
             create = loop.create_unix_server if each.family == socket.AF_UNIX else loop.create_server
@@ -74,7 +74,7 @@ class Listener(uvicorn.Server):
         while not self._ending.is_set():
             await self.on_tick(0)
             headers = self.server_state.default_headers
-            self._site.date = b"".join(b"%b: %b\r\n" % (name.title(), value) for name, value in headers)
+            self._context.date = b"".join(b"%b: %b\r\n" % (name.title(), value) for name, value in headers)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._ending.wait(), _SECOND)
 
@@ -99,11 +99,11 @@ class Listener(uvicorn.Server):
             _, late = await asyncio.wait(self.server_state.tasks, timeout=left)
             for task in late:
                 task.cancel()
-        self._site.close()
+        self._context.close()
 
     def drain(self) -> None:
         """Close each connection behind its next answer: the server is about to stop."""
-        self._site.draining = True
+        self._context.draining = True
         for each in self._open_connections():
             each.drain()
 

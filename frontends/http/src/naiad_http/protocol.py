@@ -18,19 +18,19 @@ from naiad.errors import InternalError, NaiadError, ShuttingDownError
 from naiad.tracing import Trace
 from naiad.types import Request
 from naiad_http import wire
-from naiad_http.codec import AnswerForm, Encoded
-from naiad_http.codec.envelope import Envelope
+from naiad_http.codec import Encoded, ResponseForm
+from naiad_http.codec.request_head import RequestHead
 from naiad_http.codec.requests import LARGE_BYTES
 from naiad_http.codec.responses import LargeOutput
 from naiad_http.connection import Connection
+from naiad_http.connection_context import Call, ConnectionContext
 from naiad_http.cycles import make_cycle
 from naiad_http.event_writer import EventWriter
 from naiad_http.generate import EventStream, OneResponse
-from naiad_http.generations import EventOutlet, Outlet, WholeOutlet
 from naiad_http.incoming import Message
-from naiad_http.site import Call, Site
-from naiad_http.statuses import Answer, Headers, Outcome, answer_to, unexpected
-from naiad_http.telling import begin_trace, end_trace
+from naiad_http.response_sinks import EventSink, ResponseSink, SingleResponseSink
+from naiad_http.statuses import Headers, HttpResponse, Outcome, error_response, unexpected
+from naiad_http.trace_events import begin_trace, end_trace
 from naiad_kit.frontends.codec_threads import CodecJob
 
 
@@ -39,18 +39,18 @@ class HttpProtocol(Connection):
 
     def __init__(
         self,
-        site: Site,
+        context: ConnectionContext,
         config: Config,
         server_state: ServerState,
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        super().__init__(site, server_state, _loop or asyncio.get_running_loop())
+        super().__init__(context, server_state, _loop or asyncio.get_running_loop())
         self._config = config
         self._call: Call | None = None
         self._deliver: Callable[[Outcome], None] | None = None  # where the outcomes of the call go
         self._cycle: RequestResponseCycle | None = None
-        self._tracing = site.inference.tracing
+        self._tracing = context.inference.tracing
         self._trace: Trace | None = None
         self._encoding: CodecJob[Any] | None = None  # of an answer that a thread encodes
 
@@ -77,18 +77,18 @@ class HttpProtocol(Connection):
 
     def _start(self, message: Message) -> None:
         head = message.head
-        if head.direct and head.envelope is not None:
+        if head.direct and head.request_head is not None:
             if head.length > LARGE_BYTES or head.chunked:
-                self._start_large(head.envelope, message)
+                self._start_large(head.request_head, message)
             else:
-                self._start_inference(head.envelope, message)
+                self._start_inference(head.request_head, message)
         elif head.refusal is not None:
-            self._answer(answer_to(head.refusal))
+            self._answer(error_response(head.refusal))
         else:
             self._start_application(message)
 
-    def _answer(self, answer: Answer) -> None:
-        self._tell_sending()
+    def _answer(self, answer: HttpResponse) -> None:
+        self._record_send_start()
         super()._answer(answer)
 
     def _finish(self) -> None:
@@ -114,26 +114,26 @@ class HttpProtocol(Connection):
 
     # Requests to a model
 
-    def _start_inference(self, envelope: Envelope, message: Message) -> None:
+    def _start_inference(self, request_head: RequestHead, message: Message) -> None:
         request: Request | None = None
         deliver: Callable[[Outcome], None]
         began_ns, self._began_ns = self._began_ns, 0
         received_ns = monotonic_ns() if self._tracing.active else 0
         try:
-            if envelope.action == "infer":
-                request, form = self._site.inference.decode(envelope, message.front, message.rest)
+            if request_head.action == "infer":
+                request, form = self._context.inference.decode(request_head, message.front, message.rest)
                 if received_ns:
-                    self._begin_trace(request, envelope, began_ns, received_ns)
+                    self._begin_trace(request, request_head, began_ns, received_ns)
                 deliver = partial(self._deliver_response, request, form)
-                call = self._site.submit(request, deliver)
+                call = self._context.submit(request, deliver)
             else:
-                request = self._site.inference.decode_generate(envelope, message.front)
+                request = self._context.inference.decode_generate(request_head, message.front)
                 if received_ns:
-                    self._begin_trace(request, envelope, began_ns, received_ns)
-                deliver = self._outlet(envelope, request.id, message.head.http_version).deliver
-                call = self._site.submit(request, deliver, streams=True)
+                    self._begin_trace(request, request_head, began_ns, received_ns)
+                deliver = self._sink(request_head, request.id, message.head.http_version).deliver
+                call = self._context.submit(request, deliver, streams=True)
         except NaiadError as error:
-            self._answer(answer_to(error, request.id if request else ""))
+            self._answer(error_response(error, request.id if request else ""))
         except Exception as error:  # noqa: BLE001 - a bug must neither leave the client waiting nor end the connection
             self._answer(unexpected(error, request.id if request else ""))
         else:
@@ -144,24 +144,24 @@ class HttpProtocol(Connection):
             else:  # the answer came at once, and what may follow is not wanted
                 call.cancel()
 
-    def _start_large(self, envelope: Envelope, message: Message) -> None:
+    def _start_large(self, request_head: RequestHead, message: Message) -> None:
         """A request whose decoding may take milliseconds goes to the application, which decodes it on a thread."""
         try:
-            is_large = self._site.inference.is_large(envelope, message.front, message.rest)
+            is_large = self._context.inference.is_large(request_head, message.front, message.rest)
         except NaiadError as error:
-            self._answer(answer_to(error))
+            self._answer(error_response(error))
             return
         if is_large:
             self._start_application(message)
         else:
-            self._start_inference(envelope, message)
+            self._start_inference(request_head, message)
 
-    def _deliver_response(self, request: Request, form: AnswerForm, outcome: Outcome) -> None:
+    def _deliver_response(self, request: Request, form: ResponseForm, outcome: Outcome) -> None:
         """The server's answer to an infer request, or its error: write it."""
         try:
-            encoded = self._site.inference.encode(outcome, request, form)
+            encoded = self._context.inference.encode(outcome, request, form)
         except LargeOutput:
-            inference = self._site.inference
+            inference = self._context.inference
             work = partial(inference.encode_large, outcome, request, form)
             self._encoding = inference.threads.submit(work, self._write_encoded, self._loop)
             return
@@ -170,10 +170,10 @@ class HttpProtocol(Connection):
         else:
             self._write_encoded(encoded)
 
-    def _write_encoded(self, encoded: Encoded | Answer | BaseException) -> None:
+    def _write_encoded(self, encoded: Encoded | HttpResponse | BaseException) -> None:
         if isinstance(encoded, BaseException):  # what no encoder may raise, such as SystemExit of a model's object
             encoded = unexpected(InternalError(f"{type(encoded).__name__} while the answer was encoded"))
-        if isinstance(encoded, Answer):
+        if isinstance(encoded, HttpResponse):
             self._answer(encoded)
         else:
             self._write_success(encoded)
@@ -181,27 +181,29 @@ class HttpProtocol(Connection):
     def _write_success(self, encoded: Encoded) -> None:
         keep_alive = self._keep_alive and not self._stopping
         if self._trace is not None:
-            self._tell_sending()
-        self._transport.writelines(wire.success(encoded, self._site.date, keep_alive))
+            self._record_send_start()
+        self._transport.writelines(wire.success(encoded, self._context.date, keep_alive))
         self._finish()
 
-    def _outlet(self, envelope: Envelope, request_id: str, http_version: str) -> Outlet[Any]:
+    def _sink(self, request_head: RequestHead, request_id: str, http_version: str) -> ResponseSink[Any]:
         """Where the outcomes of a generate request go."""
-        headers = partial(self._site.inference.load_headers, envelope)
-        limit = self._site.inference.max_json_output
-        if envelope.action == "generate":
-            return WholeOutlet(OneResponse(request_id, limit), self._answer_early, headers, self._encode_on_thread)
+        headers = partial(self._context.inference.load_headers, request_head)
+        limit = self._context.inference.max_json_output
+        if request_head.action == "generate":
+            return SingleResponseSink(
+                OneResponse(request_id, limit), self._answer_early, headers, self._encode_on_thread
+            )
         chunked = http_version == "1.1"
         head = partial(self._stream_head, headers, chunked)
         writer = EventWriter(self._transport, self._loop, head, chunked, self._end_stream)
-        return EventOutlet(EventStream(request_id, limit), writer, self._answer_early, self._encode_on_thread)
+        return EventSink(EventStream(request_id, limit), writer, self._answer_early, self._encode_on_thread)
 
     def _encode_on_thread(self, work: Callable[[], Any], write: Callable[[Any], None]) -> CodecJob[Any]:
         """Encode a response of a model that may have more to say, which waits meanwhile."""
         if self._call is not None:
             self._call.pause()
         done = partial(self._write_next, write)
-        self._encoding = job = self._site.inference.threads.submit(work, done, self._loop)
+        self._encoding = job = self._context.inference.threads.submit(work, done, self._loop)
         return job
 
     def _write_next(self, write: Callable[[Any], None], taken: object) -> None:
@@ -210,23 +212,23 @@ class HttpProtocol(Connection):
         if self._call is not None and self._encoding is None and not self._flow.write_paused:
             self._call.resume()
 
-    def _begin_trace(self, request: Request, envelope: Envelope, began_ns: int, received_ns: int) -> None:
-        self._trace = begin_trace(self._tracing, request, envelope, began_ns or received_ns, received_ns)
+    def _begin_trace(self, request: Request, request_head: RequestHead, began_ns: int, received_ns: int) -> None:
+        self._trace = begin_trace(self._tracing, request, request_head, began_ns or received_ns, received_ns)
 
-    def _tell_sending(self) -> None:
+    def _record_send_start(self) -> None:
         if self._trace is not None:
             self._trace.record("HTTP_SEND_START")
 
     def _stream_head(self, headers: Callable[[], Headers], chunked: bool) -> bytes:
-        self._tell_sending()
-        return wire.event_stream(headers(), self._site.date, chunked, self._keep_alive and not self._stopping)
+        self._record_send_start()
+        return wire.event_stream(headers(), self._context.date, chunked, self._keep_alive and not self._stopping)
 
     def _end_stream(self) -> None:
         if self._call is not None:
             self._call.cancel()
         self._finish()
 
-    def _answer_early(self, answer: Answer) -> None:
+    def _answer_early(self, answer: HttpResponse) -> None:
         """Answer a call that may have more to say."""
         if self._call is not None:
             self._call.cancel()

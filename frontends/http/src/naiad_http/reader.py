@@ -14,7 +14,7 @@ from enum import Enum
 from naiad.byte_budget import UNCHARGED_BYTES, ByteBudget
 from naiad.errors import NaiadError, UnavailableError
 from naiad_http.chunks import ChunkReader, too_large
-from naiad_http.heads import Head, HeadReader
+from naiad_http.heads import HeadReader, HttpHead
 from naiad_http.incoming import (
     LONGEST_HEAD,
     ChunkedBody,
@@ -202,7 +202,7 @@ class RequestReader:
             raise HttpError(400, f"more than {_MOST_NEWLINES} bytes of empty lines stand in front of the request line")
         return count
 
-    def _begin(self, head: Head, view: memoryview) -> tuple[Event, int]:
+    def _begin(self, head: HttpHead, view: memoryview) -> tuple[Event, int]:
         """Begin a body that is not here yet, or not in one piece, with what is here of it."""
         if head.refusal is not None:
             return self._refuse(head, head.refusal, len(view))
@@ -225,7 +225,7 @@ class RequestReader:
         self._begun.filled = len(view)
         return self._reserve_ahead(self._begun) or event, len(view)
 
-    def _refuse(self, head: Head, refusal: NaiadError | HttpError, size: int) -> tuple[Event, int]:
+    def _refuse(self, head: HttpHead, refusal: NaiadError | HttpError, size: int) -> tuple[Event, int]:
         """Refuse a head of whose body `size` bytes are here."""
         closes = head.chunked or head.expects_continue or head.length > _MOST_SKIPPED or head.method == "HEAD"
         if closes:

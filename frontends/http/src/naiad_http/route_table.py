@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from starlette.routing import compile_path
 
-from naiad_http.envelopes import ACTION_PATH
+from naiad_http.request_heads import ACTION_PATH
 from naiad_http.restrictions import Restrictions
 from naiad_http.routes.operations import Operation
 from naiad_http.statuses import HttpError
@@ -27,7 +27,7 @@ class RouteTable:
     def refusal(self, method: str, raw_path: bytes, headers: Sequence[tuple[bytes, bytes]]) -> HttpError | None:
         """The refusal of a request, None for one that reaches its endpoint; names in `headers` are in lower case.
 
-        For routes of inference it only looks at the method: the rest is in their envelope.
+        For routes of inference it only looks at the method: the rest is in their request head.
         """
         if ACTION_PATH.fullmatch(raw_path):
             return None if method == "POST" else not_allowed(["POST"])

@@ -1,4 +1,4 @@
-"""From errors to HTTP statuses: one table, and the answer that an error gets."""
+"""HTTP statuses of errors, and the response to an error."""
 
 import logging
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from naiad.types import Response
 
 _log = logging.getLogger("naiad.http")
 Outcome = Response | errors.NaiadError
-"""What the server gives back for a request: a response, or the error that ends it."""
+"""What the server delivers for a request: a response, or the error that ends it."""
 
 STATUSES: Mapping[type[errors.NaiadError], int] = MappingProxyType(
     {
@@ -44,13 +44,13 @@ STATUSES: Mapping[type[errors.NaiadError], int] = MappingProxyType(
 
 _PHRASES = {status.value: status.phrase for status in HTTPStatus} | {499: "Client Closed Request"}
 _RETRY_SECONDS = 1
-"""What `Retry-After` says when the error itself does not know better."""
+"""The `Retry-After` of an error that has none of its own."""
 
 Headers = tuple[tuple[str, str], ...]
 
 
 class HttpError(Exception):
-    """Something wrong that only HTTP knows: a status, a message and the headers that belong to them."""
+    """An error of the HTTP layer: a status, a message and the headers that belong to them."""
 
     def __init__(self, status: int, message: str, headers: Headers = ()) -> None:
         super().__init__(message)
@@ -59,8 +59,8 @@ class HttpError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """A whole HTTP answer but for what concerns the connection."""
+class HttpResponse:
+    """An HTTP response without the headers that concern the connection."""
 
     status: int
     body: bytes = b""
@@ -73,26 +73,26 @@ def phrase(status: int) -> str:
 
 
 def status_of(error: errors.NaiadError) -> int:
-    """The HTTP status that says what kind of error this is."""
+    """The HTTP status of an error: that of its class, or of the nearest base class in `STATUSES`."""
     return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
 
 
-def answer_to(error: errors.NaiadError | HttpError, request_id: str = "") -> Answer:
-    """The answer to an error: its status and `{"error": message}`; the message starts with the request's id if any."""
+def error_response(error: errors.NaiadError | HttpError, request_id: str = "") -> HttpResponse:
+    """The response to an error: its status and `{"error": message}`; the message starts with the request id if any."""
     message = f"[request id: {request_id}] {error}" if request_id else str(error)
     body = orjson.dumps({"error": message.encode("utf-8", "replace").decode()})
     headers: Headers = (("Content-Type", "application/json"),)
     if isinstance(error, HttpError):
-        return Answer(error.status, body, headers + error.headers)
+        return HttpResponse(error.status, body, headers + error.headers)
     if isinstance(error, errors.UnavailableError):
         seconds = _RETRY_SECONDS if error.retry_after is None else max(1, ceil(error.retry_after))
         headers = (*headers, ("Retry-After", str(seconds)))
-    return Answer(status_of(error), body, headers)
+    return HttpResponse(status_of(error), body, headers)
 
 
-def unexpected(error: Exception, request_id: str = "") -> Answer:
-    """The answer to an error of ours that nobody foresaw: its traceback goes to the log, never to the caller."""
+def unexpected(error: Exception, request_id: str = "") -> HttpResponse:
+    """The response to an unexpected error of ours: its traceback goes to the log, never to the caller."""
     _log.error("unexpected error while answering a request", exc_info=error)
     if isinstance(error, errors.NaiadError | HttpError):
-        return answer_to(error, request_id)
-    return answer_to(errors.InternalError("the server failed to answer; its log tells why"), request_id)
+        return error_response(error, request_id)
+    return error_response(errors.InternalError("the server failed to answer; its log tells why"), request_id)

@@ -1,10 +1,10 @@
-"""Answers as bytes on an HTTP/1.1 connection."""
+"""Serialisation of HTTP/1.1 responses."""
 
 from collections.abc import Sequence
 
 from naiad.buffers import Buffer
 from naiad_http.codec import Encoded
-from naiad_http.statuses import Answer, Headers, phrase
+from naiad_http.statuses import Headers, HttpResponse, phrase
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
@@ -14,7 +14,7 @@ _CLOSE = b"Connection: close\r\n"
 
 
 def success(encoded: Encoded, date: bytes, keep_alive: bool) -> Sequence[Buffer]:
-    """The head and body of a 200, as buffers to be written one after the other; `date` is a header line or empty."""
+    """The head and body of a 200, as buffers to write one after the other; `date` is a header line or empty."""
     text = encoded.text
     close = b"" if keep_alive else _CLOSE
     if encoded.size:
@@ -29,16 +29,16 @@ def success(encoded: Encoded, date: bytes, keep_alive: bool) -> Sequence[Buffer]
     )
 
 
-def whole(answer: Answer, date: bytes, keep_alive: bool) -> bytes:
-    """The head and body of any answer."""
+def whole(response: HttpResponse, date: bytes, keep_alive: bool) -> bytes:
+    """The head and body of any response."""
     return b"HTTP/1.1 %d %b\r\n%b%bContent-Length: %d\r\n%b\r\n%b" % (
-        answer.status,
-        phrase(answer.status).encode(),
+        response.status,
+        phrase(response.status).encode(),
         date,
-        _lines(answer.headers),
-        len(answer.body),
+        _lines(response.headers),
+        len(response.body),
         b"" if keep_alive else _CLOSE,
-        answer.body,
+        response.body,
     )
 
 

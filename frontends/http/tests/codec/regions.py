@@ -5,7 +5,7 @@ import orjson
 
 from naiad.errors import InvalidArgumentError, NotFoundError
 from naiad_http.codec import Decoder
-from naiad_http.codec.envelope import Envelope
+from naiad_http.codec.request_head import RequestHead
 from naiad_shared_memory.regions import SharedMemory
 
 
@@ -51,7 +51,7 @@ class Regions(SharedMemory):
     def decode(self, document, content=None):
         text = orjson.dumps(document)
         length = None if content is None else len(text)
-        return self.decoder.decode(Envelope("m", header_length=length), text, content or b"")
+        return self.decoder.decode(RequestHead("m", header_length=length), text, content or b"")
 
 
 def place(region="r", byte_size=None, offset=None):

@@ -5,8 +5,8 @@ import orjson
 import pytest
 
 from naiad.errors import InvalidArgumentError, NaiadError
-from naiad_http.codec import AnswerForm, Decoder, OutputForm
-from naiad_http.codec.envelope import Envelope
+from naiad_http.codec import Decoder, OutputForm, ResponseForm
+from naiad_http.codec.request_head import RequestHead
 
 LIMIT = 1 << 20
 
@@ -25,13 +25,13 @@ def tensor(name="X", datatype="FP32", shape=(2,), **members):
     return {"name": name, "datatype": datatype, "shape": list(shape), **members}
 
 
-def decode_json(document, **envelope):
-    return decoder().decode(Envelope("m", **envelope), orjson.dumps(document), b"")
+def decode_json(document, **request_head):
+    return decoder().decode(RequestHead("m", **request_head), orjson.dumps(document), b"")
 
 
-def decode_binary(document, content, **envelope):
+def decode_binary(document, content, **request_head):
     front = orjson.dumps(document)
-    return decoder().decode(Envelope("m", header_length=len(front), **envelope), front, content)
+    return decoder().decode(RequestHead("m", header_length=len(front), **request_head), front, content)
 
 
 def binary(name="X", datatype="FP32", shape=(2,), size=8, **members):
@@ -44,7 +44,7 @@ def test_json_numbers_become_an_array_of_their_shape():
     array = request.inputs["X"].array
     assert (request.model_name, request.version, request.id) == ("m", 3, "7")
     assert (array.dtype, array.shape, array.tolist()) == (np.float32, (1, 2), [[1.5, 2.0]])
-    assert form == AnswerForm(OutputForm())
+    assert form == ResponseForm(OutputForm())
 
 
 def test_binary_tensors_are_views_on_the_received_bytes():
@@ -149,12 +149,14 @@ def test_listed_outputs_have_a_form_of_their_own():
     assert form.outputs == {"A": OutputForm(), "B": OutputForm(binary=True), "C": OutputForm(classes=3)}
 
 
-def test_a_remembered_header_gives_each_request_its_own_id_and_tensors():
+def test_a_cached_header_gives_each_request_its_own_id_and_tensors():
     shared = decoder()
 
     def decode(request_id, values):
         front = orjson.dumps({"id": request_id, "inputs": [binary()]})
-        return shared.decode(Envelope("m", header_length=len(front)), front, np.array(values, np.float32).tobytes())[0]
+        return shared.decode(RequestHead("m", header_length=len(front)), front, np.array(values, np.float32).tobytes())[
+            0
+        ]
 
     requests = [decode("a", [1, 2]), decode("b", [3, 4]), decode("", [5, 6])]
 
@@ -175,19 +177,19 @@ def test_an_id_is_the_same_wherever_it_stands(request_id):
 def test_of_two_ids_the_later_counts():
     front = b'{"id":"first","id":"second","inputs":[]}'
 
-    request, _ = decoder().decode(Envelope("m", header_length=len(front)), front, b"")
+    request, _ = decoder().decode(RequestHead("m", header_length=len(front)), front, b"")
 
     assert request.id == "second"
 
 
-def test_remembered_headers_are_bounded():
+def test_cached_headers_are_bounded():
     shared = decoder()
 
     for number in range(2000):
         front = orjson.dumps({"inputs": [binary(name=f"X{number}")]})
-        shared.decode(Envelope("m", header_length=len(front)), front, bytes(8))
+        shared.decode(RequestHead("m", header_length=len(front)), front, bytes(8))
 
-    assert len(shared._skeletons) <= 512
+    assert len(shared._templates) <= 512
 
 
 WRONG = {
@@ -245,7 +247,7 @@ def test_a_wrong_request_is_refused_with_what_is_wrong(document, told):
     text = document if isinstance(document, bytes) else orjson.dumps(document)
 
     with pytest.raises(InvalidArgumentError) as caught:
-        decoder().decode(Envelope("m"), text, b"")
+        decoder().decode(RequestHead("m"), text, b"")
 
     assert told in str(caught.value)
 
@@ -272,7 +274,7 @@ def test_bytes_that_do_not_fit_their_description_are_refused(input_, content, to
 @pytest.mark.parametrize("length", [-5, 3, 1000])
 def test_a_header_length_outside_the_body_is_refused(length):
     with pytest.raises(InvalidArgumentError, match=r"inference header size should be in range \(0, 13\), got: "):
-        decoder().decode(Envelope("m", header_length=length), b'{"inputs":[]}', b"")
+        decoder().decode(RequestHead("m", header_length=length), b'{"inputs":[]}', b"")
 
 
 @pytest.mark.parametrize("depth", [101, 1000, 10_000, 200_000])
@@ -282,13 +284,13 @@ def test_deep_nesting_is_an_error_and_no_crash(depth, leaf):
     text = f'{{"inputs":[{{"name":"X","datatype":"FP32","shape":[1],"data":{nested}}}]}}'.encode()
 
     with pytest.raises(NaiadError, match=r"JSON nesting depth exceeds maximum allowed limit \(100\)"):
-        decoder().decode(Envelope("m"), text, b"")
+        decoder().decode(RequestHead("m"), text, b"")
 
 
 def test_a_hundred_levels_are_not_too_deep():
     nested = "[" * 100 + "1" + "]" * 100
     text = f'{{"inputs":[{{"name":"X","datatype":"FP32","shape":[1],"data":{nested}}}]}}'.encode()
 
-    request, _ = decoder().decode(Envelope("m"), text, b"")
+    request, _ = decoder().decode(RequestHead("m"), text, b"")
 
     assert request.inputs["X"].array.tolist() == [1.0]

@@ -8,11 +8,11 @@ import pytest
 
 from naiad.errors import InvalidArgumentError, TooLargeError
 from naiad.types import Response, Tensor
-from naiad_http.codec import AnswerForm, Encoder, OutputForm
+from naiad_http.codec import Encoder, OutputForm, ResponseForm
 from naiad_http.codec.responses import LARGE_ELEMENTS, LargeOutput, json_content
 
-BINARY = AnswerForm(OutputForm(binary=True))
-JSON = AnswerForm()
+BINARY = ResponseForm(OutputForm(binary=True))
+JSON = ResponseForm()
 
 
 def encoder(batched=True, labels=()):
@@ -74,7 +74,7 @@ def test_a_tensor_whose_memory_is_not_in_order_is_put_in_order():
 
 
 def test_json_and_binary_outputs_may_be_mixed():
-    form = AnswerForm(OutputForm(binary=True), {"A": OutputForm()})
+    form = ResponseForm(OutputForm(binary=True), {"A": OutputForm()})
 
     document, encoded = encode(
         Tensor.of("A", np.array([1], np.int8)), Tensor.of("B", np.array([2], np.int8)), form=form
@@ -148,7 +148,7 @@ def test_names_are_escaped():
 
 
 def test_classes_replace_the_output():
-    form = AnswerForm(outputs={"Y": OutputForm(classes=2)})
+    form = ResponseForm(outputs={"Y": OutputForm(classes=2)})
     scores = Tensor.of("Y", np.array([[0.1, 0.7, 0.2], [5, 5, 1]], np.float32))
 
     encoded = encoder(labels=("cat", "dog")).encode(response(scores), form)
@@ -159,7 +159,7 @@ def test_classes_replace_the_output():
 
 
 def test_classes_may_be_binary():
-    form = AnswerForm(outputs={"Y": OutputForm(binary=True, classes=1)})
+    form = ResponseForm(outputs={"Y": OutputForm(binary=True, classes=1)})
 
     encoded = encoder(batched=False).encode(response(Tensor.of("Y", np.array([3, 9], np.int32))), form)
 
@@ -192,7 +192,7 @@ def test_json_far_above_the_limit_is_refused_before_anything_is_written():
         json_content(Tensor("Y", "FP32", huge.shape, huge))
 
 
-@pytest.mark.parametrize("form", [JSON, AnswerForm(OutputForm(classes=1))])
+@pytest.mark.parametrize("form", [JSON, ResponseForm(OutputForm(classes=1))])
 def test_a_large_output_is_left_to_a_thread(form):
     large = response(Tensor.of("Y", np.zeros((1, LARGE_ELEMENTS + 1), np.float32)))
 

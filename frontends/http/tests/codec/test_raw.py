@@ -5,8 +5,8 @@ import pytest
 
 from naiad.errors import InvalidArgumentError
 from naiad_config import DataType, ModelConfig, ModelInput
-from naiad_http.codec import AnswerForm, Decoder, OutputForm
-from naiad_http.codec.envelope import Envelope
+from naiad_http.codec import Decoder, OutputForm, ResponseForm
+from naiad_http.codec.request_head import RequestHead
 
 
 def model(*dims, datatype=DataType.TYPE_FP32, batch=0, names=("X",)):
@@ -16,7 +16,7 @@ def model(*dims, datatype=DataType.TYPE_FP32, batch=0, names=("X",)):
 
 def decode(config, body):
     return Decoder(1 << 20, lambda name, version: config, lambda name: None).decode(
-        Envelope("m", header_length=0), b"", body
+        RequestHead("m", header_length=0), b"", body
     )
 
 
@@ -24,7 +24,7 @@ def test_the_body_is_the_one_input_and_all_outputs_are_bytes():
     request, form = decode(model(2, 2), np.arange(4, dtype=np.float32).tobytes())
 
     assert request.inputs["X"].array.tolist() == [[0, 1], [2, 3]]
-    assert form == AnswerForm(OutputForm(binary=True))
+    assert form == ResponseForm(OutputForm(binary=True))
 
 
 def test_a_model_that_batches_gets_a_batch_of_one():

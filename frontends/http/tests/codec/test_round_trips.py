@@ -12,8 +12,8 @@ from hypothesis.extra import numpy as arrays
 from naiad.datatypes import TENSOR_TYPES
 from naiad.errors import NaiadError
 from naiad.types import Response, Tensor
-from naiad_http.codec import AnswerForm, Decoder, Encoder, OutputForm
-from naiad_http.codec.envelope import Envelope
+from naiad_http.codec import Decoder, Encoder, OutputForm, ResponseForm
+from naiad_http.codec.request_head import RequestHead
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
 SHAPES = arrays.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
@@ -38,9 +38,11 @@ def send(response, form, binary):
     document = orjson.loads(encoded.text) if b"NaN" not in encoded.text and b"Infinity" not in encoded.text else None
     front = encoded.text.replace(b'"outputs":', b'"inputs":', 1)
     assert document is None or document["model_name"] == response.model_name
-    envelope = Envelope("m", header_length=len(front) if binary else None)
+    request_head = RequestHead("m", header_length=len(front) if binary else None)
     return (
-        Decoder(1 << 20, lambda *_: None, lambda *_: None).decode(envelope, front, b"".join(encoded.buffers))[0].inputs
+        Decoder(1 << 20, lambda *_: None, lambda *_: None)
+        .decode(request_head, front, b"".join(encoded.buffers))[0]
+        .inputs
     )
 
 
@@ -58,7 +60,7 @@ def assert_same(got, sent):
 def test_binary_tensors_survive(sent, request_id):
     response = Response("mödel", 1, "", {tensor.name: tensor for tensor in sent})
 
-    got = send(response, AnswerForm(OutputForm(binary=True)), binary=True)
+    got = send(response, ResponseForm(OutputForm(binary=True)), binary=True)
 
     assert_same(got, response.outputs)
 
@@ -70,7 +72,7 @@ JSON_WIRES = tuple(wire for wire in TENSOR_TYPES if wire not in ("FP16", "BF16",
 def test_json_tensors_survive(sent):
     response = Response("m", 1, "", {tensor.name: tensor for tensor in sent})
 
-    got = send(response, AnswerForm(), binary=False)
+    got = send(response, ResponseForm(), binary=False)
 
     assert_same(got, response.outputs)
 
@@ -79,17 +81,17 @@ def test_json_tensors_survive(sent):
 def test_json_strings_survive(texts):
     response = Response("m", 1, "", {"S": Tensor.of("S", texts, "BYTES")})
 
-    got = send(response, AnswerForm(), binary=False)
+    got = send(response, ResponseForm(), binary=False)
 
     assert_same(got, response.outputs)
 
 
 @given(st.binary(max_size=200), st.integers(0, 220))
 def test_garbage_is_a_request_or_a_clean_refusal(body, length):
-    envelope = Envelope("m", header_length=min(length, len(body)) or None)
+    request_head = RequestHead("m", header_length=min(length, len(body)) or None)
 
     with suppress(NaiadError):
-        Decoder(1 << 20, lambda *_: None, lambda *_: None).decode(envelope, body[:length], body[length:])
+        Decoder(1 << 20, lambda *_: None, lambda *_: None).decode(request_head, body[:length], body[length:])
 
 
 VALUES = st.recursive(
@@ -124,5 +126,5 @@ def test_any_json_is_a_request_or_a_clean_refusal(document):
     text = json.dumps(document).encode()
 
     with suppress(NaiadError):
-        request, _ = Decoder(1 << 20, lambda *_: None, lambda *_: None).decode(Envelope("m"), text, b"")
+        request, _ = Decoder(1 << 20, lambda *_: None, lambda *_: None).decode(RequestHead("m"), text, b"")
         assert all(tensor.array.shape == tensor.shape for tensor in request.inputs.values())

@@ -72,7 +72,7 @@ def test_shared_and_binary_tensors_keep_their_order(regions):
 
 
 @pytest.mark.parametrize("content", [None, b""], ids=["all JSON", "JSON in front"])
-def test_a_remembered_request_finds_the_region_that_has_the_name_now(regions, content):
+def test_a_cached_request_finds_the_region_that_has_the_name_now(regions, content):
     document = {"inputs": [tensor("X", "INT8", (1,), place("r", 1))], "outputs": [output(**place("r", 1))]}
 
     first = regions.put("r", b"\x01")
@@ -87,7 +87,7 @@ def test_a_remembered_request_finds_the_region_that_has_the_name_now(regions, co
         regions.decode(document, content)
 
 
-def test_a_remembered_request_sees_what_the_client_wrote_since(regions):
+def test_a_cached_request_sees_what_the_client_wrote_since(regions):
     region = regions.put("r", b"\x01")
     document = {"inputs": [tensor("X", "INT8", (1,), place("r", 1))]}
 
@@ -98,7 +98,7 @@ def test_a_remembered_request_sees_what_the_client_wrote_since(regions):
     assert [each.inputs["X"].array.tolist() for each in (before, after)] == [[1], [2]]
 
 
-def test_requests_that_are_all_json_and_name_shared_memory_are_remembered(regions):
+def test_requests_that_are_all_json_and_name_shared_memory_are_cached(regions):
     regions.put("r", b"\x01")
 
     for number in range(3):
@@ -106,7 +106,7 @@ def test_requests_that_are_all_json_and_name_shared_memory_are_remembered(region
         assert request.id == str(number)
     regions.decode({"id": "9", "inputs": [tensor("X", "INT8", (1,), data=[1])]})
 
-    assert len(regions.decoder._skeletons) == 1
+    assert len(regions.decoder._templates) == 1
 
 
 def test_an_output_is_wanted_in_its_place_and_the_others_as_they_were(regions):

@@ -134,13 +134,13 @@ class FakeJob:
 class Connection:
     """A protocol on its fake transport and loop."""
 
-    def __init__(self, site, secure=False, loop=None, state=None):
-        self.site = site
+    def __init__(self, context, secure=False, loop=None, state=None):
+        self.context = context
         self.state = state or ServerState()
         self.loop = loop or FakeLoop()
         self.transport = FakeTransport(secure)
-        self.threads = site.inference.threads = FakeThreads()
-        self.protocol = HttpProtocol(site, None, self.state, {}, self.loop)
+        self.threads = context.inference.threads = FakeThreads()
+        self.protocol = HttpProtocol(context, None, self.state, {}, self.loop)
         self.protocol.connection_made(self.transport)
 
     def send(self, content, step=None):
@@ -182,16 +182,16 @@ def read_chunks(content):
 
 
 @pytest.fixture
-def connection(make_site):
-    return Connection(make_site())
+def connection(make_context):
+    return Connection(make_context())
 
 
 @pytest.fixture
-def connect(make_site):
+def connect(make_context):
     """Make a connection, over TLS where `secure`, to a site over the fake server with the site's options."""
 
     def connect(secure=False, **options):
-        return Connection(make_site(**options), secure)
+        return Connection(make_context(**options), secure)
 
     return connect
 

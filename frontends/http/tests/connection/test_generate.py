@@ -145,7 +145,7 @@ def test_responses_that_come_while_the_request_is_submitted_are_taken(connect, f
         call.end()
         return call
 
-    connection.site.submit = submit_and_answer
+    connection.context.submit = submit_and_answer
     connection.send(generate(action=action) * 2)
 
     assert [answer.status for answer in connection.answers()] == [status, status]

@@ -89,7 +89,7 @@ def test_the_next_request_waits_until_the_answer_is_encoded(connection, threads,
 
 @pytest.mark.parametrize("action", ["generate", "generate_stream"])
 def test_a_generate_output_above_the_limit_of_json_is_refused(connection, generate, fake_server, action):
-    connection.site.inference.max_json_output = 1000
+    connection.context.inference.max_json_output = 1000
     connection.send(generate({}, action=action))
 
     _answer(fake_server, 1001)
@@ -203,7 +203,7 @@ def test_a_server_that_stops_ends_a_generate_request_once(connection, threads, f
 
 
 def test_an_encoder_that_breaks_on_its_thread_ends_the_stream_with_an_error(streaming, threads, monkeypatch):
-    monkeypatch.setattr("naiad_http.generate.answers.document_of", _exit)
+    monkeypatch.setattr("naiad_http.generate.responses.document_of", _exit)
     streaming.call.deliver(_large(1))
 
     threads.jobs[0].run()

@@ -74,32 +74,32 @@ def test_whole_requests_set_no_timers(connection, fake_server, infer):
     assert connection.loop._count - before <= 1000 // 64  # the turns of the loop
 
 
-def join(site, loop, state):
+def join(context, loop, state):
     """One more connection of the same listener."""
-    return Connection(site, loop=loop, state=state)
+    return Connection(context, loop=loop, state=state)
 
 
-def test_a_new_client_gets_the_connection_of_one_that_idles(make_site, fake_server, infer):
+def test_a_new_client_gets_the_connection_of_one_that_idles(make_context, fake_server, infer):
     fake_server.at_once = True
-    site, loop = make_site(**FEW), FakeLoop()
-    idle = join(site, loop, None)
+    context, loop = make_context(**FEW), FakeLoop()
+    idle = join(context, loop, None)
     loop.move(2)
-    fresh = join(site, loop, idle.state)
-    late = join(site, loop, idle.state)
+    fresh = join(context, loop, idle.state)
+    late = join(context, loop, idle.state)
     late.send(infer())
 
     assert (idle.transport.closed, fresh.transport.closed) == (True, False)
     assert late.answers()[0].status == 200
 
 
-def test_above_the_limit_a_busy_server_refuses_requests_to_models(make_site, fake_server, infer):
-    site, loop = make_site(**FEW), FakeLoop()
-    first = join(site, loop, None)
-    busy = [first, join(site, loop, first.state)]
+def test_above_the_limit_a_busy_server_refuses_requests_to_models(make_context, fake_server, infer):
+    context, loop = make_context(**FEW), FakeLoop()
+    first = join(context, loop, None)
+    busy = [first, join(context, loop, first.state)]
     for each in busy:
         each.send(infer())
     loop.move(5)
-    late = join(site, loop, first.state)
+    late = join(context, loop, first.state)
     late.send(infer())
 
     (answer,) = late.answers()
@@ -108,10 +108,10 @@ def test_above_the_limit_a_busy_server_refuses_requests_to_models(make_site, fak
     assert len(fake_server.calls) == 2
 
 
-def test_far_above_the_limit_silent_clients_give_way_to_later_ones(make_site):
-    site, loop = make_site(**FEW), FakeLoop()
-    first = join(site, loop, None)
-    others = [join(site, loop, first.state) for _ in range(SPARE_CONNECTIONS + 5)]
+def test_far_above_the_limit_silent_clients_give_way_to_later_ones(make_context):
+    context, loop = make_context(**FEW), FakeLoop()
+    first = join(context, loop, None)
+    others = [join(context, loop, first.state) for _ in range(SPARE_CONNECTIONS + 5)]
     closed_at_once = sum(each.transport.closed for each in others)
     loop.move(SPARE_SECONDS)
     closed_soon = sum(each.transport.closed for each in others)
@@ -120,29 +120,29 @@ def test_far_above_the_limit_silent_clients_give_way_to_later_ones(make_site):
     assert [each.transport.closed for each in others[:6]] == [False, True, True, True, True, True]
 
 
-def test_far_above_the_limit_health_is_answered_among_silent_clients(make_site):
-    site, loop = make_site(**FEW), FakeLoop()
-    first = join(site, loop, None)
+def test_far_above_the_limit_health_is_answered_among_silent_clients(make_context):
+    context, loop = make_context(**FEW), FakeLoop()
+    first = join(context, loop, None)
     for _ in range(SPARE_CONNECTIONS + 5):
-        silent = join(site, loop, first.state)
+        silent = join(context, loop, first.state)
         silent.send(b"GET /v2")
-    probe = join(site, loop, first.state)
+    probe = join(context, loop, first.state)
     probe.protocol._start = lambda _message: None  # it is taken up, and not answered yet
     probe.send(b"GET /v2/health/live HTTP/1.1\r\nHost: h\r\n\r\n")
     for _ in range(SPARE_CONNECTIONS + 5):
-        join(site, loop, first.state)
+        join(context, loop, first.state)
 
     assert not probe.transport.closed
 
 
-def test_far_above_the_limit_clients_are_refused_while_all_others_work(make_site):
-    site, loop = make_site(**FEW), FakeLoop()
-    first = join(site, loop, None)
+def test_far_above_the_limit_clients_are_refused_while_all_others_work(make_context):
+    context, loop = make_context(**FEW), FakeLoop()
+    first = join(context, loop, None)
     for _ in range(SPARE_CONNECTIONS + 1):
-        busy = join(site, loop, first.state)
+        busy = join(context, loop, first.state)
         busy.protocol._start = lambda _message: None
         busy.send(b"GET /v2/health/live HTTP/1.1\r\nHost: h\r\n\r\n")
-    late = join(site, loop, first.state)
+    late = join(context, loop, first.state)
 
     assert (late.answers()[0].status, late.transport.closed) == (503, True)
 
@@ -203,7 +203,7 @@ def test_a_body_above_the_budget_is_refused_at_its_head(connect, fake_server, in
     (answer,) = connection.answers()
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
     assert "--max-bytes-in-flight" in json.loads(answer.body)["error"]
-    assert connection.site.budget.reserved == 0
+    assert connection.context.budget.reserved == 0
 
 
 def chunked_request(size):

@@ -65,7 +65,7 @@ def test_pipelined_requests_that_are_answered_one_by_one_do_not_pile_up(connecti
         connection.loop.move(0)
         most = max(most, len(connection.protocol._reader.kept))
 
-    assert most <= connection.site.most_pipelined + LONGEST_HEAD
+    assert most <= connection.context.most_pipelined + LONGEST_HEAD
     assert sent < 3000
 
 
@@ -96,7 +96,7 @@ def test_a_stream_that_fills_the_connection_while_it_is_submitted_waits(connecti
         connection.protocol.pause_writing()
         return call
 
-    connection.site.submit = submit
+    connection.context.submit = submit
     connection.send(generate())
 
     assert fake_server.calls[0].paused
@@ -203,7 +203,7 @@ def test_an_infer_head_that_makes_no_sense_is_answered_behind_its_body(connectio
 
 
 def test_the_date_is_told_once_it_is_known(connection, fake_server, infer):
-    connection.site.date = b"Date: today\r\n"
+    connection.context.date = b"Date: today\r\n"
     connection.send(infer())
     fake_server.calls[0].answer()
 

@@ -5,14 +5,14 @@ from naiad_http.turns import STARTED_PER_TURN
 from .conftest import Connection, FakeLoop
 
 
-def connections(site, count):
+def connections(context, count):
     loop = FakeLoop()
-    return loop, [Connection(site, loop=loop) for _ in range(count)]
+    return loop, [Connection(context, loop=loop) for _ in range(count)]
 
 
-def test_a_turn_starts_its_share_over_all_connections_in_the_order_of_their_bytes(make_site, fake_server, infer):
+def test_a_turn_starts_its_share_over_all_connections_in_the_order_of_their_bytes(make_context, fake_server, infer):
     fake_server.at_once = True
-    loop, clients = connections(make_site(), 200)
+    loop, clients = connections(make_context(), 200)
 
     for number, client in enumerate(clients):
         client.send(infer(request_id=str(number)))
@@ -26,9 +26,9 @@ def test_a_turn_starts_its_share_over_all_connections_in_the_order_of_their_byte
     assert [len(client.answers()) for client in clients] == [1] * 200
 
 
-def test_a_client_that_pipelines_takes_its_turn_behind_others(make_site, fake_server, infer):
+def test_a_client_that_pipelines_takes_its_turn_behind_others(make_context, fake_server, infer):
     fake_server.at_once = True
-    loop, (greedy, other) = connections(make_site(), 2)
+    loop, (greedy, other) = connections(make_context(), 2)
 
     greedy.send(infer(request_id="greedy") * 300)
     other.send(infer(request_id="other"))
@@ -38,9 +38,9 @@ def test_a_client_that_pipelines_takes_its_turn_behind_others(make_site, fake_se
     assert len(fake_server.calls) == 2 * STARTED_PER_TURN
 
 
-def test_under_light_load_every_request_starts_at_once(make_site, fake_server, infer):
+def test_under_light_load_every_request_starts_at_once(make_context, fake_server, infer):
     fake_server.at_once = True
-    loop, (client,) = connections(make_site(), 1)
+    loop, (client,) = connections(make_context(), 1)
 
     late = []
     for number in range(1, 1000):
@@ -51,9 +51,9 @@ def test_under_light_load_every_request_starts_at_once(make_site, fake_server, i
     assert set(late) == {0}
 
 
-def test_the_request_of_a_client_that_left_before_its_turn_is_not_started(make_site, fake_server, infer):
+def test_the_request_of_a_client_that_left_before_its_turn_is_not_started(make_context, fake_server, infer):
     fake_server.at_once = True
-    loop, clients = connections(make_site(), STARTED_PER_TURN + 3)
+    loop, clients = connections(make_context(), STARTED_PER_TURN + 3)
     for client in clients:
         client.send(infer())
 

@@ -7,7 +7,7 @@ import pytest
 
 from naiad.errors import InvalidArgumentError, NotFoundError, TooLargeError
 from naiad_config import DataType, ModelConfig, ModelInput
-from naiad_http.codec.envelope import Envelope
+from naiad_http.codec.request_head import RequestHead
 from naiad_http.generate import GenerateDecoder
 
 
@@ -20,9 +20,9 @@ def config(*inputs, batches=0):
 LANGUAGE = config(("text_input", "STRING", (1,)), ("stream", "BOOL", (1,)), ("bad_words", "STRING", (-1,)))
 
 
-def decode(document, model=LANGUAGE, limit=100_000, **envelope):
+def decode(document, model=LANGUAGE, limit=100_000, **request_head):
     body = document if isinstance(document, bytes) else json.dumps(document).encode()
-    return GenerateDecoder(limit, lambda name, version: model).decode(Envelope("m", **envelope), body)
+    return GenerateDecoder(limit, lambda name, version: model).decode(RequestHead("m", **request_head), body)
 
 
 def arrays(request):
@@ -176,4 +176,4 @@ def test_an_unknown_model_is_told_whatever_the_body():
         raise NotFoundError(f"Request for unknown model: '{name}' is not found")
 
     with pytest.raises(NotFoundError, match="'m' is not found"):
-        GenerateDecoder(1000, unknown).decode(Envelope("m"), b"nonsense")
+        GenerateDecoder(1000, unknown).decode(RequestHead("m"), b"nonsense")

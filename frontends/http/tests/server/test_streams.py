@@ -13,7 +13,7 @@ import naiad_http
 from naiad import Server
 from naiad_http.assembly import asgi_application
 
-from .telling import TellerPlugin, write_teller
+from .teller import TellerPlugin, write_teller
 
 MOST_UNDERWAY = 15_000_000
 """More bytes than the system's buffers of a connection and our own take together."""

@@ -15,7 +15,7 @@ from naiad_http.tls import server_context
 from naiad_kit.frontends import renewal
 
 from .certificates import client_context, encrypt, make_authority, make_pair
-from .telling import TellerPlugin, write_teller
+from .teller import TellerPlugin, write_teller
 
 REQUEST = b"GET /v2/models/teller HTTP/1.1\r\nHost: h\r\n\r\n"
 OFF = {

@@ -1,4 +1,4 @@
-"""How the caller wants each output: as JSON, as bytes after it or in shared memory; the tensor itself or classes."""
+"""Requested forms of outputs: JSON, binary after the JSON or shared memory; the tensor itself or its top classes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,8 +23,8 @@ AS_BINARY = OutputForm(binary=True)
 
 
 @dataclass(slots=True)
-class AnswerForm:
-    """The whole answer: `unlisted` is the form of every output that the request does not list."""
+class ResponseForm:
+    """The form of a response: `unlisted` is the form of every output that the request does not list."""
 
     unlisted: OutputForm = AS_JSON
     outputs: Mapping[str, OutputForm] = field(default_factory=dict)

@@ -9,11 +9,11 @@ from naiad.datatypes import tensor_type, wire_name
 from naiad.errors import InvalidArgumentError
 from naiad.types import Request, Tensor
 from naiad_config import ModelConfig
-from naiad_http.codec.envelope import Envelope
-from naiad_http.codec.forms import AS_BINARY, AnswerForm
+from naiad_http.codec.forms import AS_BINARY, ResponseForm
+from naiad_http.codec.request_head import RequestHead
 
 
-def raw_request(envelope: Envelope, config: ModelConfig, body: Buffer) -> tuple[Request, AnswerForm]:
+def raw_request(request_head: RequestHead, config: ModelConfig, body: Buffer) -> tuple[Request, ResponseForm]:
     """The request with that body, a batch of one where the model batches; all outputs are wanted as bytes.
 
     Raises InvalidArgumentError when the model's inputs do not allow it or the bytes do not fit the shape.
@@ -38,8 +38,8 @@ def raw_request(envelope: Envelope, config: ModelConfig, body: Buffer) -> tuple[
         array = bool_array(shape, body) if kind.wire == "BOOL" else np.ndarray(shape, kind.dtype, body)
     tensor = Tensor(given.name, kind.wire, array.shape, array)
     inputs = {given.name: tensor}
-    request = Request(envelope.model_name, inputs, envelope.version, parameters=dict(envelope.forwarded))
-    return request, AnswerForm(AS_BINARY)
+    request = Request(request_head.model_name, inputs, request_head.version, parameters=dict(request_head.forwarded))
+    return request, ResponseForm(AS_BINARY)
 
 
 def _deduced(dims: tuple[int, ...], size: int, itemsize: int, name: str, model: str) -> tuple[int, ...]:

@@ -10,12 +10,12 @@ from naiad.errors import InvalidArgumentError
 from naiad.shared_memory import SharedMemoryApi
 from naiad.types import Request, Tensor
 from naiad_config import ModelConfig
-from naiad_http.codec.envelope import Envelope
-from naiad_http.codec.forms import AnswerForm, OutputForm
+from naiad_http.codec.forms import OutputForm, ResponseForm
 from naiad_http.codec.inputs import BinaryInput
 from naiad_http.codec.raw import raw_request
-from naiad_http.codec.remembered import LONGEST, Found, Remembered
-from naiad_http.codec.skeletons import Skeleton, read_skeleton
+from naiad_http.codec.request_head import RequestHead
+from naiad_http.codec.template_cache import LONGEST, IdentifiedTemplate, TemplateCache
+from naiad_http.codec.templates import RequestTemplate, read_template
 
 LARGE_BYTES = 65536
 """Up to here JSON, strings and copies take a millisecond or two, and are decoded on the event loop."""
@@ -26,16 +26,16 @@ _BYTES_OF_JSON = 8
 _BYTES_OF_STRING = 56
 """What a string takes beside its own bytes: an object, and its pointer in a list and in an array."""
 
-LargeRequest = tuple[Skeleton, dict[str, Tensor]]
-"""What was read of a large body: its skeleton, and its inputs without those in shared memory."""
+LargeRequest = tuple[RequestTemplate, dict[str, Tensor]]
+"""A large body that was read: its template, and its inputs without those in shared memory."""
 
 
 class Decoder:
     """Decodes the bodies of infer requests.
 
-    Clients send the same JSON in front of ever new bytes, or about the same place in shared memory, so its skeleton is
-    remembered by its text (without ids), which saves two thirds of the time of a small request. JSON that carries
-    tensors is not remembered.
+    Clients repeat the same JSON with new binary tensors, or with the same region of shared memory, so its template is
+    cached by its text (without ids), which saves two thirds of the time of a small request. JSON that carries tensors
+    is not cached.
     """
 
     def __init__(
@@ -48,121 +48,125 @@ class Decoder:
         self._limit = max_input_size
         self._model_config = model_config
         self._shared_memory = shared_memory
-        self._skeletons = Remembered(lambda text, model: read_skeleton(text, model, max_input_size))
+        self._templates = TemplateCache(lambda text, model: read_template(text, model, max_input_size))
 
-    def decode(self, envelope: Envelope, front: Buffer, rest: Buffer) -> tuple[Request, AnswerForm]:
+    def decode(self, request_head: RequestHead, front: Buffer, rest: Buffer) -> tuple[Request, ResponseForm]:
         """The request that the body holds and the form of the answer that it wants.
 
         `front` is the JSON part (`bytes`, but the whole body without a header length), `rest` the bytes behind it.
         Raises InvalidArgumentError, or what `model_config` and `shared_memory` raise.
         """
-        length = envelope.header_length
+        length = request_head.header_length
         if length is None:
-            skeleton, request_id, correlation_id = self._whole_body(front, envelope.model_name)
+            template, request_id, correlation_id = self._whole_body(front, request_head.model_name)
         elif length == 0:
-            return raw_request(envelope, self._model_config(envelope.model_name, envelope.version), rest)
+            return raw_request(request_head, self._model_config(request_head.model_name, request_head.version), rest)
         elif length != len(front):
             raise _wrong_header_length(length, len(front) + len(rest))
         else:
-            skeleton, request_id, correlation_id = self._skeletons.find(bytes(front), envelope.model_name)
-        if skeleton.size != len(rest):
-            raise _wrong_size(skeleton, len(rest), envelope.model_name)
-        inputs = _with_binary(skeleton, rest, envelope.model_name) if skeleton.binary else skeleton.tensors
-        return self._complete(envelope, skeleton, request_id, correlation_id, inputs)
+            template, request_id, correlation_id = self._templates.find(bytes(front), request_head.model_name)
+        if template.size != len(rest):
+            raise _wrong_size(template, len(rest), request_head.model_name)
+        inputs = _with_binary(template, rest, request_head.model_name) if template.binary else template.tensors
+        return self._complete(request_head, template, request_id, correlation_id, inputs)
 
-    def is_large(self, envelope: Envelope, front: Buffer, rest: Buffer) -> bool:
+    def is_large(self, request_head: RequestHead, front: Buffer, rest: Buffer) -> bool:
         """Whether `read` and `complete` shall take the place of `decode`: reading may take milliseconds.
 
         Tensors that are nothing but views on `rest` are no work, however large they are. Raises InvalidArgumentError.
         """
         if len(front) > LARGE_BYTES:
             return True
-        if len(rest) <= LARGE_BYTES or not envelope.header_length or envelope.header_length != len(front):
+        if len(rest) <= LARGE_BYTES or not request_head.header_length or request_head.header_length != len(front):
             return False
-        skeleton = self._skeletons.find(bytes(front), envelope.model_name)[0]
-        return not all(each.is_view for each in skeleton.binary)
+        template = self._templates.find(bytes(front), request_head.model_name)[0]
+        return not all(each.is_view for each in template.binary)
 
-    def decoded_bytes(self, envelope: Envelope, front: Buffer) -> int:
+    def decoded_bytes(self, request_head: RequestHead, front: Buffer) -> int:
         """About how many bytes `read` takes beside those of the body. Raises InvalidArgumentError."""
         if len(front) > LARGE_BYTES:
             return _BYTES_OF_JSON * len(front)
-        skeleton = self._skeletons.find(bytes(front), envelope.model_name)[0]
-        return sum(each.size + _BYTES_OF_STRING * each.elements for each in skeleton.binary if each.datatype == "BYTES")
+        template = self._templates.find(bytes(front), request_head.model_name)[0]
+        return sum(each.size + _BYTES_OF_STRING * each.elements for each in template.binary if each.datatype == "BYTES")
 
-    def read(self, envelope: Envelope, front: Buffer, rest: Buffer) -> "LargeRequest":
+    def read(self, request_head: RequestHead, front: Buffer, rest: Buffer) -> "LargeRequest":
         """What takes time of decoding a large body, for any thread: JSON, strings and copies.
 
         Raises InvalidArgumentError; an input of BYTES with more elements than the model can take is not unpacked.
         """
-        model = envelope.model_name
-        if envelope.header_length is not None and envelope.header_length != len(front):
-            raise _wrong_header_length(envelope.header_length, len(front) + len(rest))
-        skeleton = read_skeleton(front, model, self._limit)
-        if skeleton.size != len(rest):
-            raise _wrong_size(skeleton, len(rest), model)
-        _check_strings(skeleton, self._model_config(model, envelope.version))
-        return skeleton, _with_binary(skeleton, rest, model) if skeleton.binary else skeleton.tensors
+        model = request_head.model_name
+        if request_head.header_length is not None and request_head.header_length != len(front):
+            raise _wrong_header_length(request_head.header_length, len(front) + len(rest))
+        template = read_template(front, model, self._limit)
+        if template.size != len(rest):
+            raise _wrong_size(template, len(rest), model)
+        _check_strings(template, self._model_config(model, request_head.version))
+        return template, _with_binary(template, rest, model) if template.binary else template.tensors
 
-    def complete(self, envelope: Envelope, read: "LargeRequest") -> tuple[Request, AnswerForm]:
+    def complete(self, request_head: RequestHead, read: "LargeRequest") -> tuple[Request, ResponseForm]:
         """The request and the form of its answer, as `decode`, from what `read` returned; for the event loop."""
-        skeleton, inputs = read
-        return self._complete(envelope, skeleton, skeleton.id, skeleton.parameters.correlation_id, inputs)
+        template, inputs = read
+        return self._complete(request_head, template, template.id, template.parameters.correlation_id, inputs)
 
-    def _whole_body(self, body: Buffer, model: str) -> Found:
+    def _whole_body(self, body: Buffer, model: str) -> IdentifiedTemplate:
         """What a body that is all JSON says; one that names shared memory is as good as a short front."""
         short = bytes(body) if len(body) <= LONGEST else b""
         if b'"shared_memory_region"' in short:
-            return self._skeletons.find(short, model)
-        skeleton = read_skeleton(body, model, self._limit)
-        return skeleton, skeleton.id, skeleton.parameters.correlation_id
+            return self._templates.find(short, model)
+        template = read_template(body, model, self._limit)
+        return template, template.id, template.parameters.correlation_id
 
     def _complete(
         self,
-        envelope: Envelope,
-        skeleton: Skeleton,
+        request_head: RequestHead,
+        template: RequestTemplate,
         request_id: str,
         correlation_id: int | str,
         inputs: dict[str, Tensor],
-    ) -> tuple[Request, AnswerForm]:
+    ) -> tuple[Request, ResponseForm]:
         """The request with its inputs from shared memory as they are now, and the form of its answer."""
-        if skeleton.shared:
-            inputs = self._with_shared(skeleton, inputs, envelope.model_name)
-        form = self._form(skeleton) if skeleton.placed else skeleton.form
-        request = _request(envelope, skeleton, request_id, correlation_id, inputs)
-        if skeleton.placed or skeleton.shared:
+        if template.shared:
+            inputs = self._with_shared(template, inputs, request_head.model_name)
+        form = self._form(template) if template.placed else template.form
+        request = _request(request_head, template, request_id, correlation_id, inputs)
+        if template.placed or template.shared:
             targets = {name: each.target for name, each in form.outputs.items()}
             request.transfer = self._shared_memory().request_io(inputs, targets)
         return request, form
 
-    def _with_shared(self, skeleton: Skeleton, inputs: dict[str, Tensor], model: str) -> dict[str, Tensor]:
+    def _with_shared(self, template: RequestTemplate, inputs: dict[str, Tensor], model: str) -> dict[str, Tensor]:
         every = inputs.copy()
         shared_memory = self._shared_memory()
-        for each in skeleton.shared:
+        for each in template.shared:
             every[each.name] = shared_memory.tensor(each, model)
-        return {name: every[name] for name in skeleton.names} if inputs else every
+        return {name: every[name] for name in template.names} if inputs else every
 
-    def _form(self, skeleton: Skeleton) -> AnswerForm:
+    def _form(self, template: RequestTemplate) -> ResponseForm:
         """The form of the answer, with the regions as they are now; the outputs must lie within them."""
-        forms = dict(skeleton.form.outputs)
+        forms = dict(template.form.outputs)
         shared_memory = self._shared_memory()
-        for name, region, offset, byte_size in skeleton.placed:
+        for name, region, offset, byte_size in template.placed:
             forms[name] = OutputForm(target=shared_memory.output(region, offset, byte_size))
-        return AnswerForm(skeleton.form.unlisted, forms)
+        return ResponseForm(template.form.unlisted, forms)
 
 
 def _request(
-    envelope: Envelope, skeleton: Skeleton, request_id: str, correlation_id: int | str, inputs: dict[str, Tensor]
+    request_head: RequestHead,
+    template: RequestTemplate,
+    request_id: str,
+    correlation_id: int | str,
+    inputs: dict[str, Tensor],
 ) -> Request:
-    parameters = skeleton.parameters
+    parameters = template.parameters
     own = parameters.own
-    if envelope.forwarded:  # a gateway's word counts more than the caller's
-        own = {**own, **envelope.forwarded}
+    if request_head.forwarded:  # a gateway's word counts more than the caller's
+        own = {**own, **request_head.forwarded}
     return Request(
-        envelope.model_name,
+        request_head.model_name,
         inputs,
-        envelope.version,
+        request_head.version,
         request_id,
-        skeleton.requested,
+        template.requested,
         own,
         parameters.priority,
         parameters.timeout_microseconds,
@@ -173,14 +177,14 @@ def _request(
     )
 
 
-def _with_binary(skeleton: Skeleton, rest: Buffer, model: str) -> dict[str, Tensor]:
+def _with_binary(template: RequestTemplate, rest: Buffer, model: str) -> dict[str, Tensor]:
     """The inputs that came as JSON and those that lie in `rest`."""
-    inputs = skeleton.tensors.copy()
-    for each in skeleton.binary:
+    inputs = template.tensors.copy()
+    for each in template.binary:
         name, datatype, shape, dtype, _elements, start, _size, is_view = each
         array = np.ndarray(shape, dtype, rest, start) if is_view else _array(each, rest, start, model)
         inputs[name] = Tensor(name, datatype, shape, array)
-    return {name: inputs[name] for name in skeleton.names if name in inputs} if skeleton.tensors else inputs
+    return {name: inputs[name] for name in template.names if name in inputs} if template.tensors else inputs
 
 
 def _array(given: BinaryInput, content: Buffer, start: int, model: str) -> np.ndarray:
@@ -193,10 +197,10 @@ def _array(given: BinaryInput, content: Buffer, start: int, model: str) -> np.nd
     return np.ndarray(given.shape, given.dtype, content, start).copy()
 
 
-def _check_strings(skeleton: Skeleton, config: ModelConfig) -> None:
+def _check_strings(template: RequestTemplate, config: ModelConfig) -> None:
     """Raise InvalidArgumentError for more strings than the inputs of the model can have, before they are unpacked."""
     declared = {each.name: each for each in config.input}
-    for given in skeleton.binary:
+    for given in template.binary:
         if given.datatype == "BYTES" and given.name in declared:
             dims = declared[given.name].dims
             most = prod(dims) * max(1, config.max_batch_size)
@@ -210,13 +214,13 @@ def _wrong_header_length(length: int, total: int) -> InvalidArgumentError:
     return InvalidArgumentError(f"inference header size should be in range (0, {total}), got: {length}")
 
 
-def _wrong_size(skeleton: Skeleton, got: int, model: str) -> InvalidArgumentError:
-    if got > skeleton.size:
+def _wrong_size(template: RequestTemplate, got: int, model: str) -> InvalidArgumentError:
+    if got > template.size:
         return InvalidArgumentError(
-            f"unexpected additional input data for model '{model}': the inputs take {skeleton.size} bytes behind the "
+            f"unexpected additional input data for model '{model}': the inputs take {template.size} bytes behind the "
             f"JSON, the body has {got}"
         )
-    short = next(each for each in skeleton.binary if each.start + each.size > got)
+    short = next(each for each in template.binary if each.start + each.size > got)
     return InvalidArgumentError(
         f"unexpected size for input '{short.name}', expecting {short.start + short.size - got} additional bytes for "
         f"model '{model}'"

@@ -13,7 +13,7 @@ import orjson
 from naiad.buffers import Buffer, pack_strings
 from naiad.errors import InvalidArgumentError, TooLargeError
 from naiad.types import Response, Tensor
-from naiad_http.codec.forms import AnswerForm
+from naiad_http.codec.forms import ResponseForm
 from naiad_http.codec.tensors import ONLY_BINARY
 from naiad_kit.frontends.classification import best_classes
 
@@ -67,7 +67,7 @@ class Encoder:
         self._labels = labels
         self._limit = max_json_output
 
-    def encode(self, response: Response, form: AnswerForm, on_thread: bool = False) -> Encoded:
+    def encode(self, response: Response, form: ResponseForm, on_thread: bool = False) -> Encoded:
         """The body for that response, in the form that its request asked for.
 
         Raises InvalidArgumentError when the caller wants as JSON what JSON cannot say, or classes of what has none, or

@@ -10,9 +10,9 @@ from naiad.errors import InvalidArgumentError
 from naiad.types import Request, Tensor
 from naiad_config import ModelConfig, ModelInput
 from naiad_http.codec.documents import as_object, as_string, too_deep
-from naiad_http.codec.envelope import Envelope
 from naiad_http.codec.large_documents import read_document
 from naiad_http.codec.parameters import read_parameters
+from naiad_http.codec.request_head import RequestHead
 from naiad_http.codec.tensors import ONLY_BINARY, array_of_json
 from naiad_http.generate.documents import BINARY
 from naiad_http.generate.shapes import deduced_shape
@@ -29,12 +29,12 @@ class GenerateDecoder:
         self._limit = max_input_size
         self._model_config = model_config
 
-    def decode(self, envelope: Envelope, body: Buffer) -> Request:
+    def decode(self, request_head: RequestHead, body: Buffer) -> Request:
         """The request that the body holds; it asks for all outputs.
 
         Raises InvalidArgumentError for what makes no sense for that model, and what `model_config` raises.
         """
-        config = self._model_config(envelope.model_name, envelope.version)
+        config = self._model_config(request_head.model_name, request_head.version)
         document = _read(body)
         declared = {given.name: given for given in config.input}
         request_id = ""
@@ -45,11 +45,11 @@ class GenerateDecoder:
         inputs = {name: _tensor(declared[name], value, batching, self._limit) for name, value in values.items()}
         parameters = read_parameters(others)
         return Request(
-            envelope.model_name,
+            request_head.model_name,
             inputs,
-            envelope.version,
+            request_head.version,
             request_id,
-            parameters={**parameters.own, **envelope.forwarded},  # a gateway's word counts more than the caller's
+            parameters={**parameters.own, **request_head.forwarded},  # a gateway's word counts more than the caller's
             priority=parameters.priority,
             timeout_microseconds=parameters.timeout_microseconds,
             correlation_id=parameters.correlation_id,

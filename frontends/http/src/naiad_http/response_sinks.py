@@ -1,4 +1,4 @@
-"""One generate request on a connection: from what its call delivers to what the connection writes."""
+"""Response sinks of generate requests: they receive the outcomes of a call and write them to its connection."""
 
 from abc import ABC, abstractmethod
 from collections import deque
@@ -10,7 +10,7 @@ from naiad.errors import InternalError
 from naiad_http.codec.responses import LargeOutput
 from naiad_http.event_writer import EventWriter
 from naiad_http.generate import EventStream, OneResponse
-from naiad_http.statuses import Answer, Headers, Outcome
+from naiad_http.statuses import Headers, HttpResponse, Outcome
 from naiad_kit.frontends.codec_threads import CodecJob
 
 _Taken = TypeVar("_Taken")
@@ -19,11 +19,11 @@ Submit = Callable[[Callable[[], Any], Callable[[Any], None]], CodecJob[Any]]
 """Runs the first function on a codec thread and calls the second with its result, unless the job is cancelled."""
 
 
-class Outlet(ABC, Generic[_Taken]):
-    """Where the outcomes of a generate request go. `over` says that its answer is complete.
+class ResponseSink(ABC, Generic[_Taken]):
+    """Receives the outcomes of a generate request. It is `over` when its HTTP response is complete.
 
-    A large response is encoded on a thread; those that come meanwhile wait for it. `submit` holds the model back until
-    the job is over or cancelled.
+    A large response is encoded on a thread; outcomes that arrive meanwhile are queued. `submit` holds the model back
+    until the job is finished or cancelled.
     """
 
     def __init__(self, submit: Submit) -> None:
@@ -33,7 +33,7 @@ class Outlet(ABC, Generic[_Taken]):
         self.over = False
 
     def deliver(self, outcome: Outcome) -> None:
-        """Take an outcome; those that come when all is over count for nothing."""
+        """Take an outcome; outcomes after the end are ignored."""
         if self.over:
             return
         if self._encoding is not None and not self._encoding.cancelled:
@@ -50,7 +50,7 @@ class Outlet(ABC, Generic[_Taken]):
             self._write(taken)
 
     def _encoded(self, taken: _Taken | BaseException) -> None:
-        """Write what a thread has encoded, and take what came meanwhile."""
+        """Write what a thread has encoded, and take the outcomes that were queued meanwhile."""
         if isinstance(taken, BaseException):  # what no encoder may raise, such as SystemExit of a model's object
             self._encode(InternalError(f"{type(taken).__name__} while the answer was encoded"))
         else:
@@ -61,50 +61,50 @@ class Outlet(ABC, Generic[_Taken]):
 
     @abstractmethod
     def _take(self, outcome: Outcome, on_thread: bool) -> _Taken:
-        """What to write for an outcome. Raises LargeOutput, unless it runs `on_thread`."""
+        """The encoded form of an outcome. Raises LargeOutput, unless it runs `on_thread`."""
 
     @abstractmethod
     def _write(self, taken: _Taken) -> None:
-        """Write it, and set `over` where that is the end."""
+        """Write an encoded outcome, and set `over` if it is the last."""
 
 
-class WholeOutlet(Outlet[Answer | None]):
-    """The outlet of `generate`: one answer, which `answer` writes; a success gets what `headers` gives too."""
+class SingleResponseSink(ResponseSink[HttpResponse | None]):
+    """The sink of `generate`: one response, which `answer` writes; a success also gets the headers of `headers()`."""
 
     def __init__(
-        self, one: OneResponse, answer: Callable[[Answer], None], headers: Callable[[], Headers], submit: Submit
+        self, one: OneResponse, answer: Callable[[HttpResponse], None], headers: Callable[[], Headers], submit: Submit
     ) -> None:
         super().__init__(submit)
         self._one = one
         self._answer = answer
         self._headers = headers
 
-    def _take(self, outcome: Outcome, on_thread: bool) -> Answer | None:
+    def _take(self, outcome: Outcome, on_thread: bool) -> HttpResponse | None:
         return self._one.take(outcome, on_thread)
 
-    def _write(self, taken: Answer | None) -> None:
+    def _write(self, taken: HttpResponse | None) -> None:
         if taken is not None:
             self.over = True
             self._answer(with_headers(taken, self._headers))
 
 
-class EventOutlet(Outlet[bytes | Answer]):
-    """The outlet of `generate_stream`: events, or an answer where there is an error in front of all of them."""
+class EventSink(ResponseSink[bytes | HttpResponse]):
+    """The sink of `generate_stream`: events, or one response if an error comes before the first event."""
 
     def __init__(
-        self, stream: EventStream, writer: EventWriter, answer: Callable[[Answer], None], submit: Submit
+        self, stream: EventStream, writer: EventWriter, answer: Callable[[HttpResponse], None], submit: Submit
     ) -> None:
         super().__init__(submit)
         self._stream = stream
         self._writer = writer
         self._answer = answer
 
-    def _take(self, outcome: Outcome, on_thread: bool) -> bytes | Answer:
+    def _take(self, outcome: Outcome, on_thread: bool) -> bytes | HttpResponse:
         return self._stream.take(outcome, on_thread)
 
-    def _write(self, taken: bytes | Answer) -> None:
+    def _write(self, taken: bytes | HttpResponse) -> None:
         self.over = self._stream.over
-        if isinstance(taken, Answer):
+        if isinstance(taken, HttpResponse):
             self._answer(taken)
         elif self.over:
             self._writer.end(taken)
@@ -112,6 +112,8 @@ class EventOutlet(Outlet[bytes | Answer]):
             self._writer.write(taken)
 
 
-def with_headers(answer: Answer, headers: Callable[[], Headers]) -> Answer:
-    """The answer, with these headers where it is a success."""
-    return Answer(answer.status, answer.body, answer.headers + headers()) if answer.status == 200 else answer
+def with_headers(response: HttpResponse, headers: Callable[[], Headers]) -> HttpResponse:
+    """The response, with these headers if it is a success."""
+    if response.status != 200:
+        return response
+    return HttpResponse(response.status, response.body, response.headers + headers())

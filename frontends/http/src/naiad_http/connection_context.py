@@ -1,4 +1,4 @@
-"""What all connections of one listener share."""
+"""Connection context: the state that all connections of one listener share."""
 
 import sys
 from collections.abc import Callable
@@ -23,35 +23,35 @@ class Call(Protocol):
     """A request on its way through the server."""
 
     def cancel(self) -> None:
-        """Say that nobody waits for the answer any more."""
+        """Cancel the request: its caller no longer waits for the response."""
         ...
 
     def pause(self) -> None:
-        """Say that the client reads slowly: let the model wait."""
+        """Hold the model back: the client reads slowly."""
         ...
 
     def resume(self) -> None:
-        """Say that the client has caught up."""
+        """Let the model continue: the client has caught up."""
         ...
 
 
 class Submit(Protocol):
-    """How a request is sent on its way; see `naiad.Server.submit`."""
+    """Submits a request; see `naiad.Server.submit`."""
 
     def __call__(self, request: "Request", deliver: Callable[[Outcome], None], streams: bool = False) -> Call:
-        """The call of the request; `deliver` gets its outcome, with `streams` any number of them."""
+        """The call of the request; `deliver` receives its outcome, with `streams` any number of outcomes."""
         ...
 
 
 @dataclass(slots=True, eq=False)
-class Site:
+class ConnectionContext:
     """The server as a connection sees it.
 
-    `limit` is the most bytes of a body, `most_pipelined` of requests that wait behind one in flight; `budget` bounds
-    the bytes of all connections. `draining` says that the server is about to stop, so that each connection is closed
-    behind its next answer. `spares` are the connections above the limit, the oldest first. `date` is the current Date
-    header line; `on_lost` is called when a connection is lost.
-    Compressed bodies and answers have threads of their own, so that they starve neither decoding nor model loads.
+    `limit` is the maximum size of a body in bytes, `most_pipelined` that of the requests that wait behind one in
+    flight; `budget` bounds the bytes of all connections. While `draining`, each connection is closed after its next
+    response. `spares` are the connections above the limit, the oldest first. `date` is the current Date header line;
+    `on_lost` is called when a connection is lost.
+    Compressed bodies and responses have their own threads, so that they starve neither decoding nor model loads.
     """
 
     submit: Submit
@@ -70,6 +70,6 @@ class Site:
     on_lost: Callable[[], None] = lambda: None
 
     def close(self) -> None:
-        """End the threads after what they do; nothing waits for that."""
+        """End the codec threads after their current work, without waiting for it."""
         self.inference.threads.close()
         self.compression.close()

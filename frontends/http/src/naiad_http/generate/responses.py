@@ -12,7 +12,7 @@ from naiad.explaining import EXPLAIN, encoded_twice, is_only_explained
 from naiad.types import Response
 from naiad_http.codec.responses import MAX_JSON_OUTPUT, LargeOutput, needs_thread
 from naiad_http.generate.documents import document_of
-from naiad_http.statuses import Answer, Outcome, answer_to, unexpected
+from naiad_http.statuses import HttpResponse, Outcome, error_response, unexpected
 
 _JSON = (("Content-Type", "application/json"),)
 
@@ -29,13 +29,13 @@ class OneResponse:
         self._told: bytes | None = None
         self._response: Response | None = None
 
-    def take(self, outcome: Outcome, on_thread: bool = False) -> Answer | None:
+    def take(self, outcome: Outcome, on_thread: bool = False) -> HttpResponse | None:
         """The answer, once it is clear. Nothing may be taken after that.
 
         Raises LargeOutput, unless it runs `on_thread`, for what takes many milliseconds; take it there, then.
         """
         if isinstance(outcome, NaiadError):
-            return answer_to(outcome, self._request_id)
+            return error_response(outcome, self._request_id)
         if is_only_explained(outcome):
             if self._response is None:
                 return self._wrong_number("none")
@@ -47,19 +47,19 @@ class OneResponse:
             if self._told is not None and outcome.error is None:
                 return self._wrong_number("more than one")
             told = _told(outcome, self._request_id, self._limit, on_thread)
-            if isinstance(told, Answer):
+            if isinstance(told, HttpResponse):
                 return told
             self._told, self._response = told, outcome
         if not outcome.final:
             return None
-        return self._wrong_number("none") if self._told is None else Answer(200, self._told, _JSON)
+        return self._wrong_number("none") if self._told is None else HttpResponse(200, self._told, _JSON)
 
-    def _wrong_number(self, sent: str) -> Answer:
+    def _wrong_number(self, sent: str) -> HttpResponse:
         reason = (
             "generate expects model to produce exactly 1 response, use generate stream for model that generates "
             f"various number of responses; it sent {sent}"
         )
-        return answer_to(InvalidArgumentError(reason), self._request_id)
+        return error_response(InvalidArgumentError(reason), self._request_id)
 
 
 class EventStream:
@@ -74,24 +74,24 @@ class EventStream:
         self._begun = False
         self.over = False
 
-    def take(self, outcome: Outcome, on_thread: bool = False) -> bytes | Answer:
+    def take(self, outcome: Outcome, on_thread: bool = False) -> bytes | HttpResponse:
         """The event that this outcome makes, b"" for none; an Answer instead of a stream when it begins with an error.
 
         Nothing may be taken when the stream is over. Raises LargeOutput, unless it runs `on_thread`, for what takes
         many milliseconds; take it there, then.
         """
         if isinstance(outcome, NaiadError):
-            return self._failed(answer_to(outcome, self._request_id))
+            return self._failed(error_response(outcome, self._request_id))
         self.over = outcome.final
         if outcome.is_empty:
             return b""
         told = _told(outcome, self._request_id, self._limit, on_thread)
-        if isinstance(told, Answer):
+        if isinstance(told, HttpResponse):
             return self._failed(told)
         self._begun = True
         return _event(told)
 
-    def _failed(self, answer: Answer) -> bytes | Answer:
+    def _failed(self, answer: HttpResponse) -> bytes | HttpResponse:
         self.over = True
         return _event(answer.body) if self._begun else answer
 
@@ -100,10 +100,10 @@ def _event(document: bytes) -> bytes:
     return b"data: %b\n\n" % document
 
 
-def _told(response: Response, request_id: str, limit: int, on_thread: bool) -> bytes | Answer:
+def _told(response: Response, request_id: str, limit: int, on_thread: bool) -> bytes | HttpResponse:
     """The JSON of a response, or the answer to the error that it holds or that comes up over it."""
     if response.error is not None:
-        return answer_to(response.error, request_id)
+        return error_response(response.error, request_id)
     try:
         if not on_thread and any(needs_thread(tensor) for tensor in response.outputs.values()):
             raise LargeOutput
@@ -113,6 +113,6 @@ def _told(response: Response, request_id: str, limit: int, on_thread: bool) -> b
     except LargeOutput:
         raise
     except NaiadError as error:
-        return answer_to(error, request_id)
+        return error_response(error, request_id)
     except Exception as error:  # noqa: BLE001 - the caller must get an answer whatever a model put into its outputs
         return unexpected(error, request_id)

@@ -1,4 +1,4 @@
-"""The JSON part of an infer request as a skeleton: all that can be known before any bytes are seen."""
+"""Templates of infer requests: what their JSON part says, without the bytes of binary and shared tensors."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from naiad.errors import InvalidArgumentError
 from naiad.shared_memory import SharedInput
 from naiad.types import Tensor
 from naiad_http.codec.documents import as_array, as_object, as_string, member
-from naiad_http.codec.forms import AS_BINARY, AS_JSON, AnswerForm
+from naiad_http.codec.forms import AS_BINARY, AS_JSON, ResponseForm
 from naiad_http.codec.inputs import BinaryInput, read_input
 from naiad_http.codec.large_documents import parse_document
 from naiad_http.codec.outputs import Outputs, SharedOutput, read_outputs
@@ -18,12 +18,13 @@ from naiad_kit.frontends.parameters import NO_PARAMETERS, Parameters
 
 
 @dataclass(slots=True, eq=False)
-class Skeleton:
-    """A request without its `binary` and `shared` tensors; `size` is how many bytes the binary ones take together.
+class RequestTemplate:
+    """A request without its `binary` and `shared` tensors; `size` is the sum of the binary tensors in bytes.
 
-    `tensors` are those that came as JSON. A skeleton without any serves any number of requests, which is why it has
-    the names of shared memory regions and no region. Nobody changes one; freezing it would cost as much as reading a
-    small tensor. `names` are those of all inputs, in order; `form` leaves the `placed` outputs out.
+    `tensors` came as JSON. A template without any serves any number of requests, so it names shared memory regions
+    and holds none. Templates are not changed; the dataclass is not frozen because that costs as much as reading a
+    small tensor. `names` are those of all inputs, in order; `form` has the outputs without those in `placed`, which
+    go to shared memory.
     """
 
     id: str
@@ -33,49 +34,51 @@ class Skeleton:
     binary: Sequence[BinaryInput]
     shared: Sequence[SharedInput]
     requested: tuple[str, ...]
-    form: AnswerForm
+    form: ResponseForm
     placed: Sequence[SharedOutput]
     size: int
 
 
-def read_skeleton(text: Buffer, model: str, limit: int) -> Skeleton:
-    """The skeleton of a request's JSON; `model` is only told in errors, `limit` bounds the bytes of a JSON tensor.
+def read_template(text: Buffer, model: str, limit: int) -> RequestTemplate:
+    """The template of a request's JSON; errors name `model`, and `limit` bounds the bytes of a JSON tensor.
 
-    Raises InvalidArgumentError for everything that makes no sense whatever the model is.
+    Raises InvalidArgumentError for what is invalid for every model.
     """
     document = as_object(parse_document(text), "request")
     parameters = NO_PARAMETERS
     if "parameters" in document:
         parameters = read_parameters(as_object(document["parameters"], "parameters"))
-    given = as_array(member(document, "inputs", "the request"), "inputs")
-    names, tensors, binary, shared = _read_inputs(given, model, limit)
+    inputs = as_array(member(document, "inputs", "the request"), "inputs")
+    names, tensors, binary, shared = _read_inputs(inputs, model, limit)
     outputs = read_outputs(as_array(document["outputs"], "outputs")) if "outputs" in document else Outputs()
-    form = AnswerForm(AS_BINARY if parameters.binary_outputs else AS_JSON, outputs.forms)
+    form = ResponseForm(AS_BINARY if parameters.binary_outputs else AS_JSON, outputs.forms)
     size = binary[-1].start + binary[-1].size if binary else 0
     request_id = as_string(document.get("id", ""), "id")
-    return Skeleton(request_id, parameters, names, tensors, binary, shared, outputs.names, form, outputs.shared, size)
+    return RequestTemplate(
+        request_id, parameters, names, tensors, binary, shared, outputs.names, form, outputs.shared, size
+    )
 
 
 def _read_inputs(
-    given: list[Any], model: str, limit: int
+    inputs: list[Any], model: str, limit: int
 ) -> tuple[dict[str, None], dict[str, Tensor], list[BinaryInput], list[SharedInput]]:
-    """The names of all inputs, and apart from each other those that came as JSON, as bytes, and in shared memory."""
+    """The names of all inputs, then the JSON tensors, the binary inputs and the inputs in shared memory."""
     names: dict[str, None] = {}
     tensors: dict[str, Tensor] = {}
     binary: list[BinaryInput] = []
     shared: list[SharedInput] = []
     start = 0
-    for each in given:
-        found = read_input(as_object(each, "inputs"), start, model, limit)
-        name = found.name
+    for each in inputs:
+        tensor = read_input(as_object(each, "inputs"), start, model, limit)
+        name = tensor.name
         if name in names:
             raise InvalidArgumentError(f"input '{name}' already exists in request; name each input once")
         names[name] = None
-        if isinstance(found, Tensor):
-            tensors[name] = found
-        elif isinstance(found, BinaryInput):
-            binary.append(found)
-            start += found.size
+        if isinstance(tensor, Tensor):
+            tensors[name] = tensor
+        elif isinstance(tensor, BinaryInput):
+            binary.append(tensor)
+            start += tensor.size
         else:
-            shared.append(found)
+            shared.append(tensor)
     return names, tensors, binary, shared

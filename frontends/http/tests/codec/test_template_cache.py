@@ -9,7 +9,7 @@ import pytest
 from naiad.errors import InvalidArgumentError
 from naiad.types import Request
 from naiad_http.codec import Decoder
-from naiad_http.codec.envelope import Envelope
+from naiad_http.codec.request_head import RequestHead
 
 BINARY = {"name": "X", "datatype": "FP32", "shape": [1], "parameters": {"binary_data_size": 4}}
 
@@ -22,15 +22,15 @@ class Sent:
 
     def text(self, text: bytes, value: float = 1.0) -> Request:
         content = np.float32([value]).tobytes()
-        return self.decoder.decode(Envelope("m", header_length=len(text)), text, content)[0]
+        return self.decoder.decode(RequestHead("m", header_length=len(text)), text, content)[0]
 
     def sequence(self, sequence_id: Any, value: float = 1.0, **more: Any) -> Request:
         parameters = {"sequence_id": sequence_id, **more}
         return self.text(orjson.dumps({"id": "a", "parameters": parameters, "inputs": [BINARY]}), value)
 
     @property
-    def remembered(self) -> int:
-        return len(self.decoder._skeletons)
+    def cached(self) -> int:
+        return len(self.decoder._templates)
 
 
 @pytest.mark.parametrize("ids", [[5, 6, 2**63, 0, 7], ["five", "six", "", "with {}, :"]])
@@ -41,7 +41,7 @@ def test_sequences_of_one_text_keep_their_own_ids_and_tensors(ids):
 
     assert [request.correlation_id for request in requests] == ids
     assert [request.inputs["X"].array.item() for request in requests] == list(range(len(ids)))
-    assert sent.remembered == 1
+    assert sent.cached == 1
 
 
 def test_numbers_texts_and_flags_are_not_taken_for_each_other():
@@ -55,7 +55,7 @@ def test_numbers_texts_and_flags_are_not_taken_for_each_other():
         (6, True),
         (6, False),
     ]
-    assert sent.remembered == 3
+    assert sent.cached == 3
 
 
 @pytest.mark.parametrize("number", ["18446744073709551615", "10000000000000000000"])

@@ -3,32 +3,32 @@
 import pytest
 
 from naiad.errors import InvalidArgumentError
-from naiad_http.codec.envelope import Envelope
-from naiad_http.envelopes import EnvelopeReader
+from naiad_http.codec.request_head import RequestHead
+from naiad_http.request_heads import RequestHeadReader
 from naiad_http.restrictions import Restrictions
 from naiad_http.statuses import HttpError
 
 
 def read(path, headers=(), pattern="", rules=()):
-    return EnvelopeReader(pattern, Restrictions(rules)).read(path, tuple(headers))
+    return RequestHeadReader(pattern, Restrictions(rules)).read(path, tuple(headers))
 
 
 @pytest.mark.parametrize(
-    ("path", "envelope"),
+    ("path", "request_head"),
     [
-        (b"/v2/models/m/infer", Envelope("m")),
-        (b"/v2/models/m/versions/12/infer", Envelope("m", 12)),
-        (b"/v2/models/a%20b%C3%BC/infer", Envelope("a bü")),
-        (b"/v2/models/..%2F..%2Fetc/infer", Envelope("../../etc")),
-        (b"/v2/models/%FF/infer", Envelope("\ufffd")),
-        (b"/v2/models/m/versions/007/infer", Envelope("m", 7)),
-        (b"/v2/models/m/versions/9223372036854775807/infer", Envelope("m", 2**63 - 1)),
-        (b"/v2/models/m/generate", Envelope("m", action="generate")),
-        (b"/v2/models/m/versions/3/generate_stream", Envelope("m", 3, action="generate_stream")),
+        (b"/v2/models/m/infer", RequestHead("m")),
+        (b"/v2/models/m/versions/12/infer", RequestHead("m", 12)),
+        (b"/v2/models/a%20b%C3%BC/infer", RequestHead("a bü")),
+        (b"/v2/models/..%2F..%2Fetc/infer", RequestHead("../../etc")),
+        (b"/v2/models/%FF/infer", RequestHead("\ufffd")),
+        (b"/v2/models/m/versions/007/infer", RequestHead("m", 7)),
+        (b"/v2/models/m/versions/9223372036854775807/infer", RequestHead("m", 2**63 - 1)),
+        (b"/v2/models/m/generate", RequestHead("m", action="generate")),
+        (b"/v2/models/m/versions/3/generate_stream", RequestHead("m", 3, action="generate_stream")),
     ],
 )
-def test_a_path_names_the_model_the_version_and_the_action(path, envelope):
-    assert read(path) == envelope
+def test_a_path_names_the_model_the_version_and_the_action(path, request_head):
+    assert read(path) == request_head
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def test_a_version_that_cannot_be_is_refused(version, told):
 def test_the_headers_say_how_long_the_json_is_and_how_long_the_caller_waits():
     headers = [(b"INFERENCE-header-content-LENGTH", b" 17 "), (b"Request-Timeout", b"0.25")]
 
-    envelope = read(b"/v2/models/m/infer", headers)
+    request_head = read(b"/v2/models/m/infer", headers)
 
-    assert (envelope.header_length, envelope.timeout) == (17, 0.25)
+    assert (request_head.header_length, request_head.timeout) == (17, 0.25)
 
 
 @pytest.mark.parametrize("value", [b"", b"x", b"1.5", b"0x10", b"1_0", b"--1", b"\xb2", b"9" * 40])
@@ -83,7 +83,7 @@ def test_a_header_length_that_is_no_integer_is_refused(value):
 
 @pytest.mark.parametrize("action", [b"generate", b"generate_stream"])
 def test_generate_takes_no_compressed_body(action):
-    with pytest.raises(InvalidArgumentError, match="takes no compressed body, and Content-Encoding is 'gzip'"):
+    with pytest.raises(InvalidArgumentError, match="does not accept a compressed body, and Content-Encoding is 'gzip'"):
         read(b"/v2/models/m/" + action, [(b"Content-Encoding", b"GZIP")])
     assert read(b"/v2/models/m/" + action, [(b"Content-Encoding", b"identity")]).action == action.decode()
 
@@ -103,9 +103,9 @@ def test_a_timeout_that_is_no_time_is_refused(value):
 def test_headers_whose_names_match_are_forwarded_whatever_their_case():
     headers = [(b"X-User", b"ada"), (b"Other", b"no"), (b"my-x-user", b" bob ")]
 
-    envelope = read(b"/v2/models/m/infer", headers, pattern="x-u")
+    request_head = read(b"/v2/models/m/infer", headers, pattern="x-u")
 
-    assert envelope.forwarded == {"X-User": "ada", "my-x-user": "bob"}
+    assert request_head.forwarded == {"X-User": "ada", "my-x-user": "bob"}
 
 
 def test_what_a_forwarded_header_says_is_utf_8_where_it_can_be():
@@ -128,13 +128,13 @@ def test_a_reserved_name_is_not_forwarded(name):
 
 def test_a_pattern_that_is_none_is_refused_at_start():
     with pytest.raises(InvalidArgumentError, match="--http-header-forward-pattern: '\\[' is no regular expression"):
-        EnvelopeReader("[", Restrictions())
+        RequestHeadReader("[", Restrictions())
 
 
 def test_a_restricted_api_asks_for_its_header():
     rules = ["inference,health:Secret=open"]
 
-    assert read(b"/v2/models/m/infer", [(b"secret", b"open")], rules=rules) == Envelope("m")
+    assert read(b"/v2/models/m/infer", [(b"secret", b"open")], rules=rules) == RequestHead("m")
     for headers in ([], [(b"secret", b"shut")], [(b"secret", b"")]):
         with pytest.raises(HttpError, match="This API is restricted, expecting header 'Secret'") as caught:
             read(b"/v2/models/m/infer", headers, rules=rules)
@@ -161,6 +161,6 @@ def test_a_rule_that_makes_no_sense_is_refused_at_start(rules, told):
 def test_the_caller_s_place_in_a_trace_is_read():
     headers = [(b"Traceparent", b" 00-ab-cd-01 "), (b"tracestate", b"a=1"), (b"TraceState", b"b=2")]
 
-    envelope = EnvelopeReader("", Restrictions()).read(b"/v2/models/m/infer", headers)
+    request_head = RequestHeadReader("", Restrictions()).read(b"/v2/models/m/infer", headers)
 
-    assert (envelope.traceparent, envelope.tracestate) == ("00-ab-cd-01", "a=1,b=2")
+    assert (request_head.traceparent, request_head.tracestate) == ("00-ab-cd-01", "a=1,b=2")

@@ -1,4 +1,4 @@
-"""What HTTP tells the traces of requests to models. It is only asked where `Tracing.active` says that there are any."""
+"""Trace events of the HTTP frontend: receive and send of requests to models. Only used while `Tracing.active`."""
 
 from time import monotonic_ns
 from types import TracebackType
@@ -7,14 +7,16 @@ from starlette.types import Message, Send
 
 from naiad.tracing import Trace, Tracing
 from naiad.types import Request
-from naiad_http.codec.envelope import Envelope
+from naiad_http.codec.request_head import RequestHead
 
 
 def begin_trace(
-    tracing: Tracing, request: Request, envelope: Envelope, began_ns: int, received_ns: int
+    tracing: Tracing, request: Request, request_head: RequestHead, began_ns: int, received_ns: int
 ) -> Trace | None:
-    """The trace of a request, if it is to have one; its first and last byte came at these `time.monotonic_ns()`."""
-    trace = tracing.sample(request.model_name, request.version, request.id, envelope.traceparent, envelope.tracestate)
+    """The trace of a request if it is sampled; its first and last byte arrived at these `time.monotonic_ns()`."""
+    trace = tracing.sample(
+        request.model_name, request.version, request.id, request_head.traceparent, request_head.tracestate
+    )
     if trace is not None:
         trace.record("HTTP_RECV_START", began_ns)
         trace.record("HTTP_RECV_END", received_ns)
@@ -23,13 +25,13 @@ def begin_trace(
 
 
 def end_trace(trace: Trace) -> None:
-    """The last byte of the answer was handed to the transport."""
+    """Record that the last byte of the response was handed to the transport, and end the trace."""
     trace.record("HTTP_SEND_END")
     trace.end()
 
 
 class ApplicationTrace:
-    """The trace of one request to an ASGI application, which sends through it; leaving the block ends it."""
+    """The trace of one request to an ASGI application, which sends through it; the end of the `with` block ends it."""
 
     def __init__(self, tracing: Tracing, send: Send) -> None:
         self._tracing = tracing
@@ -47,13 +49,13 @@ class ApplicationTrace:
         if self._trace is not None:
             end_trace(self._trace)
 
-    def begin(self, request: Request, envelope: Envelope, received_ns: int) -> None:
-        """The request is read, its last byte came at that `time.monotonic_ns()`: trace it, if it is to be."""
+    def begin(self, request: Request, request_head: RequestHead, received_ns: int) -> None:
+        """Start the trace of a request whose last byte arrived at that `time.monotonic_ns()`, if it is sampled."""
         if self._tracing.active:
-            self._trace = begin_trace(self._tracing, request, envelope, self._began_ns, received_ns)
+            self._trace = begin_trace(self._tracing, request, request_head, self._began_ns, received_ns)
 
     async def send(self, message: Message) -> None:
-        """Send a part of the answer."""
+        """Send a part of the response."""
         if self._trace is not None and not self._sending:
             self._sending = True
             self._trace.record("HTTP_SEND_START")

@@ -8,7 +8,7 @@ import pytest
 from naiad.errors import InvalidArgumentError, ModelFailedError, QueueFullError
 from naiad.types import Response, Tensor
 from naiad_http.generate import EventStream, OneResponse
-from naiad_http.statuses import Answer
+from naiad_http.statuses import HttpResponse
 
 
 def response(*, final=False, error=None, parameters=None, request_id="", **outputs):
@@ -147,7 +147,7 @@ def test_one_response_is_the_answer_of_generate(outcomes):
     *before, answer = [one.take(each) for each in outcomes]
 
     assert before in ([], [None])
-    assert answer == Answer(
+    assert answer == HttpResponse(
         200, b'{"model_name":"m","model_version":"3","N":1}', (("Content-Type", "application/json"),)
     )
 

@@ -1,4 +1,4 @@
-"""The URL and headers of a request to a model to its envelope."""
+"""Reader of request heads: from the URL and headers of a request to a model."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from naiad.errors import InvalidArgumentError
 from naiad.explaining import EXPLAIN, EXPLAIN_HEADER
-from naiad_http.codec.envelope import Envelope
+from naiad_http.codec.request_head import RequestHead
 from naiad_http.restrictions import Restrictions
 from naiad_kit.frontends.forwarding import HeaderForwarding
 from naiad_kit.frontends.versions import read_version
@@ -18,33 +18,33 @@ ACTION_PATH = re.compile(rb"/v2/models/([^/]+)(?:/versions/([0-9]+))?/(infer|gen
 HeaderList = Sequence[tuple[bytes, bytes]]
 
 
-class EnvelopeReader:
-    """Reads envelopes, for one `--http-header-forward-pattern` and the restrictions of the inference API."""
+class RequestHeadReader:
+    """Reads request heads, for one `--http-header-forward-pattern` and the restrictions of the inference API."""
 
     def __init__(self, forward_pattern: str, restrictions: Restrictions) -> None:
         self._forward = HeaderForwarding(forward_pattern, "--http-header-forward-pattern")
         self._restrictions = restrictions
 
-    def read(self, raw_path: bytes, headers: HeaderList) -> Envelope | None:
-        """The envelope of a request to that path (still percent-encoded); None when that is no route of inference.
+    def read(self, raw_path: bytes, headers: HeaderList) -> RequestHead | None:
+        """The head of a request to that path (still percent-encoded); None if the path is not a route of inference.
 
-        Raises InvalidArgumentError for a header or version that makes no sense, and for a compressed body to an action
-        that takes none; HttpError 403 for a restricted API.
+        Raises InvalidArgumentError for an invalid header or version, and for a compressed body to an action that
+        does not accept one; HttpError 403 for a restricted API.
         """
-        found = ACTION_PATH.fullmatch(raw_path)
-        if found is None:
+        route = ACTION_PATH.fullmatch(raw_path)
+        if route is None:
             return None
         lowered = {name.lower(): value for name, value in headers}
         self._restrictions.check("inference", [(name.lower(), value) for name, value in headers])
-        action = found[3].decode()
+        action = route[3].decode()
         header_length = None
         if action == "infer":
             header_length = _header_length(lowered.get(b"inference-header-content-length"))
         else:
             _refuse_compressed(lowered.get(b"content-encoding", b""), action)
-        return Envelope(
-            model_name=unquote(found[1].decode("latin-1"), errors="replace"),
-            version=read_version(found[2].decode()) if found[2] else 0,
+        return RequestHead(
+            model_name=unquote(route[1].decode("latin-1"), errors="replace"),
+            version=read_version(route[2].decode()) if route[2] else 0,
             header_length=header_length,
             timeout=_timeout(lowered.get(b"request-timeout")),
             forwarded=self._forwarded(headers, lowered),
@@ -55,18 +55,18 @@ class EnvelopeReader:
         )
 
     def _forwarded(self, headers: HeaderList, lowered: Mapping[bytes, bytes]) -> dict[str, str]:
-        """What headers say that becomes a parameter; heads are remembered, so that most requests do not come here."""
-        given: dict[str, str] = {}
+        """The headers that become parameters. Heads are cached, so most requests do not come here."""
+        parameters: dict[str, str] = {}
         if self._forward.active:
-            given = self._forward.of((name.decode("latin-1"), _told(value)) for name, value in headers)
-        asked = lowered.get(EXPLAIN_HEADER.encode())
-        if asked is not None:
-            given[EXPLAIN] = asked.decode("latin-1").strip()
-        return given
+            parameters = self._forward.of((name.decode("latin-1"), _text(value)) for name, value in headers)
+        explain = lowered.get(EXPLAIN_HEADER.encode())
+        if explain is not None:
+            parameters[EXPLAIN] = explain.decode("latin-1").strip()
+        return parameters
 
 
-def _told(value: bytes) -> str:
-    """What a header says: UTF-8 as clients write it, or each byte a letter, as old ones did."""
+def _text(value: bytes) -> str:
+    """The text of a header value: UTF-8, or else Latin-1 as old clients send it."""
     try:
         return value.decode().strip()
     except UnicodeDecodeError:
@@ -88,10 +88,10 @@ def _header_length(value: bytes | None) -> int | None:
 
 
 def _refuse_compressed(coding: bytes, action: str) -> None:
-    told = coding.strip().lower().decode("latin-1")
-    if told not in ("", "identity"):
+    name = coding.strip().lower().decode("latin-1")
+    if name not in ("", "identity"):
         raise InvalidArgumentError(
-            f"{action} takes no compressed body, and Content-Encoding is '{told[:40]}'; send the JSON as it is"
+            f"{action} does not accept a compressed body, and Content-Encoding is '{name[:40]}'; send plain JSON"
         )
 
 
