@@ -5,7 +5,7 @@ import pytest
 from naiad.errors import ConfigError, InvalidArgumentError
 from naiad_config import DataType, ModelInput, ModelOutput
 from naiad_custom import FP32, Array, api, model
-from naiad_custom.api import ArraySpec
+from naiad_custom.declaration import ArraySpec
 from naiad_custom.native import Marked
 
 

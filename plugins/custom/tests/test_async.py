@@ -125,7 +125,7 @@ def test_a_call_for_a_batch_is_cancelled_when_its_last_caller_leaves(folder, bat
     """)
     instance, batch = folder.instance(), batch_of({"x": [[1]]}, {"x": [[2]]})
     answer = instance.execute(batch)
-    globals_of_model = instance._subject.call.__globals__
+    globals_of_model = instance._user_object.call.__globals__
     assert globals_of_model["STARTED"].wait(10)
 
     states = []

@@ -10,7 +10,7 @@ from naiad.backend import Batch
 from naiad.errors import ConfigError, InvalidArgumentError, NotFoundError, UnavailableError
 from naiad.types import Request, Response, Tensor
 from naiad_custom import FP32, INT64, Array, AsyncServer, Server, model
-from naiad_custom.api import Declaration
+from naiad_custom.declaration import Declaration
 from naiad_custom.signature import read_signature
 from naiad_testing import serve
 from naiad_testing.calls import FakeModels

@@ -159,7 +159,7 @@ def test_what_the_function_does_in_its_finally_is_not_cancelled(start):
     sender.leave()
 
     assert future.result(10) == [None]
-    assert instance._subject.call.__globals__["CLOSED"] == [True]
+    assert instance._user_object.call.__globals__["CLOSED"] == [True]
 
 
 def test_an_exception_in_the_middle_ends_the_request_with_its_error(caplog):
@@ -232,7 +232,7 @@ def test_closing_an_instance_closes_its_streams(folder, start):
 
     assert future.result(10) == [None, None]
     assert [type(sender.wait_until_ended()[-1]) for sender in senders] == [ShuttingDownError] * 2
-    assert instance._subject.call.__globals__["CLOSED"] == [True, True]
+    assert instance._user_object.call.__globals__["CLOSED"] == [True, True]
 
 
 def test_a_server_that_stops_closes_streams_that_do_not_end():

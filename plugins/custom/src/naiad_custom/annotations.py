@@ -11,7 +11,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from naiad_custom.api import ArraySpec
+from naiad_custom.declaration import ArraySpec
 
 _UNIONS = (types.UnionType, typing.Union)
 

@@ -3,16 +3,14 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from naiad.backend import Answer, Batch
 from naiad.errors import ModelFailedError, NaiadError, RequestCancelledError, ShuttingDownError
 from naiad.types import Request
 from naiad_custom.conversion import Conversion
 from naiad_custom.loops import LoopThread, cancelled_with, have_left
-
-if TYPE_CHECKING:
-    from naiad_custom.native import Listener, Ready, Subject
+from naiad_custom.user_object import Listener, Ready, UserObject
 
 
 class AsyncInstance:
@@ -22,10 +20,10 @@ class AsyncInstance:
     """
 
     def __init__(
-        self, subject: "Subject", answer: Callable[[Batch], Coroutine[Any, Any, Answer]], concurrency: int
+        self, user_object: UserObject, answer: Callable[[Batch], Coroutine[Any, Any, Answer]], concurrency: int
     ) -> None:
         self.concurrency = concurrency
-        self._subject = subject
+        self._user_object = user_object
         self._answer = answer
         self._thread = LoopThread("naiad-async-model")
 
@@ -38,21 +36,21 @@ class AsyncInstance:
         self._thread.wait_for(action)
 
     @property
-    def ready(self) -> "Ready":
+    def ready(self) -> Ready:
         """Says why the user's object is not ready, "" when it is; there only where the object has a `ready`."""
-        return self._subject.ready
+        return self._user_object.ready
 
     @property
-    def sequence_ended(self) -> "Listener":
+    def sequence_ended(self) -> Listener:
         """Tells the user's object, on the event loop, that a sequence is over, and why; there only where it listens."""
-        listener = self._subject.sequence_ended
+        listener = self._user_object.sequence_ended
         return lambda correlation_id, reason: self.wait_for(lambda: listener(correlation_id, reason))
 
     def close(self) -> None:
         """Cancel what still runs, close the user's object, end the event loop."""
         try:
             self._thread.cancel_all()
-            self.wait_for(self._subject.close)
+            self.wait_for(self._user_object.close)
         finally:
             self.abandon()
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from naiad.backend import BackendTraits, Model, ModelContext
 from naiad.errors import InvalidArgumentError
 from naiad_config import ModelConfig
-from naiad_custom.api import MARK
 from naiad_custom.completion import completed
+from naiad_custom.declaration import MARK
 from naiad_custom.files import ModelFile
 from naiad_custom.native import Marked, MarkedModel
 

@@ -7,19 +7,13 @@ from typing import Any
 from naiad.backend import Answer, Batch, Instance, ModelContext, Placement
 from naiad.errors import ConfigError, ModelFailedError, NaiadError, Problem
 from naiad_custom.annotations import Way
-from naiad_custom.api import MARK, Declaration
 from naiad_custom.asynchronous import AsyncInstance, Awaited
 from naiad_custom.conversion import Conversion
+from naiad_custom.declaration import MARK, Declaration
 from naiad_custom.failures import Failures
 from naiad_custom.signature import read_signature
 from naiad_custom.streaming import AsyncStreams, StreamInstance
-
-Listener = Callable[[int | str, str], Any]
-"""Takes the correlation id of a sequence that has ended, and why: `end`, `idle`, `cancelled` or `unload`."""
-
-
-Ready = Callable[[], object]
-"""Says why an instance is not ready, with something false when it is."""
+from naiad_custom.user_object import Listener, Ready, UserObject
 
 
 class Marked:
@@ -74,19 +68,19 @@ class MarkedModel:
 
     def _instantiated(self, placement: Placement) -> Instance:
         marked = self._marked
-        subject = Subject(marked.target() if marked.is_class else marked.target, marked.is_class)
+        user_object = UserObject(marked.target() if marked.is_class else marked.target, marked.is_class)
         failures = Failures(self._context, placement)
         if not marked.signature.is_async:
-            subject.load(self._context, placement)
+            user_object.load(self._context, placement)
             if marked.signature.way is Way.ONCE:
-                return MarkedInstance(subject, self._convert)
-            return StreamInstance(subject, self._convert, failures)
-        answer: Awaited | AsyncStreams = Awaited(subject.call, self._convert)
+                return MarkedInstance(user_object, self._convert)
+            return StreamInstance(user_object, self._convert, failures)
+        answer: Awaited | AsyncStreams = Awaited(user_object.call, self._convert)
         if marked.signature.way is not Way.ONCE:
-            answer = AsyncStreams(subject.call, self._convert, failures)
-        instance = AsyncInstance(subject, answer, marked.declaration.concurrency)
+            answer = AsyncStreams(user_object.call, self._convert, failures)
+        instance = AsyncInstance(user_object, answer, marked.declaration.concurrency)
         try:
-            instance.wait_for(lambda: subject.load(self._context, placement))
+            instance.wait_for(lambda: user_object.load(self._context, placement))
         except BaseException:
             instance.abandon()
             raise
@@ -97,47 +91,12 @@ class MarkedModel:
         self._on_close()
 
 
-class Subject:
-    """The user's side of an instance: what to call, and the optional load, ready and close of a class."""
-
-    def __init__(self, target: Any, is_object: bool) -> None:
-        self.call: Callable[..., Any] = target.execute if is_object else target
-        self._target = target if is_object else None
-
-    def load(self, context: ModelContext, placement: Placement) -> Any:
-        """Call `load(context)` or `load(context, placement)`."""
-        load = getattr(self._target, "load", None)
-        if load is None:
-            return None
-        return load(*(context, placement)[: len(inspect.signature(load).parameters)])
-
-    @property
-    def ready(self) -> Ready:
-        """Why it is not ready, "" when it is; the user's `ready` may also answer with True or False.
-
-        Raises AttributeError where the user's object has none, so that no thread is needed to call it.
-        """
-        ready: Callable[[], object] = getattr(self._target, "ready")  # noqa: B009 - it raises where there is none
-        return lambda: _reason_of(ready())
-
-    @property
-    def sequence_ended(self) -> Listener:
-        """The method to call when a sequence has ended. Raises AttributeError when the model has none."""
-        listener: Listener = getattr(self._target, "sequence_ended")  # noqa: B009 - it raises where there is none
-        return listener
-
-    def close(self) -> Any:
-        """Call `close()`."""
-        close = getattr(self._target, "close", None)
-        return None if close is None else close()
-
-
 class MarkedInstance:
     """One copy of a plain function or object: a batch in, one call, its arrays out."""
 
-    def __init__(self, subject: Subject, convert: Conversion) -> None:
-        self._subject = subject
-        self._call = subject.call
+    def __init__(self, user_object: UserObject, convert: Conversion) -> None:
+        self._user_object = user_object
+        self._call = user_object.call
         self._convert = convert
 
     def execute(self, batch: Batch) -> Answer:
@@ -148,21 +107,16 @@ class MarkedInstance:
     @property
     def ready(self) -> Ready:
         """Says why the user's object is not ready, "" when it is; there only where the object has a `ready`."""
-        return self._subject.ready
+        return self._user_object.ready
 
     @property
     def sequence_ended(self) -> Listener:
         """Tells the user's object that a sequence is over, and why; there only where it listens."""
-        return self._subject.sequence_ended
+        return self._user_object.sequence_ended
 
     def close(self) -> None:
         """Close the user's object."""
-        self._subject.close()
-
-
-def _reason_of(answer: object) -> object:
-    """Why it is not ready, of what the user's `ready` answered."""
-    return ("" if answer else "ready() answered False") if isinstance(answer, bool) else answer
+        self._user_object.close()
 
 
 def _refuse_async_ready(target: type) -> None:

@@ -6,7 +6,7 @@ from naiad.datatypes import TENSOR_TYPES
 from naiad.errors import Problem
 from naiad.ragged import batch_input_shape
 from naiad_config import DataType, ModelConfig, ModelInput, ModelOutput
-from naiad_custom.api import ArraySpec
+from naiad_custom.declaration import ArraySpec
 from naiad_custom.signature import Argument, Signature
 
 

@@ -12,7 +12,7 @@ from naiad.batch import Batch
 from naiad.errors import ConfigError, Problem
 from naiad.types import Request
 from naiad_custom.annotations import Way, class_form, node_of, shown, spec_of, way_of, way_written, without_none
-from naiad_custom.api import ArraySpec, Declaration
+from naiad_custom.declaration import ArraySpec, Declaration
 from naiad_custom.servers import AsyncServer, Server
 
 

@@ -3,16 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from naiad.backend import Answer, Batch, Reply, Sender
 from naiad_custom.asynchronous import why_cancelled
 from naiad_custom.conversion import Conversion
 from naiad_custom.failures import Failures
 from naiad_custom.loops import cancelled_with, room_in
-
-if TYPE_CHECKING:
-    from naiad_custom.native import Listener, Ready, Subject
+from naiad_custom.user_object import Listener, Ready, UserObject
 
 
 class StreamInstance:
@@ -21,9 +19,9 @@ class StreamInstance:
     The function stands still at its `yield` while the caller reads slowly, and is closed there when the caller leaves.
     """
 
-    def __init__(self, subject: "Subject", convert: Conversion, failures: Failures) -> None:
-        self._subject = subject
-        self._call = subject.call
+    def __init__(self, user_object: UserObject, convert: Conversion, failures: Failures) -> None:
+        self._user_object = user_object
+        self._call = user_object.call
         self._convert = convert
         self._failures = failures
 
@@ -34,18 +32,18 @@ class StreamInstance:
         return [None] * len(batch.requests)
 
     @property
-    def ready(self) -> "Ready":
+    def ready(self) -> Ready:
         """Says why the user's object is not ready, "" when it is; there only where the object has a `ready`."""
-        return self._subject.ready
+        return self._user_object.ready
 
     @property
-    def sequence_ended(self) -> "Listener":
+    def sequence_ended(self) -> Listener:
         """Tells the user's object that a sequence is over, and why; there only where it listens."""
-        return self._subject.sequence_ended
+        return self._user_object.sequence_ended
 
     def close(self) -> None:
         """Close the user's object."""
-        self._subject.close()
+        self._user_object.close()
 
     def _serve(self, batch: Batch, sender: Sender) -> None:
         try:
