@@ -27,19 +27,14 @@ def graph(modules: Iterable[Module]) -> dict[str, set[str]]:
 def between_packages(modules: Iterable[Module], edges: Mapping[str, set[str]]) -> dict[str, set[str]]:
     """The edges of modules as edges of their packages.
 
-    The `__init__.py` of a distribution stays a node of its own: what it offers in one place may come from everywhere.
+    The files of a distribution's top package, its `__init__.py` among them, stay nodes of their own: some stand below
+    its other packages, and some above.
     """
-    modules = list(modules)
-    roots = {module.name for module in modules if "." not in module.name}
-    nodes = {module.name: _package(module, roots) for module in modules}
+    nodes = {module.name: module.package if "." in module.package else module.name for module in modules}
     packages: dict[str, set[str]] = defaultdict(set)
     for name, node in nodes.items():
         packages[node] |= {nodes[other] for other in edges[name] if other in nodes} - {node}
     return dict(packages)
-
-
-def _package(module: Module, roots: set[str]) -> str:
-    return f"{module.name} (root)" if module.name in roots else module.package
 
 
 def _statements(module: Module) -> Iterator[tuple[str, str]]:

@@ -8,9 +8,9 @@ import numpy as np
 from onnx import helper
 
 from naiad_caffe2.messages import message_class
+from naiad_caffe2.net import GivenInput, Translated, translate
 from naiad_caffe2.parameters import RunSettings
 from naiad_caffe2.sessions import open_session
-from naiad_caffe2.translation.net import GivenInput, Translated, translate
 
 FILLS = {
     "float32": ("GivenTensorFill", "floats"),

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-import naiad_caffe2.translation.net
+import naiad_caffe2.net
 from naiad_caffe2.translation.operator import OPERATORS
 from naiad_caffe2.translation.operators.fills import RANDOM
 
@@ -16,7 +16,7 @@ def test_the_page_lists_every_operator_and_no_other():
     cells = [row.split(" | ")[0] for row in re.findall(r"^\| (`.*)$", section, re.MULTILINE)]
     message = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
 
-    assert naiad_caffe2.translation.net.translate
+    assert naiad_caffe2.net.translate
     assert len(message) == len(set(message))
     assert set(message) == set(OPERATORS)
 

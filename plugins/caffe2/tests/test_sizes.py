@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from naiad_caffe2.translation.net import GivenInput, translate
+from naiad_caffe2.net import GivenInput, translate
 
 from .nets import Net, run
 

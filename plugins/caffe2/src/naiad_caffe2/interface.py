@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from naiad.errors import ConfigError, Problem
 from naiad_caffe2.files import Nets
-from naiad_caffe2.translation.net import GivenInput, MadeOutput, Translated, inputs_of
+from naiad_caffe2.net import GivenInput, MadeOutput, Translated, inputs_of
 from naiad_config import DataType, ModelConfig
 from naiad_kit.backends.interface import Claim, Interface, ModelTensor, input_claims
 

@@ -9,10 +9,10 @@ from naiad.errors import ConfigError, InvalidArgumentError
 from naiad_caffe2.files import Nets
 from naiad_caffe2.instance import Caffe2Instance
 from naiad_caffe2.interface import given_inputs, interface_of
+from naiad_caffe2.net import Translated, translate
 from naiad_caffe2.parameters import RunSettings
 from naiad_caffe2.sessions import open_session, place_of, places_of
 from naiad_caffe2.translation.errors import TranslationError
-from naiad_caffe2.translation.net import Translated, translate
 from naiad_config import ModelConfig
 from naiad_kit.backends.interface import Interface, mismatches, wanted_outputs
 
