@@ -53,6 +53,7 @@ PUBLIC_MODULES = (
     "naiad_testing.servables",
     "naiad_testing.services",
     "naiad_testing.tracing",
+    "naiad_testing.workers",
     "naiad_testing.workbench",
     "naiad.trace_events",
     "naiad.tracing",

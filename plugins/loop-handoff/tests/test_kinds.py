@@ -14,6 +14,7 @@ from naiad_config import ModelConfig, ModelTransactionPolicy
 from naiad_loop_handoff.handoff import LoopHandoff
 from naiad_loop_handoff.kinds import HandoffKind
 from naiad_loop_handoff.workers import HandoffWorker, NativeHandoffWorker, NativeWorker
+from naiad_testing.workers import check_workers
 
 PYTHON, NATIVE = BackendTraits(name="b"), BackendTraits(name="b", framework="onnxruntime")
 DECOUPLED = ModelConfig(name="m", model_transaction_policy=ModelTransactionPolicy(decoupled=True))
@@ -81,3 +82,7 @@ def test_its_runner_keeps_the_contract(handoff: LoopHandoff) -> None:
     (runner,) = naiad_loop_handoff.naiad_runners(handoff.loop)
 
     assert isinstance(runner, LoopRunner)
+
+
+def test_its_workers_keep_the_contract_while_they_lead(handoff: LoopHandoff) -> None:
+    handoff.run(check_workers(HandoffKind(handoff)))

@@ -10,8 +10,10 @@ from naiad._kernel.event_loop_worker import EventLoopWorker
 from naiad._kernel.worker_kinds import KERNEL_KINDS, worker_for
 from naiad.backend import BackendTraits
 from naiad.errors import InvalidArgumentError, PluginError
+from naiad.extend import WorkerKind
 from naiad.workers import ThreadWorker
 from naiad_config import ModelConfig, ModelParameter
+from naiad_testing.workers import check_workers
 
 from .serving import FLOATS, Steered, request, running, write_model
 
@@ -95,3 +97,8 @@ async def test_two_plugins_with_a_kind_of_one_name_are_refused(tmp_path: Path) -
     with pytest.raises(PluginError, match="both offer the kind of worker 'counted'"):
         async with running(tmp_path, Steered(), Counting(), Counting()):
             pass
+
+
+@pytest.mark.parametrize("kind", KERNEL_KINDS, ids=lambda kind: kind.name)
+async def test_the_kernel_s_kinds_keep_the_contract(kind: WorkerKind) -> None:
+    await check_workers(kind, kind.choice)
