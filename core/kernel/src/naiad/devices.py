@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from naiad._kernel.device_copies import copied_by_driver, copied_on_device, host_copy
+from naiad.device_copies import copied_by_driver, copied_on_device, host_copy
 from naiad.dlpack import HOST_TYPES, Content, capsule_over, content_of
 from naiad.errors import InvalidArgumentError
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from naiad._kernel import device_copies
+from naiad import device_copies
 from naiad.datatypes import TENSOR_TYPES
 from naiad.devices import HOST, Device, gpu
 from naiad.dlpack import as_bf16, content_of, placed
@@ -62,12 +62,12 @@ class FakeDeviceArray:
 @contextmanager
 def fake_driver() -> Iterator[None]:
     """Copies by the driver of CUDA are copies in host memory for as long as the block runs."""
-    real = device_copies._driver
-    device_copies._driver = _HostDriver  # type: ignore[assignment]
+    real = device_copies.driver
+    device_copies.driver = _HostDriver  # type: ignore[assignment]
     try:
         yield
     finally:
-        device_copies._driver = real
+        device_copies.driver = real
 
 
 class _HostDriver:

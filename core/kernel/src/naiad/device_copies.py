@@ -1,4 +1,4 @@
-"""What lies on a device in host memory, and from one place on a device to another."""
+"""Copies of tensors on a device: to host memory, and to another address on the same device."""
 
 import functools
 from typing import TYPE_CHECKING, Any
@@ -47,7 +47,7 @@ def copied_by_driver(content: Content, reason: Exception | None = None) -> np.nd
     array = np.empty(content.shape, TENSOR_TYPES[content.datatype].dtype)
     if array.nbytes:
         try:
-            _driver().to_host(content.address, number, array)
+            driver().to_host(content.address, number, array)
         except NaiadError as error:
             raise UnavailableError(f"{start}: {error}") from error
     return array
@@ -56,11 +56,12 @@ def copied_by_driver(content: Content, reason: Exception | None = None) -> np.nd
 def copied_on_device(source: Content, address: int) -> None:
     """Copy what lies in C order on a GPU to another address on it. Raises UnavailableError, or InvalidArgumentError."""
     if source.nbytes:
-        _driver().within(source.address, address, source.device[1], source.nbytes)
+        driver().within(source.address, address, source.device[1], source.nbytes)
 
 
 @functools.cache
-def _driver() -> "CudaDriver":
+def driver() -> "CudaDriver":
+    """The driver of CUDA, loaded when it is first needed. Raises InvalidArgumentError where there is none."""
     from naiad.cuda_driver import load_cuda
 
     return load_cuda()
