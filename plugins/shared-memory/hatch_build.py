@@ -32,10 +32,10 @@ class GuardBuild(BuildHookInterface[Any]):
         try:
             library.unlink(missing_ok=True)  # a server may have it open
             command = [*shlex.split(os.environ.get("CC", "cc")), *_OPTIONS, "-o", str(library), str(source)]
-            subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 - the compiler of whoever builds
+            subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 - the compiler of this machine
         except (OSError, subprocess.CalledProcessError) as error:
-            told = error.stderr if isinstance(error, subprocess.CalledProcessError) else error
-            self.app.display_warning(f"guard.c could not be compiled, so shared memory will be copied: {told}")
+            reason = error.stderr if isinstance(error, subprocess.CalledProcessError) else error
+            self.app.display_warning(f"guard.c could not be compiled, so shared memory will be copied: {reason}")
             return
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"

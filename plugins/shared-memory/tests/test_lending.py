@@ -128,7 +128,7 @@ def test_what_a_model_keeps_does_not_change_when_the_client_goes_on(region, segm
 def test_what_is_kept_while_there_is_no_memory_for_a_copy_can_still_be_read(region, segment, monkeypatch):
     monkeypatch.setattr("naiad_shared_memory.mapping.is_left", lambda size: False)
     kept_mappings = []
-    monkeypatch.setattr("naiad_shared_memory.mapping._NEVER_LET_GO", kept_mappings)
+    monkeypatch.setattr("naiad_shared_memory.mapping._MAPPED_FOR_EVER", kept_mappings)
     loan = region.lend(0, SIZE)
     kept = array_of(loan)
 

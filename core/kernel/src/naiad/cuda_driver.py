@@ -75,7 +75,7 @@ class CudaDriver:
             self._check(copied, "copy to the GPU", UnavailableError)
 
     def within(self, source: int, target: int, device: int, byte_size: int) -> None:
-        """Copy so many bytes from one place on the GPU to another."""
+        """Copy so many bytes from one address on the GPU to another."""
         with self._on(device):
             copied = self._cuda.cuMemcpyDtoD_v2(
                 ctypes.c_uint64(target), ctypes.c_uint64(source), ctypes.c_size_t(byte_size)
@@ -111,8 +111,8 @@ class CudaDriver:
         if result:
             name = ctypes.c_char_p()
             self._cuda.cuGetErrorName(result, ctypes.byref(name))
-            told = name.value.decode() if name.value else "an unknown error"
-            raise kind(f"CUDA could not {task}: {told} ({result})")
+            reason = name.value.decode() if name.value else "an unknown error"
+            raise kind(f"CUDA could not {task}: {reason} ({result})")
 
 
 def load_cuda() -> CudaDriver:

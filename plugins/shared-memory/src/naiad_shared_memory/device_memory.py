@@ -84,11 +84,11 @@ class DeviceMemory:
         """
         self.check(offset, byte_size)
         check_room(self.name, output, sum(map(len, content)), byte_size)
-        place = self._address + offset
+        address = self._address + offset
         for buffer in content:
             if len(buffer):
-                self._gpus.to_device(place, self._device, buffer)
-            place += len(buffer)
+                self._gpus.to_device(address, self._device, buffer)
+            address += len(buffer)
 
 
 def open_device_memory(name: str, gpus: Gpus, handle: bytes, device: int, byte_size: int) -> DeviceMemory:

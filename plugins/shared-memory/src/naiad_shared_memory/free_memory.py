@@ -39,10 +39,10 @@ def free_bytes(read: "Read | None" = None) -> int | None:
     (docs.kernel.org/admin-guide/cgroup-v2.html and cgroup-v1/memory.html).
     """
     read = read or _text
-    return min((left for left in _told(read) if left is not None), default=None)
+    return min((left for left in _readings(read) if left is not None), default=None)
 
 
-def _told(read: Read) -> Iterator[int | None]:
+def _readings(read: Read) -> Iterator[int | None]:
     available = _number(r"^MemAvailable: +(\d+) kB$", read("/proc/meminfo"))
     yield None if available is None else available * 1024
     groups = read("/proc/self/cgroup")

@@ -1,8 +1,8 @@
 /* Keeps a process alive when a client shortens a shared memory segment that is mapped here.
 
    Touching a page behind the end of a mapped file is SIGBUS, which ends the process (mmap(2)). For the spans that are
-   covered, the handler puts fresh pages of zeros in place of the rest of the span and marks it as torn, and whoever
-   touched it goes on; libwayland and systemd-journald do the same. Any other SIGBUS goes to the handler that was there
+   covered, the handler puts fresh pages of zeros in place of the rest of the span and marks it as torn, and the
+   thread that touched it goes on; libwayland and systemd-journald do the same. Any other SIGBUS goes to the handler that was there
    before. The handler only uses mmap, sigaction and raise and what lies in the table, all of which a handler may, and
    it needs no lock of Python's: the thread that was interrupted may belong to a framework.
 
@@ -43,7 +43,7 @@ static int mend(uintptr_t address) {
         unsigned version = atomic_load(&span->version);
         uintptr_t begin = atomic_load(&span->begin), end = atomic_load(&span->end);
         if (address < begin || address >= end) continue;
-        /* whoever touched the address holds its span, which does not change then: one that does is another */
+        /* the thread that touched the address holds its span, which does not change then: one that does is another */
         if (version & 1 || atomic_load(&span->version) != version) continue;
         uintptr_t page = address & ~(page_size - 1);
         atomic_store(&naiad_guard_torn[each], 1);
@@ -89,7 +89,7 @@ static void change(struct span *span, uintptr_t begin, uintptr_t end) {
     atomic_fetch_add(&span->version, 1);
 }
 
-/* Cover the pages from `begin` on; the place in the table, -1 when it is full. One caller at a time. */
+/* Cover the pages from `begin` on; the index in the table, -1 when it is full. One caller at a time. */
 int naiad_guard_cover(uintptr_t begin, size_t size) {
     for (int each = 0; each < SPANS; each++) {
         struct span *span = &spans[each];
@@ -102,12 +102,12 @@ int naiad_guard_cover(uintptr_t begin, size_t size) {
 }
 
 /* Forget a span, before its pages are unmapped. */
-void naiad_guard_uncover(int place) {
-    change(&spans[place], 0, 0);
+void naiad_guard_uncover(int span) {
+    change(&spans[span], 0, 0);
 }
 
 /* How many page faults the process has had, -1 where that is not known. The first write to each page of a private
-   mapping is one, whoever writes (getrusage(2)). */
+   mapping is one, by whatever it is written (getrusage(2)). */
 static long faults(void) {
     struct rusage usage;
     return getrusage(RUSAGE_SELF, &usage) ? -1 : usage.ru_minflt + usage.ru_majflt;
@@ -116,15 +116,15 @@ static long faults(void) {
 /* Whether any of these pages of a private mapping is no longer its file's, by /proc/self/pagemap, which `pagemap` is
    (docs.kernel.org/admin-guide/mm/pagemap.html); also where that cannot be read. */
 static int is_written(int pagemap, uintptr_t begin, size_t size) {
-    uint64_t entries[512], place = begin / page_size, left = size / page_size;
+    uint64_t entries[512], first = begin / page_size, left = size / page_size;
     while (left) {
         size_t some = left < 512 ? left : 512;
-        if (pread(pagemap, entries, some * sizeof *entries, place * sizeof *entries) !=
+        if (pread(pagemap, entries, some * sizeof *entries, first * sizeof *entries) !=
             (ssize_t)(some * sizeof *entries))
             return 1;
         for (size_t each = 0; each < some; each++)
             if (entries[each] >> 62 && !(entries[each] >> 61 & 1)) return 1;
-        place += some;
+        first += some;
         left -= some;
     }
     return 0;

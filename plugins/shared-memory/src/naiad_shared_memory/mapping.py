@@ -1,4 +1,4 @@
-"""A client's segment in the server's own memory: lent to models in place of copies, and written to.
+"""Memory mappings of a client's segment: parts of them are lent to models in place of copies, and outputs are written.
 
 A model may do with an input what it likes: change it, keep it, read it after its client has shortened the segment. So
 what is lent is a private mapping, whose pages are those of the client until somebody here writes to them. What a model
@@ -25,7 +25,7 @@ _ALIGNMENT = 64
 """Bytes to a multiple of which the inputs of models are aligned; frameworks copy, or refuse, what is not."""
 
 
-_NEVER_LET_GO: list["Mapping"] = []
+_MAPPED_FOR_EVER: list["Mapping"] = []
 """Mappings that somebody refers to while there was no memory for copies."""
 
 
@@ -67,9 +67,9 @@ def mapped(guard: Guard, descriptor: int, start: int, byte_size: int, flags: int
 
 
 class Loan:
-    """Some bytes of a mapping, which nobody else is lent until `end`.
+    """Some bytes of a mapping, lent to one model until `end`.
 
-    Whoever refers to them refers to `array` (uint8): what numpy makes of an array ends up at the first one that lies
+    Every array over them refers to `array` (uint8): what numpy makes of an array ends up at the first one that lies
     over something else. `start` and `stop` are the addresses of the pages that they lie on, `mark` is the guard's.
     """
 
@@ -95,7 +95,7 @@ class Loan:
 
 
 class Lender:
-    """Lends parts of a file that nobody else is lent at the time, from the same mapping as long as that is the file's.
+    """Lends parts of a file, each to one model at a time, from one mapping for as long as its pages are the file's.
 
     For any thread.
     """
@@ -136,7 +136,7 @@ class Lender:
         start, size = loan.start, loan.stop - loan.start
         became = self._guard.taken_back(mapping.span, start, size, loan.mark)
         if kept and not (is_left(size) and self._guard.detach(start, size)):
-            _NEVER_LET_GO.append(mapping)  # whoever keeps them sees what the client does, and is guarded for ever
+            _MAPPED_FOR_EVER.append(mapping)  # the model that keeps them sees what the client does
         with self._lock:
             if self._mapping is mapping:
                 self._lent.remove(loan)
@@ -151,7 +151,7 @@ def _pages_end(byte_count: int) -> int:
 
 
 class _Alone:
-    """Something whose `array` nobody else refers to."""
+    """An object with the only reference to its `array`."""
 
     __slots__ = ("array",)
 

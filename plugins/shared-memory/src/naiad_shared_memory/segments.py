@@ -79,11 +79,11 @@ class SegmentMemory:
         check_piece(self.name, self._size, offset, byte_size)
         array = host_bytes(self.name, byte_size)
         view = array.data
-        place = self._start + offset
+        position = self._start + offset
         done = 0
         try:
             while done < byte_size:
-                read = os.preadv(self._descriptor, (view[done:],), place + done)
+                read = os.preadv(self._descriptor, (view[done:],), position + done)
                 if not read:
                     raise self.shrunk()
                 done += read
@@ -106,22 +106,22 @@ class SegmentMemory:
     def write(self, offset: int, byte_size: int, content: Sequence[Buffer], output: str) -> None:
         """Put the buffers there one after the other; `output` is the tensor that they are, for the error.
 
-        Raises InvalidArgumentError when they are more than `byte_size` bytes, or the place is not there any more.
+        Raises InvalidArgumentError when they are more than `byte_size` bytes, or the memory is not there any more.
         """
         check_piece(self.name, self._size, offset, byte_size)
         needed = sum(map(len, content))
         check_room(self.name, output, needed, byte_size)
         if needed >= LARGE and self._write_mapped(offset, content):
             return
-        place = self._start + offset
+        position = self._start + offset
         try:
-            if os.fstat(self._descriptor).st_size < place + needed:  # writing would make the segment longer
+            if os.fstat(self._descriptor).st_size < position + needed:  # writing would make the segment longer
                 raise self.shrunk()
             for buffer in content:
                 done = 0
                 while done < len(buffer):
-                    done += os.pwrite(self._descriptor, memoryview(buffer)[done:], place + done)
-                place += done
+                    done += os.pwrite(self._descriptor, memoryview(buffer)[done:], position + done)
+                position += done
         except OSError as error:
             raise _failed("write", self.name, error) from error
 
@@ -211,14 +211,14 @@ def _check_segment(name: str, key: str, status: os.stat_result, end: int) -> Non
 
 
 def _unopened(key: str, error: OSError | ValueError) -> NaiadError:
-    told = f"Unable to open shared memory region: '{key}'"
+    message = f"Unable to open shared memory region: '{key}'"
     if isinstance(error, ValueError):
-        return InvalidArgumentError(f"{told}: {error}")
+        return InvalidArgumentError(f"{message}: {error}")
     if error.errno == ENOENT:
-        return NotFoundError(f"{told}: there is no such segment; make it before it is registered")
+        return NotFoundError(f"{message}: there is no such segment; make it before it is registered")
     if error.errno in (EMFILE, ENFILE, EAGAIN):
-        return UnavailableError(f"{told}: {error.strerror}")
-    return InvalidArgumentError(f"{told}: {error.strerror}; the server must be allowed to read and write it")
+        return UnavailableError(f"{message}: {error.strerror}")
+    return InvalidArgumentError(f"{message}: {error.strerror}; the server must be allowed to read and write it")
 
 
 def _failed(verb: str, name: str, error: OSError) -> UnavailableError:

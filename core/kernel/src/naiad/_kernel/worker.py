@@ -9,7 +9,7 @@ from time import monotonic_ns
 from typing import Any
 
 from naiad._kernel.answers import AnswerReader, CodedReader
-from naiad._kernel.transferring import fetch_inputs, give_back, store_outputs
+from naiad._kernel.request_io import fetch_inputs, give_back, store_outputs
 from naiad.backend import Answer, Batch, Instance
 from naiad.errors import InternalError, ModelFailedError, NaiadError, WorkerDiedError, drop_tracebacks
 from naiad.foreign_errors import describe_error

@@ -1,4 +1,4 @@
-"""The tensors of a batch in shared memory, on the worker's thread; an error is its request's own."""
+"""The worker's side of `RequestIO`: it fetches the inputs of a batch, stores its outputs and ends the loans."""
 
 from collections.abc import Collection, Sequence
 
