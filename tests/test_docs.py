@@ -29,6 +29,7 @@ PUBLIC_MODULES = (
     "naiad_kit.backends.execution",
     "naiad.explaining",
     "naiad.extend",
+    "naiad.foreign_errors",
     "naiad.frameworks",
     "naiad.frontend",
     "naiad.log_settings",

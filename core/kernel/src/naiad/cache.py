@@ -107,6 +107,27 @@ class Cache(Protocol):
         ...
 
 
+class CacheCounters(Protocol):
+    """What a cache does for one model version: hits and misses, in nanoseconds, for the statistics and metrics.
+
+    `misses_in_a_row` are the misses since the last hit.
+    """
+
+    misses_in_a_row: int
+
+    def hit(self, lookup_ns: int) -> None:
+        """A lookup found something."""
+        ...
+
+    def missed(self, lookup_ns: int) -> None:
+        """A lookup found nothing."""
+        ...
+
+    def inserted(self, lookup_ns: int, insertion_ns: int) -> None:
+        """The answer to a request that was missed was handed to the cache."""
+        ...
+
+
 @runtime_checkable
 class CacheFactory(Protocol):
     """Opens caches of one kind. `name` is how `--cache-config` asks for it (`local`)."""

@@ -14,6 +14,7 @@ from naiad.server import Deliver, ServerApi, SubmittedRequest
 
 if TYPE_CHECKING:
     from naiad.backend import BackendTraits, Batch, Instance, ModelContext, Placement
+    from naiad.cache import CacheCounters
     from naiad.errors import NaiadError
     from naiad.metrics import MetricFamily
     from naiad.options import Settings
@@ -29,29 +30,75 @@ Nothing is delivered before it returns. Raises NaiadError for what is refused at
 """
 
 
+class HeldRequest(SubmittedRequest, Protocol):
+    """A request that a stage answers itself, or passes on later. Set `over` when the last outcome is delivered."""
+
+    over: bool
+
+
+class StageCounters(Protocol):
+    """Counts, in the statistics of the version, what a stage does with requests that it does not pass on.
+
+    Times are nanoseconds from when the stage got the request.
+    """
+
+    @property
+    def cache(self) -> "CacheCounters":
+        """The counters of the response cache, which belong to the version from the first use on."""
+        ...
+
+    def answered(self, total_ns: int) -> None:
+        """A request was answered, and waited in no queue."""
+        ...
+
+    def rejected(self, total_ns: int) -> None:
+        """A request failed because it waited too long."""
+        ...
+
+    def failed(self, total_ns: int) -> None:
+        """A request failed for another reason."""
+        ...
+
+    def cancelled(self, total_ns: int) -> None:
+        """The caller of a request went away."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class StageContext:
-    """The model version that the stages are for, which is being loaded, and the options of the server."""
+    """What a stage may know and use: the version that it is for, the options of the server, and the version's counters.
+
+    `hold(request, deliver, cancelled)` is the request that a stage gives to a caller while it holds the request itself;
+    `cancelled` is called when the caller goes away.
+    """
 
     model: "ModelContext"
     settings: "Settings"
+    counters: StageCounters
+    hold: "Callable[[Request, Deliver, Callable[[], None]], HeldRequest]"
 
 
 @runtime_checkable
 class RequestStage(Protocol):
     """A layer around one model version; made by the hook `naiad_stages` whenever a version is loaded.
 
-    A stage gets the requests of clients that have the request parameter named `parameter`, before they are checked, and
-    passes on those whose value asks for nothing. Of several stages, the one with the smallest `order` gets a request
-    first. Other requests, and versions without stages, do not pay for it. Every method, and what `wrap` returns, is
-    called on the event loop's thread and must return at once.
+    With a `parameter`, a stage gets the requests of clients that have the request parameter of that name, before they
+    are checked, and passes on those whose value asks for nothing. Without one (""), it gets every request to the
+    version, steps of ensembles and calls of models included, once it was checked and before it is queued. Of several
+    stages of either kind, the one with the smallest `order` gets a request first. `host_only` says that the stage reads
+    the tensors of requests or responses: these are in host memory then, as copies. Requests that pass no stage do not
+    pay for any. Every method, and what `wrap` returns, is called on the event loop's thread and must return at once.
     """
 
     parameter: str
     order: int
+    host_only: bool
 
     def wrap(self, submit: Submit) -> Submit:
-        """The way of requests through this stage; `submit` is the way on to the version. Called once, before any."""
+        """The way of requests through this stage; `submit` is the way on to the version. Called once, before any.
+
+        What it returns gives back what `submit` gave, or a `StageContext.hold`.
+        """
         ...
 
     @property

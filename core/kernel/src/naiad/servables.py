@@ -96,6 +96,16 @@ class ServableStages(Protocol):
         ...
 
     @property
+    def checked(self) -> Callable[[Request, Deliver, bool], InflightRequest] | None:
+        """Takes a request that the servable has checked, and passes it on to `proceed`; None without such stages."""
+        ...
+
+    @property
+    def host_only(self) -> bool:
+        """Whether a stage behind the check reads tensors, which have to be in host memory then."""
+        ...
+
+    @property
     def outstanding(self) -> int:
         """How many requests the stages hold, so that the servable does not know of them."""
         ...
@@ -106,27 +116,6 @@ class ServableStages(Protocol):
 
     def fail_all(self, error: NaiadError) -> None:
         """Fail every request that a stage holds."""
-        ...
-
-
-class RequestFront(Protocol):
-    """What answers some of the requests to a servable in its place, such as a response cache."""
-
-    @property
-    def waiting(self) -> int:
-        """How many requests it holds, so that the servable does not know of them."""
-        ...
-
-    def submit(self, request: Request, deliver: Deliver, send: Callable[[Deliver], InflightRequest]) -> InflightRequest:
-        """Answer a checked request, or `send` it on to the servable. Raises what `send` raises."""
-        ...
-
-    async def drained(self) -> None:
-        """Return when it holds no request."""
-        ...
-
-    def fail_all(self, error: NaiadError) -> None:
-        """Fail every request that it holds."""
         ...
 
 
@@ -326,17 +315,15 @@ class ServableContext:
     `versions` has the context of each version to serve, with the same configuration, and `labels` the lines of its
     label files. `counters` makes counters, and `validator` a check of requests to models with that configuration, which
     answers with the batch size (1 without batching) and raises InvalidArgumentError. `stages` makes the request stages
-    around the `submit` of a version. `front` makes what stands between the check and the servable for a version with
-    these counters, None where nothing does; what it keeps counts for one binding. `waits` has to know the requests that
-    wait for a capacity.
+    of a version with these counters: around its `submit`, and between the check of a request and `proceed`, which takes
+    a checked one; what they keep counts for one binding. `waits` has to know the requests that wait for a capacity.
     """
 
     versions: tuple[ModelContext, ...]
     labels: Mapping[str, tuple[str, ...]]
     counters: Callable[[], RequestCounters]
     validator: Callable[[ModelConfig], Callable[[Request], int]]
-    stages: Callable[[ModelContext, Submit], ServableStages]
-    front: Callable[[int, RequestCounters], RequestFront | None]
+    stages: Callable[[ModelContext, RequestCounters, Submit, Submit], ServableStages]
     waits: CapacityWaits
 
     @property

@@ -1,4 +1,4 @@
-"""A new thread for blocking work that may hang, awaited on the event loop."""
+"""Threads beside an event loop: which one runs it, which may change, and new ones for blocking work that may hang."""
 
 import asyncio
 import functools
@@ -8,6 +8,11 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
+
+
+def on_event_loop(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether the calling code runs on that loop, which must never wait for itself."""
+    return asyncio._get_running_loop() is loop
 
 
 async def on_own_thread(name: str, function: Callable[..., _T], *args: object) -> _T:

@@ -8,7 +8,7 @@ import weakref
 import pytest
 
 from naiad._kernel.bounded_threads import BoundedThreads
-from naiad._kernel.threads import on_own_thread
+from naiad.threads import on_own_thread
 
 from .loops import until
 from .serving import off_the_loop

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,17 @@ from naiad.errors import InternalError, InvalidArgumentError, ModelNotReadyError
 from naiad.extend import RequestStage, StageContext, Submit
 from naiad.hookspecs import hookimpl
 from naiad.server import Deliver, SubmittedRequest
-from naiad.types import Request
+from naiad.types import Request, Tensor
 from naiad_testing.backends import FakeBackend
 
-from .serving import request, running
+from .serving import request, rows, running
 
 
 class Stage:
     """Writes its name into `passed` for each request, and then does what `act` says, if anything."""
 
     outstanding = 0
+    host_only = False
 
     def __init__(self, name: str, passed: list[str], order: int = 0, act: Callable[[], None] | None = None) -> None:
         self.parameter = name
@@ -115,7 +117,7 @@ async def test_requests_that_a_stage_holds_are_outstanding(tmp_path: Path, backe
 @pytest.mark.parametrize(
     ("offered", "reason"),
     [
-        (7, "naiad_stages offered a int, which is no RequestStage: it lacks drained, fail_all, order"),
+        (7, "naiad_stages offered a int, which is no RequestStage: it lacks drained, fail_all, host_only, order"),
         (None, "the request stages of plugin 'Broken' raised RuntimeError: no stage today"),
     ],
 )
@@ -145,3 +147,59 @@ async def test_a_request_that_asks_for_a_stage_that_is_not_installed_is_told_wha
 
     assert response.outputs["OUTPUT"].array.tolist() == [1]
     assert backend.batches[0].requests[0].parameters == {"explain": "why the sky is blue"}
+
+
+async def test_a_stage_without_a_parameter_gets_checked_requests_of_clients_and_of_ensembles(
+    tmp_path: Path, backend: FakeBackend
+) -> None:
+    passed: list[str] = []
+
+    async with running(tmp_path, backend, Staging(Stage("", passed), Stage("a", passed))) as server:
+        with pytest.raises(InvalidArgumentError, match="unexpected inference output"):
+            await server.infer(request("m", 1, requested=("NONE",)))
+        refused = list(passed)
+        await server.infer(request("m", 1))
+        response = await server.infer(request("m", 2, parameters={"a": True}))
+
+    assert refused == []
+    assert passed[:3] == [" of m", "a of m", " of m"]
+    assert response.outputs["OUTPUT"].array.tolist() == [2]
+
+
+@pytest.mark.parametrize("config", ["", "max_batch_size: 4"], ids=["single", "batched"])
+async def test_what_a_stage_passes_on_is_what_the_model_gets(tmp_path: Path, config: str) -> None:
+    class Doubling(Stage):
+        def _submit(self, submit: Submit, request: Request, deliver: Deliver, streams: bool) -> SubmittedRequest:
+            doubled = {name: Tensor.of(name, 2 * tensor.array) for name, tensor in request.inputs.items()}
+            return submit(replace(request, inputs=doubled), deliver, streams)
+
+    backend = FakeBackend()
+    backend.write(tmp_path, "m", config)
+
+    async with running(tmp_path, backend, Staging(Doubling("", []))) as server:
+        response = await server.infer(rows("m", 3) if config else request("m", 3))
+
+    assert response.outputs["OUTPUT"].array.ravel().tolist() == [6]
+    assert [batch.size for batch in backend.batches] == [1]
+
+
+async def test_a_stage_holds_a_request_and_counts_what_it_does_itself(tmp_path: Path, backend: FakeBackend) -> None:
+    class Keeping(Stage):
+        def _submit(self, submit: Submit, request: Request, deliver: Deliver, streams: bool) -> SubmittedRequest:
+            (context,) = staging.contexts
+            context.counters.answered(5_000)
+            context.counters.rejected(1_000)
+            context.counters.failed(1_000)
+            return context.hold(request, deliver, lambda: context.counters.cancelled(2_000))
+
+    staging = Staging(Keeping("", []))
+
+    async with running(tmp_path, backend, staging) as server:
+        held = server.submit(request("m", 1), lambda outcome: None)
+        held.cancel()
+        held.cancel()
+        (counted,) = server.statistics("m")
+
+    assert (counted.success.count, counted.success.ns) == (1, 5_000)
+    assert (counted.fail.count, counted.fail.ns) == (3, 4_000)
+    assert backend.batches == []

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from naiad._kernel.stop_steps import StopSteps
-from naiad._kernel.threads import on_own_thread
+from naiad.threads import on_own_thread
 
 from .loops import jump, turns
 

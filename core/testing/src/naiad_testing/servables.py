@@ -85,11 +85,15 @@ class _Alias:
         self.config = version.config
         self.name, self.version = version.config.name, version.version
         self.counters = context.counters()
-        self.stages = context.stages(version, self.submit)
+        self.stages = context.stages(version, self.counters, self.submit, self._proceed)
         self.labels = lease.servable.labels
         self._lease = lease
 
     def submit(self, request: Request, deliver: Deliver, streams: bool = False) -> InflightRequest:
+        proceed = self.stages.checked or self._proceed
+        return proceed(request, deliver, streams)
+
+    def _proceed(self, request: Request, deliver: Deliver, streams: bool) -> InflightRequest:
         target = self._lease.servable
         return target.submit(replace(request, model_name=target.name), deliver, streams)
 

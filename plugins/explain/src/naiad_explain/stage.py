@@ -22,6 +22,7 @@ class ExplainStage:
 
     parameter = EXPLAIN
     order = 0
+    host_only = False
 
     def __init__(self, allowed: bool) -> None:
         self._allowed = allowed

@@ -55,8 +55,7 @@ class EnsembleVersion:
             self.name, self.version, composition, steps, residence, counters, models, context.waits
         )
         self._validate = context.validator(self.config)
-        self._front = context.front(version.version, counters)
-        self.stages = context.stages(version, self.submit)
+        self.stages = context.stages(version, counters, self.submit, self._proceed)
 
     def submit(self, request: Request, deliver: Deliver, streams: bool = False) -> InflightRequest:
         """Check a request and submit its first steps. Raises what the checks, or one of these steps, refuse.
@@ -68,14 +67,18 @@ class EnsembleVersion:
                 f"this call takes exactly one response and doesn't support models with decoupled transaction policy, "
                 f"such as '{self.name}'; ask it over ModelStreamInfer (gRPC), generate_stream (HTTP) or Server.stream"
             )
-        if self._front is not None and request.on_device is not None:
-            request = replace(request, on_device=None)  # a cache keeps what lies in host memory
+        if self.stages.host_only and request.on_device is not None:
+            request = replace(request, on_device=None)
         batch_size = self._validate(request)
         if request.trace is not None:
             record_arrival(request.trace, self.version, request, request)
-        if self._front is not None:
-            return self._front.submit(request, deliver, lambda hand: self._begin(request, hand, batch_size))
+        if self.stages.checked is not None:
+            return self.stages.checked(request, deliver, streams)
         return self._begin(request, deliver, batch_size)
+
+    def _proceed(self, request: Request, deliver: Deliver, streams: bool) -> InflightRequest:
+        """Begin with a request that was checked and has passed the stages."""
+        return self._begin(request, deliver, self._validate(request))
 
     def _begin(self, request: Request, deliver: Deliver, batch_size: int) -> InflightRequest:
         call = EnsembleCall(self._ensemble, request, deliver, batch_size)
@@ -88,14 +91,12 @@ class EnsembleVersion:
         return call
 
     def waits_of(self, request: InflightRequest) -> Sequence[WaitTarget]:
-        """What the steps of that request wait for; nothing where it waits for what stands before the ensemble."""
+        """What the steps of that request wait for; nothing where a stage holds it."""
         return request.waits() if isinstance(request, EnsembleCall) else ()
 
     async def drain(self) -> None:
         """Return when every request taken in has been answered."""
         await self.stages.drained()
-        if self._front is not None:
-            await self._front.drained()
         await self._ensemble.drained.wait()
 
     async def close(self, grace: float | None = None) -> bool:
@@ -104,8 +105,6 @@ class EnsembleVersion:
             f"Server is stopping, scheduler for model '{self.name}' has stopped accepting new inference requests"
         )
         self.stages.fail_all(error)
-        if self._front is not None:
-            self._front.fail_all(error)
         for call in list(self._ensemble.calls):
             call.fail(error)
         for lease in self._leases:
@@ -125,8 +124,8 @@ class EnsembleVersion:
         return ()
 
     def input_devices(self, name: str) -> frozenset[Device]:
-        """Those of the steps that read that input, unless a cache stands before them."""
-        return frozenset() if self._front is not None else self._ensemble.residence.input_devices(name)
+        """Those of the steps that read that input, unless a stage reads it before them."""
+        return frozenset() if self.stages.host_only else self._ensemble.residence.input_devices(name)
 
     @property
     def waiting(self) -> int:
@@ -136,8 +135,7 @@ class EnsembleVersion:
     @property
     def outstanding(self) -> int:
         """How many requests are not over."""
-        waiting = self._front.waiting if self._front is not None else 0
-        return len(self._ensemble.calls) + self.stages.outstanding + waiting
+        return len(self._ensemble.calls) + self.stages.outstanding
 
     def statistics(self) -> ModelStatistics:
         """The counters as they stand."""

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from naiad._kernel.threads import on_own_thread
+from naiad.threads import on_own_thread
 
 _T = TypeVar("_T")
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from naiad._kernel.threads import runs_here
 from naiad.backend import Instance
 from naiad.errors import NaiadError
 from naiad.extend import ItemT
+from naiad.threads import on_event_loop
 from naiad.workers import InstanceWorker
 
 
@@ -38,7 +38,7 @@ class EventLoopWorker(InstanceWorker[ItemT]):
 
     def hand_back(self, item: ItemT) -> None:
         """The batch was executed: take it back at once, unless that comes from amid other work of the event loop."""
-        if not runs_here(self.loop):  # the future of an instance that answers later
+        if not on_event_loop(self.loop):  # the future of an instance that answers later
             super().hand_back(item)
         elif self._current is item:
             self.arrived(item)

@@ -3,7 +3,6 @@
 import asyncio
 import functools
 import logging
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -35,9 +34,8 @@ from naiad._kernel.prepared import PreparedDependent
 from naiad._kernel.repository import ModelSource
 from naiad._kernel.requests import RequestChecker
 from naiad._kernel.sequences.codec import sequence_codec
-from naiad._kernel.stages import OfferedStages, VersionStages
+from naiad._kernel.stages import OfferedStages, VersionStages, stage_context
 from naiad._kernel.statistics import VersionCounters
-from naiad._kernel.threads import on_own_thread
 from naiad._kernel.version import ModelVersion, labels_of
 from naiad._kernel.warmup_progress import Warmups
 from naiad._kernel.worker_kinds import KERNEL_KINDS, worker_for
@@ -45,12 +43,13 @@ from naiad.backend import Backend, Model, ModelContext, Placement
 from naiad.calls import NoModels
 from naiad.codec import BatchCodec
 from naiad.errors import InternalError, NaiadError
-from naiad.extend import LoopRunner, MakeWorker, StageContext, Submit
+from naiad.extend import LoopRunner, MakeWorker, Submit
 from naiad.foreign_errors import describe_error
 from naiad.metrics import MetricRegistry
 from naiad.options import Settings
 from naiad.scheduler import SchedulerFactory
-from naiad.servables import RequestCounters, RequestFront, ServableContext, ServableFactory
+from naiad.servables import RequestCounters, ServableContext, ServableFactory
+from naiad.threads import on_own_thread
 from naiad.types import Request
 from naiad.warmup import WarmupSample
 from naiad_config import InstanceKind, ModelConfig
@@ -184,20 +183,15 @@ class Loader:
             counters=functools.partial(VersionCounters, plan),
             validator=_validator,
             stages=self._servable_stages,
-            front=functools.partial(self._front, config),
             waits=FollowedWaits(),
         )
         return PreparedDependent(factory.name, contexts, written, factory.prepare(context))
 
-    def _servable_stages(self, context: ModelContext, submit: Submit) -> VersionStages:
-        return VersionStages(self._stages(context), submit)
-
-    def _front(self, config: ModelConfig, version: int, counters: RequestCounters) -> RequestFront | None:
-        """The response cache of what is bound now; what it keeps is found by nothing that is bound later."""
-        front = self.caching.front(config, version, os.urandom(16), self.metrics_config)
-        if front is not None:
-            front.count_with(cast("VersionCounters", counters))  # which are those of the context
-        return front
+    def _servable_stages(
+        self, context: ModelContext, counters: RequestCounters, submit: Submit, proceed: Submit
+    ) -> VersionStages:
+        own = cast("VersionCounters", counters)  # which are those of the context
+        return VersionStages(self._stages(context, own), submit, proceed)
 
     def _with_backend(self, config: ModelConfig, source: ModelSource, version: int) -> ModelConfig:
         traits = [backend.traits for backend in dict.fromkeys(self._backends.values())]
@@ -235,9 +229,10 @@ class Loader:
             raise
 
     async def _load(self, prepared: PreparedModel, context: ModelContext) -> ModelVersion:
-        model, labels, warmup, codec, stages = await self.threads.run(self._load_blocking, prepared, context)
+        counters = VersionCounters(latency_plan(context.config, self.metrics_config))
+        load = self._load_blocking
+        model, labels, warmup, codec, stages = await self.threads.run(load, prepared, context, counters)
         try:
-            plan = latency_plan(context.config, self.metrics_config)
             version = ModelVersion(
                 context,
                 model,
@@ -245,7 +240,7 @@ class Loader:
                 labels,
                 warmup,
                 prepared.worker,
-                plan,
+                counters,
                 self.gates,
                 codec,
                 stages,
@@ -255,7 +250,6 @@ class Loader:
             await asyncio.wait([closing], timeout=SECONDS_TO_CLOSE)
             raise
         try:
-            await self.caching.attach(version, context, self.metrics_config)
             with self.warmups.following(version.name, version.version, version.warmup.progress):
                 await version.start(prepared.backend.traits, prepared.factory)
         except asyncio.CancelledError:
@@ -268,16 +262,20 @@ class Loader:
         return version
 
     def _load_blocking(
-        self, prepared: PreparedModel, context: ModelContext
+        self, prepared: PreparedModel, context: ModelContext, counters: VersionCounters
     ) -> tuple[Model, dict[str, tuple[str, ...]], Sequence[WarmupSample], BatchCodec | None, OfferedStages]:
         with _carried_to_the_loop(context.config.name):
             labels, codec = labels_of(context), sequence_codec(context)
             gpu_uuids()  # asking the driver takes a while, and metrics ask on the event loop
-            warmup, stages = self._registry.warmup(context), self._stages(context)
+            warmup, stages = self._registry.warmup(context), self._stages(context, counters)
             return prepared.backend.load(context), labels, warmup, codec, stages
 
-    def _stages(self, context: ModelContext) -> OfferedStages:
-        return self._registry.stages(StageContext(context, self._settings))
+    def _stages(self, context: ModelContext, counters: VersionCounters) -> OfferedStages:
+        """Blocks, but not for an ensemble."""
+        of_version = stage_context(context, self._settings, counters)
+        offered = self._registry.stages(of_version)
+        cache = self.caching.stage(of_version)
+        return offered if cache is None else replace(offered, stages=[*offered.stages, cache])
 
     def _context(self, config: ModelConfig, version: int, source: ModelSource) -> ModelContext:
         settings = {**self._backend_settings.get("", {}), **self._backend_settings.get(config.backend, {})}

@@ -64,6 +64,14 @@ class RequestChecker:
             raise InvalidArgumentError("'priority' and 'timeout' must not be negative")
         return batch_size, self._shape_key(inputs)
 
+    def measure(self, request: Request) -> tuple[int, Hashable]:
+        """What `check` gives for a request that has passed it."""
+        batch_size = 1
+        if self._max_batch_size > 0:
+            rows = (tensor for name, tensor in request.inputs.items() if not self._inputs[name].constant)
+            batch_size = next((tensor.shape[0] for tensor in rows), 1)
+        return batch_size, self._shape_key(request.inputs)
+
     def as_the_model_sees(self, request: Request) -> Request:
         """The request with its inputs reshaped where the configuration says so (views, no copy)."""
         if not self._reshapes:

@@ -10,7 +10,7 @@ from naiad._kernel.catalogue import Catalogue
 from naiad._kernel.draining import drained
 from naiad._kernel.entries import UNAVAILABLE, UNLOADED, UNLOADING, ModelEntry, VersionState
 from naiad._kernel.served import ServedVersion
-from naiad._kernel.threads import on_own_thread
+from naiad.threads import on_own_thread
 
 Folder = tempfile.TemporaryDirectory[str]
 

@@ -1,16 +1,27 @@
 """The request stages of one model version, composed once when the version is loaded."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from time import monotonic
+from typing import cast
 
+from naiad._kernel.cache_counters import CacheCounters
+from naiad._kernel.call import Call
+from naiad._kernel.statistics import FailureReason, VersionCounters
+from naiad.backend import ModelContext
 from naiad.errors import InternalError, NaiadError, UnsupportedError
 from naiad.explaining import is_asked
-from naiad.extend import RequestStage, Submit
+from naiad.extend import RequestStage, StageContext, Submit
 from naiad.foreign_errors import describe_error, raise_interrupt
+from naiad.options import Settings
+from naiad.scheduler import Ticket
 from naiad.server import Deliver, SubmittedRequest
 from naiad.types import Request
+
+_SubmitCall = Callable[[Request, Deliver, bool], Call]
+"""A Submit whose requests are all calls of the kernel: stages give back nothing else."""
 
 _logger = logging.getLogger("naiad.model")
 
@@ -27,19 +38,23 @@ class OfferedStages:
 
 
 class VersionStages:
-    """The stages around `submit` of one version. For the event loop's thread.
+    """The stages around one version, composed. For the event loop's thread.
 
-    Requests of clients that have one of `parameters` go through `submit`, all others straight to the version.
+    Requests of clients that have one of `parameters` go through `submit`, all others straight to the version's own
+    `submit`. That one checks them and passes them to `checked`, the way through the stages without a parameter to its
+    `enqueue`; None without such stages. `host_only` says that one of these reads tensors.
     """
 
-    def __init__(self, offered: OfferedStages, submit: Submit) -> None:
+    def __init__(self, offered: OfferedStages, submit: Submit, enqueue: Submit) -> None:
         self._stages = sorted(offered.stages, key=lambda stage: stage.order)
-        self.parameters = frozenset({stage.parameter for stage in self._stages} | offered.missing.keys())
-        for stage in reversed(self._stages):
-            submit = stage.wrap(submit)
+        asking = [stage for stage in self._stages if stage.parameter]
+        checked = [stage for stage in self._stages if not stage.parameter]
+        self.parameters = frozenset({stage.parameter for stage in asking} | offered.missing.keys())
         for parameter, advice in offered.missing.items():
             submit = partial(_refuse_missing, parameter, advice, submit)
-        self.submit: Submit = partial(_guarded, submit)
+        self.submit: Submit = _through(asking, submit)
+        self.checked: _SubmitCall | None = cast("_SubmitCall", _through(checked, enqueue)) if checked else None
+        self.host_only = any(stage.host_only for stage in checked)
 
     @property
     def outstanding(self) -> int:
@@ -59,6 +74,52 @@ class VersionStages:
             except BaseException as failure:
                 raise_interrupt(failure)
                 _logger.exception("a request stage failed to give up its requests")
+
+
+class VersionStageCounters:
+    """Counts for stages in the `counters` of a version."""
+
+    def __init__(self, counters: VersionCounters) -> None:
+        self._counters = counters
+
+    @property
+    def cache(self) -> CacheCounters:
+        """The counters of the response cache; from now on the version has some."""
+        return self._counters.of_cache()
+
+    def answered(self, total_ns: int) -> None:
+        """A stage has answered a request."""
+        self._counters.hit(total_ns)
+
+    def rejected(self, total_ns: int) -> None:
+        """A request waited too long in a stage."""
+        self._counters.failed(1, total_ns, FailureReason.REJECTED)
+
+    def failed(self, total_ns: int) -> None:
+        """A request failed in a stage."""
+        self._counters.failed(1, total_ns, FailureReason.OTHER)
+
+    def cancelled(self, total_ns: int) -> None:
+        """The caller of a request went away while a stage held it."""
+        self._counters.cancelled(total_ns, executing=False)
+
+
+def stage_context(context: ModelContext, settings: Settings, counters: VersionCounters) -> StageContext:
+    """What the stages of that version may use."""
+    return StageContext(context, settings, VersionStageCounters(counters), _hold)
+
+
+def _hold(request: Request, deliver: Deliver, cancelled: Callable[[], None]) -> Call:
+    return Call(lambda _: cancelled(), request, deliver, Ticket(0, monotonic()))
+
+
+def _through(stages: Sequence[RequestStage], submit: Submit) -> Submit:
+    """The way through the stages, the first one first."""
+    if not stages:
+        return submit
+    for stage in reversed(stages):
+        submit = stage.wrap(submit)
+    return partial(_guarded, submit)
 
 
 def _refuse_missing(

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from enum import StrEnum
 
-from naiad._kernel.caching.counters import CacheCounters
+from naiad._kernel.cache_counters import CacheCounters
 from naiad._kernel.executions import Executions, Phases
 from naiad._kernel.metrics.latencies import LatencyPlan
 from naiad._kernel.response_counters import ResponseCounters, ResponseKind
@@ -40,15 +40,26 @@ class VersionCounters:
     """
 
     def __init__(self, plan: LatencyPlan | None = None, devices: Sequence[int] = (-1,)) -> None:
-        self.by_device = {device: Executions(plan) for device in devices or (-1,)}
+        self._plan = plan
         self.failures = dict.fromkeys(FailureReason, 0)
         self.cancelled_waiting = self.cancelled_executing = 0
         self.reasons: dict[str, int] = {}
         self.cache: CacheCounters | None = None
         self.load_seconds = 0.0
-        self._places = [self.by_device[device] for device in devices]
         self._fail_ns = 0
         self._responses = ResponseCounters()
+        self.execute_on(devices)
+
+    def execute_on(self, devices: Sequence[int]) -> None:
+        """These are the devices of the places. To be called before anything is executed."""
+        self.by_device = {device: Executions(self._plan) for device in devices or (-1,)}
+        self._places = [self.by_device[device] for device in devices]
+
+    def of_cache(self) -> CacheCounters:
+        """What the response cache does for the version; from now on there is something."""
+        if self.cache is None:
+            self.cache = CacheCounters(self._plan is not None and self._plan.summaries)
+        return self.cache
 
     def at(self, place: int) -> Executions:
         """What is executed at that place."""

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from naiad._kernel.answers import AnswerReader
 from naiad._kernel.call import Call
-from naiad._kernel.threads import runs_here
 from naiad.backend import Reply, Sender
 from naiad.codec import ReplyReader
 from naiad.devices import DeviceTensor
 from naiad.errors import InternalError, ModelFailedError, NaiadError
 from naiad.foreign_errors import raise_interrupt
 from naiad.server import Outcome
+from naiad.threads import on_event_loop
 from naiad.types import Response
 
 _logger = logging.getLogger("naiad.model")
@@ -91,7 +91,7 @@ class ResponseStream:
     @property
     def is_at_home(self) -> bool:
         """Whether the running thread is the event loop's, which must never wait."""
-        return runs_here(self._loop)
+        return on_event_loop(self._loop)
 
     def post(self, reply: Reply | NaiadError | None, final: bool) -> "Future[None] | None":
         """Send; None when there is room for more, else a future that is done when there is."""

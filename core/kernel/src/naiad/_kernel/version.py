@@ -7,16 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from naiad._kernel.answers import AnswerReader, CodedReader
-from naiad._kernel.caching.serving import CacheFront
 from naiad._kernel.call import Call, Deliver
 from naiad._kernel.calls.following import follow
 from naiad._kernel.instances import Instances
-from naiad._kernel.metrics.latencies import LatencyPlan
 from naiad._kernel.queue import ModelQueue
 from naiad._kernel.requests import RequestChecker
 from naiad._kernel.stages import OfferedStages, VersionStages
 from naiad._kernel.statistics import VersionCounters
-from naiad._kernel.threads import on_own_thread
 from naiad._kernel.warming import Warmup
 from naiad._kernel.worker import Work
 from naiad.backend import BackendTraits, MemoryUsage, Model, ModelContext, Placement
@@ -28,6 +25,7 @@ from naiad.foreign_errors import raise_interrupt
 from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness, SequenceCounts
 from naiad.scheduler import SchedulerFactory
 from naiad.servables import InflightRequest, WaitTarget
+from naiad.threads import on_own_thread
 from naiad.trace_events import record_arrival
 from naiad.types import Request
 from naiad.warmup import WarmupSample
@@ -38,8 +36,7 @@ _logger = logging.getLogger("naiad.model")
 class ModelVersion:
     """Serves one version from its first instance to its last answer. Lives on the event loop's thread.
 
-    `counters` are what it has done since it was loaded. `cache` stands before its queue, where there is one, and
-    `generation` tells this load from others.
+    `counters` are what it has done since it was loaded, `stages` what plugins put around it.
     """
 
     def __init__(
@@ -50,7 +47,7 @@ class ModelVersion:
         labels: Mapping[str, tuple[str, ...]],
         warmup: Sequence[WarmupSample],
         worker: MakeWorker,
-        plan: LatencyPlan | None = None,
+        counters: VersionCounters,
         gates: GateFactory | None = None,
         codec: BatchCodec | None = None,
         stages: OfferedStages = OfferedStages(),  # noqa: B008 - it is frozen
@@ -60,8 +57,7 @@ class ModelVersion:
         self.labels = labels
         self._model = model
         self._metrics = context.metrics
-        self._plan = plan
-        self.counters = VersionCounters(plan)
+        self.counters = counters
         self._checker = RequestChecker(config)
         strict = bool(getattr(model, "declares_outputs", True))
         responses = self._reader = AnswerReader(config, context.version, strict)
@@ -73,9 +69,7 @@ class ModelVersion:
         self._queue: ModelQueue | None = None
         self._gates = gates
         self._gate: ExecutionGate | None = None
-        self.cache: CacheFront | None = None
-        self.generation = b""
-        self.stages = VersionStages(stages, self.submit)
+        self.stages = VersionStages(stages, self.submit, self._enqueue)
         self._closing: asyncio.Task[None] | None = None
 
     async def start(self, traits: BackendTraits, factory: SchedulerFactory) -> None:
@@ -89,9 +83,7 @@ class ModelVersion:
         await instances.start(traits.loads_in_parallel)
         if self._gate is not None:
             self._gate.enter(instances.placements)
-        self.counters = VersionCounters(self._plan, instances.devices)
-        if self.cache is not None:
-            self.cache.count_with(self.counters)
+        self.counters.execute_on(instances.devices)
         make_scheduler = functools.partial(factory.create, self.config, instances.place_count)
         self._queue = ModelQueue(
             self._reader,
@@ -119,33 +111,41 @@ class ModelVersion:
         transfer = request.transfer
         if transfer is not None and request.on_device is None and transfer.on_device is not None:
             request = replace(request, on_device=transfer.on_device)  # the caller's own stays as it is
-        if self.cache is not None and request.on_device is not None:
-            request = replace(request, on_device=None)  # a cache keeps what lies in host memory
+        if self.stages.host_only and request.on_device is not None:
+            request = replace(request, on_device=None)
         batch_size, shape_key = self._checker.check(request)
         queue = self._queue
         if queue is None or not self._instances.hopeful:
             raise ModelNotReadyError(f"model '{self.name}' version {self.version}: {self._no_instance()}", 1.0)
         seen = self._checker.as_the_model_sees(request)
-        if transfer is not None and (self.cache is not None or request.trace is not None or self._reader.decoupled):
+        if transfer is not None and (self.stages.host_only or request.trace is not None or self._reader.decoupled):
             transfer.may_lend = False  # whoever keeps or shows tensors needs copies
         if request.trace is not None:
             queue.traces = True
             record_arrival(request.trace, self.version, request, seen)
-        if self.cache is None and request.caller is None:
+        if self.stages.checked is not None:
+            return self.stages.checked(request, deliver, streams)
+        if request.caller is None:
             return queue.submit(seen, batch_size, shape_key, deliver)
-        send = functools.partial(queue.submit, seen, batch_size, shape_key)
-        if request.caller is not None:
-            send = functools.partial(follow, self, request.caller, send)
-        return send(deliver) if self.cache is None else self.cache.submit(request, deliver, send)
+        return follow(self, request.caller, functools.partial(queue.submit, seen, batch_size, shape_key), deliver)
+
+    def _enqueue(self, request: Request, deliver: Deliver, streams: bool) -> Call:
+        """Queue a request that `submit` has checked and that has passed the stages."""
+        queue = self._queue
+        if queue is None:
+            raise ModelNotReadyError(f"model '{self.name}' version {self.version}: {self._no_instance()}", 1.0)
+        batch_size, shape_key = self._checker.measure(request)
+        send = functools.partial(queue.submit, self._checker.as_the_model_sees(request), batch_size, shape_key)
+        return send(deliver) if request.caller is None else follow(self, request.caller, send, deliver)
 
     def waits_of(self, request: InflightRequest) -> Sequence[WaitTarget]:
         """Its instances, with that request."""
         return [(self, request)]
 
     def input_devices(self, name: str) -> frozenset[Device]:
-        """The devices whose tensors an instance takes as that input; none where it is no rows, or behind a cache."""
+        """The devices whose tensors an instance takes as that input; none where it is no rows, or a stage reads it."""
         layout = self._reader.layout
-        if self.cache is not None or (layout is not None and layout.covers(name)):
+        if self.stages.host_only or (layout is not None and layout.covers(name)):
             return frozenset()
         return self._instances.input_devices
 
@@ -174,8 +174,6 @@ class ModelVersion:
     async def drain(self) -> None:
         """Return when every request taken in has been answered."""
         await self.stages.drained()
-        if self.cache is not None:
-            await self.cache.drained()
         if self._queue is not None:
             await self._queue.drained()
 
@@ -220,9 +218,8 @@ class ModelVersion:
 
     @property
     def outstanding(self) -> int:
-        """How many requests wait, execute or stream, or wait for the cache or in a stage."""
-        asking = self.stages.outstanding + (self.cache.waiting if self.cache is not None else 0)
-        return asking + (self._queue.outstanding if self._queue is not None else 0)
+        """How many requests wait, execute or stream, or are held by a stage."""
+        return self.stages.outstanding + (self._queue.outstanding if self._queue is not None else 0)
 
     def statistics(self) -> ModelStatistics:
         """The counters as they stand."""
@@ -261,8 +258,6 @@ class ModelVersion:
             stopping = "Server is stopping, scheduler for model '{}' has stopped accepting new inference requests"
             error = ShuttingDownError(stopping.format(self.name))
             self.stages.fail_all(error)
-            if self.cache is not None:
-                self.cache.fail_all(error)
             self._queue.fail_all(error, executing)
             self._queue.close()
 

@@ -1,55 +1,39 @@
-"""The server's cache and the fronts that it gets: one before each model version that asks for it."""
+"""The server's response cache, and a stage for each model version that asks for it."""
 
 import hashlib
 import logging
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from naiad._kernel.caching.opened import OpenedCache, open_cache
-from naiad._kernel.caching.serving import CacheFront
+from naiad._kernel.caching.stage import CacheStage
 from naiad._kernel.repository import Fingerprints
-from naiad._kernel.threads import on_own_thread
 from naiad._version import __version__
 from naiad.backend import ModelContext
-from naiad_config import ModelConfig
+from naiad.extend import StageContext
+from naiad_config.normalisation import is_ensemble
 
 if TYPE_CHECKING:
-    from naiad._kernel.metrics.options import MetricsConfig
     from naiad._kernel.plugins import PluginRegistry
 
 _logger = logging.getLogger("naiad.cache")
 
 
-class Cached(Protocol):
-    """What a front may be put before: `cache` is that front, `generation` what tells this load from all others."""
-
-    cache: CacheFront | None
-    generation: bytes
-
-
 class Caching:
-    """Puts the `cache` of a server before its models; without one nothing is put anywhere."""
+    """Makes the stages of models that ask for the `cache` of a server; without one there are none."""
 
     def __init__(self, cache: OpenedCache | None = None) -> None:
         self.cache = cache
 
-    async def attach(self, version: Cached, context: ModelContext, metrics: "MetricsConfig") -> None:
-        """Put a front before a version that is being loaded, if its configuration asks for it."""
-        version.generation = os.urandom(16)
-        if _asks(context.config):
-            if self.cache is not None and self.cache.shared:
-                version.generation = await on_own_thread("naiad-fingerprint", _content, context)
-            version.cache = self.front(context.config, context.version, version.generation, metrics)
+    def stage(self, context: StageContext) -> CacheStage | None:
+        """A stage for that version, None where its configuration does not ask for one or there is no cache.
 
-    def front(
-        self, config: ModelConfig, version: int, generation: bytes, metrics: "MetricsConfig"
-    ) -> CacheFront | None:
-        """A front for that version of a model, None where its configuration does not ask for one or there is no cache.
-
-        What is kept for one `generation` is found only by another front of the same.
+        Blocks while it reads the files of the model, if others find in the cache what is kept for it. What is kept for
+        an ensemble is found by no other stage: its steps may be others by then.
         """
-        if not _asks(config):
+        config = context.model.config
+        if config.response_cache is None or not config.response_cache.enable:
             return None
         if self.cache is None:
             _logger.warning(
@@ -58,9 +42,8 @@ class Caching:
                 config.name,
             )
             return None
-        ordered = config.dynamic_batching is not None and config.dynamic_batching.preserve_ordering
-        summaries = metrics.enabled and metrics.summary_latencies
-        return CacheFront(self.cache, config.name, version, generation, ordered=ordered, summaries=summaries)
+        generation = _content(context.model) if self.cache.shared and not is_ensemble(config) else os.urandom(16)
+        return CacheStage(self.cache, context, generation)
 
     async def close(self) -> None:
         """Close the cache."""
@@ -78,7 +61,3 @@ def _content(context: ModelContext) -> bytes:
     files = Fingerprints().of(context.model_directory)
     said = ascii((__version__, files, context.config, dict(context.settings)))
     return hashlib.blake2b(said.encode(), digest_size=16).digest()
-
-
-def _asks(config: ModelConfig) -> bool:
-    return config.response_cache is not None and config.response_cache.enable

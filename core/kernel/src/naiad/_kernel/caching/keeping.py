@@ -6,10 +6,9 @@ from time import monotonic_ns
 
 import numpy as np
 
-from naiad._kernel.caching.counters import CacheCounters
 from naiad._kernel.caching.lookups import Lookup
 from naiad._kernel.caching.opened import OpenedCache
-from naiad.cache import CachedResponse
+from naiad.cache import CacheCounters, CachedResponse
 from naiad.types import Response, Tensor
 
 LARGE = 256 << 10
@@ -27,7 +26,7 @@ class Keeper:
     def __init__(self, cache: OpenedCache, name: str, counters: CacheCounters) -> None:
         self._cache = cache
         self._name = name
-        self.counters = counters
+        self._counters = counters
         self._in_vain = 0
         self._loop = asyncio.get_running_loop()
 
@@ -37,7 +36,7 @@ class Keeper:
         What does not lie in host memory, and what is no answer, is not kept. A large copy is made on a thread, and the
         caller gets arrays that cannot be written to.
         """
-        if self.counters.misses_in_a_row > PATIENT_FOR:
+        if self._counters.misses_in_a_row > PATIENT_FOR:
             self._in_vain += 1
             if self._in_vain % KEPT_THEN:
                 return
@@ -69,7 +68,7 @@ class Keeper:
             self._complain_of_size(cached.byte_size)
             return
         self._cache.insert(lookup.key, cached)
-        self.counters.inserted(lookup.lookup_ns, monotonic_ns() - started_ns)
+        self._counters.inserted(lookup.lookup_ns, monotonic_ns() - started_ns)
 
     def _complain_of_size(self, byte_size: int) -> None:
         self._cache.complain(

@@ -6,24 +6,19 @@ from collections.abc import Callable
 from time import monotonic_ns
 from typing import Protocol
 
-from naiad._kernel.caching.tracing import tell_hit
-from naiad._kernel.call import Call, Deliver
+from naiad._kernel.caching.tracing import record_hit
 from naiad.cache import CachedResponse
 from naiad.errors import InternalError, NaiadError
+from naiad.extend import HeldRequest
 from naiad.foreign_errors import describe_error, raise_interrupt
-from naiad.scheduler import Ticket
-from naiad.servables import InflightRequest
-from naiad.server import Outcome
+from naiad.server import Deliver, Outcome, SubmittedRequest
 from naiad.types import Request, Response
 
 _logger = logging.getLogger("naiad.model")
 
-Send = Callable[[Deliver], InflightRequest]
-"""Sends a checked request to the queue of its model; may raise what a queue raises."""
 
-
-class Front(Protocol):
-    """What a lookup needs of those who began it. Every method but `landed` is for the event loop's thread."""
+class LookupOwner(Protocol):
+    """What a lookup needs of the stage that began it. Every method but `landed` is for the event loop's thread."""
 
     def landed(self, lookup: "Lookup") -> None:
         """The cache has answered, on whichever thread."""
@@ -41,17 +36,25 @@ class Front(Protocol):
         """This is what the model answered, and nobody has it yet."""
         ...
 
-    def left(self, lookup: "Lookup") -> None:
-        """The caller has left while the cache was asked."""
+    def cancelled(self, lookup: "Lookup") -> None:
+        """The caller has gone while the cache was asked."""
         ...
 
     def over(self, lookup: "Lookup") -> None:
         """The cache is not awaited any more."""
         ...
 
+    def hold(self, request: Request, deliver: Deliver, cancelled: Callable[[], None]) -> HeldRequest:
+        """As `StageContext.hold`."""
+        ...
+
+    def pass_on(self, request: Request, deliver: Deliver, streams: bool) -> SubmittedRequest:
+        """The way on to the model. Raises what its queue raises."""
+        ...
+
 
 class Lookup:
-    """A request whose answer may be in the cache. `call` is None where the cache answered at once, with nothing.
+    """A request whose answer may be in the cache. `held` is None where the cache answered at once, with nothing.
 
     `started_ns` and `looked_up_ns` are when it was begun and when the cache had answered; `key` may still be unknown.
     `expired` says that the cache did not answer in time.
@@ -59,32 +62,34 @@ class Lookup:
 
     __slots__ = (
         "_deliver",
-        "_front",
-        "_send",
+        "_owner",
+        "_streams",
         "answered",
-        "call",
         "expired",
         "found",
-        "inner",
+        "held",
         "key",
         "looked_up_ns",
+        "passed_on",
         "request",
         "started_ns",
         "timer",
     )
 
-    def __init__(self, front: Front, request: Request, deliver: Deliver, send: Send, key: bytes, start_ns: int) -> None:
-        self._front = front
+    def __init__(
+        self, owner: LookupOwner, request: Request, deliver: Deliver, streams: bool, key: bytes, started_ns: int
+    ) -> None:
+        self._owner = owner
         self._deliver = deliver
-        self._send = send
+        self._streams = streams
         self.request = request
         self.key = key
-        self.started_ns = start_ns
+        self.started_ns = started_ns
         self.looked_up_ns = 0
         self.answered = self.expired = False
         self.found: CachedResponse | None = None
-        self.call: Call | None = None
-        self.inner: InflightRequest | None = None
+        self.held: HeldRequest | None = None
+        self.passed_on: SubmittedRequest | None = None
         self.timer: asyncio.TimerHandle | None = None
 
     @property
@@ -97,31 +102,31 @@ class Lookup:
         if self.answered:
             return
         self.found, self.looked_up_ns, self.answered = found, monotonic_ns(), True
-        self._front.landed(self)
+        self._owner.landed(self)
 
-    def wait(self) -> Call:
-        """The call of somebody who waits for what the cache says."""
-        self.call = Call(self._taken_back, self.request, self._deliver, Ticket(0, self.started_ns / 1e9))
-        return self.call
+    def wait(self) -> HeldRequest:
+        """Hold the request until the cache has answered."""
+        self.held = self._owner.hold(self.request, self._deliver, self._cancelled)
+        return self.held
 
-    def send(self) -> InflightRequest:
-        """Send the request to its model. Raises what its queue raises."""
-        return self._send(self._sent_back)
+    def pass_on(self) -> SubmittedRequest:
+        """Pass the request on to its model. Raises what its queue raises."""
+        return self._owner.pass_on(self.request, self._answered_by_model, self._streams)
 
     def go_on(self) -> None:
-        """The cache has answered and somebody waits: give them the answer, or send the request on."""
-        call = self.call
-        if call is None or call.over or self.inner is not None:  # a thread that was quick lands twice
+        """The cache has answered and the caller waits: deliver the answer, or pass the request on."""
+        held = self.held
+        if held is None or held.over or self.passed_on is not None:  # a thread that was quick lands twice
             return
-        self._front.over(self)
+        self._owner.over(self)
         try:
-            outcome = None if self.found is None else self._front.hit(self, self.found)
+            outcome = None if self.found is None else self._owner.hit(self, self.found)
             if outcome is None:
-                self._front.missed(self)
-                self.inner = self.send()
+                self._owner.missed(self)
+                self.passed_on = self.pass_on()
                 return
             if self.request.trace is not None:
-                tell_hit(self.request.trace, outcome)
+                record_hit(self.request.trace, outcome)
         except NaiadError as error:
             outcome = error
         except BaseException as error:
@@ -131,29 +136,29 @@ class Lookup:
         self.conclude(outcome)
 
     def conclude(self, outcome: Outcome) -> None:
-        """This is the outcome for the one who waits."""
-        call, self.call, self.inner = self.call, None, None  # they know each other, and nobody waits any more
-        if call is not None:
-            call.over = True
+        """Deliver the outcome to the caller that waits."""
+        held, self.held, self.passed_on = self.held, None, None  # which refer to this object
+        if held is not None:
+            held.over = True
         try:
             self._deliver(outcome)
         except BaseException as error:
             raise_interrupt(error)
             _logger.exception("delivering a response of model '%s' failed", self.request.model_name)
 
-    def _sent_back(self, outcome: Outcome) -> None:
+    def _answered_by_model(self, outcome: Outcome) -> None:
         if isinstance(outcome, Response):
             if not outcome.final:  # more follows: this is no answer to keep
                 self.key = b""
                 self._deliver(outcome)
                 return
-            self._front.keep(self, outcome)
+            self._owner.keep(self, outcome)
         self.conclude(outcome)
 
-    def _taken_back(self, call: Call) -> None:
-        inner, self.call, self.inner = self.inner, None, None
-        if inner is not None:
-            inner.cancel()
+    def _cancelled(self) -> None:
+        passed_on, self.held, self.passed_on = self.passed_on, None, None
+        if passed_on is not None:
+            passed_on.cancel()
         else:
-            self._front.over(self)
-            self._front.left(self)
+            self._owner.over(self)
+            self._owner.cancelled(self)

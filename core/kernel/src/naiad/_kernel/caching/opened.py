@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from naiad._kernel.caching.breaker import Breaker
 from naiad._kernel.caching.options import chosen_cache
-from naiad._kernel.threads import on_own_thread
 from naiad.cache import Cache, CachedResponse, CacheReport
 from naiad.errors import NaiadError, PluginError
 from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.sparse_log import SparseLog
+from naiad.threads import on_own_thread
 
 if TYPE_CHECKING:
     from naiad._kernel.plugins import PluginRegistry

@@ -1,71 +1,79 @@
-"""Keeping answers in the order of their requests, where a configuration asks for it: hits would overtake the others."""
+"""Delivers responses in the order of their requests, where a configuration asks for it: hits would overtake."""
 
 from collections import deque
 from collections.abc import Callable
 
-from naiad._kernel.call import Call, Deliver
-from naiad.scheduler import Ticket
-from naiad.servables import InflightRequest
-from naiad.server import Outcome
+from naiad.extend import HeldRequest, StageContext, Submit
+from naiad.server import Deliver, Outcome, SubmittedRequest
 from naiad.types import Request
 
 
-class _Place:
-    """The place of one request among the others: the call that its caller has, and the one behind it."""
+class _Turn:
+    """The turn of one request among the others: `held` is what its caller has, `passed_on` the request behind it."""
 
-    __slots__ = ("_release", "call", "inner")
+    __slots__ = ("_deliver", "_release", "held", "is_answered", "outcome", "passed_on")
 
-    def __init__(self, release: Callable[[], None], request: Request, deliver: Deliver) -> None:
+    def __init__(self, release: Callable[[], None], context: StageContext, request: Request, deliver: Deliver) -> None:
         self._release = release
-        self.call = Call(self._taken_back, request, deliver, Ticket(0, 0.0))
-        self.inner: InflightRequest | None = None
+        self._deliver = deliver
+        self.held: HeldRequest = context.hold(request, deliver, self._cancelled)
+        self.passed_on: SubmittedRequest | None = None
+        self.outcome: Outcome | None = None
+        self.is_answered = False
 
-    def arrived(self, outcome: Outcome) -> None:
-        """The answer is there; `Call.cancel` forgets it."""
-        self.call.over, self.call.outcome, self.inner = True, outcome, None
+    def answered(self, outcome: Outcome) -> None:
+        """The outcome is there, and waits for its turn."""
+        self.is_answered, self.outcome, self.passed_on = True, outcome, None
         self._release()
 
-    def _taken_back(self, call: Call) -> None:
-        inner, self.inner = self.inner, None
-        if inner is not None:
-            inner.cancel()
+    def deliver(self) -> None:
+        """It is its turn: deliver the outcome, unless the caller has gone."""
+        outcome, self.outcome = self.outcome, None
+        self.held.over = True
+        if outcome is not None:
+            self._deliver(outcome)
+
+    def _cancelled(self) -> None:
+        passed_on, self.passed_on = self.passed_on, None
+        self.is_answered, self.outcome = True, None
+        if passed_on is not None:
+            passed_on.cancel()
         self._release()
 
 
 class Order:
-    """Every answer is held back until those to all earlier requests are out, but for those to models.
+    """Holds every response back until those to all earlier requests are out, but for requests of models.
 
     An earlier request may be waiting for what its model asks, and would wait for ever.
     """
 
-    def __init__(self) -> None:
-        self._places: deque[_Place] = deque()
+    def __init__(self, context: StageContext, submit: Submit) -> None:
+        self._context = context
+        self._submit = submit
+        self._turns: deque[_Turn] = deque()
         self._releasing = False
 
-    def submit(self, request: Request, deliver: Deliver, send: Callable[[Deliver], InflightRequest]) -> InflightRequest:
-        """Send a request on its way; its answer keeps its place. Raises what `send` raises."""
+    def submit(self, request: Request, deliver: Deliver, streams: bool) -> SubmittedRequest:
+        """Pass a request on; its response waits for its turn. Raises what passing it on raises."""
         if request.caller is not None:
-            return send(deliver)
-        place = _Place(self._release, request, deliver)
-        self._places.append(place)
+            return self._submit(request, deliver, streams)
+        turn = _Turn(self._release, self._context, request, deliver)
+        self._turns.append(turn)
         try:
-            place.inner = send(place.arrived)
+            turn.passed_on = self._submit(request, turn.answered, streams)
         except BaseException:
-            place.call.over = True
+            turn.held.over = turn.is_answered = True
             self._release()
             raise
-        return place.call
+        return turn.held
 
     def _release(self) -> None:
         """Deliver what no earlier request holds back any more."""
-        if self._releasing:  # who gets an answer may take another request back
+        if self._releasing:  # whoever gets a response may cancel another request
             return
         self._releasing = True
         try:
-            while self._places and self._places[0].call.over:
-                call = self._places.popleft().call
-                outcome, call.outcome = call.outcome, None
-                if outcome is not None:
-                    call.deliver(outcome)
+            while self._turns and self._turns[0].is_answered:
+                self._turns.popleft().deliver()
         finally:
             self._releasing = False

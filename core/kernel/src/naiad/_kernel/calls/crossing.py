@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from naiad._kernel.calls.callers import Caller
 from naiad._kernel.calls.flows import CalledResponses, ResponseFlow
 from naiad._kernel.calls.inner_calls import InnerCall, OneResponse, Sink, Submit
-from naiad._kernel.threads import runs_here
 from naiad.errors import ShuttingDownError, UnsupportedError
 from naiad.extend import LoopRunner
+from naiad.threads import on_event_loop
 from naiad.types import Request, Response
 
 _T = TypeVar("_T")
@@ -31,7 +31,7 @@ class Crossing:
 
     def check_may_wait(self) -> None:
         """Raise UnsupportedError on the event loop, which must not wait for itself; elsewhere see that it is free."""
-        if runs_here(self._loop):
+        if on_event_loop(self._loop):
             raise UnsupportedError(
                 "a model that executes on the event loop cannot wait for another model, because nothing could answer "
                 "meanwhile; drop its parameter 'execute_on', or begin the call and answer later"

@@ -9,7 +9,7 @@ from naiad._kernel.metrics.options import MetricsConfig
 from naiad._kernel.metrics.snapshots import LabelPairs, Quantiles
 
 if TYPE_CHECKING:
-    from naiad._kernel.caching.counters import CacheCounters
+    from naiad._kernel.cache_counters import CacheCounters
     from naiad._kernel.caching.opened import OpenedCache
 
 

@@ -15,9 +15,9 @@ from naiad._kernel.metrics.options import MetricsConfig
 from naiad._kernel.metrics.series import MetricStore
 from naiad._kernel.metrics.snapshots import MetricFamily
 from naiad._kernel.metrics.versions import add_version
-from naiad._kernel.threads import on_own_thread
 from naiad.extend import GateFactory
 from naiad.foreign_errors import raise_interrupt
+from naiad.threads import on_own_thread
 
 if TYPE_CHECKING:
     from naiad._kernel.caching.opened import OpenedCache
