@@ -152,7 +152,7 @@ assert answers == [None], answers
 
 RUNS_THE_LOOP = """
 import asyncio
-from naiad._kernel.plugins import PluginRegistry
+from naiad import PluginRegistry
 from naiad.options import Settings
 
 registry = PluginRegistry.discover()
@@ -270,6 +270,7 @@ PROOFS = {
     "naiad-caffe2": SERVES_A_NET,
     "naiad-custom": SERVES_A_FUNCTION,
     "naiad-explain": EXPLAINS,
+    "naiad-loop-handoff": RUNS_THE_LOOP,
     "naiad-onnx": SERVES_ONNX,
     "naiad-openvino": READS_ONNX,
     "naiad-rate-limiter": LIMITS,
