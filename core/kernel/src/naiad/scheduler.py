@@ -155,6 +155,9 @@ class SchedulerFactory(Protocol):
 
     `name` is what `parameters { key: "scheduler" }` of a configuration may ask for; `choice` is the member of
     `scheduling_choice` that asks for it otherwise (`dynamic_batching`), "" for none, the default scheduler.
+
+    It may also have `codec(context: ModelContext) -> BatchCodec | None`, where its batches are more than requests that
+    are joined; see `naiad.codec`.
     """
 
     name: str

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 
+from naiad.backend import ModelContext
 from naiad.errors import InvalidArgumentError
 from naiad_config import ModelConfig, ModelSequenceBatching, StrategyDirect, StrategyOldest
 from naiad_scheduler_sequence.batcher import Batcher
+from naiad_scheduler_sequence.codec.codec import SequenceCodec, sequence_codec
 from naiad_scheduler_sequence.direct import DirectBatcher
 from naiad_scheduler_sequence.oldest import OldestBatcher
 from naiad_scheduler_sequence.refusals import Entrance
@@ -48,6 +50,13 @@ class SequenceBatching:
             iterative=settings.iterative_sequence,
             preserves_ordering=oldest is not None and oldest.preserve_ordering,
         )
+
+    def codec(self, context: ModelContext) -> SequenceCodec | None:
+        """The controls and implicit states of one model version; None for a configuration without sequences. Blocks.
+
+        Raises InvalidArgumentError naming the state, and the file where it cannot be read or holds too little.
+        """
+        return sequence_codec(context)
 
 
 def _direct(config: ModelConfig, strategy: StrategyDirect) -> tuple[int, _MakeBatcher]:

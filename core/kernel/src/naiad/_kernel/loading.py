@@ -33,7 +33,6 @@ from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.prepared import PreparedDependent
 from naiad._kernel.repository import ModelSource
 from naiad._kernel.requests import RequestChecker
-from naiad._kernel.sequences.codec import sequence_codec
 from naiad._kernel.stages import OfferedStages, VersionStages, stage_context
 from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.version import ModelVersion, labels_of
@@ -265,7 +264,7 @@ class Loader:
         self, prepared: PreparedModel, context: ModelContext, counters: VersionCounters
     ) -> tuple[Model, dict[str, tuple[str, ...]], Sequence[WarmupSample], BatchCodec | None, OfferedStages]:
         with _carried_to_the_loop(context.config.name):
-            labels, codec = labels_of(context), sequence_codec(context)
+            labels, codec = labels_of(context), _codec_of(prepared.factory, context)
             gpu_uuids()  # asking the driver takes a while, and metrics ask on the event loop
             warmup, stages = self._registry.warmup(context), self._stages(context, counters)
             return prepared.backend.load(context), labels, warmup, codec, stages
@@ -293,6 +292,12 @@ class Loader:
 def _validator(config: ModelConfig) -> Callable[[Request], int]:
     check_request = RequestChecker(config).check
     return lambda request: check_request(request)[0]
+
+
+def _codec_of(factory: SchedulerFactory, context: ModelContext) -> BatchCodec | None:
+    """The batch codec that the scheduler brings for a model version, if any. Blocks."""
+    make = getattr(factory, "codec", None)
+    return None if make is None else make(context)
 
 
 def _close_quietly(model: Model) -> None:

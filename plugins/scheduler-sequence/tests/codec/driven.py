@@ -1,5 +1,6 @@
 """A queue of a model of sequences whose scheduler does what a test says, and whose batches a test answers by hand."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,8 +12,6 @@ import numpy as np
 from naiad._kernel.answers import AnswerReader, CodedReader
 from naiad._kernel.call import Call
 from naiad._kernel.queue import ModelQueue
-from naiad._kernel.sequences.codec import sequence_codec
-from naiad._kernel.sequences.queue_codec import SequenceQueueCodec
 from naiad._kernel.statistics import VersionCounters
 from naiad._kernel.worker import Work
 from naiad.backend import Answer, Instance, ModelContext, Reply
@@ -22,8 +21,15 @@ from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, Row, SequenceEnd,
 from naiad.server import Outcome
 from naiad.types import Request, Response, Tensor
 from naiad_config.text import read_text
+from naiad_scheduler_sequence.codec.codec import sequence_codec
+from naiad_scheduler_sequence.codec.queue_codec import SequenceQueueCodec
 
-from ..loops import turns
+
+async def turns(count: int = 30) -> None:
+    """Let what is ready on the running loop happen, and what becomes ready by that."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
 
 CONTROLS = """
   control_input [

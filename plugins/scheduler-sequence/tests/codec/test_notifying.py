@@ -2,9 +2,9 @@
 
 import pytest
 
-from naiad._kernel.sequences.endings import notify_end
 from naiad.backend import Answer, Batch
 from naiad.scheduler import SequenceEndReason
+from naiad_scheduler_sequence.codec.endings import notify_end
 
 
 class Dreaming:

@@ -10,7 +10,6 @@ import pytest
 from naiad import default_warmup
 from naiad._kernel.answers import AnswerReader, CodedReader
 from naiad._kernel.requests import RequestChecker
-from naiad._kernel.sequences.codec import sequence_codec
 from naiad._kernel.warming import Warmup
 from naiad.backend import Answer, Batch, ModelContext, Placement
 from naiad.errors import InvalidArgumentError
@@ -18,6 +17,7 @@ from naiad.types import Request, Tensor
 from naiad.warmup import WarmupSample
 from naiad_config import ModelConfig, ModelInstanceGroup
 from naiad_config.text import parse_text
+from naiad_scheduler_sequence.codec.codec import sequence_codec
 
 CONFIG = """
 name: "m" backend: "any" max_batch_size: {mbs}

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from naiad._kernel.sequences.rows import BatchRow, LiveSequence
-from naiad._kernel.sequences.tensors import SequenceTensors
 from naiad.scheduler import Row, SequenceEndReason, Ticket
+from naiad_scheduler_sequence.codec.rows import BatchRow, LiveSequence
+from naiad_scheduler_sequence.codec.tensors import SequenceTensors
 
 NotifyInstance = Callable[[int, int | str, SequenceEndReason], None]
 """Tells the instance of a slot that the sequence with that correlation id is over, and why."""

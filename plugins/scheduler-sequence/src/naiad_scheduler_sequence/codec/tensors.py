@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from naiad._kernel.sequences.controls import Controls
-from naiad._kernel.sequences.states import KeptState, kept_states
 from naiad.backend import ModelContext
 from naiad.types import Request, Tensor
+from naiad_scheduler_sequence.codec.controls import Controls
+from naiad_scheduler_sequence.codec.states import KeptState, kept_states
 
 
 @dataclass(frozen=True, slots=True)

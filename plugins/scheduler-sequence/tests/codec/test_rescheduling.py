@@ -11,8 +11,7 @@ from naiad.batch import Batch
 from naiad.errors import ModelFailedError, UnavailableError
 from naiad.scheduler import Drop, DropReason, Row
 
-from ..loops import turns
-from .driven import SUM, DrivenSequences, config_of, end, failing, reply, seen, sent, summing
+from .driven import SUM, DrivenSequences, config_of, end, failing, reply, seen, sent, summing, turns
 
 DECOUPLED = "model_transaction_policy { decoupled: true }"
 ITERATIVE = "iterative_sequence: true " + SUM

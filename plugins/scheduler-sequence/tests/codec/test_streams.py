@@ -2,12 +2,11 @@
 
 import pytest
 
-from naiad._kernel.sequences.rows import NullSender
 from naiad.errors import ModelFailedError
 from naiad.scheduler import Row
+from naiad_scheduler_sequence.codec.rows import NullSender
 
-from ..loops import turns
-from .driven import SUM, DrivenSequences, config_of, reply, sent
+from .driven import SUM, DrivenSequences, config_of, reply, sent, turns
 
 DECOUPLED = "model_transaction_policy { decoupled: true }"
 

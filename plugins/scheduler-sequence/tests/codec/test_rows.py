@@ -6,8 +6,7 @@ import pytest
 from naiad.errors import InternalError
 from naiad.scheduler import Decision, Dispatch, Row
 
-from ..loops import turns
-from .driven import SUM, DrivenSequences, config_of, seen, summing
+from .driven import SUM, DrivenSequences, config_of, seen, summing, turns
 
 
 async def test_every_row_of_a_batch_has_the_controls_of_its_request() -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from naiad._kernel.sequences.states import KeptState, kept_states
 from naiad.errors import InvalidArgumentError
 from naiad_config import InstanceKind, ModelInstanceGroup
 from naiad_config.text import read_text
+from naiad_scheduler_sequence.codec.states import KeptState, kept_states
 
 from .driven import config_of
 

@@ -16,8 +16,7 @@ from naiad.errors import (
 from naiad.scheduler import Decision, Dispatch, Drop, DropReason, Row, SequenceEndReason
 from naiad.types import Request
 
-from ..loops import turns
-from .driven import DrivenSequences, end, failing, summing
+from .driven import DrivenSequences, end, failing, summing, turns
 
 
 @pytest.mark.parametrize("model", [summing, failing])

@@ -5,9 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from naiad._kernel.sequences.rows import BatchRow, SequenceBatch
-from naiad._kernel.sequences.states import KeptState, written_into
-from naiad._kernel.sequences.tensors import SequenceTensors
 from naiad.backend import Answer, Batch, Reply, Reschedule
 from naiad.codec import QueuedRequest, ResponseBuilder
 from naiad.datatypes import wire_name_of
@@ -15,6 +12,9 @@ from naiad.errors import ModelFailedError, NaiadError
 from naiad.foreign_errors import describe_error
 from naiad.server import Outcome
 from naiad.types import Request, Response, bytes_array, host_array
+from naiad_scheduler_sequence.codec.rows import BatchRow, SequenceBatch
+from naiad_scheduler_sequence.codec.states import KeptState, written_into
+from naiad_scheduler_sequence.codec.tensors import SequenceTensors
 
 
 class SequenceAnswers:

@@ -5,11 +5,6 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 
-from naiad._kernel.sequences.answers import SequenceAnswers
-from naiad._kernel.sequences.batches import SequenceBatchBuilder
-from naiad._kernel.sequences.endings import notify_end
-from naiad._kernel.sequences.live import LiveSequences
-from naiad._kernel.sequences.rows import BatchRow, SequenceBatch
 from naiad.backend import Reschedule
 from naiad.batch import Batch
 from naiad.codec import CodecQueue, Completion, Execution, QueuedRequest
@@ -17,6 +12,11 @@ from naiad.errors import NaiadError
 from naiad.scheduler import Dispatch, SequenceEnd, SequenceEndReason, Ticket
 from naiad.server import Outcome
 from naiad.types import Request
+from naiad_scheduler_sequence.codec.answers import SequenceAnswers
+from naiad_scheduler_sequence.codec.batches import SequenceBatchBuilder
+from naiad_scheduler_sequence.codec.endings import notify_end
+from naiad_scheduler_sequence.codec.live import LiveSequences
+from naiad_scheduler_sequence.codec.rows import BatchRow, SequenceBatch
 
 _logger = logging.getLogger("naiad.model")
 

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
 
-from naiad._kernel.sequences.answers import RowReader, SequenceAnswers
-from naiad._kernel.sequences.live import LiveSequences
-from naiad._kernel.sequences.rows import BatchRow, LiveSequence, NullSender, SequenceBatch
 from naiad.batch import Sender
 from naiad.codec import CodecQueue, Execution, QueuedRequest
 from naiad.scheduler import Dispatch, Row
 from naiad.types import Request
+from naiad_scheduler_sequence.codec.answers import RowReader, SequenceAnswers
+from naiad_scheduler_sequence.codec.live import LiveSequences
+from naiad_scheduler_sequence.codec.rows import BatchRow, LiveSequence, NullSender, SequenceBatch
 
 _VACANT = Row(0)
 _values = attrgetter(*(field.name for field in fields(Request)))

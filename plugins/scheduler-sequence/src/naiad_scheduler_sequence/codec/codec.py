@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from naiad._kernel.sequences.answers import SequenceAnswers
-from naiad._kernel.sequences.queue_codec import SequenceQueueCodec
-from naiad._kernel.sequences.tensors import SequenceTensors, sequence_tensors
 from naiad.backend import Answer, Batch, Instance, ModelContext, Reschedule
 from naiad.codec import CodecQueue, ResponseBuilder
 from naiad.scheduler import SequenceEndReason
 from naiad.server import Outcome
 from naiad.types import Request
+from naiad_scheduler_sequence.codec.answers import SequenceAnswers
+from naiad_scheduler_sequence.codec.queue_codec import SequenceQueueCodec
+from naiad_scheduler_sequence.codec.tensors import SequenceTensors, sequence_tensors
 
 
 class SequenceCodec:
