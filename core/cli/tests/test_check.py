@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 import naiad
-from naiad import PluginRegistry, default_scheduler, default_warmup
+from naiad import ModelInspector, PluginRegistry, default_scheduler, default_warmup
 from naiad.backend import BackendTraits, Model, ModelContext
 from naiad.errors import InvalidArgumentError
 from naiad.options import Settings
-from naiad_cli import check
 from naiad_config import ModelConfig, ModelInput, ModelOutput
 from naiad_config.tensors import DataType
 
@@ -55,7 +54,7 @@ def write_model(repository: Path, name: str, config: str = "", beads: str | None
 def checked(*repositories: Path, **options: bool) -> Mapping[str, Sequence[str]]:
     registry = PluginRegistry.of([default_scheduler, default_warmup, BeadPlugin()])
     settings = Settings(registry.options(), {name.replace("_", "-"): value for name, value in options.items()})
-    return check.problems_of(registry, [str(repository) for repository in repositories], settings)
+    return ModelInspector(registry, settings).problems(repositories)
 
 
 def test_a_model_that_its_backend_can_complete_has_no_problem(tmp_path: Path) -> None:

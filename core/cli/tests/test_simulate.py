@@ -7,11 +7,10 @@ from typing import NoReturn
 
 import pytest
 
-from naiad import PluginRegistry, hookimpl
+from naiad import ModelInspector, PluginRegistry, hookimpl
 from naiad.backend import BackendTraits, ModelContext
 from naiad_cli.main import main
 from naiad_cli.sequences import has_text_ids, signals_of, wants_sequences
-from naiad_cli.simulate import read_config
 from naiad_config import DataType, ModelConfig, ModelDynamicBatching, ModelInput, ModelOutput
 from naiad_config.text import parse_text
 from naiad_testing.pictures import Signal
@@ -171,7 +170,7 @@ def test_a_model_directory_is_completed_by_its_backend_as_the_server_does(tmp_pa
     (tmp_path / "digits" / "1").mkdir(parents=True)
     (tmp_path / "digits" / "1" / "model.size").write_text("16")
 
-    config = read_config(tmp_path / "digits", PluginRegistry.of([Sizing(), Batching()]))
+    config = ModelInspector(PluginRegistry.of([Sizing(), Batching()])).config(tmp_path / "digits")
 
     assert (config.name, config.max_batch_size) == ("digits", 16)
     assert config.dynamic_batching == ModelDynamicBatching(preferred_batch_size=(16,))

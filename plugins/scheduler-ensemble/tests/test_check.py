@@ -1,9 +1,7 @@
 """`naiad check` holds ensembles against their models, and loads neither."""
 
 import naiad_scheduler_ensemble
-from naiad import PluginRegistry, default_scheduler, default_warmup
-from naiad.options import Settings
-from naiad_cli.check import problems_of
+from naiad import ModelInspector, PluginRegistry, default_scheduler, default_warmup
 
 from .parts import Parts, plus
 
@@ -11,7 +9,7 @@ from .parts import Parts, plus
 def check(parts: Parts) -> dict[str, list[str]]:
     """The problems of each model that has some."""
     registry = PluginRegistry.of([parts, naiad_scheduler_ensemble, default_scheduler, default_warmup])
-    found = problems_of(registry, [str(parts.root)], Settings(registry.options(), {}))
+    found = ModelInspector(registry).problems([parts.root])
     return {name: list(problems) for name, problems in found.items() if problems}
 
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from naiad import PluginRegistry
-from naiad.errors import ConfigError, InvalidArgumentError, NotFoundError
-from naiad.options import Settings
+from naiad.errors import InvalidArgumentError
 from naiad_cli.parser import Parser, Subparsers
 from naiad_cli.sequences import has_text_ids, signals_of, wants_sequences
 from naiad_cli.tables import print_table
@@ -82,13 +81,14 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the figures of the simulation."""
-    from naiad._kernel.configs import wanted_scheduler
+    from naiad import ModelInspector  # only now: --help is answered at once
 
     registry = PluginRegistry.discover()
     for warning in registry.warnings():
         print(f"warning: {warning}", file=sys.stderr)
-    config = read_config(Path(arguments.config), registry)
-    factory = registry.scheduler(wanted_scheduler(config))
+    inspector = ModelInspector(registry)
+    config = inspector.config(Path(arguments.config))
+    factory = inspector.scheduler(config)
     instances = arguments.instances or _instances_of(config)
     chance = random.Random(arguments.seed)  # noqa: S311 - arrivals that can be repeated, no secrets
     arrivals = arrivals_of(arguments.arrivals, arguments.duration, chance)
@@ -106,28 +106,6 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def read_config(path: Path, registry: PluginRegistry) -> "ModelConfig":
-    """The configuration as the server would work by it: a model directory is completed by its backend, a file is not.
-
-    Raises NotFoundError where nothing is at `path`, and ConfigError with every problem of what is there.
-    """
-    if path.is_dir():
-        return _config_of_model(path.absolute(), registry)
-    if not path.is_file():
-        raise NotFoundError(f"there is neither a file nor a folder at {path}; name a config.pbtxt or a model directory")
-    from naiad._kernel.gpus import gpu_count
-    from naiad_config.normalisation import normalise
-    from naiad_config.text import parse_text_with_places
-    from naiad_config.validation import problems
-
-    parsed = parse_text_with_places(path.read_bytes(), str(path))
-    config = normalise(parsed.config, traits=None, gpus=gpu_count())
-    found = problems(config, places=parsed.places, file=str(path), complete=False)
-    if found:
-        raise ConfigError(found)
-    return config
-
-
 def _draw(file: Path, log: Log, signals: Sequence[Signal]) -> None:
     try:
         file.write_text(picture(log, signals=signals), encoding="utf-8")
@@ -135,14 +113,6 @@ def _draw(file: Path, log: Log, signals: Sequence[Signal]) -> None:
         raise InvalidArgumentError(
             f"the picture cannot be written to {file}: {error}; name a file elsewhere"
         ) from error
-
-
-def _config_of_model(directory: Path, registry: PluginRegistry) -> "ModelConfig":
-    from naiad._kernel.loading import Loader
-    from naiad._kernel.repository import ModelSource
-
-    loader = Loader(registry, Settings(registry.options(), {}))
-    return loader.prepare(ModelSource(directory.name, directory)).contexts[-1].config
 
 
 def _instances_of(config: "ModelConfig") -> int:

@@ -7,15 +7,27 @@ from naiad._version import __version__
 from naiad.hookspecs import hookimpl
 
 if TYPE_CHECKING:
+    from naiad._kernel.inspection import ModelInspector
     from naiad._kernel.plugins import PluginRegistry
     from naiad._kernel.server import Server
     from naiad.types import Request, Response, Tensor
     from naiad_config import ModelConfig
 
-__all__ = ["ModelConfig", "PluginRegistry", "Request", "Response", "Server", "Tensor", "__version__", "hookimpl"]
+__all__ = [
+    "ModelConfig",
+    "ModelInspector",
+    "PluginRegistry",
+    "Request",
+    "Response",
+    "Server",
+    "Tensor",
+    "__version__",
+    "hookimpl",
+]
 
 _HOMES = {
     "ModelConfig": "naiad_config",
+    "ModelInspector": "naiad._kernel.inspection",
     "PluginRegistry": "naiad._kernel.plugins",
     "Request": "naiad.types",
     "Response": "naiad.types",
