@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from naiad._kernel import settling
+from naiad._kernel import device_outputs
 from naiad.devices import DeviceTensor
 from naiad_testing.serving import Client, serve
 
@@ -53,13 +53,13 @@ def brought(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
 def stayed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The outputs that stayed on the GPU."""
     names: list[str] = []
-    real = settling.settled
+    real = device_outputs.settle
 
     def noted(output: str, tensor: Any, requests: Any) -> Any:
         names.append(output)
         return real(output, tensor, requests)
 
-    monkeypatch.setattr("naiad._kernel.answers.settled", noted)
+    monkeypatch.setattr("naiad._kernel.answers.settle", noted)
     return names
 
 

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from naiad._kernel.device_outputs import bring_to_host, settle
 from naiad._kernel.response_parameters import check_parameters
-from naiad._kernel.settling import bring_home, settled
 from naiad.backend import Answer, Batch, Reply, Reschedule
 from naiad.codec import BatchCodec
 from naiad.datatypes import tensor_type, wire_name, wire_name_of
@@ -112,7 +112,7 @@ class AnswerReader:
             start = stop
         resident = [name for name, tensor in tensors.items() if type(tensor.payload) is not np.ndarray]
         if resident:
-            bring_home(resident, requests, outcomes)
+            bring_to_host(resident, requests, outcomes)
         return outcomes
 
     def response(self, reply: Reply | Reschedule, request: Request, size: int) -> Response:
@@ -220,7 +220,7 @@ class AnswerReader:
             self._check_shape(name, tensor.shape, declared, batch_size)
         shape = tensor.shape if declared.told is None else self._told_shape(tensor.shape, declared)
         try:
-            return Tensor(name, tensor.datatype, shape, settled(name, tensor, requests).reshape(shape))
+            return Tensor(name, tensor.datatype, shape, settle(name, tensor, requests).reshape(shape))
         except Exception as error:
             raise self._unreadable(name, error) from error
 

@@ -1,4 +1,4 @@
-"""Where the outputs of a batch that lie on a device go: they stay for the requests that take them there."""
+"""Outputs that lie on a device: they stay there for requests that take them there, and else come to the host."""
 
 from collections.abc import Collection, Sequence
 
@@ -9,7 +9,7 @@ from naiad.errors import NaiadError
 from naiad.types import Request, Response
 
 
-def settled(output: str, tensor: DeviceTensor, requests: Sequence[Request]) -> DeviceTensor | np.ndarray:
+def settle(output: str, tensor: DeviceTensor, requests: Sequence[Request]) -> DeviceTensor | np.ndarray:
     """The tensor where it is, if any of the requests takes it there and it has no gaps; else in host memory.
 
     If one of them wants it in host memory, it is brought there now, for all of the batch at once, on the thread of the
@@ -23,7 +23,7 @@ def settled(output: str, tensor: DeviceTensor, requests: Sequence[Request]) -> D
     return tensor
 
 
-def bring_home(
+def bring_to_host(
     outputs: Sequence[str], requests: Sequence[Request], outcomes: Sequence[Response | NaiadError | None]
 ) -> None:
     """Give the requests that do not take these outputs where they are what came to the host with the batch."""
