@@ -78,6 +78,7 @@ class ModelQueue:
         self._drained = asyncio.Event()
         self._drained.set()
         self._recount = asyncio.Event()
+        self._has_codec = codec is not None
         self.codec: QueueCodec | None = None
         self._coded: CodedAssembler | None = None
         self._start_scheduler()
@@ -118,9 +119,7 @@ class ModelQueue:
         )
         call = Call(self.take_back, request, deliver, ticket)
         try:
-            refused = self._scheduler.arrive(ticket)
-            if self.codec is not None and refused is None:
-                self.codec.arrived(ticket)
+            refused = self._arrive(ticket)
         except BaseException as error:
             self._counters.failed(1, 0, FailureReason.OTHER)
             raise self._scheduler_failed(error) from error
@@ -361,6 +360,13 @@ class ModelQueue:
         """What the codec has open may have become nothing."""
         self._recount.set()
 
+    def _arrive_with_codec(self, ticket: Ticket) -> Drop | None:
+        """As the scheduler's `arrive`, for a queue with a codec, which learns of the tickets that are taken in."""
+        refused = self._scheduler.arrive(ticket)
+        if refused is None and self.codec is not None:
+            self.codec.arrived(ticket)
+        return refused
+
     def _pass_on_to_codec(self, stream: ResponseStream, sent: Sequence[Sent]) -> None:
         """As `_pass_on`, for a queue with a codec, which learns of the end of each stream first."""
         call = stream.call
@@ -383,6 +389,7 @@ class ModelQueue:
 
     def _start_scheduler(self) -> None:
         self._scheduler = self._make_scheduler()
+        self._arrive = self._scheduler.arrive if not self._has_codec else self._arrive_with_codec
         self._delivery.ordered = bool(getattr(self._scheduler, "preserves_ordering", False))
         self._first_id = self._last_id + 1
         if self.codec is not None:  # what is under way is the old scheduler's
