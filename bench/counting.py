@@ -5,18 +5,21 @@ import time
 from collections.abc import Callable
 from statistics import median
 
-from naiad._kernel.metrics.latencies import FIRST_RESPONSE_BOUNDS, LatencyPlan
 from naiad._kernel.statistics import VersionCounters
+from naiad_config import ModelConfig
+
+from naiad_metrics.config import MetricsConfig
+from naiad_metrics.service import MetricsService
 
 _GOAL = 3.0
 """Microseconds a request."""
 
 _PHASES = (1_000, 20_000, 3_000)
 
-_PLANS = {
-    "statistics only (--allow-metrics=false)": None,
-    "and histograms (the default)": LatencyPlan(),
-    "and summaries and first responses": LatencyPlan(first_response=FIRST_RESPONSE_BOUNDS, summaries=True),
+_CONFIGS = {
+    "statistics only (no naiad-metrics)": None,
+    "and histograms (the default)": MetricsConfig(),
+    "and summaries and first responses": MetricsConfig(summary_latencies=True, histogram_latencies=True),
 }
 
 
@@ -25,14 +28,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     rounds = parser.parse_args().rounds
     for size in (1, 8, 64):
-        for message, plan in _PLANS.items():
-            cost = median(_microseconds(size, plan) for _ in range(rounds))
+        for message, config in _CONFIGS.items():
+            cost = median(_microseconds(size, config) for _ in range(rounds))
             print(f"batches of {size:2}, {message:40}: {cost:.3f} µs a request (goal: under {_GOAL:g})")
 
 
-def _microseconds(size: int, plan: LatencyPlan | None, requests: int = 100_000) -> float:
+def _microseconds(size: int, config: MetricsConfig | None, requests: int = 100_000) -> float:
     """Microseconds of processor time a request for what is counted of a batch of that many requests."""
-    count = _one_batch(VersionCounters(plan), size)
+    observer = None if config is None else MetricsService(config).observer(ModelConfig())
+    count = _one_batch(VersionCounters(observer), size)
     for _ in range(1_000):
         count()
     batches = requests // size

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+import naiad_metrics
 import naiad_scheduler_sequence
 from naiad import Server
 from naiad.backend import Answer, Batch, Placement
 from naiad.types import Request, Response, Tensor
 from naiad_testing.backends import FakeBackend
 from naiad_testing.fake_backend import FakeInstance, FakeModel
+from naiad_testing.serving import without_frontends
 
 CONFIG = """
 max_batch_size: 4
@@ -71,7 +73,7 @@ async def serving(
     """A server with one model of sequences."""
     backend.write(root, "m", CONFIG % (batching, rest))
     given = {name.replace("_", "-"): value for name, value in options.items()}
-    plugins = (backend, naiad_scheduler_sequence)
+    plugins = (backend, naiad_scheduler_sequence, without_frontends(naiad_metrics))
     async with Server(model_repository=[root], plugins=plugins, options={"exit-on-error": False, **given}) as server:
         assert server.ready().ready, server.ready().reasons
         yield server

@@ -12,6 +12,7 @@ import pytest
 from naiad import Server
 from naiad.backend import RESCHEDULE, Batch, Reply, Reschedule
 from naiad.errors import RequestCancelledError, UnavailableError, WorkerDiedError
+from naiad.metrics import Metrics
 from naiad_testing.tracing import FakeTrace
 
 from .serving import Listening, ask, number, request, serving, summing, until
@@ -251,7 +252,7 @@ def gauges(server: Server) -> dict[str, float]:
     """What metrics say of sequences."""
     return {
         family.name: sample.value
-        for family in server.metrics.collect()
+        for family in server.service(Metrics).collect()
         for sample in family.samples
         if family.name.startswith("naiad_sequences")
     }

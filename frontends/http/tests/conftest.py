@@ -1,5 +1,7 @@
 """What several tests of the frontend share: a fake server, and a site over it."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from naiad.types import Response, Tensor
@@ -70,9 +72,11 @@ class FakeServer:
         self.refusal = None
         self.shared_memory = SharedMemory(allowed=True)
         self.tracing = FakeTracing()
+        self.metrics = SimpleNamespace(collect_made_by_models=list)
 
     def service(self, kind):
-        return {"shared-memory": self.shared_memory, "tracing": self.tracing}[kind.name]
+        services = {"shared-memory": self.shared_memory, "tracing": self.tracing, "metrics": self.metrics}
+        return services[kind.name]
 
     def submit(self, request, deliver, streams=False):
         if self.refusal is not None:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import threading
-from types import SimpleNamespace
 
 import pytest
 
@@ -195,7 +194,7 @@ def test_who_asks_for_it_is_told_of_the_load(talk, fake_server, action):
         for kind, value in {"used": 1, "max": 4, "tokens_per": 2}.items()
     ]
     family = MetricFamily("nv_trt_llm_kv_cache_block_metrics", "", "gauge", blocks)
-    fake_server.metrics = SimpleNamespace(collect_made_by_models=lambda: [family])
+    fake_server.metrics.collect_made_by_models = lambda: [family]
 
     async def script(_exchange, call):
         call.send("one", final=True)

@@ -1,6 +1,8 @@
 """A server with the metrics frontend, over a model of the tests' own."""
 
+import asyncio
 import http.client
+import inspect
 from contextlib import ExitStack
 
 import pytest
@@ -8,6 +10,15 @@ import pytest
 import naiad_metrics
 from naiad_testing import serve
 from naiad_testing.backends import FakeBackend
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Run a test that is a coroutine."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}))
+    return True
 
 
 class Running:

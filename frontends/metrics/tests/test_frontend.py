@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 import naiad_metrics
 from naiad import Server
 from naiad.errors import InvalidArgumentError, UnavailableError
+from naiad.metrics import Metrics
 from naiad_metrics.options import OPTIONS, address_of
 from naiad_testing.backends import FakeBackend
 
@@ -51,7 +52,7 @@ def test_everything_that_is_collected_is_served(server):
 
 
 async def collected(server):
-    return {family.name: (family.help, family.kind) for family in server.metrics.collect()}
+    return {family.name: (family.help, family.kind) for family in server.service(Metrics).collect()}
 
 
 @pytest.mark.parametrize("accepted", ["gzip", "deflate, gzip;q=0.5", "GZIP", "*", "br;q=1.0, x-gzip"])
@@ -181,9 +182,10 @@ def test_a_scrape_in_flight_is_answered_before_the_end(models):
         async def scrape():
             asked.set()
             await go_on.wait()
-            return server.metrics.collect()
+            return metrics.collect()
 
-        server.metrics.scrape = scrape
+        metrics = server.service(Metrics)
+        metrics.scrape = scrape
         reader, writer = await asyncio.open_connection("127.0.0.1", server.plugins.frontends()["metrics"].port)
         writer.write(b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n")
         await asked.wait()

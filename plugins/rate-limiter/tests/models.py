@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+import naiad_metrics
 import naiad_rate_limiter
 from naiad import Server
 from naiad.backend import Answer, Backend, BackendTraits, Batch, ModelContext, Placement, Reply
@@ -16,6 +17,7 @@ from naiad.calls import ModelCalls
 from naiad.hookspecs import hookimpl
 from naiad.types import Request, Response, Tensor
 from naiad_config import ModelConfig
+from naiad_testing.serving import without_frontends
 
 Behaviour = Callable[[Batch, ModelCalls], Any]
 """What a model does with a batch, and with the models that it may call."""
@@ -25,6 +27,8 @@ input { name: "INPUT" data_type: TYPE_FP32 dims: [ -1 ] }
 output { name: "OUTPUT" data_type: TYPE_FP32 dims: [ -1 ] }
 """
 _ON_THE_LOOP = 'parameters { key: "execute_on" value { string_value: "event_loop" } }'
+
+METRICS = without_frontends(naiad_metrics)
 
 
 class Models:
@@ -43,7 +47,9 @@ class Models:
         (self._root / name / "config.pbtxt").write_text(f'backend: "behaving"\n{_FLOATS}\n{config}\n', encoding="utf-8")
 
     @asynccontextmanager
-    async def running(self, plugins: Sequence[object] = (naiad_rate_limiter,), **options: Any) -> AsyncIterator[Server]:
+    async def running(
+        self, plugins: Sequence[object] = (naiad_rate_limiter, METRICS), **options: Any
+    ) -> AsyncIterator[Server]:
         """A started server with these plugins; it does not exit for models that fail to load."""
         settings = {name.replace("_", "-"): value for name, value in options.items()}
         async with Server(

@@ -15,6 +15,7 @@ from naiad.errors import (
     ModelFailedError,
     UnknownError,
 )
+from naiad.metrics import Metrics
 from naiad_scheduler_ensemble.composition import EnsembleComposition
 
 from .parts import Parts, add, ask, until
@@ -85,7 +86,7 @@ async def test_a_caller_who_leaves_takes_the_running_step_back(chain: Parts) -> 
             await task
         chain.release("ten")
         await until(lambda: chain.requests.get("ten"))
-        metrics = {each.name: each for each in server.metrics.collect()}
+        metrics = {each.name: each for each in server.service(Metrics).collect()}
 
     assert chain.requests["ten"][0].cancelled
     assert [

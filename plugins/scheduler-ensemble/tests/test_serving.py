@@ -13,6 +13,7 @@ from naiad.errors import (
     InvalidArgumentError,
     ModelFailedError,
 )
+from naiad.metrics import Metrics
 from naiad.reports import Duration
 from naiad_testing.tracing import FakeTrace
 
@@ -180,7 +181,9 @@ async def test_a_failed_request_counts_as_other_beside_what_its_step_counts(chai
     async with chain.serving() as server:
         with pytest.raises(ModelFailedError):
             await server.infer(ask("e"))
-        failures = next(each for each in server.metrics.collect() if each.name == "nv_inference_request_failure")
+        failures = next(
+            each for each in server.service(Metrics).collect() if each.name == "nv_inference_request_failure"
+        )
 
     counted = {(dict(each.labels)["model"], dict(each.labels)["reason"]) for each in failures.samples if each.value}
     assert counted == {("e", "OTHER"), ("ten", "BACKEND")}

@@ -91,3 +91,14 @@ def fp32_to_bf16(values: np.ndarray) -> np.ndarray:
     bits = values.ravel().view(np.uint32)
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
     return np.where(np.isnan(values.ravel()), (bits >> 16) | 0x40, rounded).astype(np.uint16).reshape(values.shape)
+
+
+def is_text(value: object) -> bool:
+    """Whether it is a string that UTF-8 can carry, one without halves of surrogate pairs."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -337,6 +337,18 @@ class LoopRunner(Protocol):
         ...
 
 
+# Metrics
+
+
+@runtime_checkable
+class MetricSource(Protocol):
+    """What a gate factory or a service may offer as well: metrics of its own, for the server's."""
+
+    def metrics(self) -> "Sequence[MetricFamily]":
+        """The metrics as they stand, always of the same names, which models cannot use for their own."""
+        ...
+
+
 # Services
 
 

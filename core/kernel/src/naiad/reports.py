@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from naiad.backend import MemoryUsage
 from naiad.datatypes import wire_name
+from naiad.metrics import DurationObserver, ExecutionObserver
 from naiad_config import ModelConfig, ModelInput, ModelOutput
 
 
@@ -171,3 +172,57 @@ class ModelStatistics:
     memory_usage: tuple[MemoryUsage, ...] = ()
     batch_reasons: Mapping[str, int] = field(default_factory=dict)
     response_stats: Mapping[str, ResponseStatistics] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class DeviceReport:
+    """What a model version has executed on one device; `device` is the number of the GPU, -1 without one.
+
+    `requests` were answered, after `success_ns` altogether, of which they were queued for `queue_ns`. `compute` is
+    their compute input, infer and output, charged to every request of a batch. `batch_sizes` counts executions by
+    batch size.
+    """
+
+    device: int
+    requests: int
+    inferences: int
+    executions: int
+    success_ns: int
+    queue_ns: int
+    compute: tuple[Duration, Duration, Duration]
+    batch_sizes: Mapping[int, int]
+    observer: ExecutionObserver | None = None
+
+
+@dataclass(slots=True)
+class CacheUse:
+    """What the response cache did for a model version: hits, and misses with the insertions that followed."""
+
+    hits: Duration
+    misses: Duration
+    hit_times: DurationObserver | None = None
+    miss_times: DurationObserver | None = None
+
+
+@dataclass(slots=True)
+class VersionReport:
+    """One version that serves, as metrics need it: what waits and executes now, and counters since it was loaded.
+
+    `failures` counts failed requests by reason, `batch_reasons` why batches were closed. `cache` is None where no cache
+    answers for the version, `sequences` where its requests are not in sequences. Not frozen, as thousands are made.
+    """
+
+    name: str
+    version: int
+    config: ModelConfig
+    load_seconds: float
+    waiting: int
+    outstanding: int
+    failures: Mapping[str, int]
+    cancelled_waiting: int
+    cancelled_executing: int
+    batch_reasons: Mapping[str, int]
+    instances: tuple[InstanceReport, ...]
+    devices: tuple[DeviceReport, ...]
+    cache: CacheUse | None = None
+    sequences: SequenceCounts | None = None

@@ -1,6 +1,6 @@
 """The server as frontends and services see it: what they may ask of it and do with it."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from naiad.byte_budget import ByteBudget
@@ -8,7 +8,15 @@ from naiad.errors import NaiadError
 from naiad.log_settings import LogControl
 from naiad.metrics import MetricFamily
 from naiad.options import Settings
-from naiad.reports import IndexEntry, InstanceReport, ModelMetadata, ModelStatistics, Readiness, ServerMetadata
+from naiad.reports import (
+    IndexEntry,
+    InstanceReport,
+    ModelMetadata,
+    ModelStatistics,
+    Readiness,
+    ServerMetadata,
+    VersionReport,
+)
 from naiad.types import Request, Response
 from naiad_config import ModelConfig
 
@@ -32,18 +40,6 @@ class SubmittedRequest(Protocol):
 
     def resume(self) -> None:
         """Say that the caller has room again."""
-        ...
-
-
-class MetricsSource(Protocol):
-    """The metrics of a server."""
-
-    def collect_made_by_models(self) -> list[MetricFamily]:
-        """The families that models made themselves."""
-        ...
-
-    async def scrape(self) -> list[MetricFamily]:
-        """All families, with what the machine and its GPUs say at this moment."""
         ...
 
 
@@ -77,11 +73,6 @@ class ServerApi(Protocol):
     @property
     def logging(self) -> LogControl:
         """The settings of the log that can be changed while the server runs."""
-        ...
-
-    @property
-    def metrics(self) -> MetricsSource:
-        """The metrics, from the start of the frontends on."""
         ...
 
     def service(self, kind: type[ServiceT]) -> ServiceT:
@@ -146,6 +137,14 @@ class ServerApi(Protocol):
 
     def statistics(self, name: str = "", version: int = 0) -> Sequence[ModelStatistics]:
         """The counters of all models, of one, or of one version."""
+        ...
+
+    def version_reports(self) -> Iterator[VersionReport]:
+        """Every version that serves, by name; each is reported as it stands when the iterator reaches it."""
+        ...
+
+    def metric_families(self) -> Sequence[MetricFamily]:
+        """The metrics of execution gates, caches and services as they stand, also of families without samples."""
         ...
 
     def instances(self, name: str, version: int = 0) -> Sequence[InstanceReport]:

@@ -1,7 +1,7 @@
 """What tests of streams share: models that send what a test says, and callers that keep what they get."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -49,11 +49,16 @@ def _told(outcome: Outcome) -> Any:
 
 @asynccontextmanager
 async def serving(
-    root: Path, execute: Callable[[Batch], Answer], config: str = DECOUPLED, **options: Any
+    root: Path,
+    execute: Callable[[Batch], Answer],
+    config: str = DECOUPLED,
+    *,
+    plugins: Sequence[object] = (),
+    **options: Any,
 ) -> AsyncIterator[Server]:
     backend = Steered(execute=execute)
     write_model(root, "m", config)
-    async with running(root, backend, **options) as server:
+    async with running(root, backend, *plugins, **options) as server:
         yield server
 
 

@@ -12,6 +12,7 @@ from naiad_testing.caches import FakeCache
 from .caching import caching, values
 from .loops import jump, turns, until
 from .serving import request
+from .telling_metrics import collect
 
 
 def opened(breaker: Breaker, now: float = 10.0) -> Breaker:
@@ -82,7 +83,7 @@ async def test_requests_go_past_a_cache_that_hangs(
         await until(lambda: len(delivered) == 3)
         for number in range(5):
             assert values(await server.infer(request("m", number))) == [number]  # without a jump of the clock
-        families = {family.name: family.samples for family in server.metrics.collect()}
+        families = {family.name: family.samples for family in collect(server)}
 
     assert cache.events.count("lookup") == 3
     assert "cache 'fake' has not answered 3 lookups in a row; requests go past it for 1 s" in caplog.text

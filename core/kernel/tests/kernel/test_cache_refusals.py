@@ -13,6 +13,7 @@ from naiad_testing.caches import FakeCache
 
 from .caching import caching, values
 from .serving import request
+from .telling_metrics import collect
 
 
 async def test_errors_are_not_kept(backend: FakeBackend, tmp_path: Path) -> None:
@@ -60,7 +61,7 @@ async def test_what_a_cache_raises_is_a_miss_and_logged_once(
         cache.failure = RuntimeError("no room at the inn")
         answers = [values(await server.infer(request("m", 1))) for _ in range(3)]
         (counted,) = server.statistics("m")
-        told = {family.name for family in server.metrics.collect()}
+        told = {family.name for family in collect(server)}
 
     assert answers == [[1]] * 3
     assert (counted.cache_hit.count, counted.cache_miss.count, counted.success.count) == (0, 3, 3)

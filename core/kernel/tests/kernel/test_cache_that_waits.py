@@ -17,7 +17,8 @@ from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
 
 from .loops import jump, turns, until
-from .serving import off_the_loop, request, running
+from .serving import off_the_loop, request
+from .telling_metrics import collect, running
 
 CACHED = "response_cache { enable: true }"
 Answer = list[float] | NaiadError
@@ -51,7 +52,7 @@ async def test_hits_and_misses_are_answered_when_the_cache_has_spoken(backend: F
         (_, hit), (_, miss) = ask(server, 1), ask(server, 2)
         await turns()
         before = [*hit, *miss]
-        outstanding = server.metrics.collect()
+        outstanding = collect(server)
         await off_the_loop(cache.release)
         await until(lambda: hit and miss)
 
@@ -84,7 +85,7 @@ async def test_a_caller_that_leaves_while_the_cache_is_asked_hears_nothing(
         cache.release()
         await turns()
         (counted,) = server.statistics("m")
-        reasons = {family.name: family.samples for family in server.metrics.collect()}["nv_inference_request_failure"]
+        reasons = {family.name: family.samples for family in collect(server)}["nv_inference_request_failure"]
 
     assert (delivered, len(backend.batches)) == ([], 1)
     assert (counted.success.count, counted.fail.count) == (1, 1)

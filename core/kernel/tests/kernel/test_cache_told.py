@@ -19,8 +19,8 @@ from naiad_testing.caches import FakeCache
 from naiad_testing.tracing import FakeTrace
 
 from .loops import until
-from .serving import request, running
-from .telling_metrics import ONE, told
+from .serving import request
+from .telling_metrics import ONE, running, told
 
 SUMMARIES = {"metrics_config": ((("summary_latencies", True),),), "allow_cpu_metrics": False}
 

@@ -4,15 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from naiad._kernel.metrics.collector import Metrics
-from naiad._kernel.metrics.families import FAMILIES, LATENCY_COUNTERS, LATENCY_SUMMARIES
-from naiad._kernel.metrics.options import MetricsConfig
-from naiad._kernel.metrics.series import MetricStore
-from naiad.metrics import Distribution, MetricFamily, Quantiles
+from naiad.metrics import Distribution, Quantiles
+from naiad_metrics.families import LATENCY_COUNTERS, LATENCY_SUMMARIES
 from naiad_testing.backends import FakeBackend
 
-from .serving import request, running
-from .telling_metrics import ONE, told
+from .serving import request
+from .telling_metrics import ONE, collect, running, told
 
 
 async def test_summaries_and_the_first_response_are_told_when_they_are_asked_for(
@@ -61,25 +58,8 @@ async def test_switched_off_metrics_tell_nothing_and_the_statistics_count_on(
     async with running(tmp_path, backend, allow_metrics=False) as server:
         await server.infer(request("m", 1))
 
-        assert server.metrics.collect() == []
+        assert collect(server) == []
         assert server.statistics("m")[0].success.count == 1
-
-
-def test_every_family_has_a_name_of_its_own_a_help_and_a_unit_where_it_needs_one() -> None:
-    names = [family.name for family in FAMILIES]
-
-    assert len(set(names)) == len(names)
-    assert all(family.help and not family.help.endswith(".") for family in FAMILIES)
-    assert all(family.name.startswith(("nv_", "naiad_")) for family in FAMILIES)
-
-
-def test_a_family_without_samples_is_not_told() -> None:
-    metrics = Metrics(MetricsConfig(), list, MetricStore())
-
-    collected: list[MetricFamily] = metrics.collect()
-
-    assert all(family.samples for family in collected)
-    assert "nv_inference_count" not in {family.name for family in collected}
 
 
 async def test_buckets_of_a_metric_that_there_is_not_are_warned_of_once(

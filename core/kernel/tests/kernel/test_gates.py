@@ -17,7 +17,8 @@ from naiad_testing.backends import FakeBackend
 from naiad_testing.gates import FakeGates
 
 from .loops import turns
-from .serving import Steered, SteeredModel, request, running, write_model
+from .serving import Steered, SteeredModel, request, write_model
+from .telling_metrics import collect, running
 
 USERS = MetricFamily("gate_users", "Users of the gate", "gauge", [Sample((), 3)])
 
@@ -55,9 +56,9 @@ async def test_metrics_of_gates_are_collected(tmp_path: Path, backend: FakeBacke
     gates.families = [USERS]
 
     async with running(tmp_path, backend, gates) as server:
-        collected = server.metrics.collect()
+        collected = collect(server)
         gates.families = [MetricFamily(USERS.name, USERS.help, USERS.kind, [])]
-        empty = server.metrics.collect()
+        empty = collect(server)
 
     assert USERS in collected
     assert USERS.name not in [family.name for family in empty]
@@ -83,10 +84,10 @@ async def test_gates_whose_metrics_fail_take_no_others_along(
 
     async with running(tmp_path, backend, gates) as server:
         gates.failure = SystemExit(3)
-        collected = server.metrics.collect()
+        collected = collect(server)
 
     assert collected
-    assert "the metrics of execution gates cannot be read" in caplog.text
+    assert "the metrics of a FakeGates cannot be read" in caplog.text
 
 
 async def test_two_plugins_with_gates_are_refused_naming_both(tmp_path: Path) -> None:

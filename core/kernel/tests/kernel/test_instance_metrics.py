@@ -9,8 +9,8 @@ from naiad.errors import WorkerDiedError
 
 from .deaths import DEADLY, gated, states
 from .loops import until
-from .serving import request, running
-from .telling_metrics import ONE, told, with_reason
+from .serving import request
+from .telling_metrics import ONE, running, told, with_reason
 
 
 def state_of(server: Server) -> str:

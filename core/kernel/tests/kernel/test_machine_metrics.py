@@ -1,21 +1,13 @@
 """The metrics of the machine and of its GPUs, and what models execute on which of them."""
 
-import asyncio
-import threading
 from pathlib import Path
 
 import pytest
 
-from naiad._kernel.metrics.collector import Metrics
-from naiad._kernel.metrics.families import GPU
-from naiad._kernel.metrics.nvml import GpuReading
-from naiad._kernel.metrics.options import MetricsConfig
-from naiad._kernel.metrics.series import MetricStore
 from naiad_testing.backends import FakeBackend
 
-from .loops import jump
-from .serving import Steered, request, running, write_model
-from .telling_metrics import ONE, Told, told, with_reason
+from .serving import Steered, request, write_model
+from .telling_metrics import ONE, running, told, with_reason
 
 
 async def test_the_machine_is_told_unless_that_is_switched_off(tmp_path: Path, backend: FakeBackend) -> None:
@@ -32,68 +24,9 @@ async def test_the_machine_is_told_unless_that_is_switched_off(tmp_path: Path, b
     assert all(list(on[name]) == [frozenset()] for name in cpu)
 
 
-def gpus(metrics: Metrics) -> Told:
-    names = {family.name for family in GPU}
-    return {
-        family.name: {frozenset(each.labels): each.value for each in family.samples}
-        for family in metrics.collect()
-        if family.name in names
-    }
-
-
-async def test_gpus_are_told_as_of_the_last_look_at_them() -> None:
-    looks: list[int] = []
-
-    def look() -> tuple[GpuReading, ...]:
-        looks.append(1)
-        return (GpuReading("GPU-1", utilization=0.5, energy=12.5), GpuReading("GPU-2", utilization=0.0))
-
-    metrics = Metrics(MetricsConfig(), list, MetricStore(), look)
-
-    nothing = gpus(metrics)
-    await metrics.scrape()
-    await metrics.scrape()
-
-    one, other = frozenset({("gpu_uuid", "GPU-1")}), frozenset({("gpu_uuid", "GPU-2")})
-    assert nothing == {}
-    assert gpus(metrics) == {"nv_gpu_utilization": {one: 0.5, other: 0.0}, "nv_energy_consumption": {one: 12.5}}
-    assert len(looks) == 1
-
-
-async def test_a_driver_that_hangs_costs_one_thread_and_stops_no_scrape() -> None:
-    looks: list[int] = []
-    release = threading.Event()
-
-    def hang() -> tuple[GpuReading, ...]:
-        looks.append(1)
-        release.wait(10)
-        return (GpuReading("GPU-1", utilization=0.5),)
-
-    metrics = Metrics(MetricsConfig(interval=0.0), list, MetricStore(), hang)
-
-    for _ in range(3):
-        scrape = asyncio.ensure_future(metrics.scrape())
-        await jump(1.1)
-        assert await scrape
-    assert (gpus(metrics), len(looks)) == ({}, 1)
-
-    release.set()
-    await metrics.scrape()
-    assert gpus(metrics)["nv_gpu_utilization"] == {frozenset({("gpu_uuid", "GPU-1")}): 0.5}
-
-
-@pytest.mark.parametrize("config", [MetricsConfig(gpu=False), MetricsConfig(enabled=False)])
-async def test_gpus_are_not_looked_at_when_that_is_switched_off(config: MetricsConfig) -> None:
-    metrics = Metrics(config, list, MetricStore(), lambda: pytest.fail("it looked"))
-
-    await metrics.scrape()
-
-    assert gpus(metrics) == {}
-
-
 async def test_what_is_executed_on_a_gpu_is_told_by_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("loading", "metrics.versions"):
-        monkeypatch.setattr(f"naiad._kernel.{module}.gpu_uuids", lambda: ("GPU-a", "GPU-b"))
+    for module in ("service", "versions"):
+        monkeypatch.setattr(f"naiad_metrics.{module}.gpu_uuids", lambda: ("GPU-a", "GPU-b"))
     monkeypatch.setattr("naiad._kernel.loading.gpu_count", lambda: 2)
     backend = Steered()
     write_model(tmp_path, "m", FLOATS_ON_GPUS)

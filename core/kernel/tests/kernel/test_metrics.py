@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from naiad._kernel.metrics.families import LATENCY_HISTOGRAMS
 from naiad.errors import ModelFailedError
-from naiad.metrics import Distribution
+from naiad.metrics import Distribution, Metrics
+from naiad_metrics.families import LATENCY_HISTOGRAMS
 from naiad_testing.backends import FakeBackend
 
 from .loops import turns
-from .serving import off_the_loop, request, rows, running
-from .telling_metrics import ONE, told, with_reason
+from .serving import off_the_loop, request, rows
+from .telling_metrics import ONE, collect, running, told, with_reason
 
 
 async def test_counters_equal_the_statistics(tmp_path: Path, backend: FakeBackend) -> None:
@@ -93,17 +93,17 @@ async def test_what_waits_is_pending_and_what_executes_is_in_flight(tmp_path: Pa
 async def test_a_scrape_tells_what_collecting_tells_and_lets_others_run_meanwhile(
     tmp_path: Path, backend: FakeBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("naiad._kernel.metrics.collector.TURN", 0.0)
+    monkeypatch.setattr("naiad_metrics.service.TURN", 0.0)
     backend.write(tmp_path, "n")
     turns_of_others: list[int] = []
 
     async with running(tmp_path, backend) as server:
-        scraping = asyncio.ensure_future(server.metrics.scrape())
+        scraping = asyncio.ensure_future(server.service(Metrics).scrape())
         while not scraping.done():
             turns_of_others.append(1)
             await asyncio.sleep(0)
         scraped = await scraping
-        models = [family for family in server.metrics.collect() if "inference" in family.name]
+        models = [family for family in collect(server) if "inference" in family.name]
 
     assert [family for family in scraped if "inference" in family.name] == models
     assert len(turns_of_others) >= 2

@@ -6,8 +6,8 @@ from typing import Any
 from naiad.backend import Answer, Batch, ModelContext, Placement
 
 from .loops import until
-from .serving import Steered, SteeredModel, request, running, write_model
-from .telling_metrics import told
+from .serving import Steered, SteeredModel, request, write_model
+from .telling_metrics import running, told
 
 
 class Counting(SteeredModel):

@@ -11,6 +11,7 @@ from naiad.reports import ModelStatistics
 from .loops import until
 from .serving import request
 from .streaming import asked, reply, sending, serving
+from .telling_metrics import METRICS, collect
 
 HISTOGRAMS = ((("histogram_latencies", True),),)
 
@@ -19,7 +20,7 @@ def first_responses(server: Server) -> int:
     """How many are in the histogram."""
     (value,) = (
         sample.value
-        for family in server.metrics.collect()
+        for family in collect(server)
         if family.name == "nv_inference_first_response_histogram_ms"
         for sample in family.samples
     )
@@ -35,7 +36,7 @@ def of(server: Server) -> ModelStatistics:
 async def test_a_stream_counts_as_one_request_with_one_first_response(tmp_path: Path) -> None:
     execute = sending((reply(1), False), (reply(2), False), (None, True))
 
-    async with serving(tmp_path, execute, metrics_config=HISTOGRAMS) as server:
+    async with serving(tmp_path, execute, plugins=[METRICS], metrics_config=HISTOGRAMS) as server:
         await asked(server)
         statistics, first = of(server), first_responses(server)
 
@@ -48,7 +49,7 @@ async def test_a_stream_counts_as_one_request_with_one_first_response(tmp_path: 
 
 
 async def test_a_stream_without_responses_has_no_first_response(tmp_path: Path) -> None:
-    async with serving(tmp_path, sending((None, True)), metrics_config=HISTOGRAMS) as server:
+    async with serving(tmp_path, sending((None, True)), plugins=[METRICS], metrics_config=HISTOGRAMS) as server:
         await asked(server)
 
         assert (of(server).success.count, first_responses(server)) == (1, 0)
@@ -57,12 +58,12 @@ async def test_a_stream_without_responses_has_no_first_response(tmp_path: Path) 
 async def test_a_stream_that_ends_in_an_error_is_a_failure_of_the_backend(tmp_path: Path) -> None:
     execute = sending((reply(1), False), (InvalidArgumentError("no"), True))
 
-    async with serving(tmp_path, execute, metrics_config=HISTOGRAMS) as server:
+    async with serving(tmp_path, execute, plugins=[METRICS], metrics_config=HISTOGRAMS) as server:
         await asked(server)
         statistics, first = of(server), first_responses(server)
         failures = {
             dict(sample.labels)["reason"]: sample.value
-            for family in server.metrics.collect()
+            for family in collect(server)
             if family.name == "nv_inference_request_failure"
             for sample in family.samples
         }
@@ -79,10 +80,10 @@ async def test_a_request_that_streams_is_in_flight_and_not_pending(tmp_path: Pat
         return [None]
 
     def gauge(server: Server, name: str) -> float:
-        ((sample,),) = (family.samples for family in server.metrics.collect() if family.name == name)
+        ((sample,),) = (family.samples for family in collect(server) if family.name == name)
         return sample.value
 
-    async with serving(tmp_path, execute) as server:
+    async with serving(tmp_path, execute, plugins=[METRICS]) as server:
         waiting = asyncio.ensure_future(anext(server.stream(request("m", 1.0))))
         await until(lambda: senders and gauge(server, "naiad_instance_busy_seconds") == 0)
         streaming = (gauge(server, "nv_inference_pending_request_count"), gauge(server, "naiad_requests_in_flight"))

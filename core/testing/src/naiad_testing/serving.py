@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any, Protocol, TypeVar
 
 from naiad.errors import InvalidArgumentError
@@ -107,7 +108,7 @@ def _is_model(path: Path) -> bool:
 
 
 def _installed() -> list[object]:
-    """The installed plugins that are no frontends; one that cannot be imported is left to `naiad plugins`."""
+    """The installed plugins without their frontends; one that cannot be imported is left to `naiad plugins`."""
     found = []
     for entry_point in sorted(metadata.entry_points(group="naiad"), key=lambda each: each.name):
         try:
@@ -116,4 +117,13 @@ def _installed() -> list[object]:
             continue
         if not hasattr(plugin, "naiad_frontends"):
             found.append(plugin)
+        elif hasattr(plugin, "naiad_services"):
+            found.append(without_frontends(plugin))
     return found
+
+
+def without_frontends(plugin: object) -> object:
+    """That plugin without its frontends: its services, say, in a server that listens nowhere."""
+    hooks = {name: getattr(plugin, name) for name in dir(plugin) if name.startswith("naiad_")}
+    hooks.pop("naiad_frontends", None)
+    return SimpleNamespace(__name__=getattr(plugin, "__name__", type(plugin).__name__), **hooks)

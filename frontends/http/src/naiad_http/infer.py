@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from naiad.buffers import Buffer
 from naiad.errors import NaiadError, UnavailableError
 from naiad.explaining import EXPLAIN, encoded_twice
+from naiad.metrics import metrics_of
 from naiad.shared_memory import shared_memory_of
 from naiad.tracing import tracing_of
 from naiad.types import Request
@@ -29,6 +30,7 @@ class Inference:
         self.threads = CodecThreads("naiad-http-codec")
         self.max_json_output = max_json_output
         self.tracing = tracing_of(server)
+        self._metrics = metrics_of(server)
         self._server = server
         self._decoder = Decoder(max_input_size, server.model_config, shared_memory_of(server))
         self._generate_decoder = GenerateDecoder(max_input_size, server.model_config)
@@ -77,11 +79,9 @@ class Inference:
 
     def load_headers(self, request_head: RequestHead) -> Headers:
         """The headers of an answer that tell how loaded we are, for a caller who wants that."""
-        if not request_head.load_format:
+        if self._metrics is None or not request_head.load_format:
             return ()
-        return load_report(
-            request_head.load_format, request_head.model_name, self._server.metrics.collect_made_by_models()
-        )
+        return load_report(request_head.load_format, request_head.model_name, self._metrics.collect_made_by_models())
 
     def encode_large(self, outcome: Outcome, request: Request, form: ResponseForm) -> Encoded | HttpResponse:
         """As `encode`, for any output; to be called on a thread."""

@@ -1,7 +1,6 @@
 """generate and generate_stream on one connection: what is written, and when."""
 
 import json
-from types import SimpleNamespace
 
 import pytest
 
@@ -159,7 +158,7 @@ def test_who_asks_for_it_is_told_of_the_load(connection, fake_server, generate, 
         for kind, value in {"used": 1, "max": 4, "tokens_per": 2}.items()
     ]
     family = MetricFamily("nv_trt_llm_kv_cache_block_metrics", "", "gauge", blocks)
-    fake_server.metrics = SimpleNamespace(collect_made_by_models=lambda: [family])
+    fake_server.metrics.collect_made_by_models = lambda: [family]
     connection.send(generate({}, "Endpoint-Load-Metrics-Format: text", action=action) + generate(action=action))
     fake_server.calls[0].send("one", final=True)
     fake_server.calls[1].send("one", final=True)

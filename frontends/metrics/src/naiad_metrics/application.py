@@ -5,7 +5,6 @@ import gzip
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -13,12 +12,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from naiad.metrics import MetricFamily
+from naiad.metrics import MetricFamily, Metrics
 from naiad_kit.frontends.codec_threads import CodecThreads
 from naiad_metrics.text import pieces
-
-if TYPE_CHECKING:
-    from naiad.server import ServerApi
 
 _TURN = 0.001
 """Seconds for which text is written at a time: requests are served in between."""
@@ -27,12 +23,12 @@ _QUICKLY = 1
 """The level of gzip; it makes a twentieth of this text, and higher ones cost more than they save."""
 
 
-def make_application(server: "ServerApi") -> Starlette:
-    """`/metrics` of that server; every other path is a 404, every other method a 405."""
+def make_application(source: Metrics) -> Starlette:
+    """`/metrics` of that service; every other path is a 404, every other method a 405."""
     compression = CodecThreads("naiad-metrics-gzip", 1)
 
     async def metrics(request: Request) -> Response:
-        parts = await _written(await server.metrics.scrape())
+        parts = await _written(await source.scrape())
         headers = {"Vary": "Accept-Encoding"}
         if _takes_gzip(request.headers.get("accept-encoding", "")):
             parts = [await compression.run(partial(_compressed, parts))]

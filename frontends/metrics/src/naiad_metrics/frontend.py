@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from naiad.metrics import Metrics
 from naiad_kit.frontends.addresses import host_of
 from naiad_kit.frontends.forking import keep_from_children
 from naiad_metrics.options import address_of
@@ -34,7 +35,9 @@ class MetricsFrontend:
         from naiad_metrics.application import make_application  # uvicorn and starlette take 0.1 s to import
         from naiad_metrics.listener import Listener
 
-        listener = await Listener.open(make_application(server), address_of(settings), settings["metrics-port"])
+        listener = await Listener.open(
+            make_application(server.service(Metrics)), address_of(settings), settings["metrics-port"]
+        )
         self._listener, self.address, self.port = listener, listener.address, listener.port
         self._share = keep_from_children(self.port)
         return f"http://{host_of(self.address)}:{self.port}/metrics"

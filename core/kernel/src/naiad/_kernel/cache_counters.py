@@ -1,22 +1,20 @@
 """Counting what a response cache does for one model version."""
 
-from time import monotonic
-
-from naiad._kernel.metrics.sliding import SlidingQuantiles
-from naiad.reports import Duration
+from naiad.metrics import VersionObserver
+from naiad.reports import CacheUse, Duration
 
 
 class CacheCounters:
     """Hits and misses, and the nanoseconds that they took: of a miss the lookup and the insertion.
 
-    With `summaries` the distributions of these times over the last minute are kept as well.
+    `observer` makes what observes these times, None without metrics.
     """
 
-    def __init__(self, summaries: bool = False) -> None:
+    def __init__(self, observer: VersionObserver | None = None) -> None:
         self.hits = self.hit_ns = self.misses = self.miss_ns = 0
         self.misses_in_a_row = 0
-        self.hit_times = SlidingQuantiles(1) if summaries else None
-        self.miss_times = SlidingQuantiles(1) if summaries else None
+        self.hit_times = None if observer is None else observer.durations()
+        self.miss_times = None if observer is None else observer.durations()
 
     def hit(self, lookup_ns: int) -> None:
         """A lookup found something."""
@@ -24,7 +22,7 @@ class CacheCounters:
         self.misses_in_a_row = 0
         self.hit_ns += lookup_ns
         if self.hit_times is not None:
-            self.hit_times.add_each(monotonic(), (lookup_ns,))
+            self.hit_times.add(lookup_ns)
 
     def missed(self, lookup_ns: int) -> None:
         """A lookup found nothing."""
@@ -36,9 +34,13 @@ class CacheCounters:
         """The answer to a request that was missed was handed to the cache."""
         self.miss_ns += insertion_ns
         if self.miss_times is not None:
-            self.miss_times.add_each(monotonic(), (lookup_ns + insertion_ns,))
+            self.miss_times.add(lookup_ns + insertion_ns)
 
     @property
     def durations(self) -> tuple[Duration, Duration]:
         """Those of the hits and of the misses."""
         return Duration(self.hits, self.hit_ns), Duration(self.misses, self.miss_ns)
+
+    def report(self) -> CacheUse:
+        """The counters as they stand."""
+        return CacheUse(*self.durations, self.hit_times, self.miss_times)

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from time import time_ns
 
-from naiad._kernel.metrics.latencies import Latencies, LatencyPlan
-from naiad.reports import Duration
+from naiad.metrics import ExecutionObserver
+from naiad.reports import DeviceReport, Duration
 
 
 class Phases:
@@ -39,7 +39,7 @@ class Phases:
 class Executions:
     """The counters of one device. Plain integers, because method calls made half of what counting costs.
 
-    `latencies` are the distributions that metrics tell, None where nobody asked for metrics.
+    `observer` gets the latencies of each batch, None where there are no metrics.
     """
 
     __slots__ = (
@@ -47,19 +47,19 @@ class Executions:
         "executions",
         "inferences",
         "last_ns",
-        "latencies",
+        "observer",
         "phases",
         "queue_ns",
         "success_ns",
         "successes",
     )
 
-    def __init__(self, plan: LatencyPlan | None = None) -> None:
+    def __init__(self, observer: ExecutionObserver | None = None) -> None:
         self.successes = self.success_ns = self.queue_ns = 0
         self.inferences = self.executions = self.last_ns = 0
         self.phases = Phases()
         self.by_batch_size: dict[int, Phases] = {}
-        self.latencies = None if plan is None else Latencies(plan)
+        self.observer = observer
 
     def executed(self, batch_size: int, phases: tuple[int, int, int]) -> None:
         """An execution over `batch_size` items succeeded; `phases` are its compute input, infer and output in ns."""
@@ -89,17 +89,32 @@ class Executions:
         self.success_ns += sum(totals)
         self.queue_ns += sum(queues)
         self.phases.add(requests, phases)
-        if self.latencies is not None:
-            self.latencies.answered(totals, queues, phases, streamed)
+        if self.observer is not None:
+            self.observer.answered(totals, queues, phases, streamed)
 
     def hit(self, total_ns: int) -> None:
         """A request was answered without an execution, after so many nanoseconds."""
         self.successes += 1
         self.success_ns += total_ns
-        if self.latencies is not None:
-            self.latencies.hit(total_ns)
+        if self.observer is not None:
+            self.observer.hit(total_ns)
 
     def first_responses(self, waits: Sequence[int]) -> None:
         """Requests got their first responses after so many nanoseconds each."""
-        if self.latencies is not None:
-            self.latencies.first_responses(waits)
+        if self.observer is not None:
+            self.observer.first_responses(waits)
+
+    def report(self, device: int) -> DeviceReport:
+        """The counters as they stand; `device` is that of the executions."""
+        phases = self.phases
+        return DeviceReport(
+            device=device,
+            requests=self.successes,
+            inferences=self.inferences,
+            executions=self.executions,
+            success_ns=self.success_ns,
+            queue_ns=self.queue_ns,
+            compute=phases.durations(),
+            batch_sizes={size: counted.count for size, counted in self.by_batch_size.items()},
+            observer=self.observer,
+        )

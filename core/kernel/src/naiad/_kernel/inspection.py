@@ -5,13 +5,15 @@ from pathlib import Path
 
 from naiad._kernel.checking import problems_of_dependents
 from naiad._kernel.configs import wanted_scheduler
-from naiad._kernel.gpus import gpu_count
 from naiad._kernel.loading import Loader, PreparedModel
 from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.prepared import PreparedDependent
 from naiad._kernel.repository import ModelSource, scan
+from naiad._kernel.services import Services
 from naiad._kernel.version import labels_of
 from naiad.errors import ConfigError, NaiadError, NotFoundError
+from naiad.gpus import gpu_count
+from naiad.metrics import Metrics
 from naiad.options import Settings
 from naiad.scheduler import SchedulerFactory
 from naiad_config import ModelConfig
@@ -25,7 +27,8 @@ class ModelInspector:
 
     def __init__(self, plugins: PluginRegistry, settings: Settings | None = None) -> None:
         self._plugins = plugins
-        self._loader = Loader(plugins, Settings(plugins.options(), {}) if settings is None else settings)
+        settings = Settings(plugins.options(), {}) if settings is None else settings
+        self._loader = Loader(plugins, settings, metrics=Services(plugins, settings).find(Metrics))
 
     def problems(self, repositories: Sequence[str | Path]) -> Mapping[str, Sequence[str]]:
         """The problems of each model by its name; none for a sound one.

@@ -24,11 +24,6 @@ from naiad._kernel.configs import (
     wanted_scheduler,
 )
 from naiad._kernel.detection import resolve_backend, told_of_rivals
-from naiad._kernel.gpus import compute_capability, gpu_count, gpu_uuids
-from naiad._kernel.metrics.families import RESERVED
-from naiad._kernel.metrics.options import MetricsConfig
-from naiad._kernel.metrics.plans import latency_plan, told_of_families
-from naiad._kernel.metrics.series import MetricStore, line_names
 from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.prepared import PreparedDependent
 from naiad._kernel.repository import ModelSource
@@ -44,7 +39,8 @@ from naiad.codec import BatchCodec
 from naiad.errors import InternalError, NaiadError
 from naiad.extend import LoopRunner, MakeWorker, Submit
 from naiad.foreign_errors import describe_error
-from naiad.metrics import MetricRegistry
+from naiad.gpus import compute_capability, gpu_count
+from naiad.metrics import MetricRegistry, Metrics, VersionObserver
 from naiad.options import Settings
 from naiad.scheduler import SchedulerFactory
 from naiad.servables import RequestCounters, ServableContext, ServableFactory
@@ -74,7 +70,7 @@ class PreparedModel:
 class Loader:
     """Prepares and loads models. `prepare` blocks and belongs on a thread; `load` awaits what blocks.
 
-    `metrics` has what the models that were loaded made for themselves, `metrics_config` what is counted; `gates`
+    `metrics` is the metrics service, None where there is none; `gates`
     decide when their slots may execute, None where nothing is limited; `caching` may be given a response cache.
     `threads` run what blocks. `calls` are how the models call each other, None where there is no server; `runner` runs
     the event loop on changing threads, None where the loop stays on its thread.
@@ -86,14 +82,13 @@ class Loader:
         settings: Settings,
         calls: Calls | None = None,
         runner: LoopRunner | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         self._registry = registry
         self._settings = settings
         self.threads = BoundedThreads("naiad-load", settings["model-load-thread-count"])
         self.gates = registry.gates(settings)
-        own = () if self.gates is None else self.gates.metrics()
-        self.metrics = MetricStore(RESERVED.union(*(line_names(each.name, each.kind) for each in own)))
-        self.metrics_config = MetricsConfig.of(settings)
+        self._metrics = metrics
         self.warmups = Warmups()
         self._calls = calls
         self._worker_kinds = (*registry.workers(settings, runner), *KERNEL_KINDS)
@@ -119,7 +114,7 @@ class Loader:
         wrong_name = misnamed(written.config, source.name)
         check(replace(written, config=config), source, wrong_name, complete=False)
         versions = versions_of(source, config)
-        for warning in told_of_families(config):
+        for warning in () if self._metrics is None else self._metrics.problems(config):
             self._context(config, versions[-1], source).logger.warning("%s", warning)
         servables = self._registry.servable(config)
         if servables is not None:
@@ -152,7 +147,7 @@ class Loader:
             contexts=tuple(
                 replace(
                     self._context(config, version, source),
-                    metrics=MetricRegistry(self.metrics),
+                    metrics=MetricRegistry() if self._metrics is None else self._metrics.registry(),
                     models=NoModels() if self._calls is None else self._calls.of_model(config.name),
                 )
                 for version in versions
@@ -175,11 +170,11 @@ class Loader:
         config = normalise(factory.complete(config), traits=None)
         check(replace(written, config=config), source)
         contexts = tuple(self._context(config, version, source) for version in versions)
-        plan = latency_plan(config, self.metrics_config)
+        observer = self._observer(config)
         context = ServableContext(
             contexts,
             labels_of(contexts[-1]),
-            counters=functools.partial(VersionCounters, plan),
+            counters=functools.partial(VersionCounters, observer),
             validator=_validator,
             stages=self._servable_stages,
             waits=FollowedWaits(),
@@ -228,7 +223,7 @@ class Loader:
             raise
 
     async def _load(self, prepared: PreparedModel, context: ModelContext) -> ModelVersion:
-        counters = VersionCounters(latency_plan(context.config, self.metrics_config))
+        counters = VersionCounters(self._observer(context.config))
         load = self._load_blocking
         model, labels, warmup, codec, stages = await self.threads.run(load, prepared, context, counters)
         try:
@@ -265,7 +260,6 @@ class Loader:
     ) -> tuple[Model, dict[str, tuple[str, ...]], Sequence[WarmupSample], BatchCodec | None, OfferedStages]:
         with _carried_to_the_loop(context.config.name):
             labels, codec = labels_of(context), _codec_of(prepared.factory, context)
-            gpu_uuids()  # asking the driver takes a while, and metrics ask on the event loop
             warmup, stages = self._registry.warmup(context), self._stages(context, counters)
             return prepared.backend.load(context), labels, warmup, codec, stages
 
@@ -275,6 +269,9 @@ class Loader:
         offered = self._registry.stages(of_version)
         cache = self.caching.stage(of_version)
         return offered if cache is None else replace(offered, stages=[*offered.stages, cache])
+
+    def _observer(self, config: ModelConfig) -> VersionObserver | None:
+        return None if self._metrics is None else self._metrics.observer(config)
 
     def _context(self, config: ModelConfig, version: int, source: ModelSource) -> ModelContext:
         settings = {**self._backend_settings.get("", {}), **self._backend_settings.get(config.backend, {})}

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from naiad._kernel.text import is_text
+from naiad.datatypes import is_text
 from naiad.errors import ModelFailedError
 
 

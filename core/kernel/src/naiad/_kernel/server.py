@@ -3,7 +3,7 @@
 import asyncio
 import functools
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -15,13 +15,13 @@ from naiad._kernel.calls.model_calls import Calls
 from naiad._kernel.extensions import extensions
 from naiad._kernel.frontends import Frontends
 from naiad._kernel.loading import Loader
-from naiad._kernel.metrics.collector import Metrics
 from naiad._kernel.models import Models
 from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.reading import responses
 from naiad._kernel.services import Services
 from naiad._kernel.starting import follow_disk, load_start_up_models, with_own
 from naiad._kernel.stop_steps import StopSteps
+from naiad._kernel.version_reports import report_of
 from naiad._version import __version__
 from naiad.byte_budget import ByteBudget, default_limit
 from naiad.errors import (
@@ -29,8 +29,10 @@ from naiad.errors import (
     ShuttingDownError,
     UnavailableError,
 )
-from naiad.extend import LoopRunner
+from naiad.extend import LoopRunner, MetricSource
+from naiad.foreign_errors import raise_interrupt
 from naiad.log_settings import LogControl, embedded_log_control
+from naiad.metrics import MetricFamily, Metrics
 from naiad.options import Settings
 from naiad.reports import (
     IndexEntry,
@@ -39,6 +41,7 @@ from naiad.reports import (
     ModelStatistics,
     Readiness,
     ServerMetadata,
+    VersionReport,
 )
 from naiad.server import Deliver, Outcome, ServiceT, SubmittedRequest
 from naiad.types import Request, Response
@@ -59,7 +62,7 @@ class Server:
     `plugins` None takes the installed ones; a list takes exactly these, and the kernel's own. `options` are the
     options of `naiad serve` by name, already as values. Everything after `start` happens on the event loop that
     started it, except where a docstring says otherwise. `logging` are the log settings that can be changed while it
-    runs; `metrics`, from `start` on, is what it did.
+    runs.
     `bytes_in_flight` is the budget that frontends reserve the memory of large payloads from.
     `runner` runs the event loop, where its threads may change; `log` changes the log that the process writes, and is
     None where the log belongs to the program.
@@ -84,7 +87,6 @@ class Server:
         self.bytes_in_flight = ByteBudget(self.settings["max-bytes-in-flight"] or default_limit())
         self._runner = runner
         self._state = "NEW"
-        self.metrics: Metrics
         self._models: Models
         self._frontends = Frontends()
         self._poller: asyncio.Task[None] | None = None
@@ -120,13 +122,12 @@ class Server:
     def _assemble(self) -> None:
         """Make the parts of the server. Raises NaiadError for options and plugins that do not fit."""
         self._calls = Calls(lambda: self._models, self.load, self.unload, self._runner)
-        loader = Loader(self.plugins, self.settings, self._calls, self._runner)
+        loader = Loader(self.plugins, self.settings, self._calls, self._runner, self._services.find(Metrics))
         self._models = Models(loader, self.settings)
-        self.metrics = Metrics(loader.metrics_config, self._models.serving, loader.metrics, gates=loader.gates)
+        self._gates = loader.gates
         for warning in self.plugins.warnings():
             _logger.warning("%s", warning)
         self._caching = loader.caching = open_caching(self.plugins, self.settings)  # last: it has to be closed
-        self.metrics.cache = self._caching.cache
 
     async def stop(self, lame_duck: float = 0.0) -> bool:
         """Take no new requests, answer those in flight within `exit-timeout-secs`, and free everything.
@@ -277,6 +278,22 @@ class Server:
     def statistics(self, name: str = "", version: int = 0) -> list[ModelStatistics]:
         """The counters of all models, of one, or of one version. Raises NotFoundError or ModelNotReadyError."""
         return self._models.statistics(name, version)
+
+    def version_reports(self) -> Iterator[VersionReport]:
+        """Every version that serves, by name; each is reported as it stands when the iterator reaches it."""
+        return map(report_of, self._models.serving())
+
+    def metric_families(self) -> list[MetricFamily]:
+        """The metrics of execution gates, caches and services as they stand, also of families without samples."""
+        found: list[MetricFamily] = []
+        for source in (self._gates, self._caching.cache, *self._services):
+            if isinstance(source, MetricSource):
+                try:
+                    found.extend(source.metrics())
+                except BaseException as error:
+                    raise_interrupt(error)
+                    _logger.exception("the metrics of a %s cannot be read", type(source).__name__)
+        return found
 
     def instances(self, name: str, version: int = 0) -> tuple[InstanceReport, ...]:
         """The instances of a version. Raises NotFoundError or ModelNotReadyError."""

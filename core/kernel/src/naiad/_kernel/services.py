@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from naiad._kernel.plugins import PluginRegistry
 from naiad._kernel.stop_steps import StopSteps
@@ -25,6 +25,9 @@ class Services:
         self._plugins = plugins
         self._by_name: Mapping[str, Service] = plugins.services(settings)
         self._started: list[Service] = []
+
+    def __iter__(self) -> Iterator[Service]:
+        return iter(self._by_name.values())
 
     def find(self, kind: type[ServiceT]) -> ServiceT | None:
         """The service of that kind, None where no plugin brings it. Raises PluginError for one of another kind."""

@@ -6,9 +6,9 @@ from enum import StrEnum
 
 from naiad._kernel.cache_counters import CacheCounters
 from naiad._kernel.executions import Executions, Phases
-from naiad._kernel.metrics.latencies import LatencyPlan
 from naiad._kernel.response_counters import ResponseCounters, ResponseKind
 from naiad.backend import MemoryUsage
+from naiad.metrics import VersionObserver
 from naiad.reports import BatchStatistics, Duration, ModelStatistics
 
 MOST_REASONS = 32
@@ -33,14 +33,14 @@ class FailureReason(StrEnum):
 class VersionCounters:
     """The counters of one model version. Every method is called on the event loop's thread.
 
-    What executions and their requests took is counted by device, as metrics tell it; `devices` has the GPU of each
-    place of the version's instances, -1 without one. With a `plan` the distributions of latencies are kept as well.
+    What executions and their requests took is counted by device, as metrics need it; `devices` has the GPU of each
+    slot of the version's instances, -1 without one. `observer` makes what observes latencies, None without metrics.
     `cache` is what the response cache does for the version, None where none does; `load_seconds` how long the version
     took to load.
     """
 
-    def __init__(self, plan: LatencyPlan | None = None, devices: Sequence[int] = (-1,)) -> None:
-        self._plan = plan
+    def __init__(self, observer: VersionObserver | None = None, devices: Sequence[int] = (-1,)) -> None:
+        self._observer = observer
         self.failures = dict.fromkeys(FailureReason, 0)
         self.cancelled_waiting = self.cancelled_executing = 0
         self.reasons: dict[str, int] = {}
@@ -52,13 +52,16 @@ class VersionCounters:
 
     def execute_on(self, devices: Sequence[int]) -> None:
         """These are the devices of the places. To be called before anything is executed."""
-        self.by_device = {device: Executions(self._plan) for device in devices or (-1,)}
+        observer = self._observer
+        self.by_device = {
+            device: Executions(None if observer is None else observer.executions()) for device in devices or (-1,)
+        }
         self._places = [self.by_device[device] for device in devices]
 
     def of_cache(self) -> CacheCounters:
         """What the response cache does for the version; from now on there is something."""
         if self.cache is None:
-            self.cache = CacheCounters(self._plan is not None and self._plan.summaries)
+            self.cache = CacheCounters(self._observer)
         return self.cache
 
     def at(self, place: int) -> Executions:

@@ -6,10 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from naiad._kernel.caching.breaker import Breaker
+from naiad._kernel.caching.metrics import cache_metrics
 from naiad._kernel.caching.options import chosen_cache
 from naiad.cache import Cache, CachedResponse, CacheReport
 from naiad.errors import NaiadError, PluginError
 from naiad.foreign_errors import describe_error, raise_interrupt
+from naiad.metrics import MetricFamily
 from naiad.sparse_log import SparseLog
 from naiad.threads import on_own_thread
 
@@ -80,6 +82,10 @@ class OpenedCache:
             raise_interrupt(error)
             self.complain("cache '%s' failed to tell what it holds: %s", self.name, describe_error(error))
             return CacheReport()
+
+    def metrics(self) -> list[MetricFamily]:
+        """What it did, and what it holds."""
+        return cache_metrics(self.name, self.report(), self.breaker.skipped)
 
     def complain(self, message: str, *values: object) -> None:
         """Log a warning about the cache, if there was none within the last minute."""

@@ -1,4 +1,4 @@
-"""The options of the metrics, and what they decide."""
+"""The options that say what is counted and collected."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -11,7 +11,7 @@ QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999)
 
 @dataclass(frozen=True, slots=True)
 class MetricsConfig:
-    """What is counted and told.
+    """What is counted and collected.
 
     `enabled` False stops everything that only metrics need; the statistics extension counts on. `counter_latencies`,
     `summary_latencies` and `histogram_latencies` are which forms of Triton's latencies there are. `quantiles` are
@@ -67,7 +67,7 @@ def _quantiles(text: str) -> tuple[float, ...]:
 
 
 METRICS_OPTIONS: tuple[Option, ...] = (
-    Option("allow-metrics", True, "keep metrics, and serve them where naiad-metrics is installed", boolean),
+    Option("allow-metrics", True, "keep metrics, and serve them", boolean),
     Option("allow-gpu-metrics", True, "have metrics of the GPUs", boolean),
     Option("allow-cpu-metrics", True, "have metrics of the processors and the memory", boolean),
     Option("metrics-interval-ms", 2000, "the shortest time between two looks at the machine", positive, "MS"),
@@ -81,4 +81,4 @@ METRICS_OPTIONS: tuple[Option, ...] = (
         repeatable=True,
     ),
 )
-"""Every option of the metrics that the kernel reads."""
+"""Every option of what is counted and collected."""

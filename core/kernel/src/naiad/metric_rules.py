@@ -1,4 +1,4 @@
-"""What models give for their metrics, checked: one value that cannot be written would cost scrapers the whole text."""
+"""Checks of the names, labels, buckets and values of metrics that models make: one bad value spoils the whole page."""
 
 import math
 import re
@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from naiad._kernel.metrics.snapshots import LabelPairs
-from naiad._kernel.text import is_text
+from naiad.datatypes import is_text
 from naiad.errors import InvalidArgumentError
+from naiad.metric_snapshots import LabelPairs
 
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")

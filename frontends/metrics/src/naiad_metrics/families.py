@@ -1,17 +1,17 @@
-"""The name, kind and help of every metric that the server keeps itself.
+"""The name, kind and help of every metric of models and of the machine.
 
 Those that start with `nv_` are what users of Triton know, under the same names and labels; the others are ours.
 """
 
 from dataclasses import dataclass
 
-from naiad._kernel.metrics.series import line_names
-from naiad._kernel.metrics.snapshots import MetricKind
+from naiad.metrics import MetricKind
+from naiad.model_metrics import line_names
 
 
 @dataclass(frozen=True, slots=True)
 class FamilyText:
-    """What is told of a family beside its samples."""
+    """What a family has beside its samples."""
 
     name: str
     kind: MetricKind
@@ -114,29 +114,6 @@ CACHE_SUMMARIES = (
 )
 """Of a version that the response cache answers for; with summary_latencies=true."""
 
-CACHE = (
-    FamilyText("naiad_cache_lookups_total", "counter", "Lookups in the response cache"),
-    FamilyText("naiad_cache_hits_total", "counter", "Lookups that found a response"),
-    FamilyText("naiad_cache_insertions_total", "counter", "Responses that the cache took"),
-    FamilyText("naiad_cache_evictions_total", "counter", "Responses that made room for others"),
-    FamilyText("naiad_cache_failures_total", "counter", "Lookups and insertions that the cache could not do"),
-    FamilyText("naiad_cache_entries", "gauge", "Responses in the cache"),
-    FamilyText("naiad_cache_bytes", "gauge", "Bytes that the responses in the cache take"),
-    FamilyText("naiad_cache_capacity_bytes", "gauge", "Bytes that the responses in the cache may take"),
-    FamilyText("naiad_cache_skipped_total", "counter", "Requests that went past a cache that did not answer"),
-)
-"""Of the server's cache; what it cannot tell is left out."""
-
-CACHE_AS_TRITONS = (
-    FamilyText("nv_cache_num_lookups", "gauge", "Lookups in the response cache"),
-    FamilyText("nv_cache_num_hits", "gauge", "Lookups that found a response"),
-    FamilyText("nv_cache_num_misses", "gauge", "Lookups that found none"),
-    FamilyText("nv_cache_num_evictions", "gauge", "Responses that made room for others"),
-    FamilyText("nv_cache_num_entries", "gauge", "Responses in the cache"),
-    FamilyText("nv_cache_util", "gauge", "How full the cache is [0.0 - 1.0]"),
-)
-"""Of the server's cache, as Triton's local one tells them: gauges without labels."""
-
 CPU = (
     FamilyText("nv_cpu_utilization", "gauge", "How busy the processors are [0.0 - 1.0]"),
     FamilyText("nv_cpu_memory_total_bytes", "gauge", "Memory of the machine, bytes"),
@@ -176,14 +153,12 @@ FAMILIES = (
     SEQUENCES_WAITING,
     *CACHE_COUNTERS,
     *CACHE_SUMMARIES,
-    *CACHE,
-    *CACHE_AS_TRITONS,
     *CPU,
     PROCESS_MEMORY,
     *PINNED_MEMORY,
     *GPU,
 )
-"""Every family, in the order in which they are told."""
+"""Every family, in the order of the page."""
 
 RESERVED = frozenset(line for family in FAMILIES for line in line_names(family.name, family.kind))
 """The names that metrics of models cannot have."""

@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from naiad._kernel.metrics.series import MetricStore, Series
 from naiad.errors import InvalidArgumentError, UnsupportedError
 from naiad.metrics import Distribution, MetricFamily, MetricRegistry, Sample
+from naiad.model_metrics import MetricStore, Series
 
 
 def values(registry: MetricRegistry) -> dict[str, dict[tuple[tuple[str, str], ...], object]]:

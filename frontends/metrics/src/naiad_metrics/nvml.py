@@ -1,11 +1,11 @@
-"""How the GPUs are, from the driver's own library: no framework, no CUDA context."""
+"""Utilization, memory and power of the GPUs, read from the driver's own library: no framework, no CUDA context."""
 
 import ctypes
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from naiad._kernel.gpus import device_handle, gpu_count, opened_nvml, uuid_of
+from naiad.gpus import device_handle, gpu_count, opened_nvml, uuid_of
 
 
 @dataclass(frozen=True, slots=True)

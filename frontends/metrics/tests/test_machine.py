@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from naiad._kernel.metrics.machine import Machine, MachineReading
+from naiad_metrics.machine import Machine, MachineReading
 
 PAGE = os.sysconf("SC_PAGESIZE")
 

@@ -1,9 +1,9 @@
-"""Gathering samples under their families, in the order in which they are told."""
+"""Samples under their families, in the order of the page."""
 
 from collections.abc import Iterable, Sequence
 
-from naiad._kernel.metrics.families import FAMILIES, FamilyText
-from naiad._kernel.metrics.snapshots import Distribution, LabelPairs, MetricFamily, Quantiles, Sample
+from naiad.metrics import Distribution, LabelPairs, MetricFamily, Quantiles, Sample
+from naiad_metrics.families import FAMILIES, FamilyText
 
 
 class Collection:
@@ -13,7 +13,7 @@ class Collection:
         self._samples: dict[str, list[Sample]] = {family.name: [] for family in FAMILIES}
 
     def add(self, family: FamilyText, labels: LabelPairs, value: float | Distribution | Quantiles | None) -> None:
-        """One sample; None is a value that is not known, and is not told."""
+        """One sample; None is a value that is not known, and is left out."""
         if value is not None:
             self._samples[family.name].append(Sample(labels, value))
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from naiad._kernel.gpus import gpu_count, gpu_uuids
-from naiad._kernel.metrics.nvml import GpuReading, read_gpus
+from naiad.gpus import gpu_count, gpu_uuids
+from naiad_metrics.nvml import GpuReading, read_gpus
 
 
 @pytest.fixture(autouse=True)

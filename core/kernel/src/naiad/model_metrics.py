@@ -1,21 +1,15 @@
-"""The metrics that models make for themselves: shared by name across a server, and gone with the last who made them."""
+"""Metrics that models make for themselves: shared by name in a server, and removed with the last model using them."""
 
+import threading
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import isnan
 from typing import Literal
 
-from naiad._kernel.metrics.given import (
-    checked_bounds,
-    checked_description,
-    checked_labels,
-    checked_name,
-    checked_number,
-)
-from naiad._kernel.metrics.series import MetricStore, Series, SharedFamily
-from naiad._kernel.metrics.snapshots import MetricFamily
 from naiad.errors import InvalidArgumentError, UnsupportedError
+from naiad.metric_rules import checked_bounds, checked_description, checked_labels, checked_name, checked_number
+from naiad.metric_snapshots import Distribution, LabelPairs, MetricFamily, MetricKind, Sample
 
 
 class MetricRegistry:
@@ -26,7 +20,7 @@ class MetricRegistry:
     closed the model.
     """
 
-    def __init__(self, store: MetricStore | None = None) -> None:
+    def __init__(self, store: "MetricStore | None" = None) -> None:
         self._store = store or MetricStore()
         self._families: set[Family] = set()
 
@@ -69,8 +63,8 @@ class Family:
     def __init__(
         self,
         forget: Callable[["Family"], None],
-        store: MetricStore,
-        shared: SharedFamily,
+        store: "MetricStore",
+        shared: "SharedFamily",
         bounds: tuple[float, ...],
     ) -> None:
         self.closed = False
@@ -111,7 +105,7 @@ class Family:
                 self._store.release(self._shared, series, times)
             self._store.release_family(self._shared)
 
-    def _let_go(self, series: Series) -> None:
+    def _let_go(self, series: "Series") -> None:
         with self._store.lock:
             if not self.closed:
                 self._held[series] -= 1
@@ -125,7 +119,7 @@ class Metric:
 
     __slots__ = ("_closed", "_family", "_lock", "_series")
 
-    def __init__(self, family: Family, store: MetricStore, series: Series) -> None:
+    def __init__(self, family: Family, store: "MetricStore", series: "Series") -> None:
         self._family = family
         self._lock = store.lock
         self._series = series
@@ -167,7 +161,7 @@ class Metric:
                 self._closed = True
                 self._family._let_go(self._series)
 
-    def _open(self, what: str, *kinds: str) -> Series:
+    def _open(self, what: str, *kinds: str) -> "Series":
         series = self._series
         if self._closed or self._family.closed:
             raise _gone(series.name, "family" if self._family.closed else "metric")
@@ -176,6 +170,123 @@ class Metric:
                 f"'{series.name}' is a {series.kind}, which has no '{what}'; a {' or '.join(kinds)} has"
             )
         return series
+
+
+class Series:
+    """One series and its value: of a histogram, the sum of what was observed."""
+
+    __slots__ = ("bounds", "counts", "holders", "kind", "labels", "name", "value")
+
+    def __init__(self, name: str, kind: MetricKind, labels: LabelPairs, bounds: tuple[float, ...]) -> None:
+        self.name = name
+        self.kind = kind
+        self.labels = labels
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.value = 0.0
+        self.holders = 0
+
+    def sample(self) -> Sample:
+        """The series as it stands."""
+        if self.kind == "histogram":
+            return Sample(self.labels, Distribution(self.bounds, tuple(self.counts), self.value))
+        return Sample(self.labels, self.value)
+
+
+class SharedFamily:
+    """All series of one name, of all models."""
+
+    __slots__ = ("description", "holders", "kind", "name", "series")
+
+    def __init__(self, name: str, description: str, kind: MetricKind) -> None:
+        self.name = name
+        self.description = description
+        self.kind = kind
+        self.series: dict[LabelPairs, Series] = {}
+        self.holders = 0
+
+
+class MetricStore:
+    """The families of all models of a server; callers of its methods, and of its values, hold `lock`.
+
+    `reserved` are names that models cannot use. Families cannot clash: the text that scrapers read must not have one
+    line twice, or all of it is lost.
+    """
+
+    def __init__(self, reserved: Collection[str] = ()) -> None:
+        self.lock = threading.RLock()
+        self._reserved = frozenset(reserved)
+        self._families: dict[str, SharedFamily] = {}
+        self._lines: dict[str, str] = {}
+
+    def family(self, name: str, description: str, kind: MetricKind) -> SharedFamily:
+        """Hold a family. Raises InvalidArgumentError for a name that is used for something else."""
+        family = self._families.get(name)
+        if family is None:
+            self._claim(name, kind)
+            family = self._families[name] = SharedFamily(name, description, kind)
+        elif family.kind != kind or family.description != description:
+            raise InvalidArgumentError(
+                f"metric family '{name}' is there already, as a {family.kind} described as "
+                f"'{family.description}'; use the same kind and description, or another name"
+            )
+        family.holders += 1
+        return family
+
+    def series(self, family: SharedFamily, pairs: LabelPairs, bounds: tuple[float, ...]) -> Series:
+        """Hold a series of a family. Raises InvalidArgumentError for other buckets than it has."""
+        series = family.series.get(pairs)
+        if series is None:
+            series = family.series[pairs] = Series(family.name, family.kind, pairs, bounds)
+        elif series.bounds != bounds:
+            raise InvalidArgumentError(
+                f"histogram '{family.name}' has the buckets {list(series.bounds)} for these labels, and was asked "
+                f"for {list(bounds)}"
+            )
+        series.holders += 1
+        return series
+
+    def release(self, family: SharedFamily, series: Series, times: int) -> None:
+        """Let a series go so many times; without holders it is removed."""
+        series.holders -= times
+        if series.holders <= 0:
+            del family.series[series.labels]
+
+    def release_family(self, family: SharedFamily) -> None:
+        """Let a family go; without holders its name is free."""
+        family.holders -= 1
+        if family.holders <= 0:
+            del self._families[family.name]
+            self._lines = {line: owner for line, owner in self._lines.items() if owner != family.name}
+
+    def reserve(self, names: Collection[str]) -> None:
+        """Models cannot use these names from now on."""
+        self._reserved |= frozenset(names)
+
+    def collect(self) -> list[MetricFamily]:
+        """Every family that has a series, as it stands."""
+        return [
+            MetricFamily(each.name, each.description, each.kind, [one.sample() for one in list(each.series.values())])
+            for each in list(self._families.values())  # the garbage collector may close some meanwhile
+            if each.series
+        ]
+
+    def _claim(self, name: str, kind: MetricKind) -> None:
+        lines = line_names(name, kind)
+        for line in lines:
+            owner = self._lines.get(line, "the server" if line in self._reserved else "")
+            if owner:
+                raise InvalidArgumentError(
+                    f"metric '{name}' needs the name '{line}', which {owner} uses; choose another"
+                )
+        self._lines.update(dict.fromkeys(lines, name))
+
+
+def line_names(name: str, kind: MetricKind) -> tuple[str, ...]:
+    """The names under which a family's samples are written."""
+    if kind == "histogram":
+        return (name, f"{name}_bucket", f"{name}_count", f"{name}_sum")
+    return (name, f"{name}_count", f"{name}_sum") if kind == "summary" else (name,)
 
 
 def _gone(name: str, what: str) -> InvalidArgumentError:

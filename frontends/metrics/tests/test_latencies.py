@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from naiad._kernel.metrics.latencies import PHASES, Latencies, LatencyHistogram, LatencyPlan
-from naiad._kernel.metrics.sliding import SlidingQuantiles
 from naiad.metrics import Distribution
+from naiad_metrics.latencies import PHASES, Latencies, LatencyHistogram, LatencyPlan
+from naiad_metrics.sliding import SlidingQuantiles
 
 MS = 1_000_000
 

@@ -4,13 +4,13 @@ from dataclasses import fields, replace
 
 import pytest
 
-from naiad._kernel.metrics.families import FIRST_RESPONSE, LATENCY_HISTOGRAMS
-from naiad._kernel.metrics.latencies import BOUNDS, FIRST_RESPONSE_BOUNDS
-from naiad._kernel.metrics.options import METRICS_OPTIONS, QUANTILES, MetricsConfig
-from naiad._kernel.metrics.plans import latency_plan, told_of_families
 from naiad.options import Settings
 from naiad_config import ModelConfig
 from naiad_config.text import read_text
+from naiad_metrics.config import METRICS_OPTIONS, QUANTILES, MetricsConfig
+from naiad_metrics.families import FIRST_RESPONSE, LATENCY_HISTOGRAMS
+from naiad_metrics.latencies import BOUNDS, FIRST_RESPONSE_BOUNDS
+from naiad_metrics.observers import family_problems, latency_plan
 
 (CONFIG,) = (option for option in METRICS_OPTIONS if option.name == "metrics-config")
 
@@ -105,12 +105,12 @@ def test_a_model_sets_the_buckets_of_its_histograms() -> None:
 def test_buckets_of_a_metric_that_has_none_to_set_are_told_with_the_nearest_name() -> None:
     misspelt = buckets("nv_inference_first_respons_histogram_ms", 10)
 
-    assert told_of_families(ModelConfig()) == []
-    assert told_of_families(buckets(FIRST_RESPONSE.name, 10)) == []
-    (told,) = told_of_families(replace(misspelt, name="m"))
+    assert family_problems(ModelConfig()) == []
+    assert family_problems(buckets(FIRST_RESPONSE.name, 10)) == []
+    (told,) = family_problems(replace(misspelt, name="m"))
     assert told == (
         "model 'm' sets the buckets of 'nv_inference_first_respons_histogram_ms' in vain: did you mean "
         "'nv_inference_first_response_histogram_ms'?"
     )
-    (unlike,) = told_of_families(buckets("batch", 1))
+    (unlike,) = family_problems(buckets("batch", 1))
     assert "those of nv_inference_first_response_histogram_ms, naiad_request_duration_seconds" in unlike

@@ -1,1 +1,0 @@
-"""Collecting metrics: those of models, of the machine, and those that models make for themselves."""
