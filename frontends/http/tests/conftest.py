@@ -47,9 +47,9 @@ class FakeCall:
 
     def send(self, *values, final=False):
         """Send responses with these strings as the output TEXT; with `final` the last one is the final one."""
-        for place, value in enumerate(values):
+        for index, value in enumerate(values):
             outputs = {"TEXT": Tensor.of("TEXT", [value])}
-            last = final and place == len(values) - 1
+            last = final and index == len(values) - 1
             self.deliver(Response(self.request.model_name, 1, self.request.id, outputs, final=last))
 
     def end(self):

@@ -21,12 +21,12 @@ class Exchange:
     def __init__(self, method, path, headers=(), body=b"", pieces=1):
         self.scope = {"type": "http", "method": method, "path": path, "headers": list(headers), "query_string": b""}
         step = max(1, -(-len(body) // pieces))
-        parts = [body[place : place + step] for place in range(0, len(body), step)] or [b""]
+        parts = [body[index : index + step] for index in range(0, len(body), step)] or [b""]
         self._messages = [
-            {"type": "http.request", "body": part, "more_body": place < len(parts) - 1}
-            for place, part in enumerate(parts)
+            {"type": "http.request", "body": part, "more_body": index < len(parts) - 1}
+            for index, part in enumerate(parts)
         ]
-        self.left = asyncio.Event()
+        self.disconnected = asyncio.Event()
         self.act = None
         self.sent = []
 
@@ -35,7 +35,7 @@ class Exchange:
             return self._messages.pop(0)
         if self.act is not None:
             self.act(self)
-        await self.left.wait()
+        await self.disconnected.wait()
         return {"type": "http.disconnect"}
 
     async def send(self, message):
@@ -109,7 +109,7 @@ def test_headers_are_forwarded(ask, fake_server):
 
 
 def test_the_request_of_a_client_that_left_is_taken_back(ask, fake_server):
-    exchange = ask(infer(), act=lambda exchange: exchange.left.set())
+    exchange = ask(infer(), act=lambda exchange: exchange.disconnected.set())
 
     assert fake_server.calls[0].cancelled
     assert exchange.status == 499
@@ -124,7 +124,7 @@ def test_an_answer_that_comes_later_is_sent(ask, fake_server):
 def test_a_client_that_leaves_within_its_body_is_not_waited_for(ask, fake_server):
     exchange = infer(pieces=2)
     exchange._messages.pop()
-    exchange.left.set()
+    exchange.disconnected.set()
 
     assert ask(exchange).status == 499
     assert fake_server.calls == []
@@ -204,6 +204,6 @@ def test_a_request_is_traced_under_any_asgi_server(ask, fake_server, action):
 def test_a_request_of_a_client_that_left_is_traced_to_its_end(ask, fake_server):
     fake_server.tracing.active = True
 
-    ask(infer(), act=lambda exchange: exchange.left.set())
+    ask(infer(), act=lambda exchange: exchange.disconnected.set())
 
     assert fake_server.tracing.traces[0].told[-1] == "end"

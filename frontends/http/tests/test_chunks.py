@@ -48,7 +48,7 @@ def test_a_body_without_its_last_chunk_is_not_done():
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"x\r\n", "does not start with its size"),
         (b"-1\r\n", "does not start with its size"),
@@ -66,12 +66,12 @@ def test_a_body_without_its_last_chunk_is_not_done():
     ],
 )
 @pytest.mark.parametrize("step", [None, 1])
-def test_a_malformed_body_is_refused(content, told, step):
+def test_a_malformed_body_is_refused(content, message, step):
     with pytest.raises(HttpError) as caught:
         read(content, step)
 
     assert caught.value.status == 400
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_too_many_chunks_are_refused():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from naiad_http.compression import MAX_MEMBERS, compress, decompress, wanted_coding
+from naiad_http.compression import MAX_MEMBERS, compress, decompress, preferred_coding
 from naiad_http.statuses import HttpError
 
 
@@ -86,4 +86,4 @@ def test_another_coding_is_not_supported(coding):
     ],
 )
 def test_the_coding_that_is_liked_best_wins(header, coding):
-    assert wanted_coding(header) == coding
+    assert preferred_coding(header) == coding

@@ -10,7 +10,7 @@ from naiad_http.generate import EventStream, OneResponse
 from naiad_http.request_heads import RequestHeadReader
 from naiad_http.restrictions import Restrictions
 
-TOLD = json.dumps({"answered": 10.0})
+EXPLANATION = json.dumps({"answered": 10.0})
 
 
 def forwarded(*headers, pattern=""):
@@ -20,7 +20,7 @@ def forwarded(*headers, pattern=""):
 
 def explained(final=True, **outputs):
     tensors = {name: Tensor.of(name, value) for name, value in outputs.items()}
-    return Response("m", 1, "", tensors, {"explain": TOLD}, final)
+    return Response("m", 1, "", tensors, {"explain": EXPLANATION}, final)
 
 
 @pytest.mark.parametrize("name", [b"naiad-explain", b"Naiad-Explain"])
@@ -39,11 +39,11 @@ def test_a_request_says_when_it_had_come(make_context):
     assert request.received_ns > 0
 
 
-def test_the_encoding_is_told_in_the_answer(make_context):
+def test_the_response_has_the_encoding_time(make_context):
     encoded = make_context().inference.encode(explained(A=[1.0]), None, ResponseForm())
 
-    told = json.loads(json.loads(encoded.text)["parameters"]["explain"])
-    assert told["answered"] == 10.0 < told["encoded"]
+    explanation = json.loads(json.loads(encoded.text)["parameters"]["explain"])
+    assert explanation["answered"] == 10.0 < explanation["encoded"]
 
 
 def test_an_event_tells_it_too():

@@ -20,7 +20,7 @@ class Exchange:
     def __init__(self, application, action, document, headers, method):
         scope = {"type": "http", "method": method, "path": f"/v2/models/m/{action}", "headers": headers}
         self._body = [{"type": "http.request", "body": json.dumps(document).encode(), "more_body": False}]
-        self.left = asyncio.Event()
+        self.disconnected = asyncio.Event()
         self.room = asyncio.Event()
         self.room.set()
         self.breaks = False
@@ -30,7 +30,7 @@ class Exchange:
     async def _receive(self):
         if self._body:
             return self._body.pop()
-        await self.left.wait()
+        await self.disconnected.wait()
         return {"type": "http.disconnect"}
 
     async def _send(self, message):
@@ -125,7 +125,7 @@ def test_an_error_within_the_stream_is_its_last_event(talk):
         call.send("one")
         await exchange.settle()
         call.deliver(ModelFailedError("broke"))
-        call.send("never told")
+        call.send("never sent")
 
     assert talk(script).texts == ["one", {"error": "broke"}]
 
@@ -135,7 +135,7 @@ def test_the_request_of_a_client_that_left_is_taken_back(talk, fake_server, acti
     async def script(exchange, call):
         call.send("one")
         await exchange.settle()
-        exchange.left.set()
+        exchange.disconnected.set()
 
     talk(script, action)
 

@@ -17,9 +17,9 @@ PAGE = (Path(__file__).parents[3] / "docs" / "http.md").read_text()
 
 
 def test_the_page_has_every_option_with_its_default():
-    told = dict(re.findall(r"^\| `--([a-z-]+)` \| (?:`([^`]*)`)? *\|", PAGE, re.MULTILINE))
+    documented = dict(re.findall(r"^\| `--([a-z-]+)` \| (?:`([^`]*)`)? *\|", PAGE, re.MULTILINE))
 
-    assert told == {each.name: _as_text(each.default) for each in OPTIONS}
+    assert documented == {each.name: _as_text(each.default) for each in OPTIONS}
 
 
 def _as_text(default):
@@ -27,26 +27,26 @@ def _as_text(default):
 
 
 def test_the_page_has_every_route():
-    told = set()
+    documented = set()
     for method, cell in re.findall(r"^\| (GET|POST) \| ([^|]+) \|", PAGE, re.MULTILINE):
         for path in re.findall(r"`([^`]+)`", cell):
-            told.add((method, re.sub(r"\[.*?\]", "", path)))
-            told.add((method, path.replace("[", "").replace("]", "")))
+            documented.add((method, re.sub(r"\[.*?\]", "", path)))
+            documented.add((method, path.replace("[", "").replace("]", "")))
     routes = {(each.method, each.path.replace(":path}", "}")) for each in operations(SERVER, 0, lambda: False)}
 
-    assert told == {route for route in routes if "{repository}" not in route[1]} | {
+    assert documented == {route for route in routes if "{repository}" not in route[1]} | {
         ("POST", path) for path in INFERENCE_PATHS
     }
 
 
 def test_the_page_has_every_error_at_its_status():
-    told = {
+    documented = {
         name: int(status)
         for status, cell in re.findall(r"^\| (\d{3}) \| (.+) \|$", PAGE, re.MULTILINE)
         for name in re.findall(r"`(\w+Error)`", cell)
     }
 
-    assert told == {kind.__name__: status for kind, status in STATUSES.items()}
+    assert documented == {kind.__name__: status for kind, status in STATUSES.items()}
 
 
 def test_the_page_has_the_limits_and_the_restricted_apis():

@@ -23,12 +23,12 @@ def make_reader(limit=100_000):
 def feed(reader, content, step=None):
     """The events of these bytes, put into the reader in pieces of at most `step` bytes, as an event loop does."""
     events = []
-    place = 0
-    while place < len(content):
+    offset = 0
+    while offset < len(content):
         buffer = reader.buffer()
-        count = min(len(buffer), len(content) - place, step or len(content))
-        buffer[:count] = content[place : place + count]
-        place += count
+        count = min(len(buffer), len(content) - offset, step or len(content))
+        buffer[:count] = content[offset : offset + count]
+        offset += count
         event = reader.received(count)
         while event is not None:
             events.append(event)
@@ -147,17 +147,17 @@ def test_empty_lines_without_a_request_are_refused(step):
         feed(make_reader(), infer(b"a") + b"\r\n" * 17, step)
 
 
-def test_a_large_body_is_received_into_its_place():
+def test_a_large_body_is_received_into_its_own_memory():
     reader = make_reader()
     head = INFER + b"Inference-Header-Content-Length: 2\r\nContent-Length: 50002\r\n\r\n{}"
     feed(reader, head)
 
-    place = reader.buffer()
-    place[:] = b"x" * 50_000
+    memory = reader.buffer()
+    memory[:] = b"x" * 50_000
     event = reader.received(50_000)
 
     assert isinstance(event, Message)
-    assert np.shares_memory(np.frombuffer(event.rest, np.uint8), np.frombuffer(place, np.uint8))
+    assert np.shares_memory(np.frombuffer(event.rest, np.uint8), np.frombuffer(memory, np.uint8))
 
 
 @STEPS

@@ -52,18 +52,18 @@ def test_another_path_is_no_route_of_inference(path):
 
 
 @pytest.mark.parametrize(
-    ("version", "told"),
+    ("version", "message"),
     [
         (b"0", "invalid model version specified '0'"),
         (b"9223372036854775808", "failed to get model version from specified version string"),
         (b"9" * 5000, "failed to get model version from specified version string"),
     ],
 )
-def test_a_version_that_cannot_be_is_refused(version, told):
+def test_a_version_that_cannot_be_is_refused(version, message):
     with pytest.raises(InvalidArgumentError) as caught:
         read(b"/v2/models/m/versions/%b/infer" % version)
 
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert len(str(caught.value)) < 300
 
 
@@ -142,7 +142,7 @@ def test_a_restricted_api_asks_for_its_header():
 
 
 @pytest.mark.parametrize(
-    ("rules", "told"),
+    ("rules", "message"),
     [
         (["inference"], "is not of the form"),
         (["inference:key"], "is not of the form"),
@@ -151,11 +151,11 @@ def test_a_restricted_api_asks_for_its_header():
         (["health:k=v", "metadata,health:k=v"], "api 'health' can not be specified in multiple config groups"),
     ],
 )
-def test_a_rule_that_makes_no_sense_is_refused_at_start(rules, told):
+def test_a_rule_that_is_invalid_is_refused_at_start(rules, message):
     with pytest.raises(InvalidArgumentError) as caught:
         Restrictions(rules)
 
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_the_caller_s_place_in_a_trace_is_read():

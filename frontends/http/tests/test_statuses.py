@@ -57,11 +57,11 @@ def test_an_error_of_a_plugin_has_the_status_of_its_parent():
     assert status_of(DiskFullError("no space left")) == 503
 
 
-@pytest.mark.parametrize(("retry_after", "told"), [(None, "1"), (0.2, "1"), (2.1, "3"), (30, "30")])
-def test_what_is_unavailable_says_when_to_try_again(retry_after, told):
+@pytest.mark.parametrize(("retry_after", "seconds"), [(None, "1"), (0.2, "1"), (2.1, "3"), (30, "30")])
+def test_what_is_unavailable_says_when_to_try_again(retry_after, seconds):
     answer = error_response(errors.QueueFullError("the queue is full", retry_after=retry_after))
 
-    assert ("Retry-After", told) in answer.headers
+    assert ("Retry-After", seconds) in answer.headers
 
 
 def test_other_errors_do_not_ask_for_another_try():

@@ -1,4 +1,4 @@
-"""The place where this frontend listens: a TCP address, or a unix socket and its file."""
+"""Endpoint of the HTTP frontend: a TCP address, or a unix socket and its file."""
 
 import socket
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ _OPTION = "http-address"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A socket that listens, and where: `address` and `port`, or `unix:PATH` and 0. Give it back with `leave`."""
+class Endpoint:
+    """A listening socket and its `address` and `port`, or `unix:PATH` and 0. `close` it after use."""
 
     listening: socket.socket
     address: str
@@ -19,13 +19,13 @@ class Place:
     inode: int = 0
 
     def url(self, scheme: str) -> str:
-        """The place in words."""
+        """The URL of the endpoint; `unix:PATH` for a unix socket."""
         if self.address.startswith(UNIX):
             return self.address
         return f"{scheme}://{host_of(self.address)}:{self.port}"
 
-    def leave(self) -> None:
-        """Close the socket; the file of a unix socket goes too, unless another server has taken its place."""
+    def close(self) -> None:
+        """Close the socket and remove the file of a unix socket, unless another server has replaced the file."""
         self.listening.close()
         if self.inode:
             path = Path(self.address.removeprefix(UNIX))
@@ -33,10 +33,10 @@ class Place:
                 path.unlink()
 
 
-async def open_place(address: str, port: int, share: bool) -> Place:
-    """A place at that address and port, 0 for any free one; with `share` others may listen there too.
+async def open_endpoint(address: str, port: int, share: bool) -> Endpoint:
+    """An endpoint at that address and port, 0 for any free one; with `share` other servers may listen there too.
 
-    Raises UnavailableError when it is taken or not ours to take, InvalidArgumentError for a bad address.
+    Raises UnavailableError if it is in use or not permitted, InvalidArgumentError for an invalid address.
     """
     if address.startswith(UNIX):
         return _open_unix(address)
@@ -45,11 +45,11 @@ async def open_place(address: str, port: int, share: bool) -> Place:
         _listen(listening)
     except OSError as error:
         raise cannot_listen("HTTP", address, port, error) from error
-    return Place(listening, *listening.getsockname()[:2])
+    return Endpoint(listening, *listening.getsockname()[:2])
 
 
-def _open_unix(address: str) -> Place:
-    """A unix socket at that path. Who may connect follows from the umask, as for any other file."""
+def _open_unix(address: str) -> Endpoint:
+    """A unix socket at that path. The umask decides who may connect, as for any other file."""
     path = unix_path(address, _OPTION)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -57,14 +57,14 @@ def _open_unix(address: str) -> Place:
             path.unlink()
         listening.bind(str(path))
         _listen(listening)
-        return Place(listening, address, inode=path.stat().st_ino)
+        return Endpoint(listening, address, inode=path.stat().st_ino)
     except OSError as error:
         listening.close()
         raise cannot_listen("HTTP", address, 0, error) from error
 
 
 def _listen(bound: socket.socket) -> None:
-    """Raises OSError, with the socket closed, where another was faster."""
+    """Listen. Raises OSError, with the socket closed, if another server was faster."""
     try:
         bound.listen()
     except OSError:

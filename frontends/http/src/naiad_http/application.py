@@ -1,4 +1,4 @@
-"""The whole frontend as one ASGI application: inference in front, starlette's router for everything else."""
+"""ASGI application of the frontend: the inference applications, and starlette's router for all other routes."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -49,8 +49,8 @@ def make_application(
     generation = GenerationApp(context, request_heads)
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
-        found = ACTION_PATH.fullmatch(raw_path(scope)) if scope["type"] == "http" else None
-        app: ASGIApp = router if found is None else inference if found[3] == b"infer" else generation
+        route = ACTION_PATH.fullmatch(raw_path(scope)) if scope["type"] == "http" else None
+        app: ASGIApp = router if route is None else inference if route[3] == b"infer" else generation
         await app(scope, receive, send)
 
     return application
@@ -61,7 +61,7 @@ def operations(
 ) -> list[Operation]:
     """Every operation that starlette serves, in the order in which paths are tried.
 
-    `stopping` says whether health checks are answered that the server is about to end; `threads` decode large bodies.
+    Health checks report not ready when `stopping()`; `threads` decode large bodies.
     """
 
     async def openapi(_request: Request) -> Response:
@@ -97,7 +97,7 @@ def _restricted(operation: Operation, restrictions: Restrictions) -> Endpoint:
             return await operation.endpoint(request)
         except (NaiadError, HttpError):
             raise
-        except Exception as error:  # noqa: BLE001 - the client gets JSON whatever breaks; the log gets the traceback
+        except Exception as error:  # noqa: BLE001 - the client gets JSON for every error; the log gets the traceback
             return _response(unexpected(error))
 
     return endpoint
@@ -114,5 +114,5 @@ async def _on_starlette_error(_request: Request, error: Exception) -> Response:
     return _response(error_response(HttpError(error.status_code, str(error.detail), headers)))
 
 
-def _response(answer: HttpResponse) -> Response:
-    return Response(answer.body, answer.status, dict(answer.headers))
+def _response(response: HttpResponse) -> Response:
+    return Response(response.body, response.status, dict(response.headers))

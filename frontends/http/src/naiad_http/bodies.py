@@ -1,4 +1,4 @@
-"""The body of an ASGI request, whole and bounded."""
+"""Reader of ASGI request bodies, with a size limit."""
 
 from collections.abc import Callable
 
@@ -11,8 +11,8 @@ from naiad_http.statuses import HttpError
 async def read_body(receive: Receive, limit: int, refusal: Callable[[int, int], HttpError] = too_large) -> bytes:
     """The body of a request.
 
-    Raises HttpError 400, or what `refusal` makes of the size and the limit, beyond `limit` bytes; 499 when the client
-    leaves before its end.
+    Raises HttpError 400, or the error of `refusal(size, limit)`, above `limit` bytes; 499 if the client disconnects
+    before the end of the body.
     """
     pieces: list[bytes] = []
     size = 0

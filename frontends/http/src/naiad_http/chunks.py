@@ -1,4 +1,4 @@
-"""Chunked transfer coding, decoded as it arrives: RFC 9112 section 7.1, strict, and bounded in every way."""
+"""Incremental decoder of the chunked transfer coding (RFC 9112 section 7.1): strict, and bounded in every way."""
 
 import re
 from enum import Enum, auto
@@ -7,14 +7,14 @@ from naiad_http.statuses import HttpError
 
 _SIZE_LINE = re.compile(rb"([0-9a-fA-F]{1,16})[ \t]*(?:;[^\r\n]*)?")
 _CHUNK_HEAD = re.compile(rb"([0-9a-fA-F]{1,16})[ \t]*+(?:;[^\r\n]{0,1024}+)?\r\n")
-"""A size line, with its end, as nearly all are; no byte of it is looked at twice."""
+"""A complete size line, which is the usual case; the pattern does not backtrack."""
 _LONGEST_LINE = 4096
 _MOST_CHUNKS = 65536
 _MOST_TRAILERS = 128
 
 
 class _Next(Enum):
-    """What the next bytes are."""
+    """The kind of the next bytes."""
 
     SIZE = auto()
     CONTENT = auto()
@@ -24,9 +24,9 @@ class _Next(Enum):
 
 
 class ChunkReader:
-    """Takes the bytes behind a head in any pieces and puts the body together, of at most `limit` bytes.
+    """Takes the bytes after a head in any pieces and assembles the body, of at most `limit` bytes.
 
-    Trailers are read and dropped. The body lies behind `padding` bytes, by which the owner may align a part of it.
+    Trailers are read and dropped. `padding` bytes precede the body in memory, so that the owner can align a part of it.
     """
 
     def __init__(self, limit: int, padding: int = 0) -> None:
@@ -35,7 +35,7 @@ class ChunkReader:
         self._limit = limit
         self._next = _Next.SIZE
         self._line = bytearray()
-        self._left = 0
+        self._remaining = 0
         self._chunks = 0
         self._trailers = 0
 
@@ -46,44 +46,44 @@ class ChunkReader:
 
     @property
     def size(self) -> int:
-        """The bytes of the body that are here."""
+        """The number of bytes of the body that have arrived."""
         return len(self._body) - self._padding
 
     def view(self) -> memoryview:
-        """The body that is here, without a copy; feed nothing while it is in use."""
+        """The part of the body that has arrived, without a copy; feed nothing while the view is in use."""
         return memoryview(self._body)[self._padding :]
 
     def feed(self, content: memoryview) -> int:
-        """Take bytes in and return how many belong to the body: fewer than all only when it is complete.
+        """Take bytes in and return how many belong to the body; fewer than all only if the body is complete.
 
         Raises HttpError 400 for a malformed or endless coding and for a body beyond the limit.
         """
-        place, end = 0, len(content)
-        while place < end and not self.done:
+        offset, end = 0, len(content)
+        while offset < end and not self.done:
             if self._next is _Next.SIZE and not self._line:
-                place = self._feed_whole_chunks(content, place, end)
-                if place == end:
+                offset = self._feed_whole_chunks(content, offset, end)
+                if offset == end:
                     break
             if self._next is _Next.CONTENT:
-                taken = min(self._left, end - place)
-                self._body += content[place : place + taken]
-                self._left -= taken
-                place += taken
-                if self._left == 0:
+                taken = min(self._remaining, end - offset)
+                self._body += content[offset : offset + taken]
+                self._remaining -= taken
+                offset += taken
+                if self._remaining == 0:
                     self._next = _Next.END_OF_CONTENT
             else:
-                place += self._feed_line(bytes(content[place : place + _LONGEST_LINE]))
-        return place
+                offset += self._feed_line(bytes(content[offset : offset + _LONGEST_LINE]))
+        return offset
 
-    def _feed_whole_chunks(self, content: memoryview, place: int, end: int) -> int:
-        """Take in the chunks from `place` on that are here to their last byte, and return where the rest begins.
+    def _feed_whole_chunks(self, content: memoryview, offset: int, end: int) -> int:
+        """Take in the complete chunks from `offset` on, and return the offset of the rest.
 
-        A client may send a chunk for each byte: this is several times as fast as a line at a time. What is unusual or
-        wrong is left to the other path.
+        A client may send a chunk for each byte: this is several times as fast as a line at a time. Unusual and invalid
+        chunks are left to the other path.
         """
-        while found := _CHUNK_HEAD.match(content, place):
-            begin = found.end()
-            size = int(found[1], 16)
+        while match := _CHUNK_HEAD.match(content, offset):
+            begin = match.end()
+            size = int(match[1], 16)
             after = begin + size
             if size == 0 or after + 2 > end or bytes(content[after : after + 2]) != b"\r\n":
                 break
@@ -91,11 +91,11 @@ class ChunkReader:
                 break
             self._chunks += 1
             self._body += content[begin:after]
-            place = after + 2
-        return place
+            offset = after + 2
+        return offset
 
     def _feed_line(self, piece: bytes) -> int:
-        """Take the rest of a line in, or as much of it as is there, and return how many bytes that were."""
+        """Take in the rest of a line, or as much of it as has arrived, and return the number of bytes taken."""
         taken = piece.find(b"\n") + 1 or len(piece)
         self._line += piece[:taken]
         if len(self._line) > _LONGEST_LINE:
@@ -122,18 +122,18 @@ class ChunkReader:
             self._next = _Next.NOTHING
 
     def _take_size(self, line: bytes) -> None:
-        found = _SIZE_LINE.fullmatch(line)
-        if found is None:
+        match = _SIZE_LINE.fullmatch(line)
+        if match is None:
             raise _malformed("a chunk does not start with its size in hexadecimal digits")
-        self._left = int(found[1], 16)
-        if self._left == 0:
+        self._remaining = int(match[1], 16)
+        if self._remaining == 0:
             self._next = _Next.TRAILER
             return
         self._chunks += 1
         if self._chunks > _MOST_CHUNKS:
             raise _malformed(f"there are more than {_MOST_CHUNKS} chunks; send fewer and larger ones")
-        if self.size + self._left > self._limit:
-            raise too_large(self.size + self._left, self._limit)
+        if self.size + self._remaining > self._limit:
+            raise too_large(self.size + self._remaining, self._limit)
         self._next = _Next.CONTENT
 
 

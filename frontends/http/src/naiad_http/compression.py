@@ -1,4 +1,4 @@
-"""Compressed bodies: which coding an answer gets, and gzip and deflate both ways."""
+"""Content codings: negotiation of the coding of a response, and gzip and deflate in both directions."""
 
 import zlib
 
@@ -12,17 +12,17 @@ _ANY_FORMAT = 32 + zlib.MAX_WBITS
 _PIECE = 65536
 
 MAX_MEMBERS = 64
-"""The most compressed streams in one body; RFC 1952 lets gzip have several, and an empty one takes 20 bytes."""
+"""The maximum of compressed streams in one body; RFC 1952 allows several, and an empty one takes 20 bytes."""
 
 _FAST = 1
-"""The level of compression: the higher ones take several times the time for a few percent on tensors."""
+"""The level of compression: higher levels take several times as long for a few percent on tensors."""
 
 
 def decompress(body: Buffer, coding: str, limit: int) -> Buffer:
-    """The content of a body with that Content-Encoding, gzip or zlib by its first bytes; linear in both sizes.
+    """The content of a body with that Content-Encoding; its first bytes select gzip or zlib. Linear in both sizes.
 
-    Raises HttpError 501 for another coding, and 400 for a broken body, more than MAX_MEMBERS streams in one body, or a
-    content of more than `limit` bytes.
+    Raises HttpError 501 for another coding, and 400 for an invalid body, more than MAX_MEMBERS streams in one body, or
+    a content of more than `limit` bytes.
     """
     coding = coding.strip().lower()
     if coding in ("", "identity"):
@@ -51,9 +51,9 @@ def decompress(body: Buffer, coding: str, limit: int) -> Buffer:
 
 
 def _decompress_member(body: memoryview, offset: int, content: bytearray, limit: int) -> int:
-    """Append what the compressed stream at `offset` holds to `content`; the offset behind it, -1 if it has no end.
+    """Append the content of the compressed stream at `offset` to `content`; the offset after it, -1 if it has no end.
 
-    The stream gets its bytes in pieces, since zlib copies all that it has and does not need.
+    The stream is fed in pieces, because zlib copies all input that it does not need.
     """
     stream = zlib.decompressobj(_ANY_FORMAT)
     while offset < len(body):
@@ -75,8 +75,8 @@ def compress(content: bytes, coding: str) -> bytes:
     return stream.compress(content) + stream.flush()
 
 
-def wanted_coding(accept_encoding: str) -> str:
-    """The coding that an Accept-Encoding header likes best, of those we have: the first of equals, else identity."""
+def preferred_coding(accept_encoding: str) -> str:
+    """The supported coding with the highest weight in an Accept-Encoding header: the first of equals, else identity."""
     best, best_weight = "identity", 0.0
     for entry in accept_encoding.split(","):
         name, _, parameters = entry.partition(";")

@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection under uvicorn: its requests one after the other, and every way in which it can end."""
+"""HTTP/1.1 connection under uvicorn: order of its requests, flow control, timeouts and shutdown."""
 
 import asyncio
 from abc import abstractmethod
@@ -18,13 +18,13 @@ from naiad_http.reader import Event, Refusal, RequestReader
 from naiad_http.statuses import HttpError, HttpResponse, error_response
 
 LINGER_SECONDS = 5.0
-"""How long a refused client may go on sending what nobody reads, so that it gets to reading the refusal."""
+"""How long a refused client may continue to send bytes, which are discarded, so that it can read the refusal."""
 
 GOODBYE_SECONDS = 1.0
-"""How long a stopping server waits for clients to end TLS from their side, which those that are idle seldom do."""
+"""How long a stopping server waits for clients to close TLS, which idle clients seldom do."""
 
 _MOST_UNSENT = 65536
-"""So many bytes wait for a client before its model waits for it; TCP says so by itself, TLS takes eight times more."""
+"""Unsent bytes at which the model waits for the client; asyncio's default suits TCP, for TLS it is eight times this."""
 
 
 _CONTROL = (b"/v2/health/", b"/v2/repository/")
@@ -47,10 +47,10 @@ class Connection(asyncio.BufferedProtocol):
         self._advancing = False  # we are inside the loop that starts requests
         self._stopping = context.draining  # the server stops: no further request
         self._spare = False  # there are too many connections: this one is for health checks and the like
-        self._unsent = 0  # bytes of answers that are reserved while the client does not read them
-        self._refused = False  # whatever still comes is not read
+        self._unsent = 0  # bytes of responses that are reserved while the client does not read them
+        self._refused = False  # further bytes are discarded
         self._keep_alive = True
-        self._began_ns = 0  # when the first part of a request came that comes in several, by `time.monotonic_ns`
+        self._began_ns = 0  # arrival of the first part of a request in several parts, by `time.monotonic_ns`
         self._linger: asyncio.TimerHandle | None = None
         self._postponed: Message | None = None  # a request that waits for a later turn of the event loop
 
@@ -58,16 +58,16 @@ class Connection(asyncio.BufferedProtocol):
 
     @abstractmethod
     def _start(self, message: Message) -> None:
-        """Begin to answer a request; `_busy` is set. `_finish` must follow, now or later."""
+        """Begin to serve a request; `_busy` is set. `_finish` must follow, now or later."""
 
     @abstractmethod
     def _forget(self) -> None:
-        """Nobody waits for the answer any more: give the request up."""
+        """Cancel the request: the client no longer waits for the response."""
 
     # What the event loop calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection over."""
+        """Start to serve the connection, within the limit of connections."""
         self._transport = cast("asyncio.Transport", transport)
         self._secure = self._transport.get_extra_info("sslcontext") is not None
         if self._secure:
@@ -83,7 +83,7 @@ class Connection(asyncio.BufferedProtocol):
         )
 
     def _limit_to_control(self, count: int) -> Limits:
-        """Use a connection above the limit for health checks and the model repository, or for nothing."""
+        """Restrict a connection above the limit to health checks and the model repository, or refuse it."""
         self._spare = self._stopping = True
         spares = self._context.spares
         waiting = next((each for each in spares if not each.busy), None) if len(spares) >= SPARE_CONNECTIONS else None
@@ -91,7 +91,7 @@ class Connection(asyncio.BufferedProtocol):
             del spares[waiting]
             waiting.give_way()
         if count > self._context.limits.connections + SPARE_CONNECTIONS and waiting is None:
-            self._write_answer(error_response(too_many(self._context.limits.connections)), False)
+            self._write_response(error_response(too_many(self._context.limits.connections)), False)
             self._transport.close()
         else:
             spares[self] = None
@@ -99,7 +99,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def idle_since(self) -> float:
-        """The loop's time from when the connection has nothing to do; infinity while it has."""
+        """The loop's time since which the connection idles; infinity while it does not."""
         waits = self._busy or self._reader.missing or self._stopping or self._transport.is_closing()
         return float("inf") if waits else self._watch.moved
 
@@ -109,15 +109,15 @@ class Connection(asyncio.BufferedProtocol):
         return self._busy
 
     def give_way(self) -> None:
-        """Close an idle connection, so that another client gets in."""
+        """Close an idle connection in favour of another client."""
         self._transport.close()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the next bytes go."""
+        """The buffer for the next bytes."""
         return self._reader.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Bytes have come: answer the requests that they complete."""
+        """Bytes have arrived: serve the requests that they complete."""
         if self._busy or (self._flow.write_paused and not self._reader.in_body):
             self._reader.keep(nbytes)
             if len(self._reader.kept) > self._context.most_pipelined:
@@ -135,17 +135,17 @@ class Connection(asyncio.BufferedProtocol):
             self._advance(event)
 
     def eof_received(self) -> None:
-        """The client sends no more: it is gone, or its request stays a torso."""
+        """EOF from the client: cancel the request in flight, or answer 400 if the request is incomplete."""
         if self._busy:
             self._postponed = None
             self._forget()
         elif self._reader.missing:
-            self._write_answer(
+            self._write_response(
                 error_response(HttpError(400, f"the request is not complete: {self._reader.missing}")), False
             )
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone, and who waited for the answer with it."""
+        """The connection is lost: cancel the request in flight and release everything."""
         self._state.connections.discard(self)
         self._context.spares.pop(self, None)
         self._context.on_lost()
@@ -159,7 +159,7 @@ class Connection(asyncio.BufferedProtocol):
         self._flow.resume_writing()
 
     def pause_writing(self) -> None:
-        """The client reads slower than we write: start no request until it has caught up."""
+        """The client reads too slowly: start no request until it has caught up."""
         self._unsent = self._transport.get_write_buffer_size()
         self._context.budget.add(self._unsent)
         self._flow.pause_writing()
@@ -179,17 +179,17 @@ class Connection(asyncio.BufferedProtocol):
     # What uvicorn and the listener call
 
     def drain(self) -> None:
-        """The server is about to stop: close behind the next answer, and stay open until then."""
+        """The server is about to stop: close after the next response, and stay open until then."""
         self._stopping = True
 
     def shutdown(self) -> None:
-        """The server stops: close after the request that is in flight or on its way, at once without one."""
+        """The server stops: close after the request that is in flight or incomplete, at once without one."""
         self._stopping = True
         if self._refused or not (self._busy or self._reader.missing):
             self._close()
 
     def abort(self) -> None:
-        """The time for a graceful end is over."""
+        """Close at once: the grace period is over."""
         self._transport.abort()
 
     # Requests
@@ -197,7 +197,7 @@ class Connection(asyncio.BufferedProtocol):
     def _advance(self, event: Event) -> None:
         """Act on this event and those that follow, until a request is in flight or bytes are missing.
 
-        A loop and not a recursion: an answer may come while its request is submitted, and a client may pipeline many.
+        A loop and not a recursion: a request may be answered while it is submitted, and a client may pipeline many.
         """
         self._advancing = True
         try:
@@ -226,9 +226,9 @@ class Connection(asyncio.BufferedProtocol):
             self._advancing = False
 
     def _start_in_turn(self, message: Message) -> None:
-        """Start a request, or leave it to a later turn of the event loop where this one has started its share."""
+        """Start a request, or postpone it if the budget of this turn of the event loop is used up."""
         if self._spare and not message.head.path.startswith(_CONTROL):
-            self._write_answer(error_response(too_many(self._context.limits.connections)), False)
+            self._write_response(error_response(too_many(self._context.limits.connections)), False)
             self._finish()
             return
         turns = self._context.turns
@@ -247,7 +247,7 @@ class Connection(asyncio.BufferedProtocol):
             self._start(message)
 
     def _resume(self) -> None:
-        """Go on with what came while a request was in flight, or while the client did not read."""
+        """Continue with the bytes that arrived while a request was in flight or writing was paused."""
         if self._advancing or self._refused or self._transport.is_closing():
             return
         try:
@@ -263,19 +263,19 @@ class Connection(asyncio.BufferedProtocol):
             self._flow.read_on()
 
     def _has_enough(self) -> bool:
-        """Whether requests wait in such numbers that no more are to be read until the one in flight is answered."""
+        """Whether so many bytes of later requests wait that reading must pause until the one in flight is answered."""
         waits = self._busy or self._flow.write_paused
         return waits and len(self._reader.kept) > self._context.most_pipelined
 
-    def _answer(self, answer: HttpResponse) -> None:
-        self._write_answer(answer, self._keep_alive and not self._stopping)
+    def _respond(self, response: HttpResponse) -> None:
+        self._write_response(response, self._keep_alive and not self._stopping)
         self._finish()
 
-    def _write_answer(self, answer: HttpResponse, keep_alive: bool) -> None:
-        self._transport.write(wire.whole(answer, self._context.date, keep_alive))
+    def _write_response(self, response: HttpResponse, keep_alive: bool) -> None:
+        self._transport.write(wire.whole(response, self._context.date, keep_alive))
 
     def _finish(self) -> None:
-        """The answer is written: on to the next request, or close."""
+        """The response is written: continue with the next request, or close."""
         self._busy = False
         self._watch.moved = self._loop.time()
         self._watch.began = 0.0
@@ -289,27 +289,27 @@ class Connection(asyncio.BufferedProtocol):
     # Ends
 
     def _close(self) -> None:
-        """Close when the client has everything. Over TLS it has a word in that, for which the watch waits."""
+        """Close when everything is sent. TLS waits for the client's close, for at most GOODBYE_SECONDS on shutdown."""
         self._transport.close()
         if self._secure and self._stopping:
             self._linger = self._loop.call_later(GOODBYE_SECONDS, self._hurry)
 
     def _hurry(self) -> None:
-        """The server stops: wait no longer for a client that has everything."""
+        """Abort on shutdown if everything is sent, otherwise check again later."""
         if self._transport.get_write_buffer_size():
             self._linger = self._loop.call_later(GOODBYE_SECONDS, self._hurry)
         else:
             self._transport.abort()
 
     def _refuse(self, error: HttpError | NaiadError) -> None:
-        """Answer what cannot be read any further.
+        """Refuse a request after which the connection cannot be read any further.
 
         Closing at once would make the system reset the connection, and a client that is still sending would never
-        read the answer: what it sends is thrown away for a while instead.
+        read the response: its bytes are discarded for a while instead.
         """
         self._refused = True
         self._reader.discard()
-        self._write_answer(error_response(error), False)
+        self._write_response(error_response(error), False)
         if self._transport.can_write_eof():
             self._transport.write_eof()
         self._linger = self._loop.call_later(LINGER_SECONDS, self._transport.close)
@@ -319,5 +319,5 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
             return
         if self._reader.missing:
-            self._write_answer(error_response(HttpError(408, self._watch.reason)), False)
+            self._write_response(error_response(HttpError(408, self._watch.reason)), False)
         self._transport.close()

@@ -1,4 +1,4 @@
-"""A complete request as one of uvicorn's ordinary ASGI cycles."""
+"""ASGI cycles of uvicorn for complete requests."""
 
 import asyncio
 import logging
@@ -21,9 +21,9 @@ _log = logging.getLogger("uvicorn.error")
 
 
 class ReadFlow(FlowControl):
-    """uvicorn's flow control, but reading is resumed by the connection alone.
+    """uvicorn's flow control, except that only the connection resumes reading.
 
-    uvicorn's cycles resume it whenever an application receives, however many pipelined requests wait.
+    uvicorn's cycles resume reading whenever an application receives, however many pipelined requests wait.
     """
 
     def resume_reading(self) -> None:
@@ -42,7 +42,7 @@ def make_cycle(
     keep_alive: bool,
     on_response: Callable[[], None],
 ) -> RequestResponseCycle:
-    """The cycle for a request whose body is all there; `on_response` is called when its answer is written."""
+    """The cycle of a request whose body is complete; `on_response` is called when its response is written."""
     cycle = RequestResponseCycle(
         scope=_scope(message.head, transport),  # type: ignore[arg-type]
         transport=transport,
@@ -56,7 +56,7 @@ def make_cycle(
         keep_alive=keep_alive,
         on_response=on_response,
     )
-    # a bytearray, as uvicorn has it, would be copied once more
+    # a bytearray, as in uvicorn, would be copied once more
     cycle.body = b"".join((message.front, message.rest)) if message.rest else bytes(message.front)  # type: ignore[assignment]
     cycle.more_body = False
     cycle.message_event.set()

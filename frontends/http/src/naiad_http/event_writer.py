@@ -1,4 +1,4 @@
-"""Writing a stream of events to a connection: what comes together goes out together."""
+"""Writer of event streams: the events of one turn of the event loop are written together."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,13 +6,13 @@ from collections.abc import Callable
 from naiad_http import wire
 
 _ENOUGH = 65536
-"""So many bytes do not wait for more: the model of a slow reader is to be told of it before it goes on."""
+"""This many bytes are written at once, so that back-pressure reaches the model of a slow reader before it goes on."""
 
 
 class EventWriter:
-    """Writes one stream. Events of one turn of the event loop become one chunk and one system call, if they are small.
+    """Writes one stream. Small events of one turn of the event loop become one chunk and one system call.
 
-    What `head` gives is written with the first events. It says that the body is chunked, unless `chunked` is unset: an
+    The result of `head` is written with the first events. It declares a chunked body, unless `chunked` is false: an
     HTTP/1.0 client reads until the connection is closed. `on_end` is called when everything is handed to the transport.
     """
 
@@ -36,7 +36,7 @@ class EventWriter:
         self._ended = False
 
     def write(self, event: bytes) -> None:
-        """Write these bytes, soon."""
+        """Write these bytes, at the latest in the next turn of the event loop."""
         self._add(event)
         if self._size >= _ENOUGH:
             self._write_out()
@@ -45,7 +45,7 @@ class EventWriter:
             self._loop.call_soon(self._flush)
 
     def end(self, event: bytes) -> None:
-        """Write what is left, these bytes and the end of the stream, at once."""
+        """Write all queued events, these bytes and the end of the stream, at once."""
         self._add(event)
         self._ended = True
         self._write_out()

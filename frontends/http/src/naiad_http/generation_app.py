@@ -1,4 +1,4 @@
-"""`generate` and `generate_stream` as a raw ASGI application, for any other ASGI server than our own protocol class."""
+"""ASGI application of `generate` and `generate_stream`, for large requests and for other ASGI servers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -15,7 +15,7 @@ from naiad_http.codec.requests import LARGE_BYTES
 from naiad_http.codec.responses import LargeOutput
 from naiad_http.connection_context import Call, ConnectionContext
 from naiad_http.generate import EventStream, OneResponse
-from naiad_http.inference_app import as_asgi, left, request_head_of, send_response, while_connected
+from naiad_http.inference_app import as_asgi, disconnected, request_head_of, send_response, while_connected
 from naiad_http.request_heads import RequestHeadReader
 from naiad_http.response_sinks import with_headers
 from naiad_http.statuses import Headers, HttpError, HttpResponse, Outcome, error_response, unexpected
@@ -23,20 +23,20 @@ from naiad_http.trace_events import ApplicationTrace
 from naiad_http.wire import EVENT_HEADERS
 from naiad_kit.frontends.codec_threads import CodecThreads
 
-_Taken = TypeVar("_Taken")
+_Encoded = TypeVar("_Encoded")
 _MOST_WAITING = 16
-"""So many responses wait for the ASGI server to take them; then the model waits."""
+"""The maximum of responses that wait for the ASGI server; then the model waits."""
 
 
 class GenerationApp:
-    """Answers `generate` and `generate_stream`."""
+    """Serves `generate` and `generate_stream`."""
 
     def __init__(self, context: ConnectionContext, request_heads: RequestHeadReader) -> None:
         self._context = context
         self._request_heads = request_heads
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, whose path must be that of one of these routes."""
+        """Serve one request, whose path must be that of one of these routes."""
         with ApplicationTrace(self._context.inference.tracing, send) as trace:
             await self._serve(scope, receive, trace)
 
@@ -58,28 +58,28 @@ class GenerationApp:
             inbox.call = self._context.submit(request, inbox.put, streams=True)
         except (NaiadError, HttpError) as error:
             await send_response(error_response(error, request_id), send)
-        except Exception as error:  # noqa: BLE001 - a bug must not leave the client without an answer in JSON
+        except Exception as error:  # noqa: BLE001 - a bug must not leave the client without a response in JSON
             await send_response(unexpected(error, request_id), send)
         else:
-            leaving = asyncio.ensure_future(left(receive))
-            leaving.add_done_callback(lambda _: inbox.close())
+            gone = asyncio.ensure_future(disconnected(receive))
+            gone.add_done_callback(lambda _: inbox.close())
             threads = self._context.inference.threads
             try:
                 headers = partial(self._context.inference.load_headers, request_head)
                 limit = self._context.inference.max_json_output
                 if request_head.action == "generate":
-                    await _answer(OneResponse(request.id, limit), request, inbox, headers, send, threads)
+                    await _send_one(OneResponse(request.id, limit), request, inbox, headers, send, threads)
                 else:
-                    await _stream(EventStream(request.id, limit), inbox, headers, send, threads)
-            except OSError:  # ASGI servers may tell so that the client is gone
+                    await _send_stream(EventStream(request.id, limit), inbox, headers, send, threads)
+            except OSError:  # ASGI servers may report so that the client is gone
                 pass
             finally:
-                leaving.cancel()
+                gone.cancel()
                 inbox.end()
 
 
 class Inbox:
-    """The outcomes of one call until they are taken; the model waits when there are many."""
+    """Queue of the outcomes of one call; pauses the call when there are many."""
 
     def __init__(self) -> None:
         self.call: Call | None = None
@@ -88,14 +88,14 @@ class Inbox:
         self._closed = False
 
     def put(self, outcome: Outcome) -> None:
-        """Take an outcome in."""
+        """Queue an outcome."""
         self._waiting.append(outcome)
         self._awake.set()
         if len(self._waiting) >= _MOST_WAITING and self.call is not None:
             self.call.pause()
 
     def close(self) -> None:
-        """Nobody wants further outcomes."""
+        """End the iteration: the client has disconnected."""
         self._closed = True
         self._awake.set()
 
@@ -107,7 +107,7 @@ class Inbox:
         self._waiting.clear()
 
     async def __aiter__(self) -> AsyncIterator[list[Outcome]]:
-        """All outcomes that came since the last time, until the inbox is closed."""
+        """The outcomes that were queued since the last iteration, until the inbox is closed."""
         while True:
             await self._awake.wait()
             self._awake.clear()
@@ -119,32 +119,32 @@ class Inbox:
                 self.call.resume()
 
 
-async def _answer(
+async def _send_one(
     one: OneResponse, request: Request, inbox: Inbox, headers: Callable[[], Headers], send: Send, threads: CodecThreads
 ) -> None:
     async for outcomes in inbox:
         for outcome in outcomes:
-            answer = await _taken(one.take, outcome, threads)
-            if answer is not None:
-                await send_response(with_headers(answer, headers), send)
+            response = await _encoded(one.take, outcome, threads)
+            if response is not None:
+                await send_response(with_headers(response, headers), send)
                 return
     error = RequestCancelledError("the client left before the answer was there")
     await send_response(error_response(error, request.id), send)
 
 
-async def _stream(
+async def _send_stream(
     stream: EventStream, inbox: Inbox, headers: Callable[[], Headers], send: Send, threads: CodecThreads
 ) -> None:
-    """Send what comes together as one piece; the head comes with the first."""
+    """Send events that arrive together as one piece; the head is sent with the first."""
     begun = False
     async for outcomes in inbox:
         events: list[bytes] = []
         for outcome in outcomes:
-            told = await _taken(stream.take, outcome, threads)
-            if isinstance(told, HttpResponse):
-                await send_response(told, send)
+            encoded = await _encoded(stream.take, outcome, threads)
+            if isinstance(encoded, HttpResponse):
+                await send_response(encoded, send)
                 return
-            events.append(told)
+            events.append(encoded)
             if stream.over:
                 break
         if not begun:
@@ -156,8 +156,8 @@ async def _stream(
             return
 
 
-async def _taken(take: Callable[[Outcome, bool], _Taken], outcome: Outcome, threads: CodecThreads) -> _Taken:
-    """What `take` makes of an outcome, of a large one on a thread."""
+async def _encoded(take: Callable[[Outcome, bool], _Encoded], outcome: Outcome, threads: CodecThreads) -> _Encoded:
+    """The encoded form of an outcome; a large outcome is encoded on a thread."""
     try:
         return take(outcome, False)
     except LargeOutput:

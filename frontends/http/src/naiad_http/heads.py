@@ -7,7 +7,7 @@ import httptools
 
 from naiad.errors import InvalidArgumentError, NaiadError, drop_tracebacks
 from naiad_http.codec.request_head import RequestHead
-from naiad_http.compression import wanted_coding
+from naiad_http.compression import preferred_coding
 from naiad_http.request_heads import HeaderList, RequestHeadReader
 from naiad_http.route_table import RouteTable
 from naiad_http.statuses import HttpError
@@ -145,7 +145,9 @@ def _url_of_upgrade(target: bytes) -> "httptools.parser.url_parser.URL":
 def _is_plain(fields: dict[bytes, bytes]) -> bool:
     """Whether neither the body nor its answer is compressed."""
     coding = fields.get(b"content-encoding", b"identity").lower()
-    return coding == b"identity" and wanted_coding(fields.get(b"accept-encoding", b"").decode("latin-1")) == "identity"
+    return (
+        coding == b"identity" and preferred_coding(fields.get(b"accept-encoding", b"").decode("latin-1")) == "identity"
+    )
 
 
 def _check_host(version: str, headers: HeaderList) -> None:

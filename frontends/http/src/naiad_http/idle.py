@@ -1,4 +1,4 @@
-"""Timeouts of one connection: closes it when it idles, or takes too long for a head or a body."""
+"""Timeouts of one connection: close it when it idles, or takes too long for a head or a body."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,12 +10,12 @@ _NEVER = float("inf")
 
 
 class IdleWatch:
-    """Watches one connection, with one timer whatever the number of its requests.
+    """Watchdog of one connection, with one timer for any number of requests.
 
-    Set `moved` to the loop's time when something moves, `began` to 0 when a request is answered, and count in `drained`
-    how often the client has caught up with what is written to it. `working` says that the client waits for us, which
-    does not count as idle; `on_overdue` is called when a time is over, and again if that does not end the connection.
-    A client that reads nothing of what is written to it is cut off.
+    Set `moved` to the loop's time on activity and `began` to 0 when a request is answered, and increment `drained`
+    whenever the client has read everything. `working` says that a request is in flight, which does not count as idle;
+    `on_overdue` is called when a timeout expires, and again if that does not end the connection. A client that does
+    not read its responses is disconnected.
     """
 
     def __init__(
@@ -40,10 +40,10 @@ class IdleWatch:
         self._before = (0, 0)
         self._stalled = self.moved
         self._due = self.moved + limits.idle
-        self._timer = loop.call_later(limits.idle, self._look)
+        self._timer = loop.call_later(limits.idle, self._check)
 
     def begin(self) -> None:
-        """Bytes came that complete no request: the time of its head runs, or that of its body."""
+        """Bytes of an incomplete request arrived: start the timeout of its head or body."""
         self.moved = self._loop.time()
         in_body = self._reader.in_body
         if not self.began or in_body != self._in_body:
@@ -53,13 +53,13 @@ class IdleWatch:
                 self._arm(due)
 
     def stop(self) -> None:
-        """Watch no longer, and refer to the connection no longer: it would live until a garbage collection."""
+        """Stop, and drop the references to the connection, which would live until a garbage collection."""
         self._timer.cancel()
         self._working, self._on_overdue = (lambda: False), (lambda: None)
 
     @property
     def reason(self) -> str:
-        """What took too long, in words."""
+        """The message for the timeout that expired."""
         limits = self._limits
         now = self._loop.time()
         if now >= self.moved + limits.idle:
@@ -72,7 +72,7 @@ class IdleWatch:
         return f"the head took longer than {limits.head:g} seconds; send it faster, or raise --http-head-seconds"
 
     def _next_due(self) -> float:
-        """When a time is over if nothing moves until then."""
+        """The loop's time at which the next timeout expires without further activity."""
         if self._working():
             return _NEVER
         idle = self.moved + self._limits.idle
@@ -87,9 +87,9 @@ class IdleWatch:
     def _arm(self, due: float) -> None:
         self._timer.cancel()
         self._due = due
-        self._timer = self._loop.call_later(due - self._loop.time(), self._look)
+        self._timer = self._loop.call_later(due - self._loop.time(), self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         now, idle = self._loop.time(), self._limits.idle
         unsent = self._transport.get_write_buffer_size()
         if (unsent, self.drained) != self._before:

@@ -1,4 +1,4 @@
-"""Requests on their way in: bodies of which a part is still to come, and the messages that they become."""
+"""Incomplete request bodies, and the complete messages that they become."""
 
 from dataclasses import dataclass
 
@@ -13,10 +13,10 @@ _ALIGNMENT = 16
 
 
 class Scratch:
-    """Where bytes are received that have no place of their own yet.
+    """Receive buffer for bytes that do not belong to a body with its own memory.
 
-    All connections of one event loop share it: a loop hands it out, fills it and reports that in one go, and a reader
-    leaves nothing in it when it returns.
+    All connections of one event loop share it: the loop requests, fills and reports the buffer in one step, and a
+    reader has consumed everything when it returns.
     """
 
     def __init__(self, size: int = LONGEST_HEAD) -> None:
@@ -26,9 +26,9 @@ class Scratch:
 
 @dataclass(slots=True, eq=False)
 class Message:
-    """A complete request: the body is `front` and then `rest`, split where the head of an infer request says so.
+    """A complete request: the body is `front` and then `rest`, split at the header length of an infer request.
 
-    `front` is `bytes` where it is split.
+    `front` is `bytes` if the body is split.
     """
 
     head: HttpHead
@@ -38,7 +38,7 @@ class Message:
 
 @dataclass(slots=True, eq=False)
 class FixedBody:
-    """A body with a Content-Length: `body` is its memory, `filled` how much of it is there."""
+    """A body with a Content-Length: `body` is its memory, `filled` the number of bytes that have arrived."""
 
     head: HttpHead
     body: memoryview
@@ -52,16 +52,16 @@ class FixedBody:
 
     @property
     def missing(self) -> str:
-        """What is missing, in words."""
+        """The error message for the missing part."""
         return f"the body ends after {self.filled} of the {len(self.body)} bytes that Content-Length says"
 
     @property
     def size(self) -> int:
-        """How many bytes of it are here."""
+        """The number of bytes that have arrived."""
         return self.filled
 
     def buffer(self, _scratch: Scratch) -> memoryview:
-        """Where the next bytes go."""
+        """The buffer for the next bytes."""
         return self.body[self.filled :]
 
     def message(self) -> Message:
@@ -74,23 +74,23 @@ class FixedBody:
 
 @dataclass(slots=True, eq=False)
 class ChunkedBody:
-    """A chunked body on its way."""
+    """An incomplete chunked body."""
 
     head: HttpHead
     chunks: ChunkReader
 
     @property
     def missing(self) -> str:
-        """What is missing, in words."""
+        """The error message for the missing part."""
         return "the chunked body ends without its last chunk"
 
     @property
     def size(self) -> int:
-        """How many bytes of it are here."""
+        """The number of bytes that have arrived."""
         return self.chunks.size
 
     def buffer(self, scratch: Scratch) -> memoryview:
-        """Where the next bytes go."""
+        """The buffer for the next bytes."""
         return scratch.view
 
     def message(self) -> Message:
@@ -103,32 +103,32 @@ class ChunkedBody:
 
 @dataclass(slots=True, eq=False)
 class SkippedBody:
-    """The `rest` of a body whose head is refused."""
+    """The `rest` bytes of a body whose head is refused."""
 
     rest: int
 
     @property
     def size(self) -> int:
-        """How many bytes of it are here."""
+        """The number of bytes that have arrived."""
         return 0
 
     @property
     def missing(self) -> str:
-        """What is missing, in words."""
+        """The error message for the missing part."""
         return ""
 
     def buffer(self, scratch: Scratch) -> memoryview:
-        """Where the next bytes go."""
+        """The buffer for the next bytes."""
         return scratch.view
 
 
 def padding_of(head: HttpHead, size: int) -> int:
-    """The bytes in front of a body of `size` bytes that align the tensors behind its JSON; `size` 0 is not known."""
+    """The padding before a body of `size` bytes (0: unknown) that aligns the tensors after its JSON."""
     split = head.split or 0
     return -(border_of(head, size) if size else max(0, split)) % _ALIGNMENT
 
 
 def border_of(head: HttpHead, size: int) -> int:
-    """How many of the `size` bytes of the body are the front: all, unless the head says how long the JSON is."""
+    """The length of the front of a body of `size` bytes: all of it, unless the head has the length of the JSON."""
     split = head.split
     return size if split is None or not 0 <= split <= size else split

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Inference:
-    """Decodes and encodes; the protocol class and the ASGI applications share it, and the server's `tracing`."""
+    """Decoders and encoders of inference, shared by the protocol class and the ASGI applications."""
 
     def __init__(self, server: "ServerApi", max_input_size: int, max_json_output: int = MAX_JSON_OUTPUT) -> None:
         self.threads = CodecThreads("naiad-http-codec")
@@ -37,7 +37,7 @@ class Inference:
         self._encoder = Encoder(self._batches, server.labels, max_json_output)
 
     def decode(self, request_head: RequestHead, front: Buffer, rest: Buffer) -> tuple[Request, ResponseForm]:
-        """The request in that body and the form of answer that it wants. Raises NaiadError."""
+        """The request in that body and the requested form of its response. Raises NaiadError."""
         received_ns = monotonic_ns()
         request, form = self._decoder.decode(request_head, front, rest)
         request.received_ns = received_ns
@@ -45,17 +45,17 @@ class Inference:
         return request, form
 
     def is_large(self, request_head: RequestHead, front: Buffer, rest: Buffer) -> bool:
-        """Whether a body is to be decoded by `decode_large`. Raises NaiadError."""
+        """Whether `decode_large` must decode the body. Raises NaiadError."""
         return self._decoder.is_large(request_head, front, rest)
 
     def decoded_bytes(self, request_head: RequestHead, front: Buffer) -> int:
-        """About how many bytes a large body takes while it is decoded, beside its own. Raises InvalidArgumentError."""
+        """An estimate of the memory for decoding a large body, beside its own bytes. Raises InvalidArgumentError."""
         return self._decoder.decoded_bytes(request_head, front)
 
     async def decode_large(
         self, request_head: RequestHead, front: Buffer, rest: Buffer
     ) -> tuple[Request, ResponseForm]:
-        """As `decode`, with the work on a thread. Looks the model up first: an unknown one costs nothing."""
+        """As `decode`, on a thread. Looks the model up first, so that an unknown model costs nothing."""
         received_ns = monotonic_ns()
         self._server.model_config(request_head.model_name, request_head.version)
         read = await self.threads.run(partial(self._decoder.read, request_head, front, rest))
@@ -78,19 +78,19 @@ class Inference:
         return request
 
     def load_headers(self, request_head: RequestHead) -> Headers:
-        """The headers of an answer that tell how loaded we are, for a caller who wants that."""
+        """The load report headers of a response, if the caller requested them."""
         if self._metrics is None or not request_head.load_format:
             return ()
         return load_report(request_head.load_format, request_head.model_name, self._metrics.collect_made_by_models())
 
     def encode_large(self, outcome: Outcome, request: Request, form: ResponseForm) -> Encoded | HttpResponse:
-        """As `encode`, for any output; to be called on a thread."""
+        """As `encode`, for outputs of any size; to be called on a thread."""
         return self.encode(outcome, request, form, on_thread=True)
 
     def encode(
         self, outcome: Outcome, request: Request, form: ResponseForm, on_thread: bool = False
     ) -> Encoded | HttpResponse:
-        """The body of a success, or the whole answer to an error. Raises LargeOutput for what needs a thread."""
+        """The body of a success, or the response to an error. Raises LargeOutput for an output that needs a thread."""
         if isinstance(outcome, NaiadError):
             return error_response(outcome, request.id)
         try:
@@ -105,7 +105,7 @@ class Inference:
             return error_response(
                 UnavailableError("there is no memory for the answer now; try again later", 1.0), request.id
             )
-        except Exception as error:  # noqa: BLE001 - the caller must get an answer whatever a model put into its outputs
+        except Exception as error:  # noqa: BLE001 - the caller must get a response whatever a model put into its outputs
             return unexpected(error, request.id)
 
     def _batches(self, model: str, version: int) -> bool:

@@ -1,7 +1,7 @@
-"""The infer route as a raw ASGI application, for what the protocol class leaves to it and for any other ASGI server.
+"""ASGI application of the infer route, for compressed and large requests and for other ASGI servers.
 
-It stands in front of starlette's router. Under our own protocol class it answers the requests whose body or answer is
-compressed, since that work belongs on another thread.
+It precedes starlette's router. Under our own protocol class it serves the requests whose body or response is
+compressed or large, because that work belongs on another thread.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from naiad_http.bodies import read_body
 from naiad_http.codec import Encoded, ResponseForm
 from naiad_http.codec.request_head import RequestHead
 from naiad_http.codec.responses import LargeOutput
-from naiad_http.compression import compress, decompress, wanted_coding
+from naiad_http.compression import compress, decompress, preferred_coding
 from naiad_http.connection_context import ConnectionContext
 from naiad_http.cycles import REQUEST_HEAD
 from naiad_http.request_heads import RequestHeadReader
@@ -30,32 +30,32 @@ from naiad_http.trace_events import ApplicationTrace
 
 _T = TypeVar("_T")
 _FEW_BYTES = 16384
-"""Answers up to this size are compressed on the event loop: a thread costs more."""
+"""Responses up to this size are compressed on the event loop: a thread costs more."""
 
 _FEW_COMPRESSED = 1024
-"""Bodies up to this size are decompressed on the event loop: they hold at most a megabyte, which takes 2 ms."""
+"""Bodies up to this size are decompressed on the event loop: their content is at most a megabyte, which takes 2 ms."""
 
 
 class InferenceApp:
-    """Answers infer requests."""
+    """Serves infer requests."""
 
     def __init__(self, context: ConnectionContext, request_heads: RequestHeadReader) -> None:
         self._context = context
         self._request_heads = request_heads
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, whose path must be that of an infer route."""
+        """Serve one request, whose path must be that of an infer route."""
         with ApplicationTrace(self._context.inference.tracing, send) as trace:
             try:
                 with Charge(self._context.budget) as charge:
-                    answer = await self._answer(scope, receive, trace, charge)
+                    response = await self._serve(scope, receive, trace, charge)
             except (NaiadError, HttpError) as error:
-                answer = error_response(error)
-            except Exception as error:  # noqa: BLE001 - a bug must not leave the client without an answer in JSON
-                answer = unexpected(error)
-            await send_response(answer, trace.send)
+                response = error_response(error)
+            except Exception as error:  # noqa: BLE001 - a bug must not leave the client without a response in JSON
+                response = unexpected(error)
+            await send_response(response, trace.send)
 
-    async def _answer(self, scope: Scope, receive: Receive, trace: ApplicationTrace, charge: "Charge") -> HttpResponse:
+    async def _serve(self, scope: Scope, receive: Receive, trace: ApplicationTrace, charge: "Charge") -> HttpResponse:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         request_head = request_head_of(scope, self._request_heads)
         body: Buffer = await read_body(receive, self._context.limit)
@@ -71,7 +71,7 @@ class InferenceApp:
             encoded = await inference.threads.run(partial(inference.encode_large, outcome, request, form))
         if isinstance(encoded, HttpResponse):
             return encoded
-        return await self._whole_answer(encoded, wanted_coding(headers.get("accept-encoding", "")))
+        return await self._whole_response(encoded, preferred_coding(headers.get("accept-encoding", "")))
 
     async def _decode(
         self, request_head: RequestHead, headers: Mapping[str, str], body: Buffer, charge: "Charge"
@@ -93,7 +93,7 @@ class InferenceApp:
             return decompress(body, coding, self._context.limit)
         return await self._context.compression.run(partial(decompress, body, coding, self._context.limit))
 
-    async def _whole_answer(self, encoded: Encoded, coding: str) -> HttpResponse:
+    async def _whole_response(self, encoded: Encoded, coding: str) -> HttpResponse:
         content = b"".join((encoded.text, *encoded.buffers))
         headers: Headers = (("Content-Type", "application/json"),)
         if encoded.size:
@@ -108,22 +108,22 @@ class InferenceApp:
         return HttpResponse(200, content, (*headers, ("Content-Encoding", coding), ("Vary", "Accept-Encoding")))
 
     async def _infer(self, request: Request, receive: Receive) -> Outcome:
-        """The outcome of a request, which is taken back when the client leaves or the server cancels this task."""
-        answered: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        """The outcome of a request, which is cancelled if the client disconnects or the server cancels this task."""
+        delivered: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
         def deliver(outcome: Outcome) -> None:
-            if not answered.done():
-                answered.set_result(outcome)
+            if not delivered.done():
+                delivered.set_result(outcome)
 
         call = self._context.submit(request, deliver)
-        leaving = asyncio.ensure_future(left(receive))
+        gone = asyncio.ensure_future(disconnected(receive))
         try:
-            await asyncio.wait((answered, leaving), return_when=asyncio.FIRST_COMPLETED)
-            if not answered.done():
+            await asyncio.wait((delivered, gone), return_when=asyncio.FIRST_COMPLETED)
+            if not delivered.done():
                 raise RequestCancelledError("the client left before the answer was there")
-            return answered.result()
+            return delivered.result()
         finally:
-            leaving.cancel()
+            gone.cancel()
             call.cancel()
 
 
@@ -140,7 +140,7 @@ def request_head_of(scope: Scope, request_heads: RequestHeadReader) -> RequestHe
 
 
 class Charge:
-    """What one request has of the budget of bytes in flight beside its body, until the end of a `with` block."""
+    """The share of one request in the budget of bytes in flight beside its body; a `with` block releases it."""
 
     def __init__(self, budget: ByteBudget) -> None:
         self._budget = budget
@@ -160,38 +160,38 @@ class Charge:
 
 
 async def while_connected(work: Coroutine[Any, Any, _T], receive: Receive) -> _T:
-    """What `work` returns. Raises RequestCancelledError, and cancels it, when the client leaves before."""
-    task, leaving = asyncio.ensure_future(work), asyncio.ensure_future(left(receive))
+    """The result of `work`. Cancels it and raises RequestCancelledError if the client disconnects before."""
+    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(disconnected(receive))
     try:
-        await asyncio.wait((task, leaving), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
             raise RequestCancelledError("the client left before its request was decoded")
         return task.result()
     finally:
-        leaving.cancel()
+        gone.cancel()
         task.cancel()
         del task  # it holds its error, whose traceback holds this frame
 
 
-async def send_response(answer: HttpResponse, send: Send) -> None:
-    """Send a whole answer over ASGI."""
-    headers = [*as_asgi(answer.headers), (b"content-length", b"%d" % len(answer.body))]
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await send({"type": "http.response.body", "body": answer.body})
+async def send_response(response: HttpResponse, send: Send) -> None:
+    """Send a complete response over ASGI."""
+    headers = [*as_asgi(response.headers), (b"content-length", b"%d" % len(response.body))]
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "http.response.body", "body": response.body})
 
 
 def as_asgi(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """Headers as ASGI wants them."""
+    """Headers in the form of ASGI."""
     return [(name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers]
 
 
 def raw_path(scope: Scope) -> bytes:
-    """The path of a request as it came, percent-encoded; servers need not tell it."""
-    given: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
-    return given.partition(b"?")[0]
+    """The percent-encoded path of a request as the client sent it; `raw_path` is optional in ASGI."""
+    path: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
+    return path.partition(b"?")[0]
 
 
-async def left(receive: Receive) -> None:
-    """Return when the client is gone."""
+async def disconnected(receive: Receive) -> None:
+    """Return when the client has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass

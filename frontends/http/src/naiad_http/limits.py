@@ -1,4 +1,4 @@
-"""Limits of connections: how many there may be, and how long each may idle, send a head and send a body."""
+"""Limits of connections: their number, and the timeouts of idling, heads and bodies."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -14,13 +14,14 @@ IDLE_SECONDS = 75.0
 HEAD_SECONDS = 20.0
 BODY_SECONDS = 30.0
 SLOWEST_BYTES_PER_SECOND = 4096
-"""A body gets a second more for so many bytes of it that have come: large uploads over slow lines go on."""
+"""The timeout of a body grows by a second for this many bytes that have arrived, so that large uploads over slow lines
+continue."""
 SPARE_CONNECTIONS = 16
-"""So many connections above the limit are served health checks and the model repository, and nothing else."""
+"""The number of connections above the limit that serve only health checks and the model repository."""
 SPARE_SECONDS = 2.0
-"""How long such a connection may idle or send its request."""
+"""The timeout of such a connection for idling and for sending its request."""
 
-_LOOKED_AT = 64
+_CANDIDATES = 64
 _IDLE_ENOUGH = 1.0
 _RESERVED_FILES = 48
 _RESERVED_SHARE = 8
@@ -28,9 +29,9 @@ _RESERVED_SHARE = 8
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`connections` at most; the seconds that one may idle, take for a head, and take for a body.
+    """The maximum of `connections`, and the timeouts in seconds of idling, of a head and of a body.
 
-    A body gets a second more for each 4 KiB of it that have come.
+    The timeout of a body grows by a second for each 4 KiB that have arrived.
     """
 
     connections: int = 1_000_000
@@ -54,9 +55,9 @@ class Limits:
 
 
 def default_connections() -> int:
-    """As many connections as this process may open files, but for those that it has open and an eighth, at least 48.
+    """The default limit: the limit of open files less those that are open and less an eighth, at least 48.
 
-    The rest are for the metrics, gRPC, and models that are loaded later.
+    The reserve is for the metrics, gRPC, and models that are loaded later.
     """
     limit = open_file_limit()
     opened = 0
@@ -66,11 +67,11 @@ def default_connections() -> int:
 
 
 class CanGiveWay(Protocol):
-    """A connection that may be closed for another client."""
+    """A connection that may be closed in favour of another client."""
 
     @property
     def idle_since(self) -> float:
-        """The loop's time from when it has nothing to do; infinity while it has."""
+        """The loop's time since which it idles; infinity while it does not."""
         ...
 
     @property
@@ -79,13 +80,13 @@ class CanGiveWay(Protocol):
         ...
 
     def give_way(self) -> None:
-        """Close it."""
+        """Close the connection."""
         ...
 
 
 def make_room(connections: Iterable[CanGiveWay], now: float) -> bool:
-    """Close the connection that has idled for longest among some, if it has for a second; whether it has."""
-    longest = min(islice(connections, _LOOKED_AT), key=lambda each: each.idle_since)
+    """Close the longest idle of some connections, if it idles for a second or more. Returns whether one was closed."""
+    longest = min(islice(connections, _CANDIDATES), key=lambda each: each.idle_since)
     if longest.idle_since > now - _IDLE_ENOUGH:
         return False
     longest.give_way()
@@ -93,6 +94,6 @@ def make_room(connections: Iterable[CanGiveWay], now: float) -> bool:
 
 
 def too_many(limit: int) -> HttpError:
-    """The refusal of a client above the limit of connections."""
+    """The error for a client above the limit of connections."""
     reason = f"there are {limit} connections, which is the limit; try again later, or raise --http-max-connections"
     return HttpError(503, reason, (("Retry-After", "1"),))

@@ -1,4 +1,4 @@
-"""uvicorn inside a loop that is already running: no loop and no signal handlers of its own, sockets made here."""
+"""Listener: a uvicorn server on a running event loop, with our sockets and without signal handlers."""
 
 import asyncio
 import socket
@@ -14,21 +14,21 @@ from naiad_http.protocol import HttpProtocol
 
 _SECOND = 1.0
 _NEVER = 86400.0
-"""When the event loop gives up a connection that ends: each connection's own watch looks whether anything moves."""
+"""The event loop's timeout of a TLS shutdown: practically none, because each connection has its own watchdog."""
 _ACCEPTED_PER_TURN = 16
-"""So many descriptors of the listening socket are watched: libuv accepts one connection for each in a turn.
+"""The number of watched descriptors of the listening socket: libuv accepts one connection for each in a turn.
 
-With one, 2,000 clients that were refused at once left room for 34 new clients a second.
+With one, 34 new clients a second were accepted while 2,000 clients were refused.
 """
-_LAST_WORDS = 0.5
-"""So many seconds before its end a stopping listener tells clients that their answers are not going to come."""
+_CONCLUSION_SECONDS = 0.5
+"""This long before the end of its grace period a stopping listener answers the requests in flight with an error."""
 
 
 class Listener(uvicorn.Server):
-    """One uvicorn server. `listening` is set when it takes connections; `end` makes `serve` return.
+    """One uvicorn server. `listening` is set when it accepts connections; `end` makes `serve` return.
 
-    uvicorn itself looks ten times a second whether it is to end and whether its connections have ended; this one is
-    told, so that it sleeps when there is nothing to do and ends at once when it can.
+    uvicorn polls ten times a second whether it must end and whether its connections have ended; this class waits for
+    events, so that it sleeps when there is nothing to do and ends as soon as possible.
     """
 
     def __init__(self, config: uvicorn.Config, context: ConnectionContext) -> None:
@@ -42,17 +42,17 @@ class Listener(uvicorn.Server):
         context.on_lost = self._lost
 
     def end(self, grace: float) -> None:
-        """Take no new connections, let those that work do so for `grace` seconds more, then close them."""
+        """Accept no new connections, give requests in flight `grace` seconds, then close their connections."""
         self._grace = grace
         self._ending.set()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals to who owns the process."""
+        """Leave signals to the owner of the process."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and say so."""
+        """Listen, and set `listening`."""
         loop, config = asyncio.get_running_loop(), self.config
         factory: Any = config.http_protocol_class
         make = partial(factory, config=config, server_state=self.server_state, app_state=self.lifespan.state)
@@ -70,7 +70,7 @@ class Listener(uvicorn.Server):
         self.listening.set()
 
     async def main_loop(self) -> None:
-        """Keep the Date header right until the end."""
+        """Update the Date header each second until the end."""
         while not self._ending.is_set():
             await self.on_tick(0)
             headers = self.server_state.default_headers
@@ -79,7 +79,7 @@ class Listener(uvicorn.Server):
                 await asyncio.wait_for(self._ending.wait(), _SECOND)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Close the listening sockets, and every connection as soon as it has been answered."""
+        """Close the listening sockets, and every connection as soon as its request is answered."""
         for server in self.servers:
             server.close()
         for listening in (*self._descriptors, *(sockets or [])):
@@ -87,22 +87,22 @@ class Listener(uvicorn.Server):
         for connection in tuple(self.server_state.connections):
             connection.shutdown()
         deadline = asyncio.get_running_loop().time() + self._grace
-        last_words = min(_LAST_WORDS, self._grace / 2)
-        await self._emptied(self._grace - last_words)
+        conclusion = min(_CONCLUSION_SECONDS, self._grace / 2)
+        await self._wait_until_empty(self._grace - conclusion)
         for each in self._open_connections():
             each.conclude()
-        await self._emptied(last_words)
+        await self._wait_until_empty(conclusion)
         for each in self._open_connections():
             each.abort()
-        if self.server_state.tasks:  # of clients that left while their models were loading
-            left = max(0.0, deadline - asyncio.get_running_loop().time())
-            _, late = await asyncio.wait(self.server_state.tasks, timeout=left)
+        if self.server_state.tasks:  # of clients that disconnected while their models were loading
+            remaining = max(0.0, deadline - asyncio.get_running_loop().time())
+            _, late = await asyncio.wait(self.server_state.tasks, timeout=remaining)
             for task in late:
                 task.cancel()
         self._context.close()
 
     def drain(self) -> None:
-        """Close each connection behind its next answer: the server is about to stop."""
+        """Close each connection after its next response: the server is about to stop."""
         self._context.draining = True
         for each in self._open_connections():
             each.drain()
@@ -113,10 +113,10 @@ class Listener(uvicorn.Server):
             self._empty.clear()
             await self._empty.wait()
 
-    async def _emptied(self, within: float) -> None:
-        """Return when there are no connections any more, or after so many seconds."""
+    async def _wait_until_empty(self, timeout: float) -> None:  # noqa: ASYNC109 - not an error when it expires
+        """Return when no connection is open, or after `timeout` seconds."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.without_connections(), within)
+            await asyncio.wait_for(self.without_connections(), timeout)
 
     def _open_connections(self) -> list[HttpProtocol]:
         open_ones: list[object] = list(self.server_state.connections)

@@ -1,6 +1,6 @@
-"""How loaded an endpoint is, in a response header: ORCA, the open request cost aggregation that load balancers read.
+"""Load report in a response header, for load balancers: ORCA (Open Request Cost Aggregation).
 
-The numbers come from the gauges that TensorRT-LLM keeps of its cache of keys and values, in blocks.
+The numbers are TensorRT-LLM's gauges of its key-value cache, in blocks.
 """
 
 import json
@@ -13,32 +13,32 @@ _GAUGES = "nv_trt_llm_kv_cache_block_metrics"
 _TYPE = "kv_cache_block_type"
 
 
-def load_report(wanted: str, model: str, families: Iterable[MetricFamily]) -> Headers:
-    """The header `endpoint-load-metrics` in the form that the caller wants, `text` or `json`.
+def load_report(form: str, model: str, families: Iterable[MetricFamily]) -> Headers:
+    """The header `endpoint-load-metrics` in that form, `text` or `json`; none for another form or without gauges.
 
-    It tells of that model, or of the one that has the gauges; there is none for another form or without gauges.
+    It reports the gauges of that model, or of the last model that has them.
     """
     blocks = _blocks(model, families)
-    if wanted not in ("text", "json") or not {"used", "max", "tokens_per"} <= blocks.keys():
+    if form not in ("text", "json") or not {"used", "max", "tokens_per"} <= blocks.keys():
         return ()
     most = blocks["max"]
     utilization = blocks["used"] / most if most else 0.0
     capacity = int(most * blocks["tokens_per"])
-    if wanted == "text":
-        told = f"TEXT named_metrics.kv_cache_utilization={utilization:f}, named_metrics.max_token_capacity={capacity}"
+    if form == "text":
+        report = f"TEXT named_metrics.kv_cache_utilization={utilization:f}, named_metrics.max_token_capacity={capacity}"
     else:
         named = {"kv_cache_utilization": utilization, "max_token_capacity": capacity}
-        told = "JSON " + json.dumps({"named_metrics": named}, separators=(",", ":"))
-    return (("endpoint-load-metrics", told),)
+        report = "JSON " + json.dumps({"named_metrics": named}, separators=(",", ":"))
+    return (("endpoint-load-metrics", report),)
 
 
 def _blocks(model: str, families: Iterable[MetricFamily]) -> Mapping[str, float]:
-    """The gauges by their type: those of the model, else of the model that was told last."""
-    found: dict[str, dict[str, float]] = {}
+    """The gauges by type: those of the model, otherwise of the last model that has gauges."""
+    gauges: dict[str, dict[str, float]] = {}
     for family in families:
         if family.name == _GAUGES:
             for sample in family.samples:
                 labels = dict(sample.labels)
                 if isinstance(sample.value, int | float):
-                    found.setdefault(labels.get("model", ""), {})[labels.get(_TYPE, "")] = sample.value
-    return found.get(model) or next(reversed(found.values()), {})
+                    gauges.setdefault(labels.get("model", ""), {})[labels.get(_TYPE, "")] = sample.value
+    return gauges.get(model) or next(reversed(gauges.values()), {})

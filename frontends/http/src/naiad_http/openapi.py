@@ -1,4 +1,4 @@
-"""The OpenAPI description of the frontend, built by hand from the table of its operations."""
+"""OpenAPI description of the frontend, generated from the table of its operations."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -34,11 +34,11 @@ def describe(operations: Sequence["Operation"]) -> dict[str, Any]:
     for path in _INFER_PATHS:
         paths[path] = {"post": _infer(path)}
     for path in _GENERATE_PATHS:
-        told = "Run a model on flat JSON; it answers with one response"
-        paths[path] = {"post": _generate(path, told, "application/json")}
+        summary = "Run a model on flat JSON; it answers with one response"
+        paths[path] = {"post": _generate(path, summary, "application/json")}
     for path in _STREAM_PATHS:
-        told = "Run a model on flat JSON; each of its responses is a server-sent event"
-        paths[path] = {"post": _generate(path, told, "text/event-stream")}
+        summary = "Run a model on flat JSON; each of its responses is a server-sent event"
+        paths[path] = {"post": _generate(path, summary, "text/event-stream")}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -84,16 +84,16 @@ def _infer(path: str) -> dict[str, Any]:
 
 
 def _generate(path: str, summary: str, kind: str) -> dict[str, Any]:
-    """`kind` is the media type of the answer; an event of a stream holds one GenerateResponse."""
+    """`kind` is the media type of the response; an event of a stream holds one GenerateResponse."""
     body = {"schema": _ref("GenerateRequest")}
-    answer = {"schema": _ref("GenerateResponse") if kind == "application/json" else _STRING}
+    response = {"schema": _ref("GenerateResponse") if kind == "application/json" else _STRING}
     return {
         "summary": summary,
         "tags": ["inference"],
         "parameters": [*_variables(path), _TIMEOUT, _LOAD, _EXPLAIN],
         "requestBody": {"required": True, "content": {"application/json": body}},
         "responses": {
-            "200": {"description": "The outputs", "content": {kind: answer}},
+            "200": {"description": "The outputs", "content": {kind: response}},
             **_errors(_INFER_ANSWERS),
         },
     }
@@ -106,7 +106,7 @@ def _content(schema: str) -> dict[str, Any]:
 
 def _errors(answers: dict[int, str]) -> dict[str, Any]:
     content = {"application/json": {"schema": _ref("Error")}}
-    return {str(status): {"description": told, "content": content} for status, told in sorted(answers.items())}
+    return {str(status): {"description": text, "content": content} for status, text in sorted(answers.items())}
 
 
 def _variables(path: str) -> list[dict[str, Any]]:
@@ -117,8 +117,8 @@ def _variables(path: str) -> list[dict[str, Any]]:
     ]
 
 
-def _header(name: str, kind: str, told: str) -> dict[str, Any]:
-    return {"name": name, "in": "header", "required": False, "schema": {"type": kind}, "description": told}
+def _header(name: str, kind: str, description: str) -> dict[str, Any]:
+    return {"name": name, "in": "header", "required": False, "schema": {"type": kind}, "description": description}
 
 
 def _ref(name: str) -> dict[str, str]:
@@ -129,9 +129,9 @@ def _object(required: Sequence[str], **properties: Any) -> dict[str, Any]:
     return {"type": "object", "required": list(required), "properties": properties}
 
 
-_TIMEOUT = _header("Request-Timeout", "number", "Seconds after which the answer is of no use")
+_TIMEOUT = _header("Request-Timeout", "number", "Seconds after which the request is cancelled")
 _EXPLAIN = _header("naiad-explain", "string", "1: answer with the timeline of the request")
-_LOAD = _header("endpoint-load-metrics-format", "string", "How to tell the server's load: text or json")
+_LOAD = _header("endpoint-load-metrics-format", "string", "The format of the load report: text or json")
 _STRING = {"type": "string"}
 _PARAMETERS = {"type": "object", "additionalProperties": {"type": ["string", "integer", "number", "boolean"]}}
 _SHAPE = {"type": "array", "items": {"type": "integer", "minimum": 0}}

@@ -1,6 +1,6 @@
-"""What a request does: inference goes straight to the server, all else to the ASGI application.
+"""HTTP protocol: routes inference straight to the server and all other requests to the ASGI application.
 
-A request to a model makes no task, no ASGI cycle and no future: the bytes are decoded, the request is submitted, and
+A request to a model creates no task, no ASGI cycle and no future: the bytes are decoded, the request is submitted, and
 the server calls back with each outcome, which is written.
 """
 
@@ -35,7 +35,7 @@ from naiad_kit.frontends.codec_threads import CodecJob
 
 
 class HttpProtocol(Connection):
-    """One connection, which uvicorn makes."""
+    """One connection; uvicorn creates it."""
 
     def __init__(
         self,
@@ -48,14 +48,14 @@ class HttpProtocol(Connection):
         super().__init__(context, server_state, _loop or asyncio.get_running_loop())
         self._config = config
         self._call: Call | None = None
-        self._deliver: Callable[[Outcome], None] | None = None  # where the outcomes of the call go
+        self._deliver: Callable[[Outcome], None] | None = None  # receives the outcomes of the call
         self._cycle: RequestResponseCycle | None = None
         self._tracing = context.inference.tracing
         self._trace: Trace | None = None
-        self._encoding: CodecJob[Any] | None = None  # of an answer that a thread encodes
+        self._encoding: CodecJob[Any] | None = None  # of a response that a thread encodes
 
     def pause_writing(self) -> None:
-        """The client reads slower than we write: its model waits, and no request starts until it has caught up."""
+        """The client reads too slowly: pause its model, and start no request until it has caught up."""
         super().pause_writing()
         if self._call is not None:
             self._call.pause()
@@ -67,7 +67,7 @@ class HttpProtocol(Connection):
         super().resume_writing()
 
     def conclude(self) -> None:
-        """The time for a graceful end is nearly over: give up the call in flight, and tell the client."""
+        """The grace period is nearly over: cancel the call in flight and answer 503."""
         call, deliver = self._call, self._deliver
         if call is not None and deliver is not None:
             call.cancel()
@@ -83,13 +83,13 @@ class HttpProtocol(Connection):
             else:
                 self._start_inference(head.request_head, message)
         elif head.refusal is not None:
-            self._answer(error_response(head.refusal))
+            self._respond(error_response(head.refusal))
         else:
             self._start_application(message)
 
-    def _answer(self, answer: HttpResponse) -> None:
+    def _respond(self, response: HttpResponse) -> None:
         self._record_send_start()
-        super()._answer(answer)
+        super()._respond(response)
 
     def _finish(self) -> None:
         if self._trace is not None:
@@ -133,23 +133,23 @@ class HttpProtocol(Connection):
                 deliver = self._sink(request_head, request.id, message.head.http_version).deliver
                 call = self._context.submit(request, deliver, streams=True)
         except NaiadError as error:
-            self._answer(error_response(error, request.id if request else ""))
+            self._respond(error_response(error, request.id if request else ""))
         except Exception as error:  # noqa: BLE001 - a bug must neither leave the client waiting nor end the connection
-            self._answer(unexpected(error, request.id if request else ""))
+            self._respond(unexpected(error, request.id if request else ""))
         else:
             if self._busy:
                 self._call, self._deliver = call, deliver
-                if self._flow.write_paused or self._encoding is not None:  # it sent more than goes on, in this moment
+                if self._flow.write_paused or self._encoding is not None:  # the call has already sent too much
                     call.pause()
-            else:  # the answer came at once, and what may follow is not wanted
+            else:  # the response is complete; the call may have further outcomes
                 call.cancel()
 
     def _start_large(self, request_head: RequestHead, message: Message) -> None:
-        """A request whose decoding may take milliseconds goes to the application, which decodes it on a thread."""
+        """Leave a request whose decoding may take milliseconds to the application, which decodes it on a thread."""
         try:
             is_large = self._context.inference.is_large(request_head, message.front, message.rest)
         except NaiadError as error:
-            self._answer(error_response(error))
+            self._respond(error_response(error))
             return
         if is_large:
             self._start_application(message)
@@ -157,7 +157,7 @@ class HttpProtocol(Connection):
             self._start_inference(request_head, message)
 
     def _deliver_response(self, request: Request, form: ResponseForm, outcome: Outcome) -> None:
-        """The server's answer to an infer request, or its error: write it."""
+        """Write the response to an infer request, or its error."""
         try:
             encoded = self._context.inference.encode(outcome, request, form)
         except LargeOutput:
@@ -171,10 +171,10 @@ class HttpProtocol(Connection):
             self._write_encoded(encoded)
 
     def _write_encoded(self, encoded: Encoded | HttpResponse | BaseException) -> None:
-        if isinstance(encoded, BaseException):  # what no encoder may raise, such as SystemExit of a model's object
+        if isinstance(encoded, BaseException):  # no encoder may raise these; SystemExit of a model's object for one
             encoded = unexpected(InternalError(f"{type(encoded).__name__} while the answer was encoded"))
         if isinstance(encoded, HttpResponse):
-            self._answer(encoded)
+            self._respond(encoded)
         else:
             self._write_success(encoded)
 
@@ -186,29 +186,29 @@ class HttpProtocol(Connection):
         self._finish()
 
     def _sink(self, request_head: RequestHead, request_id: str, http_version: str) -> ResponseSink[Any]:
-        """Where the outcomes of a generate request go."""
+        """The sink of the outcomes of a generate request."""
         headers = partial(self._context.inference.load_headers, request_head)
         limit = self._context.inference.max_json_output
         if request_head.action == "generate":
             return SingleResponseSink(
-                OneResponse(request_id, limit), self._answer_early, headers, self._encode_on_thread
+                OneResponse(request_id, limit), self._respond_early, headers, self._encode_on_thread
             )
         chunked = http_version == "1.1"
         head = partial(self._stream_head, headers, chunked)
         writer = EventWriter(self._transport, self._loop, head, chunked, self._end_stream)
-        return EventSink(EventStream(request_id, limit), writer, self._answer_early, self._encode_on_thread)
+        return EventSink(EventStream(request_id, limit), writer, self._respond_early, self._encode_on_thread)
 
     def _encode_on_thread(self, work: Callable[[], Any], write: Callable[[Any], None]) -> CodecJob[Any]:
-        """Encode a response of a model that may have more to say, which waits meanwhile."""
+        """Encode a response on a thread, and pause its call meanwhile, which may have further responses."""
         if self._call is not None:
             self._call.pause()
         done = partial(self._write_next, write)
         self._encoding = job = self._context.inference.threads.submit(work, done, self._loop)
         return job
 
-    def _write_next(self, write: Callable[[Any], None], taken: object) -> None:
+    def _write_next(self, write: Callable[[Any], None], encoded: object) -> None:
         self._encoding = None
-        write(taken)
+        write(encoded)
         if self._call is not None and self._encoding is None and not self._flow.write_paused:
             self._call.resume()
 
@@ -228,13 +228,13 @@ class HttpProtocol(Connection):
             self._call.cancel()
         self._finish()
 
-    def _answer_early(self, answer: HttpResponse) -> None:
-        """Answer a call that may have more to say."""
+    def _respond_early(self, response: HttpResponse) -> None:
+        """Respond to a call that may have further outcomes, and cancel it."""
         if self._call is not None:
             self._call.cancel()
-        self._answer(answer)
+        self._respond(response)
 
-    # All others
+    # All other requests
 
     def _start_application(self, message: Message) -> None:
         keep_alive = self._keep_alive and not self._stopping

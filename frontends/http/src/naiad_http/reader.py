@@ -1,10 +1,9 @@
-"""Bytes from a connection to whole requests: framing only, no socket and no clock.
+"""HTTP/1.1 request reader: bytes of a connection to complete requests; framing only, no socket and no clock.
 
-The owner of the connection asks `buffer` where the next bytes go, says with `received` how many came, and gets the
-next event: a Message when a request is complete, CONTINUE when its sender waits for our word, a Refusal where the head
-is refused and its body is to come, or None when bytes are missing. A small body behind a refused head is skipped: its
-Message comes at once, without a body.
-A large body is received straight into its final place, which is not copied again.
+The owner of the connection receives bytes into `buffer`, reports their number to `received`, and gets the next event:
+a Message for a complete request, CONTINUE if the client waits for `100 Continue`, a Refusal for a refused head whose
+body is still to come, or None if bytes are missing. A small body after a refused head is skipped: its Message comes at
+once, without a body. A large body is received straight into its own memory and not copied again.
 """
 
 import sys
@@ -28,23 +27,23 @@ from naiad_http.incoming import (
 from naiad_http.statuses import HttpError
 
 _MOST_NEWLINES = 32
-"""The most bytes of empty lines in front of a request line: sixteen empty lines."""
+"""The maximum of bytes of empty lines before a request line: sixteen empty lines."""
 _MOST_SKIPPED = 65536
-"""Up to so many bytes behind a refused head are skipped so that the connection can be kept."""
+"""The maximum of bytes after a refused head that are skipped to keep the connection."""
 _RESERVED_AT_ONCE = 1 << 18
-"""A body is reserved so many bytes ahead of what has come: a head alone takes little."""
+"""A body is reserved this many bytes ahead of those that have arrived: a head alone reserves little."""
 _END_OF_HEAD = b"\r\n\r\n"
 
 
 class Signal(Enum):
-    """What an owner must do before the current request can go on."""
+    """What the owner must do before the current request can continue."""
 
     CONTINUE = "write 100 Continue"
 
 
 @dataclass(slots=True, eq=False)
 class Refusal:
-    """A head that is refused while its body is still to come; the connection cannot be read any further."""
+    """The refusal of a head whose body is still to come; the connection cannot be read any further."""
 
     error: NaiadError | HttpError
 
@@ -55,12 +54,12 @@ Event = Message | Signal | Refusal | None
 class RequestReader:
     """Reads the requests of one connection, one after the other.
 
-    Bytes of later requests wait in `kept` until `next_event` is called. Every method raises HttpError for what is no
-    HTTP or passes a limit; after that the connection cannot be read any further but with `discard`.
+    Bytes of later requests wait in `kept` until `next_event` is called. Every method raises HttpError for invalid HTTP
+    and above a limit; after that the connection can only be read with `discard`.
     """
 
     def __init__(self, heads: HeadReader, limit: int, scratch: Scratch, budget: ByteBudget | None = None) -> None:
-        """Bodies of more than 64 KiB are reserved from the budget as they come, until `release`."""
+        """Bodies of more than 64 KiB are reserved from the budget as they arrive, until `release`."""
         self._heads = heads
         self._budget = budget or ByteBudget(sys.maxsize)
         self._limit = limit
@@ -79,23 +78,23 @@ class RequestReader:
 
     @property
     def body_size(self) -> int:
-        """How many bytes there are of the body that has begun."""
+        """The number of bytes of the current body that have arrived."""
         return 0 if self._begun is None else self._begun.size
 
     @property
     def missing(self) -> str:
-        """What is missing of a request that has begun, in words; "" between requests."""
+        """The error message for the missing part of the current request; "" between requests."""
         if self._begun is not None:
             return self._begun.missing
         return "the request ends within its headers" if self.kept else ""
 
     def buffer(self) -> memoryview:
-        """Where the next bytes go."""
+        """The buffer for the next bytes."""
         begun = self._begun
         return self._scratch.view if begun is None else begun.buffer(self._scratch)
 
     def received(self, count: int) -> Event:
-        """Take in `count` bytes, which are in the buffer; the event that they make."""
+        """Take in the first `count` bytes of the buffer, and return the next event."""
         begun = self._begun
         if type(begun) is FixedBody:
             begun.filled += count
@@ -114,7 +113,7 @@ class RequestReader:
         return event
 
     def keep(self, count: int) -> None:
-        """Take in `count` bytes, which are in the buffer, for later; not within a body."""
+        """Keep the first `count` bytes of the buffer for later; not within a body."""
         if not self._discarding:
             self.kept += self._scratch.view[:count]
             if len(self.kept) > UNCHARGED_BYTES:
@@ -122,7 +121,7 @@ class RequestReader:
                 self.reserved += count
 
     def next_event(self) -> Event:
-        """The next event of the bytes that are kept."""
+        """The next event of the kept bytes."""
         if type(self._begun) is SkippedBody:
             self._skip(self._begun)
         if not self.kept:
@@ -144,26 +143,26 @@ class RequestReader:
             self._begun = None
 
     def discard(self) -> None:
-        """Let everything that still comes go by unread."""
+        """Discard all further bytes."""
         self._discarding = True
         self.release()
         self._begun = None
         self.kept = bytearray()
 
     def release(self) -> None:
-        """Give back what is reserved for the latest request: it is answered."""
+        """Release the reservation of the latest request, which is answered."""
         self._budget.release(self.reserved)
         self.reserved = 0
 
     def _reserve_ahead(self, begun: FixedBody) -> Refusal | None:
-        """Reserve the next part of a large body, or say why it cannot be had."""
+        """Reserve the next part of a large body; the refusal if the budget is exhausted."""
         size = len(begun.body)
         if size <= UNCHARGED_BYTES:
             return None
         return self._reserve(min(size, begun.filled + _RESERVED_AT_ONCE) - self.reserved)
 
     def _reserve(self, count: int) -> Refusal | None:
-        """Reserve bytes for a body, or say why they cannot be had."""
+        """Reserve bytes for a body; the refusal if the budget is exhausted."""
         try:
             self._budget.reserve(count)
         except UnavailableError as error:
@@ -172,7 +171,7 @@ class RequestReader:
         return None
 
     def _read(self, content: bytearray, view: memoryview) -> tuple[Event, int]:
-        """The next event of these bytes, and how many of them it takes; no view on them may stay behind."""
+        """The next event of these bytes, and the number of bytes that it takes; no view on them may remain."""
         if self._begun is not None:
             return self._read_chunks(view)
         end = len(view)
@@ -180,21 +179,21 @@ class RequestReader:
         border = content.find(_END_OF_HEAD, start, end)
         if border < 0:
             return None, start
-        place = border + len(_END_OF_HEAD)
-        _refuse_long_head(place - start)
+        begin = border + len(_END_OF_HEAD)
+        _refuse_long_head(begin - start)
         self._newlines = 0
-        head = self._heads.read(bytes(view[start:place]))
-        stop = place + head.length
+        head = self._heads.read(bytes(view[start:begin]))
+        stop = begin + head.length
         if stop > end or head.chunked or head.length > self._limit:
-            event, taken = self._begin(head, view[place:])
-            return event, place + taken
+            event, taken = self._begin(head, view[begin:])
+            return event, begin + taken
         if head.split is None:
-            return Message(head, bytes(view[place:stop]), b""), stop
-        border = place + border_of(head, head.length)
-        return Message(head, bytes(view[place:border]), bytes(view[border:stop])), stop
+            return Message(head, bytes(view[begin:stop]), b""), stop
+        border = begin + border_of(head, head.length)
+        return Message(head, bytes(view[begin:border]), bytes(view[border:stop])), stop
 
     def _skip_newlines(self, content: bytearray, end: int) -> int:
-        """How many bytes of empty lines stand in front of the request line (RFC 9112 section 2.2); few are allowed."""
+        """The bytes of empty lines before the request line (RFC 9112 section 2.2). Raises HttpError for too many."""
         head = bytes(content[: min(end, _MOST_NEWLINES + 1)])
         count = len(head) - len(head.lstrip(b"\r\n"))
         self._newlines += count
@@ -203,7 +202,7 @@ class RequestReader:
         return count
 
     def _begin(self, head: HttpHead, view: memoryview) -> tuple[Event, int]:
-        """Begin a body that is not here yet, or not in one piece, with what is here of it."""
+        """Begin an incomplete or chunked body with the bytes that have arrived."""
         if head.refusal is not None:
             return self._refuse(head, head.refusal, len(view))
         if head.length > self._limit:
@@ -226,7 +225,7 @@ class RequestReader:
         return self._reserve_ahead(self._begun) or event, len(view)
 
     def _refuse(self, head: HttpHead, refusal: NaiadError | HttpError, size: int) -> tuple[Event, int]:
-        """Refuse a head of whose body `size` bytes are here."""
+        """Refuse a head; `size` bytes of its body have arrived."""
         closes = head.chunked or head.expects_continue or head.length > _MOST_SKIPPED or head.method == "HEAD"
         if closes:
             return Refusal(refusal), 0

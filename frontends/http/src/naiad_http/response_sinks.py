@@ -13,13 +13,13 @@ from naiad_http.generate import EventStream, OneResponse
 from naiad_http.statuses import Headers, HttpResponse, Outcome
 from naiad_kit.frontends.codec_threads import CodecJob
 
-_Taken = TypeVar("_Taken")
+_Encoded = TypeVar("_Encoded")
 
 Submit = Callable[[Callable[[], Any], Callable[[Any], None]], CodecJob[Any]]
 """Runs the first function on a codec thread and calls the second with its result, unless the job is cancelled."""
 
 
-class ResponseSink(ABC, Generic[_Taken]):
+class ResponseSink(ABC, Generic[_Encoded]):
     """Receives the outcomes of a generate request. It is `over` when its HTTP response is complete.
 
     A large response is encoded on a thread; outcomes that arrive meanwhile are queued. `submit` holds the model back
@@ -28,7 +28,7 @@ class ResponseSink(ABC, Generic[_Taken]):
 
     def __init__(self, submit: Submit) -> None:
         self._submit = submit
-        self._encoding: CodecJob[_Taken] | None = None
+        self._encoding: CodecJob[_Encoded] | None = None
         self._later: deque[Outcome] = deque()
         self.over = False
 
@@ -43,73 +43,73 @@ class ResponseSink(ABC, Generic[_Taken]):
 
     def _encode(self, outcome: Outcome) -> None:
         try:
-            taken = self._take(outcome, False)
+            encoded = self._take(outcome, False)
         except LargeOutput:
-            self._encoding = self._submit(partial(self._take, outcome, True), self._encoded)
+            self._encoding = self._submit(partial(self._take, outcome, True), self._on_encoded)
         else:
-            self._write(taken)
+            self._write(encoded)
 
-    def _encoded(self, taken: _Taken | BaseException) -> None:
+    def _on_encoded(self, encoded: _Encoded | BaseException) -> None:
         """Write what a thread has encoded, and take the outcomes that were queued meanwhile."""
-        if isinstance(taken, BaseException):  # what no encoder may raise, such as SystemExit of a model's object
-            self._encode(InternalError(f"{type(taken).__name__} while the answer was encoded"))
+        if isinstance(encoded, BaseException):  # no encoder may raise these; SystemExit of a model's object for one
+            self._encode(InternalError(f"{type(encoded).__name__} while the answer was encoded"))
         else:
-            self._write(taken)
+            self._write(encoded)
         self._encoding = None
         while self._later and not self.over and self._encoding is None:
             self._encode(self._later.popleft())
 
     @abstractmethod
-    def _take(self, outcome: Outcome, on_thread: bool) -> _Taken:
+    def _take(self, outcome: Outcome, on_thread: bool) -> _Encoded:
         """The encoded form of an outcome. Raises LargeOutput, unless it runs `on_thread`."""
 
     @abstractmethod
-    def _write(self, taken: _Taken) -> None:
+    def _write(self, encoded: _Encoded) -> None:
         """Write an encoded outcome, and set `over` if it is the last."""
 
 
 class SingleResponseSink(ResponseSink[HttpResponse | None]):
-    """The sink of `generate`: one response, which `answer` writes; a success also gets the headers of `headers()`."""
+    """The sink of `generate`: one response, which `respond` writes; a success also gets the headers of `headers()`."""
 
     def __init__(
-        self, one: OneResponse, answer: Callable[[HttpResponse], None], headers: Callable[[], Headers], submit: Submit
+        self, one: OneResponse, respond: Callable[[HttpResponse], None], headers: Callable[[], Headers], submit: Submit
     ) -> None:
         super().__init__(submit)
         self._one = one
-        self._answer = answer
+        self._respond = respond
         self._headers = headers
 
     def _take(self, outcome: Outcome, on_thread: bool) -> HttpResponse | None:
         return self._one.take(outcome, on_thread)
 
-    def _write(self, taken: HttpResponse | None) -> None:
-        if taken is not None:
+    def _write(self, encoded: HttpResponse | None) -> None:
+        if encoded is not None:
             self.over = True
-            self._answer(with_headers(taken, self._headers))
+            self._respond(with_headers(encoded, self._headers))
 
 
 class EventSink(ResponseSink[bytes | HttpResponse]):
     """The sink of `generate_stream`: events, or one response if an error comes before the first event."""
 
     def __init__(
-        self, stream: EventStream, writer: EventWriter, answer: Callable[[HttpResponse], None], submit: Submit
+        self, stream: EventStream, writer: EventWriter, respond: Callable[[HttpResponse], None], submit: Submit
     ) -> None:
         super().__init__(submit)
         self._stream = stream
         self._writer = writer
-        self._answer = answer
+        self._respond = respond
 
     def _take(self, outcome: Outcome, on_thread: bool) -> bytes | HttpResponse:
         return self._stream.take(outcome, on_thread)
 
-    def _write(self, taken: bytes | HttpResponse) -> None:
+    def _write(self, encoded: bytes | HttpResponse) -> None:
         self.over = self._stream.over
-        if isinstance(taken, HttpResponse):
-            self._answer(taken)
+        if isinstance(encoded, HttpResponse):
+            self._respond(encoded)
         elif self.over:
-            self._writer.end(taken)
+            self._writer.end(encoded)
         else:
-            self._writer.write(taken)
+            self._writer.write(encoded)
 
 
 def with_headers(response: HttpResponse, headers: Callable[[], Headers]) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""The routes of the frontend by path, for what the head of a request decides before its body is read."""
+"""Route table: refuses requests by their heads, before their bodies are read."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from naiad_http.statuses import HttpError
 
 
 class RouteTable:
-    """Refuses requests by method, path and headers, as the routes behind it do: 404, 405, and 403 where restricted."""
+    """Refuses requests by method, path and headers, as the routes themselves do: 404, 405, and 403 if restricted."""
 
     def __init__(self, operations: Iterable[Operation], restrictions: Restrictions) -> None:
         self._restrictions = restrictions
@@ -27,17 +27,17 @@ class RouteTable:
     def refusal(self, method: str, raw_path: bytes, headers: Sequence[tuple[bytes, bytes]]) -> HttpError | None:
         """The refusal of a request, None for one that reaches its endpoint; names in `headers` are in lower case.
 
-        For routes of inference it only looks at the method: the rest is in their request head.
+        For routes of inference it only checks the method: the request head is checked elsewhere.
         """
         if ACTION_PATH.fullmatch(raw_path):
             return None if method == "POST" else not_allowed(["POST"])
         path = unquote(raw_path.decode("latin-1"))
-        found = [apis for pattern, apis in self._patterns if pattern.match(path)]
-        if not found:
+        matches = [apis for pattern, apis in self._patterns if pattern.match(path)]
+        if not matches:
             return HttpError(404, "Not Found")
-        api = next((apis[method] for apis in found if method in apis), None)
+        api = next((apis[method] for apis in matches if method in apis), None)
         if api is None:
-            return None if method == "HEAD" else not_allowed({name for apis in found for name in apis})
+            return None if method == "HEAD" else not_allowed({name for apis in matches for name in apis})
         try:
             self._restrictions.check(api, headers)
         except HttpError as error:
@@ -46,7 +46,7 @@ class RouteTable:
 
 
 def not_allowed(methods: Iterable[str]) -> HttpError:
-    """The 405 of a path that has only these methods; where GET works, HEAD does."""
+    """The 405 of a path that has only these methods; GET implies HEAD."""
     names = set(methods)
     names |= {"HEAD"} if "GET" in names else set()
     return HttpError(405, "Method Not Allowed", (("Allow", ", ".join(sorted(names))),))

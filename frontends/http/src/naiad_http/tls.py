@@ -1,4 +1,4 @@
-"""TLS as the options of this frontend ask for it."""
+"""TLS context of the HTTP frontend, from its options."""
 
 import ssl
 from collections.abc import Mapping
@@ -8,11 +8,11 @@ from naiad_kit.frontends import tls
 
 
 def server_context(settings: Mapping[str, Any]) -> ssl.SSLContext | None:
-    """What the options ask for, None for plain connections; TLS 1.2 and newer.
+    """The TLS context of these options, None for plain connections; TLS 1.2 and newer.
 
-    With `--http-root-cert` clients may show a certificate from there, with `--http-use-ssl-mutual` they must. Raises
-    InvalidArgumentError for a file that is missing or no certificate, for a key of another certificate, and for files
-    without `--http-use-ssl`, which would otherwise be served in the clear.
+    With `--http-root-cert` clients may present a certificate of that authority, with `--http-use-ssl-mutual` they must.
+    Raises InvalidArgumentError for a missing or invalid file, for a key of another certificate, and for certificate
+    files without `--http-use-ssl`, which would silently serve without TLS.
     """
     context = tls.server_context(settings, "HTTP")
     if context is not None:

@@ -54,7 +54,7 @@ class Regions(SharedMemory):
         return self.decoder.decode(RequestHead("m", header_length=length), text, content or b"")
 
 
-def place(region="r", byte_size=None, offset=None):
+def location(region="r", byte_size=None, offset=None):
     members = {"region": region, "byte_size": byte_size, "offset": offset}
     return {f"shared_memory_{key}": value for key, value in members.items() if value is not None}
 

@@ -242,18 +242,18 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("document", "told"), WRONG.values(), ids=WRONG.keys())
-def test_a_wrong_request_is_refused_with_what_is_wrong(document, told):
+@pytest.mark.parametrize(("document", "message"), WRONG.values(), ids=WRONG.keys())
+def test_a_wrong_request_is_refused_with_what_is_wrong(document, message):
     text = document if isinstance(document, bytes) else orjson.dumps(document)
 
     with pytest.raises(InvalidArgumentError) as caught:
         decoder().decode(RequestHead("m"), text, b"")
 
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("input_", "content", "told"),
+    ("input_", "content", "message"),
     [
         (binary(), bytes(4), "unexpected size for input 'X', expecting 4 additional bytes for model 'm'"),
         (binary(), bytes(9), "unexpected additional input data for model 'm'"),
@@ -264,11 +264,11 @@ def test_a_wrong_request_is_refused_with_what_is_wrong(document, told):
         (binary("S", "BYTES", (1,), 8), bytes(8), "unexpected number of string elements 2 for inference input 'S'"),
     ],
 )
-def test_bytes_that_do_not_fit_their_description_are_refused(input_, content, told):
+def test_bytes_that_do_not_fit_their_description_are_refused(input_, content, message):
     with pytest.raises(InvalidArgumentError) as caught:
         decode_binary({"inputs": [input_]}, content)
 
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("length", [-5, 3, 1000])

@@ -42,7 +42,7 @@ def test_an_empty_body_replaces_nothing():
     "text", ["e", "%" * 4, "e===", "A" * 100_001, "A" * PIECE_BYTES + "%AAA", "A" * (PIECE_BYTES - 1) + "=AAAA"]
 )
 def test_what_is_not_base64_is_refused(text):
-    with pytest.raises(InvalidArgumentError, match="load parameter 'file:1/a' is no base64: "):
+    with pytest.raises(InvalidArgumentError, match="load parameter 'file:1/a' is not valid base64: "):
         read_load_request(load(**{"file:1/a": text}))
 
 

@@ -52,7 +52,7 @@ def test_a_boolean_body_is_read_as_truth():
 
 
 @pytest.mark.parametrize(
-    ("config", "size", "told"),
+    ("config", "size", "message"),
     [
         (model(1, names=("A", "B")), 4, "Raw request must only have 1 input to be deduced but got 2"),
         (model(-1, -1), 4, "can not be deduced because there are more than one variable-sized dimension"),
@@ -62,8 +62,8 @@ def test_a_boolean_body_is_read_as_truth():
         (model(-1, 0), 4, "input byte size mismatch"),
     ],
 )
-def test_a_body_that_does_not_tell_its_shape_is_refused(config, size, told):
+def test_a_body_without_a_unique_shape_is_refused(config, size, message):
     with pytest.raises(InvalidArgumentError) as caught:
         decode(config, bytes(size))
 
-    assert told in str(caught.value)
+    assert message in str(caught.value)

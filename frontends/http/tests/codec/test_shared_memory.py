@@ -7,13 +7,13 @@ from naiad.errors import NotFoundError
 from naiad_http.codec import OutputForm
 from naiad_shared_memory.request_io import SharedOutput
 
-from .regions import output, place, tensor
+from .regions import location, output, tensor
 
 
-def test_an_input_is_read_from_its_place(regions):
+def test_an_input_is_read_from_its_offset(regions):
     regions.put("r", bytes(4) + np.array([1.5, 2.5], np.float32).tobytes() + bytes(4))
 
-    request, _ = regions.decode({"inputs": [tensor(shape=(1, 2), parameters=place("r", 8, 4))]})
+    request, _ = regions.decode({"inputs": [tensor(shape=(1, 2), parameters=location("r", 8, 4))]})
 
     array = request.inputs["X"].array
     assert (array.dtype, array.shape, array.tolist()) == (np.float32, (1, 2), [[1.5, 2.5]])
@@ -27,8 +27,8 @@ def test_strings_and_booleans_are_read_from_shared_memory(regions):
     request, _ = regions.decode(
         {
             "inputs": [
-                tensor("S", "BYTES", (2, 1), place("strings", 10)),
-                tensor("B", "BOOL", (2,), place("bits", 2)),
+                tensor("S", "BYTES", (2, 1), location("strings", 10)),
+                tensor("B", "BOOL", (2,), location("bits", 2)),
             ]
         }
     )
@@ -42,7 +42,7 @@ def test_strings_and_booleans_are_read_from_shared_memory(regions):
 def test_a_tensor_without_elements_takes_no_bytes(regions, datatype):
     regions.put("r", bytes(4))
 
-    request, _ = regions.decode({"inputs": [tensor("X", datatype, (0, 3), place("r", 0))]})
+    request, _ = regions.decode({"inputs": [tensor("X", datatype, (0, 3), location("r", 0))]})
 
     assert request.inputs["X"].array.shape == (0, 3)
 
@@ -50,10 +50,10 @@ def test_a_tensor_without_elements_takes_no_bytes(regions, datatype):
 def test_tensors_of_all_sources_may_be_mixed_and_keep_their_order(regions):
     regions.put("r", b"\x01\x02")
     sources = [
-        tensor("shared", "INT8", (1,), place("r", 1, 1)),
+        tensor("shared", "INT8", (1,), location("r", 1, 1)),
         tensor("json", "INT8", (1,), data=[3]),
         tensor("binary", "INT8", (1,), {"binary_data_size": 1}),
-        tensor("shared too", "INT8", (1,), place("r", 1)),
+        tensor("shared too", "INT8", (1,), location("r", 1)),
     ]
 
     request, _ = regions.decode({"inputs": sources}, b"\x04")
@@ -64,7 +64,7 @@ def test_tensors_of_all_sources_may_be_mixed_and_keep_their_order(regions):
 
 def test_shared_and_binary_tensors_keep_their_order(regions):
     regions.put("r", b"\x01")
-    sources = [tensor("S", "INT8", (1,), place("r", 1)), tensor("B", "INT8", (1,), {"binary_data_size": 1})]
+    sources = [tensor("S", "INT8", (1,), location("r", 1)), tensor("B", "INT8", (1,), {"binary_data_size": 1})]
 
     request, _ = regions.decode({"inputs": sources}, b"\x02")
 
@@ -73,7 +73,7 @@ def test_shared_and_binary_tensors_keep_their_order(regions):
 
 @pytest.mark.parametrize("content", [None, b""], ids=["all JSON", "JSON in front"])
 def test_a_cached_request_finds_the_region_that_has_the_name_now(regions, content):
-    document = {"inputs": [tensor("X", "INT8", (1,), place("r", 1))], "outputs": [output(**place("r", 1))]}
+    document = {"inputs": [tensor("X", "INT8", (1,), location("r", 1))], "outputs": [output(**location("r", 1))]}
 
     first = regions.put("r", b"\x01")
     before = regions.decode(document, content)
@@ -89,7 +89,7 @@ def test_a_cached_request_finds_the_region_that_has_the_name_now(regions, conten
 
 def test_a_cached_request_sees_what_the_client_wrote_since(regions):
     region = regions.put("r", b"\x01")
-    document = {"inputs": [tensor("X", "INT8", (1,), place("r", 1))]}
+    document = {"inputs": [tensor("X", "INT8", (1,), location("r", 1))]}
 
     before, _ = regions.decode(document)
     region.memory[0] = 2
@@ -102,7 +102,7 @@ def test_requests_that_are_all_json_and_name_shared_memory_are_cached(regions):
     regions.put("r", b"\x01")
 
     for number in range(3):
-        request, _ = regions.decode({"id": str(number), "inputs": [tensor("X", "INT8", (1,), place("r", 1))]})
+        request, _ = regions.decode({"id": str(number), "inputs": [tensor("X", "INT8", (1,), location("r", 1))]})
         assert request.id == str(number)
     regions.decode({"id": "9", "inputs": [tensor("X", "INT8", (1,), data=[1])]})
 
@@ -113,7 +113,7 @@ def test_an_output_is_wanted_in_its_place_and_the_others_as_they_were(regions):
     region = regions.put("r", bytes(64))
     outputs = [
         output("A", binary_data=True),
-        output("B", **place("r", 32, 8), binary_data=False),
+        output("B", **location("r", 32, 8), binary_data=False),
         output("C", classification=2),
     ]
 

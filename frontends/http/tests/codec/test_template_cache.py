@@ -47,9 +47,9 @@ def test_sequences_of_one_text_keep_their_own_ids_and_tensors(ids):
 def test_numbers_texts_and_flags_are_not_taken_for_each_other():
     sent = Sent()
 
-    told = [sent.sequence(5), sent.sequence("5"), sent.sequence(6, sequence_start=True), sent.sequence(6)]
+    requests = [sent.sequence(5), sent.sequence("5"), sent.sequence(6, sequence_start=True), sent.sequence(6)]
 
-    assert [(each.correlation_id, each.sequence_start) for each in told] == [
+    assert [(each.correlation_id, each.sequence_start) for each in requests] == [
         (5, False),
         ("5", False),
         (6, True),

@@ -144,12 +144,12 @@ class Connection:
         self.protocol.connection_made(self.transport)
 
     def send(self, content, step=None):
-        place = 0
-        while place < len(content) and not self.transport.closed:
+        offset = 0
+        while offset < len(content) and not self.transport.closed:
             buffer = self.protocol.get_buffer(-1)
-            count = min(len(buffer), len(content) - place, step or len(content))
-            buffer[:count] = content[place : place + count]
-            place += count
+            count = min(len(buffer), len(content) - offset, step or len(content))
+            buffer[:count] = content[offset : offset + count]
+            offset += count
             self.protocol.buffer_updated(count)
 
     def answers(self):

@@ -104,10 +104,10 @@ def test_an_error_within_the_stream_is_its_last_event_and_nobody_waits_for_more(
 
 
 def test_an_output_that_json_cannot_say_ends_the_stream_and_takes_the_request_back(streaming):
-    streaming.call.send("one", b"\xff", "never told")
+    streaming.call.send("one", b"\xff", "never sent")
 
     (answer,) = streaming.answers()
-    assert "has bytes that are no UTF-8" in texts(answer)[1]["error"]
+    assert "has bytes that are not valid UTF-8" in texts(answer)[1]["error"]
     assert streaming.call.cancelled
 
 
@@ -163,9 +163,9 @@ def test_who_asks_for_it_is_told_of_the_load(connection, fake_server, generate, 
     fake_server.calls[0].send("one", final=True)
     fake_server.calls[1].send("one", final=True)
 
-    told, untold = connection.answers()
-    assert "named_metrics.kv_cache_utilization=0.250000" in told.headers["endpoint-load-metrics"]
-    assert "endpoint-load-metrics" not in untold.headers
+    reported, unreported = connection.answers()
+    assert "named_metrics.kv_cache_utilization=0.250000" in reported.headers["endpoint-load-metrics"]
+    assert "endpoint-load-metrics" not in unreported.headers
 
 
 def test_the_deadline_of_a_stream_is_that_of_its_header(connection, fake_server, generate):

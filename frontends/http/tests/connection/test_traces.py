@@ -101,14 +101,14 @@ def test_generated_answers_are_told(connection, fake_server, tracing, generate, 
 
 def test_a_stream_begins_to_be_sent_with_its_first_event(connection, fake_server, tracing, generate):
     connection.send(generate({}))
-    told = []
+    counts = []
 
     for step in (lambda: None, lambda: fake_server.calls[0].send("one", "two"), fake_server.calls[0].end):
         step()
         connection.loop.move(0)
-        told.append(len(tracing.traces[0].told))
+        counts.append(len(tracing.traces[0].told))
 
-    assert told == [2, 3, 5]
+    assert counts == [2, 3, 5]
     assert tracing.traces[0].told == [*RECEIVED, *SENT]
 
 

@@ -108,7 +108,7 @@ def test_the_datatype_is_that_of_the_configuration(kind, value, dtype):
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "told"),
+    ("kind", "value", "message"),
     [
         ("STRING", 5, "input 'X' takes strings, got 5"),
         ("INT32", "5", "input 'X' takes integers, got '5'"),
@@ -122,15 +122,15 @@ def test_the_datatype_is_that_of_the_configuration(kind, value, dtype):
         ("INT32", [1, None], "give one value, or a flat array"),
     ],
 )
-def test_a_value_that_does_not_fit_its_input_is_refused(kind, value, told):
+def test_a_value_that_does_not_fit_its_input_is_refused(kind, value, message):
     with pytest.raises(InvalidArgumentError) as caught:
         decode({"X": value}, config(("X", kind, (-1,))))
 
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         (b"", "failed to parse the request JSON buffer"),
         (b"[1]", "it must be an object"),
@@ -150,14 +150,14 @@ def test_a_value_that_does_not_fit_its_input_is_refused(kind, value, told):
         (b"{%b}" % b",".join(b'"k%d": %b' % (i % 99, b"1") for i in range(100)), "'k0' already exists in request"),
     ],
 )
-def test_a_document_that_makes_no_sense_is_refused(body, told):
-    if told is None:
+def test_a_document_that_is_invalid_is_refused(body, message):
+    if message is None:
         assert decode(body).parameters == {"parameters": "none"}
         return
     with pytest.raises(InvalidArgumentError) as caught:
         decode(body)
 
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_text_that_only_looks_like_a_second_key_is_taken():

@@ -33,7 +33,7 @@ def error_of(answer):
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "expected"),
     [
         (["hello"], "hello"),
         ([["hello"]], "hello"),
@@ -47,8 +47,8 @@ def error_of(answer):
         (['line\n"quoted" ü'], 'line\n"quoted" ü'),
     ],
 )
-def test_outputs_are_flat_and_single_elements_bare(value, told):
-    assert document(response(OUT=value)) == {"model_name": "m", "model_version": "3", "OUT": told}
+def test_outputs_are_flat_and_single_elements_bare(value, expected):
+    assert document(response(OUT=value)) == {"model_name": "m", "model_version": "3", "OUT": expected}
 
 
 def test_what_is_not_finite_is_told_as_triton_does():
@@ -58,9 +58,9 @@ def test_what_is_not_finite_is_told_as_triton_does():
 
 
 def test_parameters_and_the_id_stand_beside_the_outputs():
-    told = document(response(request_id="9", parameters={"finish": "stop", "tokens": 5, "score": 0.5}, OUT=["x"]))
+    encoded = document(response(request_id="9", parameters={"finish": "stop", "tokens": 5, "score": 0.5}, OUT=["x"]))
 
-    assert told == {
+    assert encoded == {
         "id": "9",
         "finish": "stop",
         "tokens": 5,
@@ -72,9 +72,9 @@ def test_parameters_and_the_id_stand_beside_the_outputs():
 
 
 def test_of_two_members_with_one_name_the_output_counts_and_the_model_before_parameters():
-    told = document(response(parameters={"OUT": 1, "model_name": "other"}, OUT=["x"]))
+    encoded = document(response(parameters={"OUT": 1, "model_name": "other"}, OUT=["x"]))
 
-    assert told == {"OUT": "x", "model_name": "m", "model_version": "3"}
+    assert encoded == {"OUT": "x", "model_name": "m", "model_version": "3"}
 
 
 def test_a_stream_has_an_event_for_each_response_and_ends_without_a_word():

@@ -24,25 +24,25 @@ output [{ name: "NUMBER" data_type: TYPE_INT32 dims: [1] }, { name: "TEXT" data_
 class Teller:
     """What a test sees of the model, and how it holds it.
 
-    `sent` counts responses; `stuck` says that the model has waited for its reader for a while, `left` that it saw its
+    `sent` counts responses; `stuck`: the model has waited for its reader for a while; `cancelled`: it has seen its
     caller leave. A request with the parameter `wait` waits for `opened` after its first response, and one with `fail`
     ends with an error instead of the final mark.
     """
 
     def __init__(self):
         self.sent = self.executed = 0
-        self.stuck, self.left, self.waits, self.opened = (threading.Event() for _ in range(4))
+        self.stuck, self.cancelled, self.waits, self.opened = (threading.Event() for _ in range(4))
 
     def execute(self, batch):
         self.executed += 1
-        for place, request in enumerate(batch.requests):
-            self._tell(request, batch.sender(place))
+        for index, request in enumerate(batch.requests):
+            self._send_all(request, batch.sender(index))
         return [None] * len(batch.requests)
 
     def close(self):
         pass
 
-    def _tell(self, request, sender):
+    def _send_all(self, request, sender):
         size = int(request.inputs["SIZE"].array[0]) if "SIZE" in request.inputs else 1
         for number in range(int(request.inputs["COUNT"].array[0])):
             outputs = {"NUMBER": np.array([number], np.int32), "TEXT": np.array([b"x" * size], object)}
@@ -52,9 +52,9 @@ class Teller:
                 self.waits.set()
                 assert self.opened.wait(30)
             if sender.is_cancelled():
-                self.left.set()
+                self.cancelled.set()
                 break
-        sender.send(InvalidArgumentError("told too much") if "fail" in request.parameters else None, final=True)
+        sender.send(InvalidArgumentError("sent too much") if "fail" in request.parameters else None, final=True)
 
     def _wait(self, room):
         if room is None:

@@ -123,7 +123,7 @@ def test_what_is_in_flight_is_answered_before_the_end(run, make_server, mirror):
 
 
 async def refused(port):
-    """Return once nobody listens on the port any more."""
+    """Return once no process listens on the port any more."""
     while True:
         try:
             _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -202,18 +202,18 @@ def test_a_port_may_be_shared_when_both_agree(run, make_server):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"http-address": "no.such.host.invalid"}, "--http-address: 'no.such.host.invalid'"),
         ({"http-header-forward-pattern": "["}, "--http-header-forward-pattern"),
         ({"http-restricted-api": ("all",)}, "--http-restricted-api"),
     ],
 )
-def test_options_that_make_no_sense_are_refused_at_start(run, make_server, options, told):
+def test_options_that_are_invalid_are_refused_at_start(run, make_server, options, message):
     with pytest.raises(InvalidArgumentError) as caught:
         run(make_server(**options).start())
 
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_it_can_be_switched_off(run, make_server):

@@ -45,7 +45,7 @@ def test_no_body_changes_nothing(server):
 
 
 @pytest.mark.parametrize(
-    ("document", "status", "told"),
+    ("document", "status", "message"),
     [
         ({"log_file": ""}, 501, "log file location can not be updated through network protocol"),
         ({"log_format": "foo"}, 400, "invalid argument for log_format, got: foo"),
@@ -55,9 +55,9 @@ def test_no_body_changes_nothing(server):
         ("x", 400, "must be an object"),
     ],
 )
-def test_what_cannot_be_set_is_refused_and_nothing_changes(server, document, status, told):
+def test_what_cannot_be_set_is_refused_and_nothing_changes(server, document, status, message):
     got, answer = ask(server, "POST", document if isinstance(document, str) else {"log_info": False, **document})
 
     assert got == status
-    assert told in answer["error"]
+    assert message in answer["error"]
     assert ask(server, "GET") == (200, DEFAULTS)

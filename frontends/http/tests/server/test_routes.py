@@ -34,7 +34,7 @@ PATH = "/v2/models/mirror_int32/infer"
         ("GET", "/v2/models/dream/ready", 404, "Request for unknown model: 'dream' is not found"),
     ],
 )
-def test_other_paths_and_methods_are_told_in_json(server, method, path, status, error):
+def test_errors_of_other_paths_and_methods_are_json(server, method, path, status, error):
     got, headers, body = server.ask(method, path, b'{"inputs":[]}' if method == "POST" else None)
 
     assert (got, headers["content-type"]) == (status, "application/json")
@@ -50,7 +50,7 @@ def test_other_paths_and_methods_are_told_in_json(server, method, path, status, 
         ("/v2/repository/index", b"[]", "must be an object"),
         ("/v2/repository/models/add_sub/load", b'{"parameters":{"x":"y"}}', "unrecognized load parameter 'x'"),
         ("/v2/repository/models/add_sub/load", b'{"parameters":{"config":1}}', "'config': it must be a string"),
-        ("/v2/repository/models/add_sub/load", b'{"parameters":{"file:1/a":"%"}}', "is no base64"),
+        ("/v2/repository/models/add_sub/load", b'{"parameters":{"file:1/a":"%"}}', "is not valid base64"),
         (
             "/v2/repository/models/add_sub/load",
             b'{"parameters":{"file:1/a":""}}',
@@ -60,11 +60,11 @@ def test_other_paths_and_methods_are_told_in_json(server, method, path, status, 
         ("/v2/repository/models/add_sub/unload", b'{"parameters":{"dependents":true}}', "there is 'unload_dependents'"),
     ],
 )
-def test_repository_requests_that_make_no_sense_are_refused(server, path, body, error):
-    status, _, told = server.ask("POST", path, body)
+def test_repository_requests_that_are_invalid_are_refused(server, path, body, error):
+    status, _, answer = server.ask("POST", path, body)
 
     assert status == 400
-    assert error in json.loads(told)["error"]
+    assert error in json.loads(answer)["error"]
 
 
 @pytest.mark.parametrize(

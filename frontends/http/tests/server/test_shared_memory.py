@@ -45,7 +45,7 @@ def infer(server, document, model="mirror_int8"):
     return status, headers, json.loads(body)
 
 
-def place(region="r", byte_size=4, offset=0):
+def location(region="r", byte_size=4, offset=0):
     return {
         "shared_memory_region": region,
         "shared_memory_byte_size": byte_size,
@@ -62,10 +62,10 @@ def mirrored(given, wanted):
 
 def test_a_region_is_registered_told_and_unregistered(server, segment):
     register(server, segment, offset=8, byte_size=16)
-    told = {"name": "r", "key": f"/{segment.name}", "offset": 8, "byte_size": 16}
+    region = {"name": "r", "key": f"/{segment.name}", "offset": 8, "byte_size": 16}
 
-    assert get(server, "/v2/systemsharedmemory/status") == (200, [told])
-    assert get(server, "/v2/systemsharedmemory/region/r/status") == (200, [told])
+    assert get(server, "/v2/systemsharedmemory/status") == (200, [region])
+    assert get(server, "/v2/systemsharedmemory/region/r/status") == (200, [region])
     assert get(server, "/v2/cudasharedmemory/status") == (200, [])
     assert post(server, "/v2/systemsharedmemory/region/r/unregister") == (200, "")
     assert get(server, "/v2/systemsharedmemory/status") == (200, [])
@@ -109,17 +109,17 @@ WRONG = {
     "no handle": ("cuda", {"device_id": 0, "byte_size": 8}, 400, "request has no 'raw_handle' field"),
     "no device": ("cuda", {"raw_handle": {"b64": HANDLE}, "byte_size": 8}, 400, "request has no 'device_id' field"),
     "no cuda size": ("cuda", {"raw_handle": {"b64": HANDLE}, "device_id": 0}, 400, "request has no 'byte_size' field"),
-    "no base64": ("cuda", {"raw_handle": {"b64": "?"}, "device_id": 0, "byte_size": 8}, 400, "is no base64"),
+    "no base64": ("cuda", {"raw_handle": {"b64": "?"}, "device_id": 0, "byte_size": 8}, 400, "is not valid base64"),
     "empty handle": ("cuda", {"raw_handle": {}, "device_id": 0, "byte_size": 8}, 400, "request has no 'b64' field"),
 }
 
 
-@pytest.mark.parametrize(("kind", "document", "status", "told"), WRONG.values(), ids=WRONG.keys())
-def test_a_wrong_registration_is_refused_with_what_is_wrong(server, kind, document, status, told):
+@pytest.mark.parametrize(("kind", "document", "status", "message"), WRONG.values(), ids=WRONG.keys())
+def test_a_wrong_registration_is_refused_with_what_is_wrong(server, kind, document, status, message):
     got, error = post(server, f"/v2/{kind}sharedmemory/region/r/register", document)
 
     assert got == status
-    assert told in error
+    assert message in error
 
 
 def test_a_taken_name_an_unknown_region_and_the_wrong_kind_are_told_apart(server, segment):
@@ -168,7 +168,7 @@ def test_without_the_plugin_shared_memory_is_refused_and_everything_else_works(s
     server = start_server(beside=())
     region = "/v2/systemsharedmemory/region/r"
     plain = {"inputs": [{"name": "X", "datatype": "INT8", "shape": [4], "data": [1, 2, 3, 4]}]}
-    named = [mirrored(place(), {}), {**plain, "outputs": [{"name": "Y", "parameters": place()}]}]
+    named = [mirrored(location(), {}), {**plain, "outputs": [{"name": "Y", "parameters": location()}]}]
 
     refused = [
         post(server, f"{region}/register", {"key": "/k", "byte_size": 64}),
@@ -197,7 +197,7 @@ def test_shared_memory_can_be_restricted(start_server):
 def test_tensors_stay_in_shared_memory(server, segment):
     register(server, segment)
 
-    status, headers, document = infer(server, mirrored(place(offset=8), place(offset=32)))
+    status, headers, document = infer(server, mirrored(location(offset=8), location(offset=32)))
 
     assert (status, headers["content-type"]) == (200, "application/json")
     assert document["outputs"] == [{"name": "Y", "datatype": "INT8", "shape": [4]}]
@@ -207,7 +207,7 @@ def test_tensors_stay_in_shared_memory(server, segment):
 def test_an_output_that_does_not_fit_is_an_error_of_the_client(server, segment):
     register(server, segment)
 
-    status, _, document = infer(server, {"id": "7", **mirrored(place(), place(byte_size=3, offset=32))})
+    status, _, document = infer(server, {"id": "7", **mirrored(location(), location(byte_size=3, offset=32))})
 
     assert status == 400
     assert document["error"].startswith(
@@ -217,26 +217,26 @@ def test_an_output_that_does_not_fit_is_an_error_of_the_client(server, segment):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "status", "told"),
+    ("wrong", "status", "message"),
     [
-        (place("none"), 404, "Unable to find shared memory region: 'none'"),
-        (place(offset=64), 400, "Invalid offset for shared memory region: 'r'"),
-        (place(offset=61), 400, "Invalid offset + byte size for shared memory region: 'r'"),
+        (location("none"), 404, "Unable to find shared memory region: 'none'"),
+        (location(offset=64), 400, "Invalid offset for shared memory region: 'r'"),
+        (location(offset=61), 400, "Invalid offset + byte size for shared memory region: 'r'"),
     ],
 )
-def test_a_place_that_is_none_is_told_before_the_model_runs(server, segment, wrong, status, told):
+def test_an_invalid_location_is_refused_before_the_model_runs(server, segment, wrong, status, message):
     register(server, segment)
 
-    for document in (mirrored(wrong, place()), mirrored(place(), wrong)):
+    for document in (mirrored(wrong, location()), mirrored(location(), wrong)):
         got, _, answer = infer(server, document)
         assert got == status
-        assert told in answer["error"]
+        assert message in answer["error"]
     assert get(server, "/v2/models/mirror_int8/stats")[1]["model_stats"][0]["execution_count"] == 0
 
 
 def test_a_segment_that_shrinks_while_the_model_runs_is_an_error(server, segment):
     register(server, segment)
-    document = {"parameters": {"wait": True}, **mirrored(place(), place(offset=32))}
+    document = {"parameters": {"wait": True}, **mirrored(location(), location(offset=32))}
     text = json.dumps(document).encode()
     with server.connect() as wire:
         wire.send(
@@ -255,7 +255,7 @@ def test_a_segment_that_shrinks_while_the_model_runs_is_an_error(server, segment
 
 def test_a_region_that_is_unregistered_while_the_model_runs_still_takes_the_answer(server, segment):
     register(server, segment)
-    text = json.dumps({"parameters": {"wait": True}, **mirrored(place(), place(offset=32))}).encode()
+    text = json.dumps({"parameters": {"wait": True}, **mirrored(location(), location(offset=32))}).encode()
     with server.connect() as wire:
         wire.send(
             b"POST /v2/models/mirror_int8/infer HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%b" % (len(text), text)
@@ -271,7 +271,7 @@ def test_a_region_that_is_unregistered_while_the_model_runs_still_takes_the_answ
 
 def test_the_answer_to_a_client_that_left_is_not_written(server, segment):
     register(server, segment)
-    text = json.dumps({"parameters": {"wait": True}, **mirrored(place(), place(offset=32))}).encode()
+    text = json.dumps({"parameters": {"wait": True}, **mirrored(location(), location(offset=32))}).encode()
     with server.connect() as wire:
         wire.send(
             b"POST /v2/models/mirror_int8/infer HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%b" % (len(text), text)
@@ -280,7 +280,7 @@ def test_the_answer_to_a_client_that_left_is_not_written(server, segment):
     assert get(server, "/v2/systemsharedmemory/status")[0] == 200
 
     server.gate.opened.set()
-    status, _, _ = infer(server, mirrored(place(), place(offset=40)))
+    status, _, _ = infer(server, mirrored(location(), location(offset=40)))
 
     assert status == 200
     assert segment.read_bytes()[32:36] == bytes(range(32, 36))
@@ -294,9 +294,9 @@ def test_large_tensors_come_back_the_same(server):
         register(server, path, byte_size=2 * sent.nbytes)
         document = {
             "inputs": [
-                {"name": "X", "datatype": "FP32", "shape": [150_000], "parameters": place(byte_size=sent.nbytes)}
+                {"name": "X", "datatype": "FP32", "shape": [150_000], "parameters": location(byte_size=sent.nbytes)}
             ],
-            "outputs": [{"name": "Y", "parameters": place(byte_size=sent.nbytes, offset=sent.nbytes)}],
+            "outputs": [{"name": "Y", "parameters": location(byte_size=sent.nbytes, offset=sent.nbytes)}],
         }
 
         status, _, _ = infer(server, document, "mirror_fp32")

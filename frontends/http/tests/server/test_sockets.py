@@ -149,9 +149,9 @@ def test_json_nested_ten_thousand_deep_is_refused(server):
     nested = b"[" * 10_000 + b"]" * 10_000
     body = b'{"inputs":[{"name":"X","datatype":"INT32","shape":[1],"data":%b}]}' % nested
 
-    status, _, told = server.ask("POST", PATH, body)
+    status, _, answer = server.ask("POST", PATH, body)
 
-    assert (status, "JSON nesting depth exceeds" in json.loads(told)["error"]) == (400, True)
+    assert (status, "JSON nesting depth exceeds" in json.loads(answer)["error"]) == (400, True)
 
 
 def waiting_request(**parameters):

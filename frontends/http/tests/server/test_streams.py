@@ -104,7 +104,7 @@ async def connected(port, receive_buffer=0):
 
 
 async def refused(port):
-    """Return once nobody listens on the port any more."""
+    """Return once no process listens on the port any more."""
     while True:
         try:
             _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -165,7 +165,7 @@ def test_a_reader_that_leaves_takes_its_request_back(run, serving, teller, stock
             writer.write(post(COUNT=2**30, SIZE=100))
             await reader.readuntil(b"data: ")
             writer.transport.abort()
-            return await asyncio.to_thread(teller.left.wait, 30)
+            return await asyncio.to_thread(teller.cancelled.wait, 30)
 
     assert run(main())
 
@@ -178,7 +178,7 @@ def test_a_reader_that_leaves_while_its_model_waits_frees_the_model(run, serving
                 assert await asyncio.to_thread(teller.stuck.wait, 30)
                 linger = struct.pack("ii", 1, 0)
                 writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-            return await asyncio.to_thread(teller.left.wait, 30)
+            return await asyncio.to_thread(teller.cancelled.wait, 30)
 
     assert run(main())
 
@@ -235,8 +235,8 @@ def test_an_error_of_the_model_is_the_last_event(run, serving):
     events, refused = run(main())
 
     assert numbers(events[:2]) == [0, 1]
-    assert events[2] == {"error": "[request id: 7] told too much"}
-    assert refused == (400, {"error": "told too much"})
+    assert events[2] == {"error": "[request id: 7] sent too much"}
+    assert refused == (400, {"error": "sent too much"})
 
 
 def test_a_client_of_http_1_0_reads_until_the_end_of_the_connection(run, serving):

@@ -107,12 +107,12 @@ def test_who_does_not_speak_tls_is_not_answered_and_disturbs_nobody(run, make_se
         async with make_server() as server:
             async with connected(server, None) as (reader, writer):
                 writer.write(REQUEST)
-                told = await reader.read()
-            return told, await ask(server, client_context(made.ours))
+                received = await reader.read()
+            return received, await ask(server, client_context(made.ours))
 
-    told, described = run(main())
+    received, described = run(main())
 
-    assert not told.startswith(b"HTTP")
+    assert not received.startswith(b"HTTP")
     assert described["name"] == "teller"
 
 
@@ -167,7 +167,7 @@ def test_a_client_that_leaves_takes_its_request_back(run, make_server, made, plu
             async with connected(server, client_context(made.ours)) as (reader, writer):
                 writer.write(stream(COUNT=2**30))
                 await reader.readuntil(b"data: ")
-            return await asyncio.to_thread(plugin.teller.left.wait, 30)
+            return await asyncio.to_thread(plugin.teller.cancelled.wait, 30)
 
     assert run(main())
 
@@ -193,7 +193,7 @@ def test_without_its_options_there_is_no_tls():
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("options", "message"),
     [
         ({"http-use-ssl": True}, "HTTP over TLS needs --http-server-cert"),
         ({"http-use-ssl": True, "http-server-cert": "server.pem"}, "HTTP over TLS needs --http-server-key"),
@@ -230,14 +230,14 @@ def test_without_its_options_there_is_no_tls():
         ({"http-root-cert": "ours.pem"}, "add --http-use-ssl"),
     ],
 )
-def test_options_that_make_no_sense_name_the_option_and_the_file(made, given, told):
+def test_errors_of_invalid_options_name_the_option_and_the_file(made, options, message):
     encrypt(made.server, made.folder / "locked.key")
-    chosen = {name: value if isinstance(value, bool) else str(made.folder / value) for name, value in given.items()}
+    chosen = {name: value if isinstance(value, bool) else str(made.folder / value) for name, value in options.items()}
 
     with pytest.raises(InvalidArgumentError) as caught:
         server_context(OFF | chosen)
 
-    assert told.format(folder=made.folder) in str(caught.value)
+    assert message.format(folder=made.folder) in str(caught.value)
 
 
 def test_a_renewed_certificate_is_used_for_new_connections(run, make_server, made, tmp_path, monkeypatch):

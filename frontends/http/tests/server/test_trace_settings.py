@@ -41,13 +41,13 @@ def test_a_change_is_answered_with_what_counts_then(server):
 
 
 def test_a_model_s_change_is_its_own_until_it_is_cleared(server):
-    told = []
+    changes = []
 
     for document in ({"trace_rate": "3"}, {"trace_rate": None}):
         status, changed = ask(server, "POST", OF_MODEL, document)
-        told.append((status, changed["trace_rate"], ask(server, "GET", SETTING)[1]["trace_rate"]))
+        changes.append((status, changed["trace_rate"], ask(server, "GET", SETTING)[1]["trace_rate"]))
 
-    assert told == [(200, "3", "7"), (200, "7", "7")]
+    assert changes == [(200, "3", "7"), (200, "7", "7")]
 
 
 def test_no_body_changes_nothing(server):
@@ -55,7 +55,7 @@ def test_no_body_changes_nothing(server):
 
 
 @pytest.mark.parametrize(
-    ("document", "status", "told"),
+    ("document", "status", "message"),
     [
         ({"trace_file": "x"}, 501, "trace file location can not be updated through network protocol"),
         ({"trace_mode": "opentelemetry"}, 501, "'trace_mode' is 'triton' and can not be updated"),
@@ -70,13 +70,13 @@ def test_no_body_changes_nothing(server):
         ([], 400, "must be an object"),
     ],
 )
-def test_what_cannot_be_set_is_refused_and_nothing_changes(server, document, status, told):
+def test_what_cannot_be_set_is_refused_and_nothing_changes(server, document, status, message):
     before = ask(server, "GET", SETTING)
 
     got, answer = ask(server, "POST", SETTING, document)
 
     assert got == status
-    assert told in answer["error"]
+    assert message in answer["error"]
     assert ask(server, "GET", SETTING) == before
 
 

@@ -1,4 +1,4 @@
-"""HTTP on a unix socket: its file, who may connect, and what is in its place; on either event loop."""
+"""HTTP on a unix socket: its file, who may connect, and what is at its path; on either event loop."""
 
 import asyncio
 import os
@@ -80,10 +80,10 @@ def test_the_place_of_another_server_is_not_taken(run, make_server, path):
                 await make_server().start()
             return str(caught.value), await ask(path)
 
-    told, line = run(main())
+    message, line = run(main())
 
-    assert f"HTTP cannot listen on unix:{path}: another server listens there" in told
-    assert "--http-address" in told
+    assert f"HTTP cannot listen on unix:{path}: another server listens there" in message
+    assert "--http-address" in message
     assert line == b"HTTP/1.1 200 OK\r\n"
 
 
@@ -108,13 +108,13 @@ def test_a_file_that_has_come_into_its_place_is_left_there(run, make_server, pat
 
 
 @pytest.mark.parametrize(
-    ("address", "kind", "told"),
+    ("address", "kind", "message"),
     [
         ("unix:", InvalidArgumentError, "'unix:' names no path"),
         ("unix:/no/such/folder/naiad.sock", UnavailableError, "No such file or directory"),
         ("unix:/" + "x" * 300, UnavailableError, "too long"),
     ],
 )
-def test_a_path_that_cannot_be_is_told(run, make_server, address, kind, told):
-    with pytest.raises(kind, match=told):
+def test_an_invalid_path_is_refused(run, make_server, address, kind, message):
+    with pytest.raises(kind, match=message):
         run(make_server(address).start())

@@ -1,4 +1,4 @@
-"""The wire form of inference over HTTP: bytes to requests, responses to bytes; no socket, no clock, no server."""
+"""Codec of inference over HTTP: bytes to requests, responses to bytes; no socket, no clock, no server."""
 
 from naiad_http.codec.forms import OutputForm, ResponseForm
 from naiad_http.codec.requests import Decoder

@@ -1,7 +1,7 @@
-"""JSON text to Python values, and typed access to their members; every mistake is an InvalidArgumentError.
+"""JSON parser of requests and typed access to members; every mistake is an InvalidArgumentError.
 
-Numbers may be `NaN`, `Infinity` and `-Infinity`, as Triton writes them. orjson refuses these, so only a text that has
-them is read again by the slower parser of the standard library.
+Numbers may be `NaN`, `Infinity` and `-Infinity`, as Triton writes them. orjson refuses these, so a text that has them
+is parsed again by the slower parser of the standard library.
 """
 
 import json
@@ -25,9 +25,9 @@ def parse(text: bytes | bytearray | memoryview) -> Any:
     except orjson.JSONDecodeError as error:
         if "depth" in error.msg or "ecursion" in error.msg:
             raise too_deep() from error
-        told = bytes(text)
-        if b"NaN" in told or b"Infinity" in told:
-            return _parse_with_constants(told)
+        content = bytes(text)
+        if b"NaN" in content or b"Infinity" in content:
+            return _parse_with_constants(content)
         raise _unreadable(error) from error
 
 
@@ -97,9 +97,9 @@ def member(holder: Mapping[str, Any], key: str, what: str) -> Any:
         raise InvalidArgumentError(f"Unable to parse '{key}': {what} has no member '{key}'") from None
 
 
-def _wrong(what: str, wanted: str, value: Any) -> InvalidArgumentError:
-    told = json.dumps(value, default=str) if type(value) in (str, int, float, bool, type(None)) else _kind(value)
-    return InvalidArgumentError(f"Unable to parse '{what}': it must be {wanted}, not {told[:80]}")
+def _wrong(what: str, expected: str, value: Any) -> InvalidArgumentError:
+    text = json.dumps(value, default=str) if type(value) in (str, int, float, bool, type(None)) else _kind(value)
+    return InvalidArgumentError(f"Unable to parse '{what}': it must be {expected}, not {text[:80]}")
 
 
 def _kind(value: Any) -> str:

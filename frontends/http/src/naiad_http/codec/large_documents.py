@@ -1,7 +1,7 @@
-"""JSON texts of megabytes to Python values, in pieces that each keep the interpreter's lock for milliseconds.
+"""Parser of JSON texts of megabytes, in pieces that each hold the interpreter's lock for milliseconds.
 
-A JSON parser holds that lock until it is done, on whatever thread it runs: about 0.1 s for each million of values. The
-arrays that make a text large are read in pieces, and what remains must have few values.
+A JSON parser holds that lock until it is done, on any thread: about 0.1 s for each million of values. The arrays that
+make a text large are read in pieces, and the rest must have few values.
 """
 
 import re
@@ -32,7 +32,7 @@ _QUOTE = b'"'
 
 
 def parse_document(text: Buffer) -> Any:
-    """The value of a JSON text, as `parse`; a large array of numbers and strings that a member has is flat.
+    """The value of a JSON text, as `parse`; a large array of numbers and strings in a member is flattened.
 
     Raises InvalidArgumentError, and TooLargeError for a large text with more than MAX_VALUES outside of such arrays.
     """
@@ -106,7 +106,7 @@ def _read_array(text: bytes, begin: int) -> tuple[int, list[Any] | None]:
 
 
 def _piece(text: bytes, offset: int, depth: int) -> tuple[int, bool]:
-    """Where the piece from `offset` on ends, -1 if it cannot be cut, and whether its array ends there."""
+    """The end of the piece that begins at `offset`, -1 if it cannot be cut, and whether its array ends there."""
     window = min(offset + PIECE_BYTES, len(text))
     stop = _end(_NUMBERS, text, offset, window)
     is_cut = stop == window
@@ -124,13 +124,13 @@ def _piece(text: bytes, offset: int, depth: int) -> tuple[int, bool]:
 
 
 def _end(pattern: re.Pattern[bytes], text: bytes, offset: int, limit: int) -> int:
-    """Where a match at `offset` ends, -1 without one."""
+    """The offset of the end of a match at `offset`, -1 without a match."""
     match = pattern.match(text, offset, limit)
     return -1 if match is None else match.end()
 
 
 def _rise(piece: bytes) -> int:
-    """How many more lists begin than end in a piece."""
+    """The number of lists that begin in a piece minus the number that end."""
     if b"[" not in piece and b"]" not in piece:
         return 0
     if _QUOTE in piece:

@@ -1,7 +1,7 @@
-"""The body of a load request to a model configuration and files, which come in base64 and may have tens of megabytes.
+"""Decoder of load requests: a model configuration and files in base64, which may have tens of megabytes.
 
-A JSON parser and a base64 decoder hold the interpreter's lock until they are done, on whatever thread they run: 64 MB
-take 0.2 s and 0.6 s. Large strings are cut out of the JSON and decoded in pieces.
+A JSON parser and a base64 decoder hold the interpreter's lock until they are done, on any thread: 64 MB take 0.2 s and
+0.6 s. Large strings are cut out of the JSON and decoded in pieces.
 """
 
 import binascii
@@ -16,14 +16,14 @@ from naiad_http.codec.documents import as_object, as_string
 from naiad_http.codec.large_documents import parse_document
 
 PIECE_BYTES = 1 << 20
-"""So much base64 is decoded at once, a multiple of four; it takes 10 ms."""
+"""Bytes of base64 that are decoded at once, a multiple of four; they take 10 ms."""
 
 _LARGE = 65536
 """Strings from this size are cut out."""
 
 _MAX_STRINGS = 100_000
 _MAX_UNCUT = 1 << 20
-"""A name, or a string with escapes, is left to the JSON parser; so many bytes of one take it 30 ms."""
+"""A name, or a string with escapes, of up to this size is left to the JSON parser, which takes 30 ms for it."""
 
 _INSIDE = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _FILE = "file:"
@@ -31,7 +31,7 @@ _FILE = "file:"
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """What a load replaces: the `config`, as JSON text or "", and files by their path in the model's directory."""
+    """The overrides of a load: the `config`, as JSON text or "", and files by their path in the model's directory."""
 
     config: str = ""
     files: Mapping[str, bytes] = field(default_factory=dict)
@@ -139,5 +139,5 @@ def _content(text: bytes | memoryview, key: str) -> bytes:
                 raise binascii.Error("there is padding before the end")
             pieces.append(binascii.a2b_base64(text[start : start + PIECE_BYTES], strict_mode=True))
     except ValueError as error:  # binascii.Error is one
-        raise InvalidArgumentError(f"load parameter '{key[:80]}' is no base64: {error}") from error
+        raise InvalidArgumentError(f"load parameter '{key[:80]}' is not valid base64: {error}") from error
     return b"".join(pieces)

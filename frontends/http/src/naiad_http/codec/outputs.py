@@ -1,4 +1,4 @@
-"""The `outputs` of an infer request: which are wanted, and in which form."""
+"""Decoder of the `outputs` of an infer request: the names of the requested outputs and their forms."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 from naiad.errors import InvalidArgumentError
 from naiad_http.codec.documents import as_boolean, as_object, as_string, as_unsigned, member
 from naiad_http.codec.forms import AS_BINARY, AS_JSON, OutputForm
-from naiad_http.codec.inputs import read_place
+from naiad_http.codec.inputs import read_location
 
 _NO_PARAMETERS: Mapping[str, Any] = {}
 
 
 class SharedOutput(NamedTuple):
-    """An output that is to be written to the shared memory region that is then called `region`."""
+    """An output to write to the shared memory region that has the name `region` at that time."""
 
     name: str
     region: str
@@ -21,19 +21,19 @@ class SharedOutput(NamedTuple):
 
 
 class Outputs(NamedTuple):
-    """The names of all outputs that are listed, in order; the forms of those that travel, and the others."""
+    """The names of all listed outputs, in order; the forms of those in the response, and those in shared memory."""
 
     names: tuple[str, ...] = ()
     forms: Mapping[str, OutputForm] = {}
     shared: Sequence[SharedOutput] = ()
 
 
-def read_outputs(given: list[Any]) -> Outputs:
-    """What the list asks for. Raises InvalidArgumentError."""
+def read_outputs(entries: list[Any]) -> Outputs:
+    """The outputs that the list requests. Raises InvalidArgumentError."""
     names: dict[str, None] = {}
     forms: dict[str, OutputForm] = {}
     shared: list[SharedOutput] = []
-    for each in given:
+    for each in entries:
         output = as_object(each, "outputs")
         name = as_string(member(output, "name", "an output"), "name")
         if name in names:
@@ -61,4 +61,4 @@ def _read_shared(parameters: Mapping[str, Any], name: str) -> SharedOutput:
         other = "binary_data"
     if other:
         raise InvalidArgumentError(f"Output can't set both 'shared_memory_region' and '{other}', as '{name}' does")
-    return SharedOutput(name, *read_place(parameters))
+    return SharedOutput(name, *read_location(parameters))

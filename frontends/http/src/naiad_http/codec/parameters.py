@@ -1,4 +1,4 @@
-"""The `parameters` object of a request's JSON."""
+"""Decoder of the `parameters` object of a request's JSON."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,11 +8,11 @@ from naiad_http.codec.documents import as_boolean, as_unsigned
 from naiad_kit.frontends.parameters import MAX_INT, Parameters, own_parameter
 
 
-def read_parameters(given: Mapping[str, Any]) -> Parameters:
+def read_parameters(document: Mapping[str, Any]) -> Parameters:
     """The parameters of a request's JSON. Raises InvalidArgumentError for a wrong type, range or name."""
     known: dict[str, Any] = {}
     own: dict[str, ParameterValue] = {}
-    for key, value in given.items():
+    for key, value in document.items():
         if key == "binary_data_output":
             known["binary_outputs"] = as_boolean(value, key)
         elif key in ("sequence_start", "sequence_end"):
@@ -20,7 +20,7 @@ def read_parameters(given: Mapping[str, Any]) -> Parameters:
         elif key == "sequence_id":
             known["correlation_id"] = value if type(value) is str else as_unsigned(value, key)
         elif key == "priority":
-            # above the levels of the model all mean the default one, so what no signed integer holds may be rounded
+            # every value above the levels of the model means the default one, so a value beyond int64 may be clipped
             known["priority"] = min(as_unsigned(value, key), MAX_INT)
         elif key == "timeout":
             known["timeout_microseconds"] = as_unsigned(value, key)

@@ -1,4 +1,4 @@
-"""A raw request: the whole body is the one input of the model, whose shape follows from the number of bytes."""
+"""Decoder of raw requests: the whole body is the one input of the model; its size gives the shape."""
 
 from math import prod
 
@@ -14,36 +14,36 @@ from naiad_http.codec.request_head import RequestHead
 
 
 def raw_request(request_head: RequestHead, config: ModelConfig, body: Buffer) -> tuple[Request, ResponseForm]:
-    """The request with that body, a batch of one where the model batches; all outputs are wanted as bytes.
+    """The request with that body, a batch of one if the model batches; it requests all outputs as binary data.
 
-    Raises InvalidArgumentError when the model's inputs do not allow it or the bytes do not fit the shape.
+    Raises InvalidArgumentError if the model's inputs do not allow it or the bytes do not fit the shape.
     """
     if len(config.input) != 1:
         raise InvalidArgumentError(
             f"Raw request must only have 1 input to be deduced but got {len(config.input)} inputs in '{config.name}' "
             "model configuration; send a JSON header that names the inputs"
         )
-    given = config.input[0]
-    kind = tensor_type(wire_name(given.data_type))
+    declared = config.input[0]
+    kind = tensor_type(wire_name(declared.data_type))
     batch = (1,) if config.max_batch_size > 0 else ()
-    dims = tuple(given.dims)
+    dims = tuple(declared.dims)
     if kind.wire == "BYTES":
         if dims != (1,):
             raise InvalidArgumentError(
-                f"For BYTE datatype raw input '{given.name}', the model must have input shape [1], got {list(dims)}"
+                f"For BYTE datatype raw input '{declared.name}', the model must have input shape [1], got {list(dims)}"
             )
         array = object_array([bytes(body)]).reshape((*batch, 1))
     else:
-        shape = (*batch, *_deduced(dims, len(body), kind.itemsize, given.name, config.name))
+        shape = (*batch, *_deduced(dims, len(body), kind.itemsize, declared.name, config.name))
         array = bool_array(shape, body) if kind.wire == "BOOL" else np.ndarray(shape, kind.dtype, body)
-    tensor = Tensor(given.name, kind.wire, array.shape, array)
-    inputs = {given.name: tensor}
+    tensor = Tensor(declared.name, kind.wire, array.shape, array)
+    inputs = {declared.name: tensor}
     request = Request(request_head.model_name, inputs, request_head.version, parameters=dict(request_head.forwarded))
     return request, ResponseForm(AS_BINARY)
 
 
 def _deduced(dims: tuple[int, ...], size: int, itemsize: int, name: str, model: str) -> tuple[int, ...]:
-    """`dims` with the one variable dimension, if there is one, computed from the number of bytes."""
+    """`dims` with the variable dimension, if any, computed from the number of bytes."""
     if dims.count(-1) > 1:
         raise InvalidArgumentError(
             f"The shape of the raw input '{name}' can not be deduced because there are more than one variable-sized "
@@ -53,8 +53,8 @@ def _deduced(dims: tuple[int, ...], size: int, itemsize: int, name: str, model: 
     if -1 not in dims:
         fits, variable = size == fixed, 0
     else:
-        variable, left = divmod(size, fixed) if fixed else (0, size)
-        fits = left == 0
+        variable, remainder = divmod(size, fixed) if fixed else (0, size)
+        fits = remainder == 0
     if not fits:
         raise InvalidArgumentError(
             f"input byte size mismatch for input '{name}' for model '{model}'. Expected "

@@ -1,4 +1,4 @@
-"""The body of an infer request to a Request; tensors are views on the received bytes, or copies of shared memory."""
+"""Decoder of infer requests; tensors are views on the received bytes, or copies of shared memory."""
 
 from collections.abc import Callable
 from math import prod
@@ -18,13 +18,13 @@ from naiad_http.codec.template_cache import LONGEST, IdentifiedTemplate, Templat
 from naiad_http.codec.templates import RequestTemplate, read_template
 
 LARGE_BYTES = 65536
-"""Up to here JSON, strings and copies take a millisecond or two, and are decoded on the event loop."""
+"""Up to this size JSON, strings and copies take a millisecond or two, and are decoded on the event loop."""
 
 _BYTES_OF_JSON = 8
-"""What a byte of JSON takes as Python values: a number of 4 letters and a comma takes 40."""
+"""Memory of a byte of JSON as Python values: a number of 4 letters and a comma takes 40 bytes."""
 
 _BYTES_OF_STRING = 56
-"""What a string takes beside its own bytes: an object, and its pointer in a list and in an array."""
+"""Memory of a string beside its own bytes: an object, and its pointers in a list and in an array."""
 
 LargeRequest = tuple[RequestTemplate, dict[str, Tensor]]
 """A large body that was read: its template, and its inputs without those in shared memory."""
@@ -44,16 +44,16 @@ class Decoder:
         model_config: Callable[[str, int], ModelConfig],
         shared_memory: Callable[[], SharedMemoryApi],
     ) -> None:
-        """`shared_memory` gives the service that has the regions; `model_config` is asked for raw requests only."""
+        """`shared_memory` gives the service that has the regions; `model_config` is called for raw requests only."""
         self._limit = max_input_size
         self._model_config = model_config
         self._shared_memory = shared_memory
         self._templates = TemplateCache(lambda text, model: read_template(text, model, max_input_size))
 
     def decode(self, request_head: RequestHead, front: Buffer, rest: Buffer) -> tuple[Request, ResponseForm]:
-        """The request that the body holds and the form of the answer that it wants.
+        """The request in the body and the requested form of its response.
 
-        `front` is the JSON part (`bytes`, but the whole body without a header length), `rest` the bytes behind it.
+        `front` is the JSON part (`bytes`; without a header length the whole body), `rest` the bytes after it.
         Raises InvalidArgumentError, or what `model_config` and `shared_memory` raise.
         """
         length = request_head.header_length
@@ -71,9 +71,9 @@ class Decoder:
         return self._complete(request_head, template, request_id, correlation_id, inputs)
 
     def is_large(self, request_head: RequestHead, front: Buffer, rest: Buffer) -> bool:
-        """Whether `read` and `complete` shall take the place of `decode`: reading may take milliseconds.
+        """Whether to call `read` and `complete` instead of `decode`: reading may take milliseconds.
 
-        Tensors that are nothing but views on `rest` are no work, however large they are. Raises InvalidArgumentError.
+        Tensors that are views on `rest` cost nothing, however large they are. Raises InvalidArgumentError.
         """
         if len(front) > LARGE_BYTES:
             return True
@@ -83,14 +83,14 @@ class Decoder:
         return not all(each.is_view for each in template.binary)
 
     def decoded_bytes(self, request_head: RequestHead, front: Buffer) -> int:
-        """About how many bytes `read` takes beside those of the body. Raises InvalidArgumentError."""
+        """An estimate of the bytes that `read` takes beside those of the body. Raises InvalidArgumentError."""
         if len(front) > LARGE_BYTES:
             return _BYTES_OF_JSON * len(front)
         template = self._templates.find(bytes(front), request_head.model_name)[0]
         return sum(each.size + _BYTES_OF_STRING * each.elements for each in template.binary if each.datatype == "BYTES")
 
     def read(self, request_head: RequestHead, front: Buffer, rest: Buffer) -> "LargeRequest":
-        """What takes time of decoding a large body, for any thread: JSON, strings and copies.
+        """The slow part of decoding a large body, for any thread: JSON, strings and copies.
 
         Raises InvalidArgumentError; an input of BYTES with more elements than the model can take is not unpacked.
         """
@@ -104,12 +104,12 @@ class Decoder:
         return template, _with_binary(template, rest, model) if template.binary else template.tensors
 
     def complete(self, request_head: RequestHead, read: "LargeRequest") -> tuple[Request, ResponseForm]:
-        """The request and the form of its answer, as `decode`, from what `read` returned; for the event loop."""
+        """The request and the form of its response, as `decode`, from the result of `read`; for the event loop."""
         template, inputs = read
         return self._complete(request_head, template, template.id, template.parameters.correlation_id, inputs)
 
     def _whole_body(self, body: Buffer, model: str) -> IdentifiedTemplate:
-        """What a body that is all JSON says; one that names shared memory is as good as a short front."""
+        """The template of a body that is all JSON; only one that names shared memory is worth caching."""
         short = bytes(body) if len(body) <= LONGEST else b""
         if b'"shared_memory_region"' in short:
             return self._templates.find(short, model)
@@ -124,7 +124,7 @@ class Decoder:
         correlation_id: int | str,
         inputs: dict[str, Tensor],
     ) -> tuple[Request, ResponseForm]:
-        """The request with its inputs from shared memory as they are now, and the form of its answer."""
+        """The request with its inputs from shared memory as they are now, and the form of its response."""
         if template.shared:
             inputs = self._with_shared(template, inputs, request_head.model_name)
         form = self._form(template) if template.placed else template.form
@@ -159,7 +159,7 @@ def _request(
 ) -> Request:
     parameters = template.parameters
     own = parameters.own
-    if request_head.forwarded:  # a gateway's word counts more than the caller's
+    if request_head.forwarded:  # a gateway's header overrides the caller's parameter
         own = {**own, **request_head.forwarded}
     return Request(
         request_head.model_name,
@@ -178,7 +178,7 @@ def _request(
 
 
 def _with_binary(template: RequestTemplate, rest: Buffer, model: str) -> dict[str, Tensor]:
-    """The inputs that came as JSON and those that lie in `rest`."""
+    """The JSON inputs and the binary inputs, whose bytes are in `rest`."""
     inputs = template.tensors.copy()
     for each in template.binary:
         name, datatype, shape, dtype, _elements, start, _size, is_view = each
@@ -187,26 +187,27 @@ def _with_binary(template: RequestTemplate, rest: Buffer, model: str) -> dict[st
     return {name: inputs[name] for name in template.names if name in inputs} if template.tensors else inputs
 
 
-def _array(given: BinaryInput, content: Buffer, start: int, model: str) -> np.ndarray:
-    """The array of an input that is not simply a view; frameworks may not read numbers that are not aligned."""
-    if given.datatype == "BYTES":
-        elements = unpack_strings(content[start : start + given.size], given.elements, given.name, model)
-        return elements.reshape(given.shape)
-    if given.datatype == "BOOL":
-        return bool_array(given.shape, content, start)
-    return np.ndarray(given.shape, given.dtype, content, start).copy()
+def _array(binary: BinaryInput, content: Buffer, start: int, model: str) -> np.ndarray:
+    """The array of an input that cannot be a view; unaligned numbers are copied, since frameworks may not read them."""
+    if binary.datatype == "BYTES":
+        elements = unpack_strings(content[start : start + binary.size], binary.elements, binary.name, model)
+        return elements.reshape(binary.shape)
+    if binary.datatype == "BOOL":
+        return bool_array(binary.shape, content, start)
+    return np.ndarray(binary.shape, binary.dtype, content, start).copy()
 
 
 def _check_strings(template: RequestTemplate, config: ModelConfig) -> None:
-    """Raise InvalidArgumentError for more strings than the inputs of the model can have, before they are unpacked."""
+    """Raise InvalidArgumentError, before unpacking, for more strings than the inputs of the model can have."""
     declared = {each.name: each for each in config.input}
-    for given in template.binary:
-        if given.datatype == "BYTES" and given.name in declared:
-            dims = declared[given.name].dims
+    for binary in template.binary:
+        if binary.datatype == "BYTES" and binary.name in declared:
+            dims = declared[binary.name].dims
             most = prod(dims) * max(1, config.max_batch_size)
-            if -1 not in dims and given.elements > most:
+            if -1 not in dims and binary.elements > most:
                 raise InvalidArgumentError(
-                    f"input '{given.name}' has {given.elements} strings, but model '{config.name}' takes at most {most}"
+                    f"input '{binary.name}' has {binary.elements} strings, but model '{config.name}' takes at most "
+                    f"{most}"
                 )
 
 

@@ -1,6 +1,6 @@
-"""A Response to the JSON and the buffers behind it; the bytes of a tensor are not copied, unless they are few.
+"""Encoder of infer responses: the JSON and the buffers after it; only small tensors are copied.
 
-Outputs that the caller wants in shared memory are written there.
+Outputs requested in shared memory are written there.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,32 +18,32 @@ from naiad_http.codec.tensors import ONLY_BINARY
 from naiad_kit.frontends.classification import best_classes
 
 _FEW_BYTES = 4096
-"""Up to here a copy of a tensor costs less than one more buffer in a vectored write."""
+"""Up to this size a copy of a tensor costs less than one more buffer in a vectored write."""
 
 _PIECE = 65536
-"""So many elements are written as JSON at a time: the JSON library reserves up to 27 bytes for each, and ends the
-process where it cannot have them; it also keeps the interpreter's lock meanwhile."""
+"""Elements that are written as JSON at a time: the JSON library reserves up to 27 bytes for each, and ends the process
+if there is no memory for them; it also holds the interpreter's lock meanwhile."""
 
 LARGE_ELEMENTS = 16384
-"""Up to here JSON, strings and classes take a millisecond or two, and are encoded on the event loop."""
+"""Up to this number JSON, strings and classes take a millisecond or two, and are encoded on the event loop."""
 
 MAX_JSON_OUTPUT = 67108864
-"""The most bytes of JSON that an output takes, unless an option says otherwise."""
+"""The default maximum of the JSON of an output in bytes."""
 
 _LARGE_STRINGS = 1 << 20
 _FEW_STRINGS = 16
-"""Up to so many strings are looked at for their length; together they may be encoded on the event loop up to 1 MiB."""
+"""Up to this number the lengths of strings are added; up to 1 MiB together are encoded on the event loop."""
 
 _NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
-class LargeOutput(Exception):  # noqa: N818 - no error: the event loop must leave the encoding to a thread
+class LargeOutput(Exception):  # noqa: N818 - not an error: a thread must encode the output
     """An output that is too large to be encoded on the event loop."""
 
 
 @dataclass(slots=True)
 class Encoded:
-    """The body of an answer: its JSON, the buffers that follow it in this order, and how many bytes these are."""
+    """The body of a response: its JSON, the buffers that follow it in this order, and the bytes of these buffers."""
 
     text: bytes
     buffers: Sequence[Buffer] = ()
@@ -53,8 +53,8 @@ class Encoded:
 class Encoder:
     """Encodes responses.
 
-    `batches(model, version)` says whether the model has a batch dimension, and `labels(model, output, version)` gives
-    the lines of an output's label file; both are asked only for classifications.
+    `batches(model, version)` is whether the model has a batch dimension, `labels(model, output, version)` the lines of
+    an output's label file; both are called only for classifications.
     """
 
     def __init__(
@@ -68,26 +68,26 @@ class Encoder:
         self._limit = max_json_output
 
     def encode(self, response: Response, form: ResponseForm, on_thread: bool = False) -> Encoded:
-        """The body for that response, in the form that its request asked for.
+        """The body of that response, in the form that its request asked for.
 
-        Raises InvalidArgumentError when the caller wants as JSON what JSON cannot say, or classes of what has none, or
-        gave too little shared memory for an output. Raises LargeOutput, unless it runs `on_thread`, for an output that
-        takes many milliseconds.
+        Raises InvalidArgumentError for an output that JSON cannot represent, for classes of an output that has none,
+        and for a shared memory region that is too small. Raises LargeOutput, unless it runs `on_thread`, for an output
+        that takes many milliseconds.
         """
         text: list[bytes] = [_opening(response)]
         buffers: list[Buffer] = []
         size = 0
         forms, unlisted = form.outputs, form.unlisted
         for name, tensor in response.outputs.items():
-            wanted = forms.get(name, unlisted) if forms else unlisted
-            if wanted.classes:
+            requested = forms.get(name, unlisted) if forms else unlisted
+            if requested.classes:
                 _leave_to_thread(tensor, on_thread)
-                tensor = self._classes(response, tensor, wanted.classes)
-            if wanted.target is not None:
-                if not wanted.target.holds(tensor):
-                    wanted.target.store(tensor, _content(tensor, on_thread)[0])
+                tensor = self._classes(response, tensor, requested.classes)
+            if requested.target is not None:
+                if not requested.target.holds(tensor):
+                    requested.target.store(tensor, _content(tensor, on_thread)[0])
                 text.append(_shared_output(name, tensor.datatype, tensor.shape))
-            elif wanted.binary:
+            elif requested.binary:
                 content, length = _content(tensor, on_thread)
                 text.append(_binary_output(name, tensor.datatype, tensor.shape, length))
                 if length:
@@ -139,7 +139,7 @@ def _json_output(name: str, datatype: str, shape: tuple[int, ...]) -> bytes:
 
 
 def _content(tensor: Tensor, on_thread: bool) -> tuple[Buffer, int]:
-    """The bytes of a tensor in the wire's layout, and how many they are."""
+    """The bytes of a tensor in the layout of the protocol, and their number."""
     array = tensor.array
     if tensor.datatype == "BYTES":
         _leave_to_thread(tensor, on_thread)
@@ -156,7 +156,7 @@ def _content(tensor: Tensor, on_thread: bool) -> tuple[Buffer, int]:
 def json_content(tensor: Tensor, limit: int = MAX_JSON_OUTPUT) -> bytes:
     """The elements of a tensor as a flat JSON array.
 
-    Raises InvalidArgumentError for what JSON cannot say, and TooLargeError for more than `limit` bytes of text.
+    Raises InvalidArgumentError for an output that JSON cannot represent, TooLargeError for more than `limit` bytes.
     """
     if tensor.datatype in ONLY_BINARY:
         raise InvalidArgumentError(
@@ -182,9 +182,9 @@ def json_content(tensor: Tensor, limit: int = MAX_JSON_OUTPUT) -> bytes:
 
 def _json_numbers(flat: np.ndarray, _name: str) -> bytes:
     text = orjson.dumps(np.ascontiguousarray(flat), option=orjson.OPT_SERIALIZE_NUMPY)
-    if b"null" in text:  # orjson writes what is not finite so
-        told = (str(value) for value in flat)
-        return "[{}]".format(",".join(_NOT_FINITE.get(value, value) for value in told)).encode()
+    if b"null" in text:  # orjson writes values that are not finite so
+        values = (str(value) for value in flat)
+        return "[{}]".format(",".join(_NOT_FINITE.get(value, value) for value in values)).encode()
     return text
 
 
@@ -193,7 +193,7 @@ def _json_strings(flat: np.ndarray, name: str) -> bytes:
         return orjson.dumps([each if isinstance(each, str) else each.decode() for each in flat.tolist()])
     except UnicodeDecodeError as error:
         raise InvalidArgumentError(
-            f"output '{name}' has bytes that are no UTF-8, which JSON cannot carry. "
+            f"output '{name}' has bytes that are not valid UTF-8, which JSON cannot carry. "
             "Please use the binary data format for it"
         ) from error
 

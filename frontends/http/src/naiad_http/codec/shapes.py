@@ -1,4 +1,4 @@
-"""Shapes as JSON has them."""
+"""Decoder of tensor shapes in JSON."""
 
 from typing import Any
 

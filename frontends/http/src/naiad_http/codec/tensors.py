@@ -1,4 +1,4 @@
-"""The `data` of a JSON tensor to a numpy array: any nesting, every datatype that JSON can carry, nothing truncated."""
+"""Decoder of the `data` of JSON tensors to numpy arrays: any nesting, every datatype of JSON, nothing truncated."""
 
 import struct
 from itertools import chain
@@ -13,14 +13,14 @@ from naiad_http.codec.documents import MAX_DEPTH, as_array, too_deep
 
 
 class _Packing(NamedTuple):
-    """How `struct` packs a datatype, the JSON types that it takes and their name.
+    """The `struct` code of a datatype, the types that JSON has for it, and their name in errors.
 
-    `struct` refuses what is out of range, which numpy does not, and takes half the time.
+    `struct` refuses values out of range, which numpy does not, and takes half the time.
     """
 
     code: str
     types: frozenset[type]
-    told: str
+    expected: str
 
 
 _PACKINGS = {
@@ -34,17 +34,17 @@ _PACKINGS = {
     )
 }
 _PIECE = 262144
-"""So many elements are worked on in one call, which keeps the interpreter's lock: 3 ms to 30 ms."""
+"""Elements of one call, which holds the interpreter's lock: 3 ms to 30 ms."""
 
 ONLY_BINARY = frozenset(("FP16", "BF16"))
 """The datatypes that JSON cannot carry."""
 
 
 def array_of_json(data: Any, name: str, kind: TensorType, shape: tuple[int, ...], count: int, limit: int) -> np.ndarray:
-    """The array of that shape whose `count` elements `data`, nested in any way, holds in row-major order; read-only.
+    """The read-only array of that shape with the `count` elements of `data`, in row-major order and nested in any way.
 
-    Raises TooLargeError when the array takes more than `limit` bytes, and InvalidArgumentError when the number, type
-    or range of the elements is not right, or the nesting is deeper than MAX_DEPTH.
+    Raises TooLargeError if the array takes more than `limit` bytes, and InvalidArgumentError for a wrong number, type
+    or range of the elements, or for nesting deeper than MAX_DEPTH.
     """
     if kind.wire in ONLY_BINARY:
         raise InvalidArgumentError(
@@ -90,7 +90,7 @@ def _types_of(data: list[Any]) -> set[type]:
 
 
 def _flatten_mixed(data: list[Any], depth: int) -> list[Any]:
-    """The elements of lists beside values, in one depth-first pass; a pass for each level would take n times depth."""
+    """The elements of mixed lists and values, in one depth-first pass; a pass for each level would take n * depth."""
     elements: list[Any] = []
     open_lists = [iter(data)]
     while open_lists:
@@ -108,9 +108,9 @@ def _flatten_mixed(data: list[Any], depth: int) -> list[Any]:
 
 def _packed(elements: list[Any], kinds: set[type], name: str, kind: TensorType) -> Buffer:
     """The elements as little-endian bytes."""
-    code, types, told = _PACKINGS[kind.wire]
+    code, types, expected = _PACKINGS[kind.wire]
     if not kinds <= types:
-        raise _wrong_type(elements, types, name, told)
+        raise _wrong_type(elements, types, name, expected)
     try:
         if len(elements) <= _PIECE:
             return struct.pack(f"<{len(elements)}{code}", *elements)
@@ -149,11 +149,11 @@ def _fits(element: Any, code: str) -> bool:
     return True
 
 
-def _wrong_type(elements: list[Any], types: frozenset[type], name: str, told: str) -> InvalidArgumentError:
+def _wrong_type(elements: list[Any], types: frozenset[type], name: str, expected: str) -> InvalidArgumentError:
     wrong = next(element for element in elements if type(element) not in types)
     written = _IN_JSON.get(repr(wrong)) or f"{wrong!r:.80}"
-    return InvalidArgumentError(f"Unable to parse 'data': input '{name}' takes {told}, got {written}")
+    return InvalidArgumentError(f"Unable to parse 'data': input '{name}' takes {expected}, got {written}")
 
 
 _IN_JSON = {"True": "true", "False": "false", "None": "null"}
-"""As the client has written them."""
+"""Python's constants as the client wrote them."""

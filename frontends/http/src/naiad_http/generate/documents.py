@@ -1,4 +1,4 @@
-"""A Response to the flat JSON of the generate extension."""
+"""Encoder of a model's response to the flat JSON of the generate extension."""
 
 from functools import lru_cache
 
@@ -12,14 +12,14 @@ _SHORT = 4096
 """Strings up to this size are within any limit."""
 
 BINARY = "infer has that, and so has gRPC: generate has JSON alone"
-"""The next step where JSON cannot carry a tensor."""
+"""The advice of the error for a tensor that JSON cannot carry."""
 
 
 def document_of(response: Response, limit: int = MAX_JSON_OUTPUT) -> bytes:
-    """The JSON object: model, response parameters and outputs side by side; a single element stands without brackets.
+    """The JSON object: model, response parameters and outputs side by side; a single element has no brackets.
 
-    Of two members with one name an output counts most, then the model's name and version, then parameters. Raises
-    InvalidArgumentError for an output that JSON cannot say, TooLargeError for one of more than `limit` bytes.
+    Of members with the same name an output takes precedence, then the model's name and version, then parameters.
+    Raises InvalidArgumentError for an output that JSON cannot represent, TooLargeError above `limit` bytes.
     """
     members: dict[str, bytes] = {}
     if response.parameters:
@@ -46,7 +46,7 @@ def _value(tensor: Tensor, limit: int) -> bytes:
         try:
             return orjson.dumps(array.item().decode())
         except UnicodeDecodeError:
-            pass  # which the other path has words for
+            pass  # the other path raises the error
     return json_content(tensor, limit)[1:-1]
 
 

@@ -1,4 +1,4 @@
-"""The flat JSON of a generate request to a Request: names say what is a tensor, the configuration of what kind."""
+"""Decoder of generate requests: flat JSON in which the model's configuration says which members are tensors."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ from naiad_http.generate.shapes import deduced_shape
 
 _NESTED = "parameters"
 _MANY = 64
-"""So many keys are looked for one by one in the text, which takes a pass over it for each."""
+"""Up to this number keys are counted one by one in the text, which takes a pass over it for each."""
 
 
 class GenerateDecoder:
@@ -30,17 +30,17 @@ class GenerateDecoder:
         self._model_config = model_config
 
     def decode(self, request_head: RequestHead, body: Buffer) -> Request:
-        """The request that the body holds; it asks for all outputs.
+        """The request in the body; it requests all outputs.
 
-        Raises InvalidArgumentError for what makes no sense for that model, and what `model_config` raises.
+        Raises InvalidArgumentError for a body that is invalid for that model, and what `model_config` raises.
         """
         config = self._model_config(request_head.model_name, request_head.version)
         document = _read(body)
-        declared = {given.name: given for given in config.input}
+        declared = {each.name: each for each in config.input}
         request_id = ""
         if "id" in document and "id" not in declared:
             request_id = as_string(document["id"], "id")
-        values, others = _sorted_out(document, declared)
+        values, others = _inputs_and_parameters(document, declared)
         batching = config.max_batch_size > 0
         inputs = {name: _tensor(declared[name], value, batching, self._limit) for name, value in values.items()}
         parameters = read_parameters(others)
@@ -49,7 +49,7 @@ class GenerateDecoder:
             inputs,
             request_head.version,
             request_id,
-            parameters={**parameters.own, **request_head.forwarded},  # a gateway's word counts more than the caller's
+            parameters={**parameters.own, **request_head.forwarded},  # a gateway's header overrides the caller's
             priority=parameters.priority,
             timeout_microseconds=parameters.timeout_microseconds,
             correlation_id=parameters.correlation_id,
@@ -59,9 +59,9 @@ class GenerateDecoder:
 
 
 def _read(body: Buffer) -> Mapping[str, Any]:
-    """The JSON object in the body. Raises InvalidArgumentError where a key stands twice.
+    """The JSON object in the body. Raises InvalidArgumentError for a duplicate key.
 
-    Our parser keeps the last of two, so a text that seems to have a key twice is read again by a slower one.
+    Our parser keeps the last of two, so a text that may have a duplicate key is parsed again by a slower one.
     """
     value, text = read_document(body)
     document = as_object(value, "request")
@@ -69,25 +69,23 @@ def _read(body: Buffer) -> Mapping[str, Any]:
     keys = [*document, *(nested if type(nested) is dict else ())]
     if len(keys) > _MANY or any(text.count(json.dumps(key, ensure_ascii=False).encode()) > 1 for key in keys):
         try:
-            json.loads(text, object_pairs_hook=_refuse_twins)
+            json.loads(text, object_pairs_hook=_refuse_duplicates)
         except RecursionError as error:
             raise too_deep() from error
     return document
 
 
-def _refuse_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
-            raise _twice(key)
-        found[key] = value
-    return found
+        _put(key, value, members)
+    return members
 
 
-def _sorted_out(
+def _inputs_and_parameters(
     document: Mapping[str, Any], declared: Mapping[str, ModelInput]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The values of inputs, and those of parameters: from the document itself and from its `parameters`."""
+    """The values of inputs and those of parameters, from the document itself and from its `parameters`."""
     values: dict[str, Any] = {}
     others: dict[str, Any] = {}
     for key, value in document.items():
@@ -99,31 +97,27 @@ def _sorted_out(
     return values, others
 
 
-def _put(key: str, value: Any, found: dict[str, Any]) -> None:
-    if key in found:
-        raise _twice(key)
-    found[key] = value
+def _put(key: str, value: Any, members: dict[str, Any]) -> None:
+    if key in members:
+        raise InvalidArgumentError(f"'{key:.80}' already exists in request; give each input and parameter once")
+    members[key] = value
 
 
-def _twice(key: str) -> InvalidArgumentError:
-    return InvalidArgumentError(f"'{key:.80}' already exists in request; give each input and parameter once")
-
-
-def _tensor(given: ModelInput, value: Any, batching: bool, limit: int) -> Tensor:
-    kind = tensor_type(wire_name(given.data_type))
+def _tensor(declared: ModelInput, value: Any, batching: bool, limit: int) -> Tensor:
+    kind = tensor_type(wire_name(declared.data_type))
     elements = value if type(value) is list else [value]
     kinds = set(map(type, elements))
     if list in kinds or dict in kinds or type(None) in kinds:
         raise InvalidArgumentError(
-            f"Unable to parse input '{given.name}': give one value, or a flat array of values without null"
+            f"Unable to parse input '{declared.name}': give one value, or a flat array of values without null"
         )
-    shape = deduced_shape(tuple(given.dims), len(elements), given.name)
+    shape = deduced_shape(tuple(declared.dims), len(elements), declared.name)
     if batching:
         shape = (1, *shape)
     try:
-        array = array_of_json(elements, given.name, kind, shape, len(elements), limit)
+        array = array_of_json(elements, declared.name, kind, shape, len(elements), limit)
     except InvalidArgumentError as error:
         if kind.wire not in ONLY_BINARY:
             raise
         raise InvalidArgumentError(f"{error}; {BINARY}") from error
-    return Tensor(given.name, kind.wire, shape, array)
+    return Tensor(declared.name, kind.wire, shape, array)

@@ -1,4 +1,4 @@
-"""From the outcomes of a call to what its caller reads: one JSON document, or a stream of events.
+"""Encoder of generate responses: the outcomes of a call to one JSON document, or to a stream of events.
 
 The format of the stream is that of server-sent events (HTML standard, section 9.2): each event is a line `data: ` with
 a JSON object, and an empty line. The last event is not marked.
@@ -18,7 +18,7 @@ _JSON = (("Content-Type", "application/json"),)
 
 
 class OneResponse:
-    """The answer of `generate`, which wants exactly one response. `request_id` is told in errors.
+    """The HTTP response of `generate`, which needs exactly one response of the model. Errors have the `request_id`.
 
     An output takes at most `max_json_output` bytes of JSON.
     """
@@ -26,13 +26,13 @@ class OneResponse:
     def __init__(self, request_id: str = "", max_json_output: int = MAX_JSON_OUTPUT) -> None:
         self._request_id = request_id
         self._limit = max_json_output
-        self._told: bytes | None = None
+        self._body: bytes | None = None
         self._response: Response | None = None
 
     def take(self, outcome: Outcome, on_thread: bool = False) -> HttpResponse | None:
-        """The answer, once it is clear. Nothing may be taken after that.
+        """Take an outcome; the HTTP response once it is complete. Nothing may be taken after that.
 
-        Raises LargeOutput, unless it runs `on_thread`, for what takes many milliseconds; take it there, then.
+        Raises LargeOutput, unless it runs `on_thread`, for an outcome that takes many milliseconds; take it there.
         """
         if isinstance(outcome, NaiadError):
             return error_response(outcome, self._request_id)
@@ -42,17 +42,17 @@ class OneResponse:
             outcome = replace(
                 self._response, parameters={**self._response.parameters, **outcome.parameters}, final=True
             )
-            self._told = None
+            self._body = None
         if not outcome.is_empty:
-            if self._told is not None and outcome.error is None:
+            if self._body is not None and outcome.error is None:
                 return self._wrong_number("more than one")
-            told = _told(outcome, self._request_id, self._limit, on_thread)
-            if isinstance(told, HttpResponse):
-                return told
-            self._told, self._response = told, outcome
+            encoded = _encoded(outcome, self._request_id, self._limit, on_thread)
+            if isinstance(encoded, HttpResponse):
+                return encoded
+            self._body, self._response = encoded, outcome
         if not outcome.final:
             return None
-        return self._wrong_number("none") if self._told is None else HttpResponse(200, self._told, _JSON)
+        return self._wrong_number("none") if self._body is None else HttpResponse(200, self._body, _JSON)
 
     def _wrong_number(self, sent: str) -> HttpResponse:
         reason = (
@@ -63,9 +63,9 @@ class OneResponse:
 
 
 class EventStream:
-    """The answer of `generate_stream`: an event for each response. `over` says that the stream has its end.
+    """The event stream of `generate_stream`: an event for each response of the model. It is `over` after the last.
 
-    An error ends it. `request_id` is told in errors. An output takes at most `max_json_output` bytes of JSON.
+    An error ends it. Errors have the `request_id`. An output takes at most `max_json_output` bytes of JSON.
     """
 
     def __init__(self, request_id: str = "", max_json_output: int = MAX_JSON_OUTPUT) -> None:
@@ -75,33 +75,33 @@ class EventStream:
         self.over = False
 
     def take(self, outcome: Outcome, on_thread: bool = False) -> bytes | HttpResponse:
-        """The event that this outcome makes, b"" for none; an Answer instead of a stream when it begins with an error.
+        """The event of an outcome, b"" for none; an HttpResponse instead of a stream if the first outcome is an error.
 
-        Nothing may be taken when the stream is over. Raises LargeOutput, unless it runs `on_thread`, for what takes
-        many milliseconds; take it there, then.
+        Nothing may be taken when the stream is over. Raises LargeOutput, unless it runs `on_thread`, for an outcome
+        that takes many milliseconds; take it there.
         """
         if isinstance(outcome, NaiadError):
             return self._failed(error_response(outcome, self._request_id))
         self.over = outcome.final
         if outcome.is_empty:
             return b""
-        told = _told(outcome, self._request_id, self._limit, on_thread)
-        if isinstance(told, HttpResponse):
-            return self._failed(told)
+        encoded = _encoded(outcome, self._request_id, self._limit, on_thread)
+        if isinstance(encoded, HttpResponse):
+            return self._failed(encoded)
         self._begun = True
-        return _event(told)
+        return _event(encoded)
 
-    def _failed(self, answer: HttpResponse) -> bytes | HttpResponse:
+    def _failed(self, response: HttpResponse) -> bytes | HttpResponse:
         self.over = True
-        return _event(answer.body) if self._begun else answer
+        return _event(response.body) if self._begun else response
 
 
 def _event(document: bytes) -> bytes:
     return b"data: %b\n\n" % document
 
 
-def _told(response: Response, request_id: str, limit: int, on_thread: bool) -> bytes | HttpResponse:
-    """The JSON of a response, or the answer to the error that it holds or that comes up over it."""
+def _encoded(response: Response, request_id: str, limit: int, on_thread: bool) -> bytes | HttpResponse:
+    """The JSON of a response, or the HTTP response to its error or to an error of encoding."""
     if response.error is not None:
         return error_response(response.error, request_id)
     try:
@@ -114,5 +114,5 @@ def _told(response: Response, request_id: str, limit: int, on_thread: bool) -> b
         raise
     except NaiadError as error:
         return error_response(error, request_id)
-    except Exception as error:  # noqa: BLE001 - the caller must get an answer whatever a model put into its outputs
+    except Exception as error:  # noqa: BLE001 - the caller must get a response whatever a model put into its outputs
         return unexpected(error, request_id)

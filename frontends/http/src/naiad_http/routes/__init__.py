@@ -1,1 +1,1 @@
-"""The routes of the protocol but for inference, as starlette endpoints."""
+"""The routes of the protocol except inference, as starlette endpoints."""

@@ -1,4 +1,4 @@
-"""The JSON object in the body of an administrative request, which is small: it is parsed on the event loop."""
+"""Reader of the JSON objects in administrative requests, which are small and parsed on the event loop."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from naiad_http.codec.documents import as_object, parse
 from naiad_http.statuses import HttpError
 
 MAX_BYTES = 65536
-"""The most bytes of such a body. The slowest JSON of so many is parsed in about 20 ms, of a megabyte in 300 ms."""
+"""The maximum size of such a body. The slowest JSON of this size takes about 20 ms to parse, of a megabyte 300 ms."""
 
 
 async def read_document(request: Request) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Whether the server and its models can serve, and what they are."""
+"""Routes of health, metadata and configuration of the server and its models."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class HealthRoutes:
-    """Liveness, readiness, metadata and configuration; `stopping` says whether the frontend is about to end."""
+    """Liveness, readiness, metadata and configuration; `stopping` says whether the frontend is about to stop."""
 
     def __init__(self, server: "ServerApi", stopping: Callable[[], bool]) -> None:
         self._server = server

@@ -1,4 +1,4 @@
-"""The logging extension: what is logged and how it looks, and changing that."""
+"""Routes of the logging extension: read and change the log settings."""
 
 from typing import TYPE_CHECKING
 

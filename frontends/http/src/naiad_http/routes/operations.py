@@ -1,4 +1,4 @@
-"""What a route is: one method and path of the protocol, its endpoint, and what its description says."""
+"""Operation of the protocol: method, path, endpoint and description of a route."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class Operation:
     """One operation of the protocol.
 
     `path` has its variables in braces, as starlette and OpenAPI both write them; `api` is the group that
-    `--http-restricted-api` knows it by. `answers` says what each status means, beside 200 and the common ones.
+    `--http-restricted-api` names. `answers` is the meaning of each status, except 200 and the common ones.
     """
 
     method: str
@@ -36,7 +36,7 @@ def as_json(value: Any) -> Response:
 
 
 def model_of(request: Request) -> tuple[str, int]:
-    """The model and version (0: none given) of the path. Raises HttpError 404 for a version that is no number."""
+    """The model and version (0: unspecified) of the path. Raises HttpError 404 for a version that is not a number."""
     text = request.path_params.get("version", "")
     if text and not (text.isascii() and text.isdigit()):
         raise HttpError(404, "Not Found")

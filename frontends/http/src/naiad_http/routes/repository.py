@@ -1,4 +1,4 @@
-"""The model repository extension: what there is, and loading and unloading by request."""
+"""Routes of the model repository extension: index, load and unload."""
 
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ class RepositoryRoutes:
         self._threads = threads
 
     def operations(self) -> list[Operation]:
-        """Every operation of this group; with the name of a repository only the index can be asked for."""
+        """Every operation of this group; with the name of a repository only the index is supported."""
         api = "model-repository"
         failed = {400: "the load failed, and an earlier generation serves on"}
         named = "/v2/repository/{repository}"
@@ -44,8 +44,8 @@ class RepositoryRoutes:
 
     async def index(self, request: Request) -> Response:
         """The state of every model and version."""
-        given = await read_document(request)
-        ready = as_boolean(given["ready"], "ready") if "ready" in given else False
+        document = await read_document(request)
+        ready = as_boolean(document["ready"], "ready") if "ready" in document else False
         return as_json([_entry(each) for each in await self._server.fresh_index(ready)])
 
     async def load(self, request: Request) -> Response:
@@ -61,25 +61,25 @@ class RepositoryRoutes:
 
     async def unload(self, request: Request) -> Response:
         """An empty 200 when the model takes no more requests."""
-        given = as_object((await read_document(request)).get("parameters", {}), "parameters")
-        for key in given:
+        parameters = as_object((await read_document(request)).get("parameters", {}), "parameters")
+        for key in parameters:
             if key != "unload_dependents":
                 raise InvalidArgumentError(f"unrecognized unload parameter '{key[:80]}'; there is 'unload_dependents'")
-        dependents = as_boolean(given.get("unload_dependents", False), "unload_dependents")
+        dependents = as_boolean(parameters.get("unload_dependents", False), "unload_dependents")
         await self._server.unload(request.path_params["model"], dependents)
         return Response()
 
     async def refuse_repository(self, _request: Request) -> Response:
-        """A model is found by its name, whatever repository it lies in."""
+        """Refuse a repository name: models are addressed by their name alone."""
         raise UnsupportedError("'repository_name' specification is not supported; leave it out of the URL")
 
 
 def _entry(entry: IndexEntry) -> dict[str, str]:
-    told = {"name": entry.name}
+    document = {"name": entry.name}
     if entry.version:
-        told["version"] = str(entry.version)
+        document["version"] = str(entry.version)
     if entry.state:
-        told["state"] = entry.state
+        document["state"] = entry.state
     if entry.reason:
-        told["reason"] = entry.reason
-    return told
+        document["reason"] = entry.reason
+    return document

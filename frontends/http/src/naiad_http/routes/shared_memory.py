@@ -1,4 +1,4 @@
-"""The shared memory extensions: which regions there are, and registering and unregistering them."""
+"""Routes of the shared memory extensions: register, unregister and list regions."""
 
 import base64
 import binascii
@@ -41,17 +41,17 @@ class SharedMemoryRoutes:
         region = f"{path}/region/{{region:path}}"
         status, unregister = partial(self.status, kind), partial(self.unregister, kind)
         register = self.register_system if kind == "system" else self.register_cuda
-        told = f"in {kind} shared memory"
+        where = f"in {kind} shared memory"
         return [
-            Operation("GET", f"{path}/status", api, f"All regions {told}", status),
-            Operation("GET", f"{region}/status", api, f"A region {told}", status),
-            Operation("POST", f"{region}/register", api, f"Register a region {told}", register, off),
-            Operation("POST", f"{path}/unregister", api, f"Unregister all regions {told}", unregister, off),
-            Operation("POST", f"{region}/unregister", api, f"Unregister a region {told}", unregister, off),
+            Operation("GET", f"{path}/status", api, f"All regions {where}", status),
+            Operation("GET", f"{region}/status", api, f"A region {where}", status),
+            Operation("POST", f"{region}/register", api, f"Register a region {where}", register, off),
+            Operation("POST", f"{path}/unregister", api, f"Unregister all regions {where}", unregister, off),
+            Operation("POST", f"{region}/unregister", api, f"Unregister a region {where}", unregister, off),
         ]
 
     async def status(self, kind: Kind, request: Request) -> Response:
-        """The regions of that kind, or the one that is named."""
+        """The regions of that kind, or the one named in the path."""
         memory = self._shared_memory()
         name = _region(request) if request.path_params else ""
         if kind == "system":
@@ -70,24 +70,24 @@ class SharedMemoryRoutes:
 
     async def register_system(self, request: Request) -> Response:
         """An empty 200 when the region can be used."""
-        given = await read_document(request)
-        key = as_string(_field(given, "key"), "key")
-        offset = as_unsigned(given.get("offset", 0), "offset")
-        byte_size = as_unsigned(_field(given, "byte_size"), "byte_size")
+        document = await read_document(request)
+        key = as_string(_field(document, "key"), "key")
+        offset = as_unsigned(document.get("offset", 0), "offset")
+        byte_size = as_unsigned(_field(document, "byte_size"), "byte_size")
         self._shared_memory().register_system(_region(request), key, offset, byte_size)
         return Response()
 
     async def register_cuda(self, request: Request) -> Response:
         """An empty 200 when the region can be used."""
-        given = await read_document(request)
-        raw_handle = _handle(as_object(_field(given, "raw_handle"), "raw_handle"))
-        device_id = as_unsigned(_field(given, "device_id"), "device_id", _MAX_DEVICE)
-        byte_size = as_unsigned(_field(given, "byte_size"), "byte_size")
+        document = await read_document(request)
+        raw_handle = _handle(as_object(_field(document, "raw_handle"), "raw_handle"))
+        device_id = as_unsigned(_field(document, "device_id"), "device_id", _MAX_DEVICE)
+        byte_size = as_unsigned(_field(document, "byte_size"), "byte_size")
         self._shared_memory().register_cuda(_region(request), raw_handle, device_id, byte_size)
         return Response()
 
     async def unregister(self, kind: Kind, request: Request) -> Response:
-        """An empty 200, whether there was such a region or not."""
+        """An empty 200, whether or not the region was registered."""
         self._shared_memory().unregister(kind, _region(request) if request.path_params else "")
         return Response()
 
@@ -100,18 +100,18 @@ def _region(request: Request) -> str:
     return name
 
 
-def _field(given: Mapping[str, Any], key: str) -> Any:
+def _field(document: Mapping[str, Any], key: str) -> Any:
     try:
-        return given[key]
+        return document[key]
     except KeyError:
         raise InvalidArgumentError(f"Shared memory register request has no '{key}' field") from None
 
 
-def _handle(given: Mapping[str, Any]) -> bytes:
-    text = as_string(_field(given, "b64"), "b64")
+def _handle(document: Mapping[str, Any]) -> bytes:
+    text = as_string(_field(document, "b64"), "b64")
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
         raise InvalidArgumentError(
-            f"the 'raw_handle' of a shared memory register request is no base64: {error}"
+            f"the 'raw_handle' of a shared memory register request is not valid base64: {error}"
         ) from error

@@ -1,4 +1,4 @@
-"""The statistics extension."""
+"""Routes of the statistics extension."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -36,12 +36,12 @@ class StatisticsRoutes:
 
     async def statistics(self, request: Request) -> Response:
         """The counters of one model's READY versions, or of one version."""
-        found = self._server.statistics(*model_of(request))
-        return as_json({"model_stats": [statistics_json(each) for each in found]})
+        statistics = self._server.statistics(*model_of(request))
+        return as_json({"model_stats": [statistics_json(each) for each in statistics]})
 
 
 def statistics_json(statistics: ModelStatistics) -> dict[str, Any]:
-    """A model's counters as the extension writes them; `batch_reasons`, why batches were closed, is our own."""
+    """A model's counters in the format of the extension; `batch_reasons`, why batches were closed, is our own."""
     return {
         "name": statistics.name,
         "version": str(statistics.version),
@@ -49,7 +49,7 @@ def statistics_json(statistics: ModelStatistics) -> dict[str, Any]:
         "inference_count": statistics.inference_count,
         "execution_count": statistics.execution_count,
         "inference_stats": durations(statistics),
-        "response_stats": {place: durations(each) for place, each in statistics.response_stats.items()},
+        "response_stats": {index: durations(each) for index, each in statistics.response_stats.items()},
         "batch_stats": [{"batch_size": each.batch_size, **durations(each)} for each in statistics.batch_stats],
         "memory_usage": [
             {"type": each.type, "id": each.id, "byte_size": each.byte_size} for each in statistics.memory_usage

@@ -1,4 +1,4 @@
-"""The trace extension: which requests are traced, and changing that."""
+"""Routes of the trace extension: read and change the trace settings."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -35,11 +35,11 @@ class TraceRoutes:
         ]
 
     async def settings(self, request: Request) -> Response:
-        """The settings that count for the model, or for all that have none of their own."""
+        """The effective settings of the model, or of the server if the path names no model."""
         return as_json(dict(self._tracing.settings(_model(request))))
 
     async def update(self, request: Request) -> Response:
-        """The settings that count after the change."""
+        """The effective settings after the change."""
         changes = _changes(await read_document(request))
         return as_json(dict(self._tracing.update(changes, _model(request))))
 
@@ -49,8 +49,8 @@ def _model(request: Request) -> str:
     return name
 
 
-def _changes(given: Mapping[str, Any]) -> dict[str, Sequence[str] | None]:
-    return {name: None if value is None else _values(name, value) for name, value in given.items()}
+def _changes(document: Mapping[str, Any]) -> dict[str, Sequence[str] | None]:
+    return {name: None if value is None else _values(name, value) for name, value in document.items()}
 
 
 def _values(name: str, value: Any) -> Sequence[str]:
