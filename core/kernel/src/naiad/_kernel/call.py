@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from naiad.foreign_errors import raise_interrupt
 from naiad.scheduler import Ticket
@@ -13,7 +13,6 @@ from naiad.types import Request, Response
 
 if TYPE_CHECKING:
     from naiad._kernel.calls.callers import Caller
-    from naiad._kernel.streams import ResponseStream
     from naiad.servables import CapacityWait
 
 _logger = logging.getLogger("naiad.model")
@@ -22,6 +21,19 @@ Deliver = Callable[[Outcome], None]
 """Gets the responses of a call, or its error, on the event loop's thread; the last one ends the call."""
 
 NO_PHASES = (0, 0, 0)
+
+
+class OpenStream(Protocol):
+    """The responses that a model sends one by one, as the call sees them."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the model has sent its last one."""
+        ...
+
+    def release(self) -> None:
+        """Let the senders that wait for room go on."""
+        ...
 
 
 class Call:
@@ -63,7 +75,7 @@ class Call:
         self.over = False
         self.held: deque[Response] | None = None
         self.outcome: Outcome | None = None
-        self.stream: ResponseStream | None = None
+        self.stream: OpenStream | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.callers: tuple[Caller, ...] = ()
         self.codec_state: Any = None

@@ -1,18 +1,46 @@
 """Callers: the requests on whose behalf a model calls other models, and what is carried over from them."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from naiad._kernel.call import Call
+from naiad._kernel.worker import Work
 from naiad.errors import NaiadError, RequestCancelledError
 from naiad.extend import Suspension
 from naiad.servables import CapacityWait, WaitTarget
 from naiad.types import Request, Tensor
 
-if TYPE_CHECKING:
-    from naiad._kernel.version import ModelVersion
+
+class ExecutingVersion(Protocol):
+    """A model version, as those see it who follow calls: what it executes at this moment."""
+
+    name: str
+
+    def __hash__(self) -> int: ...
+
+    @property
+    def place_count(self) -> int:
+        """How many batches can be executed at once."""
+        ...
+
+    @property
+    def shares_resources(self) -> bool:
+        """Whether executions of this server wait for resources."""
+        ...
+
+    def executing(self) -> Sequence[Work]:
+        """The batches that are executed at this moment."""
+        ...
+
+    def streaming(self) -> Sequence[Call]:
+        """The calls whose execution has returned and goes on with them."""
+        ...
+
+    def suspend(self, slot: int) -> Suspension | None:
+        """The execution at the slot waits for another model, and gives up its grant; None where it holds none."""
+        ...
 
 
 class Begun(Protocol):
@@ -40,18 +68,18 @@ class Caller:
 
     __slots__ = ("_crowd", "_version", "begun", "capacity_waits", "is_elsewhere", "model", "outer", "place", "waits")
 
-    def __init__(self, version: "ModelVersion", outer: Sequence[Call], place: int | None) -> None:
+    def __init__(self, version: ExecutingVersion, outer: Sequence[Call], place: int | None) -> None:
         self.model = version.name
         self._version = version
         self.outer = tuple(outer)
         self.place = place
         self.is_elsewhere = False
         self.begun: dict[Begun, None] = {}
-        self.waits: list[tuple[ModelVersion, Call]] = []
+        self.waits: list[tuple[ExecutingVersion, Call]] = []
         self.capacity_waits: list[CapacityWait] = []
         self._crowd = 16
 
-    def wait_for(self, version: "ModelVersion", call: Call) -> None:
+    def wait_for(self, version: ExecutingVersion, call: Call) -> None:
         """A call was given to that version."""
         self.waits.append((version, call))
         if len(self.waits) > self._crowd:  # those that have ended are taken out now and then
@@ -156,7 +184,7 @@ def _shared(tensor: Tensor) -> Tensor:
     return Tensor(tensor.name, tensor.datatype, tensor.shape, view)
 
 
-def caller_of(version: "ModelVersion", requests: Sequence[Request]) -> Caller | None:
+def caller_of(version: ExecutingVersion, requests: Sequence[Request]) -> Caller | None:
     """Who calls for these requests, which a version was given; None when they are over.
 
     The same for the same requests, as long as it has calls under way.
@@ -173,7 +201,7 @@ def caller_of(version: "ModelVersion", requests: Sequence[Request]) -> Caller | 
     return caller
 
 
-def _calls(version: "ModelVersion", requests: Sequence[Request]) -> tuple[tuple[Call, ...], int | None]:
+def _calls(version: ExecutingVersion, requests: Sequence[Request]) -> tuple[tuple[Call, ...], int | None]:
     """The calls of the requests, and the place where they execute, None where that has gone on without them."""
     wanted = set(map(id, requests))
     for work in version.executing():

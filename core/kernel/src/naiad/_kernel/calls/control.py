@@ -1,16 +1,42 @@
 """Loading and unloading of models by models, also by one that is being loaded itself."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Protocol
 
+from naiad._kernel.calls.load_waits import LoadWaits
+from naiad._kernel.served import ServedVersion
 from naiad.errors import InvalidArgumentError, NaiadError
-
-if TYPE_CHECKING:
-    from naiad._kernel.models import Models
+from naiad.types import Request
 
 Load = Callable[[str, str, Mapping[str, bytes] | None], Awaitable[None]]
 Unload = Callable[[str, bool], Awaitable[None]]
+
+
+class ServedModels(Protocol):
+    """The models of a server, as models that call others see them. For the event loop's thread."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether there will be no more loads."""
+        ...
+
+    @property
+    def load_waits(self) -> LoadWaits:
+        """The loads that wait for others."""
+        ...
+
+    def load_lent(self) -> AbstractAsyncContextManager[None]:
+        """Let one more model load during the block, in which the load of a model waits for that of another."""
+        ...
+
+    def find(self, name: str, version: int = 0) -> ServedVersion:
+        """The version of that number. Raises NotFoundError or ModelNotReadyError."""
+        ...
+
+    def version_for(self, request: Request) -> ServedVersion:
+        """The version that takes a request. Raises NotFoundError or ModelNotReadyError."""
+        ...
 
 
 class ModelControl:
@@ -21,7 +47,7 @@ class ModelControl:
     other is refused.
     """
 
-    def __init__(self, models: "Callable[[], Models]", load: Load, unload: Unload) -> None:
+    def __init__(self, models: Callable[[], ServedModels], load: Load, unload: Unload) -> None:
         self._models = models
         self._load = load
         self._unload = unload

@@ -2,25 +2,20 @@
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterator, Sequence, Set
-from typing import TYPE_CHECKING
 
 from naiad._kernel.call import Call, Deliver
-from naiad._kernel.calls.callers import Caller
+from naiad._kernel.calls.callers import Caller, ExecutingVersion
 from naiad._kernel.calls.waits import Queued, Served, Wait, WaitGraph
+from naiad._kernel.worker import Work
 from naiad.errors import CallRingError, NaiadError
 from naiad.servables import Capacity, CapacityWait, WaitTarget
 from naiad.types import Request
-
-if TYPE_CHECKING:
-    from naiad._kernel.version import ModelVersion
-    from naiad._kernel.worker import Work
-
 
 SECOND_LOOK = 0.05
 """Seconds after which a call that seems to close a ring is looked at again, where the first look may have erred."""
 
 
-def follow(version: "ModelVersion", caller: object, send: Callable[[Deliver], Call], deliver: Deliver) -> Call:
+def follow(version: ExecutingVersion, caller: object, send: Callable[[Deliver], Call], deliver: Deliver) -> Call:
     """Give a version a request that a caller waits for, and remember that it does.
 
     Raises CallRingError when every instance of the version waits for that caller, and whatever `send` raises. A
@@ -39,7 +34,7 @@ def follow(version: "ModelVersion", caller: object, send: Callable[[Deliver], Ca
     return call
 
 
-def _look_again(version: "ModelVersion", caller: Caller, call: Call) -> None:
+def _look_again(version: ExecutingVersion, caller: Caller, call: Call) -> None:
     if call.over or any(call in work.calls for work in version.executing()):
         return
     refused = _refusal(version, caller)
@@ -101,14 +96,14 @@ def lift_pauses(caller: Caller) -> None:
         picture.lift_pauses()
 
 
-def _refusal(version: "ModelVersion", caller: Caller) -> CallRingError | None:
+def _refusal(version: ExecutingVersion, caller: Caller) -> CallRingError | None:
     executing = version.executing()
     if len(executing) < version.place_count or not all(_holders(work, caller) for work in executing):
         return None  # some place is free, or will be without anybody's answer: most calls end here
     return _ring_refusal(version, caller)
 
 
-def _ring_refusal(where: "ModelVersion | Capacity", caller: Caller) -> CallRingError | None:
+def _ring_refusal(where: ExecutingVersion | Capacity, caller: Caller) -> CallRingError | None:
     picture = Picture(caller, where)
     ring = picture.graph.ring(caller)
     if ring and picture.lift_pauses():
@@ -137,7 +132,7 @@ class Picture:
     An execution that is paused, because a caller has not read what it streams, waits for that caller.
     """
 
-    def __init__(self, caller: Caller, where: "ModelVersion | Capacity | None" = None) -> None:
+    def __init__(self, caller: Caller, where: ExecutingVersion | Capacity | None = None) -> None:
         self._caller = caller
         self._waits: dict[Hashable, set[Wait]] = {}
         self._places: dict[Hashable, Sequence[Set[Hashable]]] = {}
@@ -176,7 +171,7 @@ class Picture:
             elif not target[1].is_paused:  # else there is something to read
                 yield self._wait(*target)
 
-    def _wait(self, version: "ModelVersion", call: Call) -> Wait:
+    def _wait(self, version: ExecutingVersion, call: Call) -> Wait:
         for work in version.executing():
             if any(call is each for each in work.calls):
                 return self._served(_holders(work, self._caller) if call.stream is None else set(call.callers))
@@ -189,7 +184,7 @@ class Picture:
         self._open.extend(by)
         return Served(frozenset(by))
 
-    def _look_at(self, where: "ModelVersion | Capacity") -> None:
+    def _look_at(self, where: ExecutingVersion | Capacity) -> None:
         if where in self._places:
             return
         if isinstance(where, Capacity):
@@ -204,7 +199,7 @@ class Picture:
             waits = self._waits[each] = set()  # known before it is followed: that may lead back here
             waits.update(self._waits_of(targets))
 
-    def _look_at_instances(self, version: "ModelVersion") -> None:
+    def _look_at_instances(self, version: ExecutingVersion) -> None:
         executing = version.executing()
         held = [_holders(work, self._caller) for work in executing]
         free = max(0, version.place_count - len(executing))
@@ -213,7 +208,7 @@ class Picture:
             self._open.extend(callers)
 
 
-def _holders(work: "Work", caller: Caller) -> set[Caller | Call]:
+def _holders(work: Work, caller: Caller) -> set[Caller | Call]:
     """Who keeps an execution from its end: callers in it that wait, as this one is about to, and those it waits for.
 
     A call of it that is paused until there is room at other steps of its ensemble stands for itself.

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from naiad._kernel.calls.callers import Caller, caller_of
-from naiad._kernel.calls.control import Load, ModelControl, Unload
+from naiad._kernel.calls.control import Load, ModelControl, ServedModels, Unload
 from naiad._kernel.calls.crossing import Crossing, FindCaller
 from naiad.backend import ModelContext
 from naiad.calls import Responses
@@ -16,7 +16,6 @@ from naiad.types import Request, Response
 
 if TYPE_CHECKING:
     from naiad._kernel.call import Deliver
-    from naiad._kernel.models import Models
     from naiad._kernel.version import ModelVersion
     from naiad.server import SubmittedRequest
 
@@ -28,7 +27,7 @@ class Calls:
     """
 
     def __init__(
-        self, models: "Callable[[], Models]", load: Load, unload: Unload, runner: LoopRunner | None = None
+        self, models: Callable[[], ServedModels], load: Load, unload: Unload, runner: LoopRunner | None = None
     ) -> None:
         self.crossing = Crossing(self._submit, runner)
         self.control = ModelControl(models, load, unload)
