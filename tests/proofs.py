@@ -136,6 +136,24 @@ from naiad_testing.caches import check_cache
 check_cache(lambda: PluginRegistry.discover().cache("local").open({"size": "1000000"}))
 """
 
+CACHES = """
+import asyncio
+from pathlib import Path
+from naiad import Server
+from naiad_cache.service import CacheService
+from naiad_testing.caches import FakeCache
+import naiad_cache
+
+async def serve():
+    Path("models").mkdir()
+    plugins = [naiad_cache, FakeCache()]
+    async with Server(model_repository=["models"], plugins=plugins, options={"cache-config": ("fake",)}) as server:
+        return server.service(CacheService).metrics()
+
+names = [family.name for family in asyncio.run(serve())]
+assert "naiad_cache_lookups_total" in names, names
+"""
+
 ASKS_REDIS = """
 import logging
 import threading
@@ -265,6 +283,7 @@ assert values == [3.0], values
 """
 
 PROOFS = {
+    "naiad-cache": CACHES,
     "naiad-cache-local": KEEPS,
     "naiad-cache-redis": ASKS_REDIS,
     "naiad-caffe2": SERVES_A_NET,

@@ -90,6 +90,7 @@ def test_every_installed_plugin_is_listed_with_what_it_offers() -> None:
     assert rows["explain"][1:] == ["stage", "explain"]
     assert rows["loop-handoff"][1:] == ["worker, runner", "loop-handoff, event loop"]
     assert rows["http"][1:] == ["frontend", "http"]
+    assert rows["cache"][1:] == ["service, stage", "cache, cache"]
     assert rows["cache-local"][1:] == ["cache", "local"]
     assert rows["cache-redis"][1:] == ["cache", "redis"]
     assert rows["scheduler-dynamic"][1:] == ["scheduler", "dynamic"]

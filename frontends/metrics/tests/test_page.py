@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-
 from naiad._kernel.caching.metrics import cache_metrics
+
 from naiad.cache import CacheReport
 from naiad.metrics import MetricFamily
 from naiad_metrics.config import METRICS_OPTIONS

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 
+import naiad_cache
 import naiad_scheduler_ensemble
 from naiad import Server
 from naiad_testing.caches import FakeCache
@@ -16,7 +17,7 @@ EXPLICIT = {"model-control-mode": "explicit", "load-model": ("e",)}
 
 
 def caching(parts: Parts, cache: FakeCache, options: Mapping[str, object] = EXPLICIT) -> Server:
-    plugins = [parts, naiad_scheduler_ensemble, cache]
+    plugins = [parts, naiad_scheduler_ensemble, naiad_cache, cache]
     return Server(model_repository=[parts.root], plugins=plugins, options={"cache-config": ("fake",), **options})
 
 

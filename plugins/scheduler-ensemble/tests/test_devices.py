@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import naiad_cache
 import naiad_scheduler_ensemble
 from naiad import Request, Server, Tensor
 from naiad.devices import DeviceTensor, gpu
@@ -127,7 +128,7 @@ async def test_a_batch_dimension_comes_and_goes_on_the_device(parts: DeviceParts
 async def test_a_model_behind_a_cache_takes_and_gives_arrays(parts: DeviceParts) -> None:
     parts.on_gpu("kept", 5, more="response_cache { enable: true }")
     parts.join("e", "A", "D", "one x=A -> y=B", "kept x=B -> y=C", "ten x=C -> y=D")
-    plugins = [parts, naiad_scheduler_ensemble, FakeCache()]
+    plugins = [parts, naiad_scheduler_ensemble, naiad_cache, FakeCache()]
 
     async with Server(model_repository=[parts.root], plugins=plugins, options={"cache-config": ("fake",)}) as server:
         answers = [await infer(server, ask("e", 1)) for _ in range(2)]

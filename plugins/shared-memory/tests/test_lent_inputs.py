@@ -9,6 +9,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
+import naiad_cache
 from naiad import Server
 from naiad.backend import Reply
 from naiad.errors import InvalidArgumentError, NaiadError
@@ -203,7 +204,9 @@ def test_whoever_keeps_tensors_or_answers_at_any_time_gets_copies(tmp_path, clie
         backend = FakeBackend(answer=model)
         backend.write(tmp_path, "m", f"max_batch_size: 8 {config}")
         options = {"cache-config": ("fake",)}
-        async with Server(model_repository=[tmp_path], plugins=[backend, FakeCache()], options=options) as server:
+        async with Server(
+            model_repository=[tmp_path], plugins=[backend, naiad_cache, FakeCache()], options=options
+        ) as server:
             async for _ in server.stream(client.request()):
                 pass
 

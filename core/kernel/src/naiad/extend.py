@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
-from naiad.server import Deliver, ServerApi, SubmittedRequest
+from naiad.server import Deliver, ServerApi, ServiceT, SubmittedRequest
 
 if TYPE_CHECKING:
     from naiad.backend import BackendTraits, Batch, Instance, ModelContext, Placement
@@ -64,10 +64,19 @@ class StageCounters(Protocol):
         ...
 
 
+class FindService(Protocol):
+    """Finds a service of the server."""
+
+    def __call__(self, kind: type[ServiceT]) -> ServiceT:
+        """As `ServerApi.service`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class StageContext:
     """What a stage may know and use: the version that it is for, the options of the server, and the version's counters.
 
+    `service(kind)` finds a service of the server.
     `hold(request, deliver, cancelled)` is the request that a stage gives to a caller while it holds the request itself;
     `cancelled` is called when the caller goes away.
     """
@@ -76,6 +85,7 @@ class StageContext:
     settings: "Settings"
     counters: StageCounters
     hold: "Callable[[Request, Deliver, Callable[[], None]], HeldRequest]"
+    service: FindService
 
 
 @runtime_checkable

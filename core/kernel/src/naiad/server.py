@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from typing import Protocol, TypeVar
 
 from naiad.byte_budget import ByteBudget
+from naiad.cache import CacheFactory
 from naiad.errors import NaiadError
 from naiad.log_settings import LogControl
 from naiad.metrics import MetricFamily
@@ -80,6 +81,10 @@ class ServerApi(Protocol):
 
         Raises UnsupportedError, with what to install, where no plugin brings it.
         """
+        ...
+
+    def cache_factory(self, name: str) -> CacheFactory:
+        """The kind of cache of that name. Raises NotFoundError with what is installed and what to install."""
         ...
 
     def submit(self, request: Request, deliver: Deliver, streams: bool = False) -> SubmittedRequest:

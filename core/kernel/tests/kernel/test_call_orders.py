@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import naiad_cache
 from naiad.backend import Answer, Batch
 from naiad.calls import ModelCalls
 from naiad_testing.caches import FakeCache
@@ -30,7 +31,7 @@ async def test_a_model_that_keeps_an_order_may_ask_itself(calling: Calling, conf
 
     calling.add("m", counts_down, ORDERED + config)
 
-    async with calling.running(Scheduling(Ordered), FakeCache(), cache_config=("fake",)) as server:
+    async with calling.running(Scheduling(Ordered), naiad_cache, FakeCache(), cache_config=("fake",)) as server:
         assert value(await server.infer(request("m", 2))) == 2
         found = await asyncio.gather(*(server.infer(request("m", 0)) for _ in range(5)))
 

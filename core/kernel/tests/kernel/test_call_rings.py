@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import naiad_cache
 from naiad.backend import Answer, Batch
 from naiad.calls import ModelCalls
 from naiad.errors import CallRingError, NaiadError
@@ -262,7 +263,7 @@ async def test_a_ring_is_refused_behind_a_response_cache_too(calling: Calling, i
     cache = FakeCache()
     calling.add("m", counts_down_through("m"), "response_cache { enable: true }")
 
-    async with calling.running(cache, cache_config=("fake",)) as server:
+    async with calling.running(naiad_cache, cache, cache_config=("fake",)) as server:
         if is_held:
             cache.hold()
         answer = asyncio.ensure_future(server.infer(request("m", 1)))

@@ -1,14 +1,11 @@
 """What ends a start: a model that does not load, and not one that needs time to be ready."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from naiad import Server
-from naiad.cache import Cache, CacheFactory
-from naiad.errors import InvalidArgumentError, ModelNotReadyError, PluginError
-from naiad.hookspecs import hookimpl
+from naiad.errors import InvalidArgumentError, ModelNotReadyError
 from naiad_testing.backends import FakeBackend
 
 from .serving import running
@@ -36,33 +33,12 @@ async def test_a_model_that_does_not_load_ends_the_start_with_its_reason(tmp_pat
             pass
 
 
-@pytest.mark.parametrize("option", ["cache-config", "backend-config"])
-async def test_a_server_with_a_wrong_option_is_stopped_and_can_be_stopped_again(tmp_path: Path, option: str) -> None:
-    server = Server(model_repository=[tmp_path], plugins=[], options={option: ("=nonsense",)})
+async def test_a_server_with_a_wrong_option_is_stopped_and_can_be_stopped_again(tmp_path: Path) -> None:
+    server = Server(model_repository=[tmp_path], plugins=[], options={"backend-config": ("=nonsense",)})
 
-    with pytest.raises(InvalidArgumentError, match=f"--{option}"):
+    with pytest.raises(InvalidArgumentError, match="--backend-config"):
         await server.start()
 
     assert not server.live()
     assert not server.ready().ready
-    assert await server.stop()
-
-
-async def test_a_cache_that_cannot_be_opened_ends_the_start_with_its_reason(tmp_path: Path) -> None:
-    class Broken:
-        name = "broken"
-
-        def open(self, settings: Mapping[str, str]) -> Cache:
-            raise OSError("no such host")
-
-        @hookimpl
-        def naiad_caches(self) -> Sequence[CacheFactory]:
-            return [self]
-
-    server = Server(model_repository=[tmp_path], plugins=[Broken()], options={"cache-config": ("broken",)})
-
-    with pytest.raises(PluginError, match="cache 'broken' cannot be opened: OSError: no such host"):
-        await server.start()
-
-    assert not server.live()
     assert await server.stop()

@@ -2,7 +2,6 @@
 
 import math
 
-from naiad._kernel.caching.options import CACHE_OPTIONS
 from naiad.log_settings import LOG_OPTIONS
 from naiad.options import Option, boolean, positive
 
@@ -79,5 +78,5 @@ SERVER_OPTIONS = (
     ),
 )
 
-KERNEL_OPTIONS: tuple[Option, ...] = REPOSITORY_OPTIONS + SERVER_OPTIONS + LOG_OPTIONS + CACHE_OPTIONS
+KERNEL_OPTIONS: tuple[Option, ...] = REPOSITORY_OPTIONS + SERVER_OPTIONS + LOG_OPTIONS
 """Every option of the kernel."""

@@ -28,6 +28,12 @@ class KnownPlugin:
 
 
 KNOWN_PLUGINS = (
+    KnownPlugin(
+        "naiad-cache",
+        "naiad-cache",
+        services=("cache",),
+        options=("cache-config", "cache-directory", "response-cache-byte-size"),
+    ),
     KnownPlugin("naiad-cache-local", "naiad-cache-local", caches=("local",)),
     KnownPlugin("naiad-cache-redis", "naiad-cache-redis", caches=("redis",)),
     KnownPlugin("naiad-caffe2", "naiad-caffe2[cpu]", backends=("caffe2",)),

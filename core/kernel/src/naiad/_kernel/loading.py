@@ -10,7 +10,6 @@ from threading import current_thread, main_thread
 from typing import cast
 
 from naiad._kernel.bounded_threads import BoundedThreads
-from naiad._kernel.caching.caching import Caching
 from naiad._kernel.calls.following import FollowedWaits
 from naiad._kernel.calls.model_calls import Calls, tell_loaded
 from naiad._kernel.configs import (
@@ -36,14 +35,15 @@ from naiad._kernel.worker_kinds import KERNEL_KINDS, worker_for
 from naiad.backend import Backend, Model, ModelContext, Placement
 from naiad.calls import NoModels
 from naiad.codec import BatchCodec
-from naiad.errors import InternalError, NaiadError
-from naiad.extend import LoopRunner, MakeWorker, Submit
+from naiad.errors import InternalError, NaiadError, UnsupportedError
+from naiad.extend import FindService, LoopRunner, MakeWorker, Submit
 from naiad.foreign_errors import describe_error
 from naiad.gpus import compute_capability, gpu_count
 from naiad.metrics import MetricRegistry, Metrics, VersionObserver
 from naiad.options import Settings
 from naiad.scheduler import SchedulerFactory
 from naiad.servables import RequestCounters, ServableContext, ServableFactory
+from naiad.server import ServiceT
 from naiad.threads import on_own_thread
 from naiad.types import Request
 from naiad.warmup import WarmupSample
@@ -67,13 +67,17 @@ class PreparedModel:
     worker: MakeWorker
 
 
+def _no_service(kind: type[ServiceT]) -> ServiceT:
+    raise UnsupportedError(f"there is no server that has a service '{kind.name}'")
+
+
 class Loader:
     """Prepares and loads models. `prepare` blocks and belongs on a thread; `load` awaits what blocks.
 
-    `metrics` is the metrics service, None where there is none; `gates`
-    decide when their slots may execute, None where nothing is limited; `caching` may be given a response cache.
-    `threads` run what blocks. `calls` are how the models call each other, None where there is no server; `runner` runs
-    the event loop on changing threads, None where the loop stays on its thread.
+    `metrics` is the metrics service, None where there is none; `gates` decide when their slots may execute, None where
+    nothing is limited; `threads` run what blocks. `calls` are how the models call each other, None where there is no
+    server; `runner` runs the event loop on changing threads, None where the loop stays on its thread; `service` finds
+    the services of the server.
     """
 
     def __init__(
@@ -83,6 +87,7 @@ class Loader:
         calls: Calls | None = None,
         runner: LoopRunner | None = None,
         metrics: Metrics | None = None,
+        service: FindService = _no_service,
     ) -> None:
         self._registry = registry
         self._settings = settings
@@ -93,7 +98,7 @@ class Loader:
         self._calls = calls
         self._worker_kinds = (*registry.workers(settings, runner), *KERNEL_KINDS)
         self._short_switch_interval = nullcontext if runner is None else runner.short_switch_interval
-        self.caching = Caching()
+        self._service = service
         self._backends = registry.backends()
         self._backend_settings = backend_settings(settings["backend-config"])
 
@@ -265,10 +270,11 @@ class Loader:
 
     def _stages(self, context: ModelContext, counters: VersionCounters) -> OfferedStages:
         """Blocks, but not for an ensemble."""
-        of_version = stage_context(context, self._settings, counters)
-        offered = self._registry.stages(of_version)
-        cache = self.caching.stage(of_version)
-        return offered if cache is None else replace(offered, stages=[*offered.stages, cache])
+        cached = context.config.response_cache
+        if cached is not None and cached.enable and "cache-config" not in self._settings:
+            advice = " ".join(self._registry.where_to_get("service", "cache"))
+            context.logger.warning("model '%s' asks for a response cache. %s", context.config.name, advice)
+        return self._registry.stages(stage_context(context, self._settings, counters, self._service))
 
     def _observer(self, config: ModelConfig) -> VersionObserver | None:
         return None if self._metrics is None else self._metrics.observer(config)

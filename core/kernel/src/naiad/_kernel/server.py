@@ -10,7 +10,6 @@ from time import monotonic
 from types import TracebackType
 from typing import Any
 
-from naiad._kernel.caching.caching import open_caching
 from naiad._kernel.calls.model_calls import Calls
 from naiad._kernel.extensions import extensions
 from naiad._kernel.frontends import Frontends
@@ -24,6 +23,7 @@ from naiad._kernel.stop_steps import StopSteps
 from naiad._kernel.version_reports import report_of
 from naiad._version import __version__
 from naiad.byte_budget import ByteBudget, default_limit
+from naiad.cache import CacheFactory
 from naiad.errors import (
     NaiadError,
     ShuttingDownError,
@@ -50,7 +50,7 @@ from naiad_config import ModelConfig
 _logger = logging.getLogger("naiad")
 
 _SECONDS_TO_WRITE = 1.0
-"""So long services may write, and a cache be closed, after everything else took all of `exit-timeout-secs`."""
+"""So long services may write and close what they hold, after everything else took all of `exit-timeout-secs`."""
 
 _SPARE_SECONDS = 0.5
 """How much longer than it was asked to a step of the stop may take before it is given up."""
@@ -122,12 +122,13 @@ class Server:
     def _assemble(self) -> None:
         """Make the parts of the server. Raises NaiadError for options and plugins that do not fit."""
         self._calls = Calls(lambda: self._models, self.load, self.unload, self._runner)
-        loader = Loader(self.plugins, self.settings, self._calls, self._runner, self._services.find(Metrics))
+        loader = Loader(
+            self.plugins, self.settings, self._calls, self._runner, self._services.find(Metrics), self.service
+        )
         self._models = Models(loader, self.settings)
         self._gates = loader.gates
         for warning in self.plugins.warnings():
             _logger.warning("%s", warning)
-        self._caching = loader.caching = open_caching(self.plugins, self.settings)  # last: it has to be closed
 
     async def stop(self, lame_duck: float = 0.0) -> bool:
         """Take no new requests, answer those in flight within `exit-timeout-secs`, and free everything.
@@ -161,7 +162,6 @@ class Server:
         await steps.run("sequences", self._models.finish_sequences(seconds()), seconds() + _SPARE_SECONDS, None)
         await steps.run("the frontends", self._frontends.stop(seconds()), seconds() + _SPARE_SECONDS, None)
         ended = await steps.run("the models", self._models.close(seconds()), None, False)  # bounds each of its parts
-        await steps.run("the response cache", self._caching.close(), max(_SECONDS_TO_WRITE, seconds()), None)
         await self._services.stop(steps, lambda: max(_SECONDS_TO_WRITE, seconds()))
         await steps.run("the rest", self._free(), _SPARE_SECONDS, None)
         self._state = "STOPPED"
@@ -256,6 +256,10 @@ class Server:
         """
         return self._services.require(kind)
 
+    def cache_factory(self, name: str) -> CacheFactory:
+        """The kind of cache of that name. Raises NotFoundError with what is installed and what to install."""
+        return self.plugins.cache(name)
+
     # What is served
 
     def metadata(self) -> ServerMetadata:
@@ -284,9 +288,9 @@ class Server:
         return map(report_of, self._models.serving())
 
     def metric_families(self) -> list[MetricFamily]:
-        """The metrics of execution gates, caches and services as they stand, also of families without samples."""
+        """The metrics of execution gates and services as they stand, also of families without samples."""
         found: list[MetricFamily] = []
-        for source in (self._gates, self._caching.cache, *self._services):
+        for source in (self._gates, *self._services):
             if isinstance(source, MetricSource):
                 try:
                     found.extend(source.metrics())

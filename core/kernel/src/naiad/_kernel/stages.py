@@ -13,7 +13,7 @@ from naiad._kernel.statistics import FailureReason, VersionCounters
 from naiad.backend import ModelContext
 from naiad.errors import InternalError, NaiadError, UnsupportedError
 from naiad.explaining import is_asked
-from naiad.extend import RequestStage, StageContext, Submit
+from naiad.extend import FindService, RequestStage, StageContext, Submit
 from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.options import Settings
 from naiad.scheduler import Ticket
@@ -104,9 +104,11 @@ class VersionStageCounters:
         self._counters.cancelled(total_ns, executing=False)
 
 
-def stage_context(context: ModelContext, settings: Settings, counters: VersionCounters) -> StageContext:
+def stage_context(
+    context: ModelContext, settings: Settings, counters: VersionCounters, service: FindService
+) -> StageContext:
     """What the stages of that version may use."""
-    return StageContext(context, settings, VersionStageCounters(counters), _hold)
+    return StageContext(context, settings, VersionStageCounters(counters), _hold, service)
 
 
 def _hold(request: Request, deliver: Deliver, cancelled: Callable[[], None]) -> Call:

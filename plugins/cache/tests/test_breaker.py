@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from naiad._kernel.caching import breaker as breaking
-from naiad._kernel.caching.breaker import Breaker
+from naiad_cache import breaker as breaking
+from naiad_cache.breaker import Breaker
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
 
 from .caching import caching, values
+from .collected import collect
 from .loops import jump, turns, until
 from .serving import request
-from .telling_metrics import collect
 
 
 def opened(breaker: Breaker, now: float = 10.0) -> Breaker:

@@ -18,9 +18,9 @@ from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
 from naiad_testing.tracing import FakeTrace
 
+from .collected import ONE, running, told
 from .loops import until
 from .serving import request
-from .telling_metrics import ONE, running, told
 
 SUMMARIES = {"metrics_config": ((("summary_latencies", True),),), "allow_cpu_metrics": False}
 

@@ -1,22 +1,18 @@
 """The one cache of a server: opened at its start, guarded against its failures, closed at its end."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
 
-from naiad._kernel.caching.breaker import Breaker
-from naiad._kernel.caching.metrics import cache_metrics
-from naiad._kernel.caching.options import chosen_cache
-from naiad.cache import Cache, CachedResponse, CacheReport
+from naiad.cache import Cache, CachedResponse, CacheFactory, CacheReport
 from naiad.errors import NaiadError, PluginError
 from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.metrics import MetricFamily
 from naiad.sparse_log import SparseLog
 from naiad.threads import on_own_thread
-
-if TYPE_CHECKING:
-    from naiad._kernel.plugins import PluginRegistry
+from naiad_cache.breaker import Breaker
+from naiad_cache.metrics import cache_metrics
+from naiad_cache.options import ChosenCache
 
 _logger = logging.getLogger("naiad.cache")
 
@@ -99,18 +95,8 @@ class OpenedCache:
             _logger.exception("closing cache '%s' failed", self.name)
 
 
-def open_cache(registry: "PluginRegistry", settings: Mapping[str, Any]) -> OpenedCache | None:
-    """The cache that the options ask for, None for none.
-
-    Raises InvalidArgumentError for options that make no sense, NotFoundError for a cache that no plugin offers,
-    PluginError when opening it fails.
-    """
-    chosen = chosen_cache(settings)
-    if settings["cache-directory"]:
-        _logger.warning("--cache-directory is not used: caches are plugins that are installed with pip")
-    if chosen is None:
-        return None
-    factory = registry.cache(chosen.name)
+def open_cache(chosen: ChosenCache, factory: CacheFactory) -> OpenedCache:
+    """Open the chosen cache. Raises what its factory raises, as PluginError when that is no NaiadError."""
     try:
         opened = OpenedCache(chosen.name, factory.open(chosen.settings))
     except NaiadError:

@@ -6,10 +6,10 @@ from time import monotonic_ns
 
 import numpy as np
 
-from naiad._kernel.caching.lookups import Lookup
-from naiad._kernel.caching.opened import OpenedCache
 from naiad.cache import CacheCounters, CachedResponse
 from naiad.types import Response, Tensor
+from naiad_cache.lookups import Lookup
+from naiad_cache.opened import OpenedCache
 
 LARGE = 256 << 10
 """From so many bytes on, keys and copies are made on a thread: the event loop would stand still for 0.1 ms or more."""

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from naiad._kernel.caching import keeping
 from naiad.backend import Answer, Batch, Reply
 from naiad.reports import Duration
 from naiad.types import Request, Tensor
+from naiad_cache import keeping
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
 

@@ -12,8 +12,8 @@ from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
 
 from .caching import caching, values
+from .collected import collect
 from .serving import request
-from .telling_metrics import collect
 
 
 async def test_errors_are_not_kept(backend: FakeBackend, tmp_path: Path) -> None:

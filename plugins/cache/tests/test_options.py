@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from naiad._kernel.caching.options import ChosenCache, chosen_cache
 from naiad.errors import InvalidArgumentError, NotFoundError
+from naiad_cache.options import ChosenCache, chosen_cache
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from time import monotonic_ns
 from typing import Protocol
 
-from naiad._kernel.caching.tracing import record_hit
 from naiad.cache import CachedResponse
 from naiad.errors import InternalError, NaiadError
 from naiad.extend import HeldRequest
 from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.server import Deliver, Outcome, SubmittedRequest
 from naiad.types import Request, Response
+from naiad_cache.trace_events import record_hit
 
 _logger = logging.getLogger("naiad.model")
 

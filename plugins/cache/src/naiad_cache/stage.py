@@ -5,12 +5,6 @@ import functools
 from collections import deque
 from time import monotonic, monotonic_ns
 
-from naiad._kernel.caching.keeping import LARGE, Keeper
-from naiad._kernel.caching.keys import KeyMaker, size
-from naiad._kernel.caching.lookups import Lookup
-from naiad._kernel.caching.opened import OpenedCache
-from naiad._kernel.caching.ordering import Order
-from naiad._kernel.caching.tracing import record_lookup
 from naiad.cache import CachedResponse
 from naiad.errors import DeadlineExceededError, NaiadError
 from naiad.extend import HeldRequest, StageContext, Submit
@@ -18,6 +12,12 @@ from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.server import Deliver, SubmittedRequest
 from naiad.threads import on_event_loop
 from naiad.types import Request, Response, Tensor
+from naiad_cache.keeping import LARGE, Keeper
+from naiad_cache.keys import KeyMaker, size
+from naiad_cache.lookups import Lookup
+from naiad_cache.opened import OpenedCache
+from naiad_cache.ordering import Order
+from naiad_cache.trace_events import record_lookup
 
 PATIENCE = 2.0
 """Seconds after which a cache that has not answered is not awaited any more."""

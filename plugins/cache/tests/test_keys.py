@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from naiad._kernel.caching.keys import KeyMaker, size
 from naiad.errors import InvalidArgumentError
 from naiad.types import DeferredPayload, Request, Tensor
+from naiad_cache.keys import KeyMaker, size
 
 KEYS = KeyMaker("m", 1, b"load")
 

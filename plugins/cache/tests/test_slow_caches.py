@@ -16,9 +16,9 @@ from naiad.types import Request, Response
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
 
+from .collected import collect, running
 from .loops import jump, turns, until
 from .serving import off_the_loop, request
-from .telling_metrics import collect, running
 
 CACHED = "response_cache { enable: true }"
 Answer = list[float] | NaiadError

@@ -1,1 +1,0 @@
-"""The response cache around the queues of models: keys, lookups, and what is counted of them."""
