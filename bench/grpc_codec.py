@@ -7,7 +7,7 @@ import numpy as np
 from naiad import Response, Tensor
 from naiad.errors import InvalidArgumentError
 
-from naiad_grpc.codec import AnswerForm, Decoder, Encoder
+from naiad_grpc.codec import Decoder, Encoder, ResponseForm
 from naiad_grpc.messages import message_class
 
 _REQUESTS = 50_000
@@ -24,7 +24,7 @@ def main() -> None:
     _tell("... to a model that nobody asked before", Decoder(None).decode, unknown, rounds=1)
     _tell("... by protobuf, without making arrays", message_class("ModelInferRequest").FromString, small)
     _tell("... that is no message", _refused, [message[:-1] for message in small])
-    encoder, form = Encoder(None, None), AnswerForm()
+    encoder, form = Encoder(None, None), ResponseForm()
     response = _response(16)
     _tell(f"encode a response of {reason}", lambda _: b"".join(encoder.encode(response, form)), small)
     _tell("... as a part of a stream", lambda _: b"".join(encoder.encode_part(response, form)), small)

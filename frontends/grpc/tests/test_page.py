@@ -17,9 +17,9 @@ PAGE = (Path(__file__).parents[3] / "docs" / "grpc.md").read_text()
 
 
 def test_the_page_has_every_option_with_its_default():
-    told = dict(re.findall(r"^\| `--([a-z0-9-]+)` \| (?:`([^`]*)`)? *\|", PAGE, re.MULTILINE))
+    documented = dict(re.findall(r"^\| `--([a-z0-9-]+)` \| (?:`([^`]*)`)? *\|", PAGE, re.MULTILINE))
 
-    assert told == {each.name: _as_text(each.default) for each in OPTIONS}
+    assert documented == {each.name: _as_text(each.default) for each in OPTIONS}
 
 
 def _as_text(default):
@@ -30,33 +30,33 @@ def test_the_page_has_every_rpc_with_its_group():
     settings = {"grpc-header-forward-pattern": "", "grpc-max-response-size": 1}
     server = SimpleNamespace(settings=settings, labels=None, service=lambda kind: None)
     rows = re.findall(r"^\| `([\w./]+)` \| `([a-z-]+)` \|", PAGE, re.MULTILINE)
-    told = {f"/{name}" if "/" in name else f"/{SERVICE}/{name}": api for name, api in rows}
+    documented = {f"/{name}" if "/" in name else f"/{SERVICE}/{name}": api for name, api in rows}
 
-    assert told == {each.path: each.api for each in operations(server, None)}
+    assert documented == {each.path: each.api for each in operations(server, None)}
 
 
 def test_the_page_has_every_error_at_its_status():
-    told = {
+    documented = {
         name: status
         for status, cell in re.findall(r"^\| `([A-Z_]+)` \| (.+) \|$", PAGE, re.MULTILINE)
         for name in re.findall(r"`(\w+Error)`", cell)
     }
 
-    assert told == {kind.__name__: code.name for kind, code in CODES.items()}
+    assert documented == {kind.__name__: code.name for kind, code in CODES.items()}
     assert set(re.findall(r"^\| `([A-Z_]+)` \|", PAGE, re.MULTILINE)) <= {code.name for code in Code}
 
 
 def test_the_page_has_the_members_that_each_parameter_may_have():
     rows = re.findall(r"^\| (.+?) \| ((?:`\w+_param`(?:, )?)+) \|", PAGE, re.MULTILINE)
-    told = {
+    documented = {
         name: set(re.findall(r"\w+_param", members))
         for names, members in rows
         for name in re.findall(r"`(\w+)`", names)
         if not names.startswith("of an output")
     }
-    told["mine"] = told.pop("triton_")
+    documented["mine"] = documented.pop("triton_")
 
-    assert told == {name: {kind for kind in _VALUES if _is_taken(name, kind)} for name in told}
+    assert documented == {name: {kind for kind in _VALUES if _is_taken(name, kind)} for name in documented}
 
 
 _VALUES = {"bool_param": True, "int64_param": 1, "uint64_param": 1, "double_param": 0.5, "string_param": "s"}

@@ -1,4 +1,4 @@
-"""Every RPC that is served, whatever carries it."""
+"""Table of all RPCs that are served, independent of the transport."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def operations(server: "ServerApi", stopping: asyncio.Event) -> list[Operation]:
     """Every RPC of the inference service, and those of health checking and reflection.
 
-    `stopping` is set when the frontend begins to end. Raises InvalidArgumentError for an option that makes no sense.
+    `stopping` is set when the frontend begins to stop. Raises InvalidArgumentError for an invalid option.
     """
     inference = make_inference(server)
     return [

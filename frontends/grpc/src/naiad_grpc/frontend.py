@@ -1,4 +1,4 @@
-"""The gRPC frontend: listens when the server starts, and ends when it stops."""
+"""The gRPC frontend: starts and stops its listener with the server."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class GrpcFrontend:
-    """Speaks the Open Inference Protocol over gRPC. `target` is where it listens, as clients want it, once it does."""
+    """Serves the Open Inference Protocol over gRPC. `target` is its endpoint for clients, set once it listens."""
 
     name = "grpc"
 
@@ -25,9 +25,9 @@ class GrpcFrontend:
         self._share: Callable[[], None] = lambda: None
 
     async def start(self, server: "ServerApi") -> str:
-        """Listen as the options say, and return the URL; "" with `--allow-grpc=false`.
+        """Listen as configured by the options, and return the URL; "" with `--allow-grpc=false`.
 
-        Raises UnavailableError when the place cannot be had and InvalidArgumentError for a bad option.
+        Raises UnavailableError if the endpoint is not available and InvalidArgumentError for an invalid option.
         """
         settings = server.settings
         if not settings["allow-grpc"]:
@@ -50,7 +50,7 @@ class GrpcFrontend:
         return self.target if self.target.startswith("unix:") else f"grpc://{self.target}"
 
     async def stop(self, grace: float) -> None:
-        """Refuse new calls, answer what is in flight within `grace` seconds, then close every connection."""
+        """Refuse new calls, finish calls in flight within `grace` seconds, then close all connections."""
         self._stopping.set()
         if self._listener is not None:
             await self._listener.stop(grace)

@@ -1,4 +1,4 @@
-"""ModelInfer and ModelStreamInfer from bytes to bytes, apart from what carries them."""
+"""RPCs of inference, ModelInfer and ModelStreamInfer, from bytes to bytes; independent of the transport."""
 
 import asyncio
 import sys
@@ -10,29 +10,29 @@ from naiad.buffers import Buffer
 from naiad.errors import NaiadError
 from naiad.explaining import EXPLAIN, encoded_twice
 from naiad.types import Request, Response
-from naiad_grpc.codec import COSTLY_BYTES, AnswerForm, Encoder, TakesLong, request_id_of
+from naiad_grpc.codec import COSTLY_BYTES, Encoder, ResponseForm, TakesLong, request_id_of
 from naiad_grpc.inference_intake import CallContext, Decoded, Intake
 from naiad_grpc.statuses import RpcError, rpc_error, too_long
 from naiad_grpc.streaming import InferStream
-from naiad_grpc.streaming_loop import pump
+from naiad_grpc.streaming_loop import run_stream
 from naiad_kit.frontends.codec_threads import CodecThreads
 from naiad_kit.frontends.forwarding import HeaderForwarding
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
 
-Answer = list[Buffer] | RpcError
+RpcResult = list[Buffer] | RpcError
 """The buffers of a message, or the status that ends the call instead."""
 
 ERROR_KEY = "triton_grpc_error"
-"""The metadata by which the caller of a stream asks that its first error ends it."""
+"""The metadata key with which the caller of a stream requests that its first error ends the stream."""
 
 
 class Inference:
-    """Decodes, submits and encodes. Everything is for the event loop's thread."""
+    """Decodes, submits and encodes. For the event loop's thread only."""
 
     def __init__(self, server: "ServerApi", forwarding: HeaderForwarding, most: int) -> None:
-        """`most` is how many bytes a response may have."""
+        """`most` is the maximum size of a response in bytes."""
         self._server = server
         self._most = most
         self._threads = CodecThreads("naiad-grpc-codec")
@@ -41,8 +41,8 @@ class Inference:
         self._large_encoder = Encoder(self._batches, server.labels, sys.maxsize)
 
     async def infer(self, message: bytes, context: CallContext) -> bytes:
-        """ModelInfer: the response to a request. Raises RpcError; cancelling the task takes the request back."""
-        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        """ModelInfer: the response to a request. Raises RpcError; cancelling the task cancels the request."""
+        answered: asyncio.Future[RpcResult] = asyncio.get_running_loop().create_future()
         decoded = await self._intake.decode(message) if len(message) >= COSTLY_BYTES else None
         cancel = self.begin(message, context, partial(_settle, answered), decoded)
         del decoded
@@ -58,13 +58,13 @@ class Inference:
         self,
         message: bytes,
         context: CallContext,
-        answered: Callable[[Answer], None],
+        answered: Callable[[RpcResult], None],
         decoded: Decoded | None = None,
     ) -> Callable[[], None]:
-        """ModelInfer without a task: `answered` is called once with what came of it, perhaps before this returns.
+        """ModelInfer without a task: `answered` is called once with the result, perhaps before this returns.
 
-        `decoded` is the request of a large message. What is given back takes the request back, and does no harm when it
-        is answered already.
+        `decoded` is the request of a large message. Returns a function that cancels the request; it may be called
+        after the result.
         """
         request: Request | None = None
         try:
@@ -87,8 +87,8 @@ class Inference:
         return cancel
 
     def stream(self, messages: AsyncIterator[bytes], context: CallContext) -> AsyncGenerator[bytes, None]:
-        """ModelStreamInfer: the responses to all requests. Raises RpcError; closing it takes all requests back."""
-        return pump(self.open_stream(context), messages)
+        """ModelStreamInfer: the responses to all requests. Raises RpcError; closing it cancels all requests."""
+        return run_stream(self.open_stream(context), messages)
 
     def open_stream(self, context: CallContext) -> InferStream:
         """ModelStreamInfer without a task: the stream of one call. Raises RpcError."""
@@ -102,7 +102,7 @@ class Inference:
         )
 
     def _deliver(
-        self, request: Request, form: AnswerForm, answered: Callable[[Answer], None], outcome: Response | Exception
+        self, request: Request, form: ResponseForm, answered: Callable[[RpcResult], None], outcome: Response | Exception
     ) -> None:
         trace = request.trace
         if trace is not None:
@@ -118,14 +118,18 @@ class Inference:
             trace.record("GRPC_SEND_END")
             trace.end()
 
-    def _send_large(self, request: Request, answered: Callable[[Answer], None], answer: Answer | BaseException) -> None:
+    def _send_large(
+        self, request: Request, answered: Callable[[RpcResult], None], answer: RpcResult | BaseException
+    ) -> None:
         """Send a response that was encoded on a thread."""
         answered(rpc_error(answer, request.id) if isinstance(answer, BaseException) else answer)
         if request.trace is not None:
             request.trace.record("GRPC_SEND_END")
             request.trace.end()
 
-    def _answer(self, encoder: Encoder, request: Request, form: AnswerForm, outcome: Response | Exception) -> Answer:
+    def _answer(
+        self, encoder: Encoder, request: Request, form: ResponseForm, outcome: Response | Exception
+    ) -> RpcResult:
         """The message of an outcome, or its status. Raises TakesLong where the encoder does."""
         if isinstance(outcome, Exception):
             return rpc_error(outcome, request.id)
@@ -137,11 +141,11 @@ class Inference:
             return message if size <= self._most else too_long(size, self._most, request.id)
         except TakesLong:
             raise
-        except Exception as error:  # noqa: BLE001 - the caller must get an answer whatever a model put into its outputs
+        except Exception as error:  # noqa: BLE001 - the caller must get a response whatever a model put into its outputs
             return rpc_error(error, request.id)
 
     def _encode_large(
-        self, response: Response, form: AnswerForm, encoded: Callable[[list[Buffer] | BaseException], None]
+        self, response: Response, form: ResponseForm, encoded: Callable[[list[Buffer] | BaseException], None]
     ) -> None:
         """Encode a response of a stream on a thread."""
         self._threads.submit(partial(self._large_encoder.encode_part, response, form), encoded)
@@ -151,16 +155,16 @@ class Inference:
 
 
 def make_inference(server: "ServerApi") -> Inference:
-    """The inference of a server, as its options say. Raises InvalidArgumentError for one that makes no sense."""
+    """The inference RPCs of a server, configured by its options. Raises InvalidArgumentError for an invalid option."""
     settings = server.settings
     forwarding = HeaderForwarding(settings["grpc-header-forward-pattern"], "--grpc-header-forward-pattern")
     return Inference(server, forwarding, settings["grpc-max-response-size"])
 
 
-def _settle(answered: asyncio.Future[Answer], answer: Answer) -> None:
+def _settle(answered: asyncio.Future[RpcResult], result: RpcResult) -> None:
     if not answered.done():
-        answered.set_result(answer)
+        answered.set_result(result)
 
 
 def _nothing() -> None:
-    """There is nothing to take back."""
+    """Do nothing: there is no request to cancel."""

@@ -1,4 +1,4 @@
-"""The way in: the bytes of a message to a request, with what the call that carries it says about its caller."""
+"""Request intake: decodes messages to requests, and applies the deadline and metadata of their call."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from naiad.explaining import EXPLAIN
 from naiad.shared_memory import shared_memory_of
 from naiad.tracing import tracing_of
 from naiad.types import Request
-from naiad_grpc.codec import AnswerForm, Decoder, model_name_and_version, takes_long
+from naiad_grpc.codec import Decoder, ResponseForm, model_name_and_version, takes_long
 from naiad_grpc.codec.versions import model_version
 from naiad_kit.frontends.codec_threads import CodecThreads
 from naiad_kit.frontends.forwarding import HeaderForwarding
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class CallContext(Protocol):
-    """What a transport tells of a call; the context of `grpc.aio` is one."""
+    """The context of a call; that of `grpc.aio` is one."""
 
     def time_remaining(self) -> float | None:
         """The seconds until the caller's deadline, None without one."""
@@ -33,23 +33,23 @@ class CallContext(Protocol):
 
 
 class ExplainedContext:
-    """The context of a call whose caller asks for explanations of all its requests, over the transport's own."""
+    """The context of a call whose caller requests explanations of all its requests; wraps the transport's context."""
 
     def __init__(self, context: CallContext) -> None:
         self._context = context
 
     def time_remaining(self) -> float | None:
-        """As the transport tells it."""
+        """As in the transport's context."""
         return self._context.time_remaining()
 
     def invocation_metadata(self) -> "Iterable[tuple[str, str | bytes]] | None":
-        """As the transport tells it."""
+        """As in the transport's context."""
         return self._context.invocation_metadata()
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """What all requests of one call have in common: the deadline, what becomes their parameters, and the trace."""
+    """The properties that all requests of one call share: deadline, parameters from metadata, and trace context."""
 
     deadline: float | None = None
     forwarded: Mapping[str, str] = field(default_factory=dict)
@@ -57,16 +57,16 @@ class Caller:
     tracestate: str = ""
 
 
-NOBODY = Caller()
-"""A caller who says nothing."""
+DEFAULT_CALLER = Caller()
+"""A caller without deadline, parameters and trace context."""
 
 
-Decoded = tuple[Request, AnswerForm] | Exception
-"""A request that was decoded on a thread, or what is wrong with it."""
+Decoded = tuple[Request, ResponseForm] | Exception
+"""A request that was decoded on a thread, or the error of decoding it."""
 
 
 class Intake:
-    """Reads requests."""
+    """Decodes requests and applies the properties of their callers."""
 
     def __init__(self, server: "ServerApi", forwarding: HeaderForwarding, threads: CodecThreads) -> None:
         self._server = server
@@ -82,36 +82,38 @@ class Intake:
         deadline = None if remaining is None else monotonic() + remaining
         explained = {EXPLAIN: "true"} if type(context) is ExplainedContext else {}
         if not (self._forwarding.active or self._tracing.active):
-            return NOBODY if deadline is None and not explained else Caller(deadline, explained)
+            return DEFAULT_CALLER if deadline is None and not explained else Caller(deadline, explained)
         texts = [(key, value) for key, value in context.invocation_metadata() or () if isinstance(value, str)]
-        given = dict(texts)
+        metadata = dict(texts)
         forwarded = self._forwarding.of(texts) if self._forwarding.active else {}
-        return Caller(deadline, {**forwarded, **explained}, given.get("traceparent", ""), given.get("tracestate", ""))
+        return Caller(
+            deadline, {**forwarded, **explained}, metadata.get("traceparent", ""), metadata.get("tracestate", "")
+        )
 
     async def decode(self, message: bytes) -> Decoded | None:
         """A message of COSTLY_BYTES or more, decoded on a thread, or its error; None when `read` can do it at once."""
         try:
             name, version = model_name_and_version(message)
             if name:
-                self._server.model_config(name, model_version(version))  # refuses an unknown model for little
+                self._server.model_config(name, model_version(version))  # refuses an unknown model at little cost
             if not takes_long(message):
                 return None
             return await self._threads.run(partial(self._large_decoder.decode_large, message))
-        except Exception as error:  # noqa: BLE001 - whoever reads the message tells its caller
+        except Exception as error:  # noqa: BLE001 - `read` raises it for the caller
             drop_tracebacks(error)
             return error
 
-    def read(self, message: bytes, caller: Caller, decoded: Decoded | None = None) -> tuple[Request, AnswerForm]:
-        """The request in a message, and the form of answer that it wants; `decoded` is its own. Raises NaiadError."""
+    def read(self, message: bytes, caller: Caller, decoded: Decoded | None = None) -> tuple[Request, ResponseForm]:
+        """The request in a message and the form of its response; `decoded` is from `decode`. Raises NaiadError."""
         tracing = self._tracing
         started_ns = monotonic_ns()
         if isinstance(decoded, Exception):
             raise decoded
         request, form = decoded or self._decoder.decode(message)
         request.received_ns = started_ns
-        if caller is not NOBODY:
+        if caller is not DEFAULT_CALLER:
             request.deadline = caller.deadline
-            if caller.forwarded:  # a gateway's word counts more than the caller's
+            if caller.forwarded:  # a gateway's metadata override the caller's parameters
                 request.parameters = {**request.parameters, **caller.forwarded}
         if tracing.active:
             trace = tracing.sample(

@@ -1,4 +1,4 @@
-"""The protobuf messages and the service of `inference.GRPCInferenceService`, in a descriptor pool of our own.
+"""Protobuf messages and service descriptor of `inference.GRPCInferenceService`, in a descriptor pool of our own.
 
 The client library registers the same names in protobuf's default pool. Ours are in the pool that `naiad_config` has its
 messages in, so both can be imported in one process, in either order.
@@ -35,7 +35,7 @@ class Rpc:
 
     @property
     def path(self) -> str:
-        """What a client calls it by."""
+        """The path of the RPC on the wire."""
         return f"/{SERVICE}/{self.name}"
 
 
@@ -60,7 +60,7 @@ def service() -> ServiceDescriptor:
 
 @functools.cache
 def pool() -> DescriptorPool:
-    """Our descriptor pool, which has the service and everything that it mentions."""
+    """Our descriptor pool, with the service and everything that it refers to."""
     ours = descriptors.pool()
     ours.AddSerializedFile(_file().SerializeToString())
     return ours

@@ -1,7 +1,7 @@
-"""Reads tables of messages in the notation of a .proto file: `repeated int64 shape = 3; map<string, T> parameters = 4`.
+"""Parser of message tables in the notation of .proto files: `repeated int64 shape = 3; map<string, T> parameters = 4`.
 
-The name of a nested message has its parent's in front, and a parent comes before what is nested in it. `one of` in
-front of a field puts it and those behind it into a oneof.
+The name of a nested message begins with its parent's, and a parent precedes its nested messages. `one of` before a
+field puts it and the following fields into a oneof.
 """
 
 import re
@@ -15,21 +15,21 @@ _OPTIONAL, _REPEATED = FieldDescriptorProto.LABEL_OPTIONAL, FieldDescriptorProto
 
 
 def declare(file: FileDescriptorProto, messages: Mapping[str, str], oneof: str) -> None:
-    """Add these messages to the file; `oneof` is the name of their oneofs. Raises ValueError for what is no field."""
-    made: dict[str, DescriptorProto] = {}
+    """Add these messages to the file; `oneof` is the name of their oneofs. Raises ValueError for an invalid field."""
+    declared: dict[str, DescriptorProto] = {}
     for name, fields in messages.items():
         parent, _, own = name.rpartition(".")
-        made[name] = made[parent].nested_type.add(name=own) if parent else file.message_type.add(name=own)
+        declared[name] = declared[parent].nested_type.add(name=own) if parent else file.message_type.add(name=own)
         for text in fields.split("; ") if fields else ():
-            _add_field(made[name], f".{file.package}.", name, text, oneof)
+            _add_field(declared[name], f".{file.package}.", name, text, oneof)
 
 
 def _add_field(message: DescriptorProto, scope: str, owner: str, text: str, oneof: str) -> None:
-    """Add the field that `text` declares to the message whose name is `owner`, in the package that `scope` is."""
-    found = _FIELD.fullmatch(text)
-    if found is None:
+    """Add the field that `text` declares to the message `owner`, in the package `scope`."""
+    match = _FIELD.fullmatch(text)
+    if match is None:
         raise ValueError(f"{owner}: '{text}' declares no field")
-    one_of, repeated, mapped, type_name, name, number = found.groups()
+    one_of, repeated, mapped, type_name, name, number = match.groups()
     field = message.field.add(name=name, number=int(number), label=_REPEATED if repeated or mapped else _OPTIONAL)
     if one_of:
         message.oneof_decl.add(name=oneof)

@@ -1,4 +1,4 @@
-"""The messages and RPCs of `inference.GRPCInferenceService` as tables; `naiad_grpc.notation` reads them.
+"""Tables of the messages and RPCs of `inference.GRPCInferenceService`; `naiad_grpc.notation` parses them.
 
 The messages of a model's configuration are not here: `naiad_config` has them.
 """

@@ -1,4 +1,4 @@
-"""The messages of the services that every gRPC server has: health checking and reflection.
+"""Messages of the standard gRPC services: health checking and reflection.
 
 They are those of gRPC's `grpc/health/v1/health.proto` and `grpc/reflection/v1/reflection.proto`, in our own pool: the
 published packages come with generated code, which ties them to few releases of protobuf, and with one transport.
@@ -53,7 +53,7 @@ def standard_class(package: str, name: str) -> Any:
 
 @functools.cache
 def pool() -> DescriptorPool:
-    """Our descriptor pool with everything that is served: the inference service and those of this module."""
+    """Our descriptor pool with all services: the inference service and those of this module."""
     ours = messages.pool()
     for file in (_health(), *map(_reflection, REFLECTION_PACKAGES)):
         ours.AddSerializedFile(file.SerializeToString())
@@ -80,14 +80,14 @@ def _reflection(package: str) -> FileDescriptorProto:
     return file
 
 
-def _add_service(file: FileDescriptorProto, name: str, rpcs: Mapping[str, tuple[bool, bool]], asked: str) -> None:
-    """Add a service whose RPCs take `<asked>Request` and give `<asked>Response`, as streams on either side or not."""
+def _add_service(file: FileDescriptorProto, name: str, rpcs: Mapping[str, tuple[bool, bool]], prefix: str) -> None:
+    """Add a service whose RPCs take `<prefix>Request` and return `<prefix>Response`, each as a stream or not."""
     service = file.service.add(name=name)
     for rpc, (from_client, from_server) in rpcs.items():
         service.method.add(
             name=rpc,
-            input_type=f".{file.package}.{asked}Request",
-            output_type=f".{file.package}.{asked}Response",
+            input_type=f".{file.package}.{prefix}Request",
+            output_type=f".{file.package}.{prefix}Response",
             client_streaming=from_client,
             server_streaming=from_server,
         )

@@ -1,4 +1,4 @@
-"""From errors to gRPC statuses: one table, and what an error tells the caller. No transport is needed for it."""
+"""gRPC statuses of errors, and the messages of errors; independent of the transport."""
 
 import logging
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from naiad import errors
 _log = logging.getLogger("naiad.grpc")
 
 _MOST_ESCAPED = 7000
-"""So many bytes a message may have in its header, where all but printable ASCII takes three; clients refuse 8 KiB."""
+"""The maximum of an escaped message in its header: each byte but printable ASCII takes three; clients refuse 8 KiB."""
 
 
 class Code(IntEnum):
@@ -72,50 +72,50 @@ class RpcError(Exception):
 
 
 def code_of(error: errors.NaiadError) -> Code:
-    """The status code that says what kind of error this is."""
+    """The status code of an error: that of its class, or of the nearest base class in `CODES`."""
     return next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)
 
 
 def rpc_error(error: BaseException, request_id: str = "") -> RpcError:
-    """What an error makes of an RPC; the message starts with the request's id if there is one.
+    """The status that an error ends an RPC with; the message starts with the request id if any.
 
-    An error of ours that nobody foresaw becomes INTERNAL: its traceback goes to the log, never to the caller. The error
-    loses its traceback.
+    An unexpected error of ours becomes INTERNAL: its traceback goes to the log, never to the caller. The error loses
+    its traceback.
     """
     if isinstance(error, RpcError):
         errors.drop_tracebacks(error)
         return error
     if isinstance(error, errors.NaiadError):
-        code, message = code_of(error), _shortened(told(str(error), request_id))
+        code, message = code_of(error), _shortened(caller_message(str(error), request_id))
     else:
         _log.error("unexpected error while answering a call", exc_info=error)
-        code, message = Code.INTERNAL, told("the server failed to answer; its log tells why", request_id)
+        code, message = Code.INTERNAL, caller_message("the server failed to answer; its log tells why", request_id)
     errors.drop_tracebacks(error)
     return RpcError(code, message)
 
 
 def too_long(size: int, most: int, request_id: str = "") -> RpcError:
-    """The status of a request whose response is a message of `size` bytes, where `most` are allowed."""
+    """The status of a request whose response is a message of `size` bytes, more than the limit `most`."""
     reason = (
         f"the response is a message of {size} bytes, more than the {most} that --grpc-max-response-size allows; "
         "ask for fewer outputs, have them in shared memory, or raise the option"
     )
-    return RpcError(Code.RESOURCE_EXHAUSTED, told(reason, request_id))
+    return RpcError(Code.RESOURCE_EXHAUSTED, caller_message(reason, request_id))
 
 
-def told(message: str, request_id: str = "") -> str:
-    """The message as the caller gets it: with the id of its request in front if that has one, and always UTF-8."""
+def caller_message(message: str, request_id: str = "") -> str:
+    """The message for the caller: after the id of its request if any, and always valid UTF-8."""
     front = f"[request id: {request_id}] " if request_id else ""
     return (front + message).encode("utf-8", "replace").decode()
 
 
 def _shortened(message: str) -> str:
-    """The message, cut to what fits into a header."""
+    """The message, truncated to fit into a header."""
     if len(message) * 4 * 3 <= _MOST_ESCAPED:
         return message
     room = _MOST_ESCAPED
-    for place, character in enumerate(message):
+    for index, character in enumerate(message):
         room -= 1 if " " <= character <= "~" and character != "%" else 3 * len(character.encode())
         if room < 0:
-            return f"{message[:place]} …"
+            return f"{message[:index]} …"
     return message

@@ -1,4 +1,4 @@
-"""ModelStreamInfer as a machine without tasks: messages in, messages out, in the order that callers count on."""
+"""State machine of ModelStreamInfer, without tasks: messages in, messages out, in the order that callers rely on."""
 
 from collections import deque
 from collections.abc import Callable
@@ -10,36 +10,36 @@ from naiad.byte_budget import UNCHARGED_BYTES
 from naiad.errors import DeadlineExceededError, NaiadError, drop_tracebacks
 from naiad.explaining import EXPLAIN, encoded_twice
 from naiad.types import Request, Response
-from naiad_grpc.codec import AnswerForm, Encoder, TakesLong, encode_error, request_id_of
+from naiad_grpc.codec import Encoder, ResponseForm, TakesLong, encode_error, request_id_of
 from naiad_grpc.codec.forms import PLAIN
 from naiad_grpc.inference_intake import Caller, Decoded, Intake
 from naiad_grpc.statuses import RpcError, rpc_error, too_long
-from naiad_grpc.streaming_requests import Asked, Message, Outcome, Ready
+from naiad_grpc.streaming_requests import Message, Outcome, ReadyMessages, StreamRequest
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
 
 MOST_READY, MOST_READY_BYTES = 64, 4 << 20
-"""So many responses may wait to be taken before the models of the stream must wait; they go on at half of it."""
+"""The limits of responses that wait to be taken: above them the models of the stream pause, until half is taken."""
 
 MOST_OPEN, MOST_OPEN_BYTES = 1024, 64 << 20
-"""So many requests, or bytes of them, may be without a last response before no more are to be fed."""
+"""The limits of requests without a last response, in number and bytes: above them no more may be fed."""
 
 _EARLY = 0.01
-"""So many seconds early may the timer of an event loop be that ends a request at its deadline."""
+"""How many seconds early the timer of an event loop may end a request at its deadline."""
 
 
-EncodeLarge = Callable[[Response, AnswerForm, Callable[[Message | BaseException], None]], None]
+EncodeLarge = Callable[[Response, ResponseForm, Callable[[Message | BaseException], None]], None]
 """Encodes a response on a thread, and calls back on the event loop with its message or the error."""
 
 
 class InferStream:
     """One call of ModelStreamInfer. For the event loop's thread.
 
-    Responses to requests of models that are not decoupled come in the order of their requests; those to one request of
-    a decoupled model in the order in which it sends them, whatever else is in flight. An error is one of them, unless
-    the caller wants it to end the stream, or it says that the deadline of the call has passed. `on_ready` is called
-    when there is something new to `take`, or the stream is over; `on_room` when it may be no longer `full`.
+    Responses of models that are not decoupled come in the order of their requests; the responses of a decoupled model
+    to one request in the order in which it sends them, whatever else is in flight. An error is a response, unless the
+    caller wants errors to end the stream, or the deadline of the call has passed. `on_ready` is called when there is
+    something new to `take` or the stream is over; `on_room` when it may be no longer `full`.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class InferStream:
         ends_at_error: bool,
         encode_large: EncodeLarge,
     ) -> None:
-        """`most` is how many bytes a response may have; `encode_large` takes over what takes the encoder too long."""
+        """`most` is the maximum size of a response in bytes; `encode_large` encodes responses that take too long."""
         self.on_ready: Callable[[], None] = _nothing
         self.on_room: Callable[[], None] = _nothing
         self._server = server
@@ -63,25 +63,25 @@ class InferStream:
         self._ends_at_error = ends_at_error
         self._encode_large = encode_large
         self._budget = server.bytes_in_flight
-        self._ready = Ready(MOST_READY, MOST_READY_BYTES, self._budget)
-        self._open: set[Asked] = set()
+        self._ready = ReadyMessages(MOST_READY, MOST_READY_BYTES, self._budget)
+        self._open: set[StreamRequest] = set()
         self._open_size = 0
-        self._order: deque[Asked] = deque()
+        self._order: deque[StreamRequest] = deque()
         self._finished = False
         self._failure: RpcError | None = None
 
     @property
     def full(self) -> bool:
-        """Whether no more requests are to be fed at the moment: too many are in flight, or the reader is too slow."""
+        """Whether no more requests may be fed now: too many are in flight, or the reader is too slow."""
         return self._ready.slow or len(self._open) >= MOST_OPEN or self._open_size >= MOST_OPEN_BYTES
 
     @property
     def over(self) -> bool:
-        """Whether nothing will come any more."""
+        """Whether there will be no further message."""
         return self._finished and not (self._open or self._ready or self._failure)
 
     async def decode(self, message: bytes) -> Decoded | None:
-        """What `feed` takes with a message of COSTLY_BYTES or more: its request, if decoding takes long."""
+        """The argument of `feed` for a message of COSTLY_BYTES or more: its request, if decoding takes long."""
         size = len(message)
         try:
             self._budget.reserve(size)
@@ -94,7 +94,7 @@ class InferStream:
             self._budget.release(size)
 
     def feed(self, message: bytes, decoded: Decoded | None = None) -> None:
-        """Take a request in. What is wrong with it becomes its response."""
+        """Take a request in. An error in it becomes its response."""
         if self._finished:
             return
         request: Request | None = None
@@ -108,25 +108,25 @@ class InferStream:
         except Exception as error:  # noqa: BLE001 - a bug must not end the stream
             self._budget.release(charged)
             unread = request or Request("", {}, id=request_id_of(message))
-            self._refuse(self._admit(Asked(self.deliver, unread, PLAIN, 0, False)), error)
+            self._refuse(self._admit(StreamRequest(self.deliver, unread, PLAIN, 0, False)), error)
             return
-        asked = Asked(self.deliver, request, form, len(message), decoupled)
-        asked.charged = charged
-        self._submit(self._admit(asked))
+        stream_request = StreamRequest(self.deliver, request, form, len(message), decoupled)
+        stream_request.charged = charged
+        self._submit(self._admit(stream_request))
 
     def finish(self) -> None:
-        """There will be no more requests: the stream is over when all have their last response."""
+        """End the requests: the stream is over when all of them have their last response."""
         self._finished = True
         if self.over:
             self.on_ready()
 
     def take(self) -> Message | None:
-        """The buffers of the next message to send, None when there is none now. Raises RpcError when it all ends so."""
+        """The buffers of the next message to send, None if there is none now. Raises RpcError if the stream failed."""
         if self._ready:
             was_slow = self._ready.slow
             message = self._ready.take()
             if was_slow and not self._ready.slow:
-                self._go_on()
+                self._resume_models()
             return message
         self._ready.written()
         failure, self._failure = self._failure, None
@@ -135,151 +135,158 @@ class InferStream:
         return None
 
     def fail(self, error: RpcError) -> None:
-        """End the stream with that status, once what is ready has been taken, and take all requests back."""
+        """End the stream with that status, after the ready messages, and cancel all requests."""
         if self._failure is None:
             self._failure = error
             self._drop_requests()
             self.on_ready()
 
     def cancel(self) -> None:
-        """The caller is gone: take all requests back. Harmless when repeated."""
+        """Cancel all requests: the caller is gone. May be called again."""
         self._ready.drop()
         self._drop_requests()
 
-    def deliver(self, asked: Asked, outcome: Outcome) -> None:
-        """What the server has to say to one of the requests."""
-        if asked not in self._open:
+    def deliver(self, stream_request: StreamRequest, outcome: Outcome) -> None:
+        """Take an outcome of one of the requests."""
+        if stream_request not in self._open:
             return
-        if asked.behind is not None:
-            asked.behind.append(outcome)
+        if stream_request.behind is not None:
+            stream_request.behind.append(outcome)
             return
         if isinstance(outcome, NaiadError):
-            self._deliver_error(asked, outcome, asked.request.version or self._latest(asked.request.model_name), True)
+            self._deliver_error(
+                stream_request,
+                outcome,
+                stream_request.request.version or self._latest(stream_request.request.model_name),
+                True,
+            )
         elif outcome.error is not None:
-            self._deliver_error(asked, outcome.error, outcome.version, outcome.final)
-        elif asked.decoupled and outcome.is_empty and not asked.form.empty_final:
-            self._close(asked)
+            self._deliver_error(stream_request, outcome.error, outcome.version, outcome.final)
+        elif stream_request.decoupled and outcome.is_empty and not stream_request.form.empty_final:
+            self._close(stream_request)
         else:
-            self._deliver_response(asked, outcome)
+            self._deliver_response(stream_request, outcome)
 
-    def _submit(self, asked: Asked) -> None:
+    def _submit(self, stream_request: StreamRequest) -> None:
         try:
-            call = self._server.submit(asked.request, asked.deliver, streams=True)
+            call = self._server.submit(stream_request.request, stream_request.deliver, streams=True)
         except Exception as error:  # noqa: BLE001 - as above
-            self._refuse(asked, error)
+            self._refuse(stream_request, error)
             return
-        if asked not in self._open:  # it was answered at once, and that may have ended the stream
+        if stream_request not in self._open:  # the outcome came at once, and may have ended the stream
             call.cancel()
             return
-        asked.call = call
-        if self._ready.slow and asked.decoupled:
+        stream_request.call = call
+        if self._ready.slow and stream_request.decoupled:
             call.pause()
 
-    def _deliver_response(self, asked: Asked, response: Response) -> None:
+    def _deliver_response(self, stream_request: StreamRequest, response: Response) -> None:
         try:
             if response.parameters and EXPLAIN in response.parameters:
-                message = encoded_twice(response, partial(self._encoder.encode_part, response, asked.form))
+                message = encoded_twice(response, partial(self._encoder.encode_part, response, stream_request.form))
             else:
-                message = self._encoder.encode_part(response, asked.form)
+                message = self._encoder.encode_part(response, stream_request.form)
         except TakesLong:
-            asked.behind = deque()
-            self._encode_large(response, asked.form, partial(self._deliver_large, asked, response))
-        except Exception as error:  # noqa: BLE001 - the caller must get an answer whatever a model put into its outputs
-            self._deliver_error(asked, error, response.version, response.final)
+            stream_request.behind = deque()
+            self._encode_large(response, stream_request.form, partial(self._deliver_large, stream_request, response))
+        except Exception as error:  # noqa: BLE001 - the caller must get a response whatever a model put into its outputs
+            self._deliver_error(stream_request, error, response.version, response.final)
         else:
-            self._deliver_encoded(asked, response, message)
+            self._deliver_encoded(stream_request, response, message)
 
-    def _deliver_encoded(self, asked: Asked, response: Response, message: Message) -> None:
+    def _deliver_encoded(self, stream_request: StreamRequest, response: Response, message: Message) -> None:
         if (size := sum(map(len, message))) > self._most:
-            error = too_long(size, self._most, asked.request.id)
-            self._deliver_error(asked, error, response.version, response.final)
+            error = too_long(size, self._most, stream_request.request.id)
+            self._deliver_error(stream_request, error, response.version, response.final)
         else:
-            self._put(asked, message, response.final)
+            self._put(stream_request, message, response.final)
 
-    def _deliver_large(self, asked: Asked, response: Response, message: Message | BaseException) -> None:
-        """Deliver a response that was encoded on a thread, and then what the model has sent meanwhile."""
-        behind, asked.behind = asked.behind, None
-        if asked not in self._open:
+    def _deliver_large(
+        self, stream_request: StreamRequest, response: Response, message: Message | BaseException
+    ) -> None:
+        """Deliver a response that was encoded on a thread, and then the outcomes that arrived meanwhile."""
+        behind, stream_request.behind = stream_request.behind, None
+        if stream_request not in self._open:
             return
         if isinstance(message, BaseException):
-            self._deliver_error(asked, message, response.version, response.final)
+            self._deliver_error(stream_request, message, response.version, response.final)
         else:
-            self._deliver_encoded(asked, response, message)
+            self._deliver_encoded(stream_request, response, message)
         for outcome in behind or ():
-            self.deliver(asked, outcome)
+            self.deliver(stream_request, outcome)
 
-    def _deliver_error(self, asked: Asked, error: BaseException, version: int, final: bool) -> None:
-        request = asked.request
+    def _deliver_error(self, stream_request: StreamRequest, error: BaseException, version: int, final: bool) -> None:
+        request = stream_request.request
         failure = rpc_error(error, request.id)
         if self._ends(error):
             self.fail(failure)
         else:
-            told = encode_error(failure.message, request.id, request.model_name, version, final)
-            self._put(asked, [told], final)
+            message = encode_error(failure.message, request.id, request.model_name, version, final)
+            self._put(stream_request, [message], final)
 
-    def _refuse(self, asked: Asked, error: Exception) -> None:
-        """Answer a request that did not get on its way."""
-        failure = rpc_error(error, asked.request.id)
+    def _refuse(self, stream_request: StreamRequest, error: Exception) -> None:
+        """Answer a request that was not submitted."""
+        failure = rpc_error(error, stream_request.request.id)
         if self._ends(error):
             self.fail(failure)
         else:
-            self._put(asked, [encode_error(failure.message, asked.request.id)], True)
+            self._put(stream_request, [encode_error(failure.message, stream_request.request.id)], True)
 
     def _ends(self, error: BaseException) -> bool:
-        """Whether an error ends the whole stream: its caller asks for that, or the deadline of the call has passed."""
+        """Whether an error ends the stream: the caller wants that, or the deadline of the call has passed."""
         deadline = self._caller.deadline
         if deadline is None or not isinstance(error, DeadlineExceededError):
             return self._ends_at_error
         return self._ends_at_error or monotonic() + _EARLY >= deadline
 
-    def _admit(self, asked: Asked) -> Asked:
-        self._open.add(asked)
-        self._open_size += asked.size
-        if not asked.decoupled:
-            self._order.append(asked)
-        return asked
+    def _admit(self, stream_request: StreamRequest) -> StreamRequest:
+        self._open.add(stream_request)
+        self._open_size += stream_request.size
+        if not stream_request.decoupled:
+            self._order.append(stream_request)
+        return stream_request
 
-    def _put(self, asked: Asked, message: Message, last: bool) -> None:
-        """This is a response to that request, and perhaps its last."""
-        if asked.decoupled:
-            self._push(asked, message)
+    def _put(self, stream_request: StreamRequest, message: Message, last: bool) -> None:
+        """Queue a response of that request, which may be its last."""
+        if stream_request.decoupled:
+            self._push(stream_request, message)
             if last:
-                self._close(asked)
+                self._close(stream_request)
             return
-        asked.answer = message
+        stream_request.answer = message
         size = sum(map(len, message))
-        self._open_size += size - asked.size  # it holds its response now, and not its request
-        asked.size = size
-        if asked.charged or size > UNCHARGED_BYTES:
-            self._charge(asked, size)
+        self._open_size += size - stream_request.size  # it now holds its response instead of its request
+        stream_request.size = size
+        if stream_request.charged or size > UNCHARGED_BYTES:
+            self._charge(stream_request, size)
         while self._order and (answer := self._order[0].answer) is not None:
             first = self._order.popleft()
             self._push(first, answer)
             self._close(first)
 
-    def _push(self, asked: Asked, message: Message) -> None:
+    def _push(self, stream_request: StreamRequest, message: Message) -> None:
         was_slow = self._ready.slow
-        self._ready.put(asked, message)
+        self._ready.put(stream_request, message)
         if self._ready.slow and not was_slow:
             for each in self._open:
                 if each.decoupled and each.call is not None:
                     each.call.pause()
         self.on_ready()
 
-    def _go_on(self) -> None:
-        """The reader has caught up."""
-        for asked in list(self._open):
-            if asked.decoupled and asked.call is not None:
-                asked.call.resume()
+    def _resume_models(self) -> None:
+        """Resume the models: the reader has caught up."""
+        for stream_request in list(self._open):
+            if stream_request.decoupled and stream_request.call is not None:
+                stream_request.call.resume()
         self.on_room()
 
-    def _close(self, asked: Asked) -> None:
+    def _close(self, stream_request: StreamRequest) -> None:
         was_full = self.full
-        self._open.discard(asked)
-        self._open_size -= asked.size
-        if asked.charged:
-            self._charge(asked, 0)
-        asked.end()
+        self._open.discard(stream_request)
+        self._open_size -= stream_request.size
+        if stream_request.charged:
+            self._charge(stream_request, 0)
+        stream_request.end()
         if was_full:
             self.on_room()
         if self.over:
@@ -289,23 +296,23 @@ class InferStream:
         self._finished = True
         self._order.clear()
         dropped, self._open, self._open_size = self._open, set(), 0
-        for asked in dropped:
-            self._charge(asked, 0)
-            asked.drop()
+        for stream_request in dropped:
+            self._charge(stream_request, 0)
+            stream_request.drop()
         self.on_room()
 
-    def _charge(self, asked: Asked, size: int) -> None:
-        """The request holds so many bytes now."""
-        self._budget.release(asked.charged)
-        asked.charged = size if size > UNCHARGED_BYTES else 0
-        self._budget.add(asked.charged)
+    def _charge(self, stream_request: StreamRequest, size: int) -> None:
+        """Charge the request with `size` bytes from now on."""
+        self._budget.release(stream_request.charged)
+        stream_request.charged = size if size > UNCHARGED_BYTES else 0
+        self._budget.add(stream_request.charged)
 
     def _is_decoupled(self, request: Request) -> bool:
         policy = self._server.model_config(request.model_name, request.version).model_transaction_policy
         return policy is not None and policy.decoupled
 
     def _latest(self, model: str) -> int:
-        """The version that most likely had a request which asked for none."""
+        """The version that most likely served a request without a version."""
         try:
             return max(self._server.model_metadata(model).versions, default=0)
         except NaiadError:
@@ -313,4 +320,4 @@ class InferStream:
 
 
 def _nothing() -> None:
-    """Nobody wants to know."""
+    """Do nothing: no listener is set."""

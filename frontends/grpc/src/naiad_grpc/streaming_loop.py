@@ -1,4 +1,4 @@
-"""The tasks of a stream: one that reads requests as long as there is room, one that takes responses."""
+"""Tasks of a stream: one reads requests while there is room, one takes responses."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -9,7 +9,7 @@ from naiad_grpc.streaming import InferStream
 
 
 class Signal:
-    """Wakes the one task that waits for it; what nobody waits for is forgotten."""
+    """Wakes the one task that waits for it; a signal without a waiting task is lost."""
 
     def __init__(self) -> None:
         self._waiting: asyncio.Future[None] | None = None
@@ -28,10 +28,10 @@ class Signal:
             self._waiting = None
 
 
-async def pump(stream: InferStream, messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """Feed the messages to the stream, and give those that come out of it.
+async def run_stream(stream: InferStream, messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    """Feed the messages to the stream, and yield its responses.
 
-    Raises RpcError. Closing it takes back all that is in flight.
+    Raises RpcError. Closing the generator cancels all requests in flight.
     """
     room, ready = Signal(), Signal()
     stream.on_room, stream.on_ready = room.set, ready.set
@@ -57,12 +57,12 @@ async def _read(stream: InferStream, messages: AsyncIterator[bytes], room: Signa
         async for message in messages:
             decoded = await stream.decode(message) if len(message) >= COSTLY_BYTES else None
             stream.feed(message, decoded)
-            del message, decoded  # the next one may be long in coming
+            del message, decoded  # the next message may come much later
             while stream.full:
                 await room.wait()
             if stream.over:
                 break
-    except Exception as error:  # noqa: BLE001 - it is the caller of the stream who must hear of it
+    except Exception as error:  # noqa: BLE001 - the caller of the stream gets the error
         stream.fail(rpc_error(error))
     finally:
         stream.finish()

@@ -1,4 +1,4 @@
-"""One request of a stream, and the responses that wait to be taken."""
+"""Requests of a stream, and the queue of responses that wait to be taken."""
 
 from collections import deque
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from naiad.buffers import Buffer
 from naiad.byte_budget import UNCHARGED_BYTES, ByteBudget
 from naiad.errors import NaiadError
 from naiad.types import Request, Response
-from naiad_grpc.codec import AnswerForm
+from naiad_grpc.codec import ResponseForm
 
 Outcome = Response | NaiadError
 Message = list[Buffer]
@@ -18,28 +18,28 @@ class Call(Protocol):
     """A request on its way through the server."""
 
     def cancel(self) -> None:
-        """Say that nobody waits for the answer any more."""
+        """Cancel the request: its caller no longer waits for the response."""
         ...
 
     def pause(self) -> None:
-        """Say that the caller reads slowly."""
+        """Hold the model back: the caller reads slowly."""
         ...
 
     def resume(self) -> None:
-        """Say that the caller has room again."""
+        """Let the model continue: the caller has caught up."""
         ...
 
 
-class Asked:
-    """One request of the stream; `size` are the bytes that it, or the `answer` that waits for others, takes.
+class StreamRequest:
+    """One request of the stream; `size` is that of the request, or of its `answer` while that waits, in bytes.
 
-    A request that is not `decoupled` has one answer, which waits for those of the requests before it. `charged` are the
-    bytes that it holds of the server's byte budget. While a response of it is encoded on a thread, what follows is
-    `behind`.
+    A request that is not `decoupled` has one answer, which waits for those of the requests before it. `charged` are its
+    bytes in the server's byte budget. While one of its responses is encoded on a thread, the outcomes that follow are
+    queued in `behind`.
     """
 
     __slots__ = (
-        "_hear",
+        "_on_outcome",
         "_over",
         "_unsent",
         "answer",
@@ -53,9 +53,14 @@ class Asked:
     )
 
     def __init__(
-        self, hear: "Callable[[Asked, Outcome], None]", request: Request, form: AnswerForm, size: int, decoupled: bool
+        self,
+        on_outcome: "Callable[[StreamRequest, Outcome], None]",
+        request: Request,
+        form: ResponseForm,
+        size: int,
+        decoupled: bool,
     ) -> None:
-        self._hear = hear
+        self._on_outcome = on_outcome
         self.request = request
         self.form = form
         self.size = size
@@ -68,30 +73,30 @@ class Asked:
         self._over = False
 
     def deliver(self, outcome: Outcome) -> None:
-        """What the server has to say to the request."""
-        self._hear(self, outcome)
+        """Take an outcome of the request."""
+        self._on_outcome(self, outcome)
 
-    def waits(self) -> None:
-        """A response to it waits to be taken."""
+    def queued(self) -> None:
+        """A response of the request was queued."""
         self._unsent += 1
         if self.request.trace is not None:
             self.request.trace.record("GRPC_SEND_START")
 
     def sent(self) -> None:
-        """A response to it was taken."""
+        """A response of the request was taken."""
         self._unsent -= 1
         if self.request.trace is not None:
             self.request.trace.record("GRPC_SEND_END")
             self._end_trace()
 
     def end(self) -> None:
-        """It has all its responses."""
+        """The request has all its responses."""
         self._over = True
         self.call = None  # the call refers to `deliver`: its tensors would wait for a garbage collection
         self._end_trace()
 
     def drop(self) -> None:
-        """Nobody wants any more of its responses."""
+        """Cancel the request and forget its responses."""
         if self.call is not None:
             self.call.cancel()
         self._unsent = 0
@@ -102,17 +107,17 @@ class Asked:
             self.request.trace.end()
 
 
-class Ready:
-    """The messages that wait to be taken, in order; `slow` says that they are too many, until half of that is left.
+class ReadyMessages:
+    """Queue of the messages that wait to be taken; `slow` from the limit on, until it has fallen to half of it.
 
-    Large ones are charged to the byte budget until the next one is taken: the last one is being written until then.
+    Large messages are charged to the byte budget until the next one is taken: the last one is being written until then.
     """
 
     def __init__(self, most: int, most_bytes: int, budget: ByteBudget) -> None:
         self.slow = False
         self._most = most
         self._most_bytes = most_bytes
-        self._messages: deque[tuple[int, Message, Asked]] = deque()
+        self._messages: deque[tuple[int, Message, StreamRequest]] = deque()
         self._size = 0
         self._budget = budget
         self._writing = 0
@@ -120,40 +125,40 @@ class Ready:
     def __bool__(self) -> bool:
         return bool(self._messages)
 
-    def put(self, asked: Asked, message: Message) -> None:
-        """A response to that request waits to be taken."""
+    def put(self, stream_request: StreamRequest, message: Message) -> None:
+        """Queue a response of that request."""
         size = sum(map(len, message))
-        self._messages.append((size, message, asked))
+        self._messages.append((size, message, stream_request))
         self._size += size
         if size > UNCHARGED_BYTES:
             self._budget.add(size)
         self.slow = self.slow or len(self._messages) >= self._most or self._size >= self._most_bytes
-        asked.waits()
+        stream_request.queued()
 
     def take(self) -> Message:
         """The first message; there must be one."""
-        size, message, asked = self._messages.popleft()
+        size, message, stream_request = self._messages.popleft()
         self._size -= size
         self.written()
         if size > UNCHARGED_BYTES:
             self._writing = size
         if len(self._messages) <= self._most // 2 and self._size <= self._most_bytes // 2:
             self.slow = False
-        asked.sent()
+        stream_request.sent()
         return message
 
     def written(self) -> None:
-        """The last message that was taken has been written."""
+        """The message that was taken last has been written."""
         if self._writing:
             self._budget.release(self._writing)
             self._writing = 0
 
     def drop(self) -> None:
-        """Nobody takes the messages any more."""
+        """Discard all messages and cancel their requests."""
         self.written()
-        for size, _, asked in self._messages:
+        for size, _, stream_request in self._messages:
             if size > UNCHARGED_BYTES:
                 self._budget.release(size)
-            asked.drop()
+            stream_request.drop()
         self._messages.clear()
         self.slow = False

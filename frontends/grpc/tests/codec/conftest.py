@@ -74,7 +74,7 @@ def ask():
 
 @pytest.fixture
 def decode(decoder):
-    """Decodes a message object twice, as a request that nobody has seen and as one that is expected."""
+    """Decodes a message object twice, as a request that is new and as one that is expected."""
 
     def both(message):
         first = decoder.decode(message.SerializeToString())

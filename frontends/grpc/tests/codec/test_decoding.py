@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from naiad.errors import InvalidArgumentError
-from naiad_grpc.codec import AnswerForm, OutputForm, request_id_of
+from naiad_grpc.codec import OutputForm, ResponseForm, request_id_of
 
 FLOATS = np.array([1.5, 2.5], np.float32)
 
@@ -33,7 +33,7 @@ def test_a_message_becomes_a_request(decoder, ask):
     ]
     assert request.inputs["A"].array.tolist() == [[1, -1]]
     assert request.inputs["B"].array.tolist() == [0.5]
-    assert form == AnswerForm()
+    assert form == ResponseForm()
 
 
 @pytest.mark.parametrize("request_id", ["", "1", "22", "333", "4444", "é", "x" * 127, "x" * 128, "x" * 5000])
@@ -125,13 +125,13 @@ def test_only_so_many_messages_are_remembered(decoder, ask):
     for number in range(600):
         decoder.decode(ask(model=f"m{number}").SerializeToString())
 
-    assert (len(decoder._skeletons), len(decoder._expected)) == (512, 512)
+    assert (len(decoder._templates), len(decoder._expected)) == (512, 512)
 
 
 def test_long_messages_are_not_remembered(decoder, ask):
     decoder.decode(ask(parameters={"p": {"string_param": "x" * 5000}}).SerializeToString())
 
-    assert (len(decoder._skeletons), len(decoder._expected)) == (0, 0)
+    assert (len(decoder._templates), len(decoder._expected)) == (0, 0)
 
 
 def test_the_fields_may_come_in_any_order(decoder, ask):
@@ -153,16 +153,16 @@ def test_of_two_ids_the_later_counts(decoder, ask, plain):
 
 
 @pytest.mark.parametrize(
-    ("version", "told"),
+    ("version", "reason"),
     [("0", "version should be an integral value > 0"), ("x1", "'x1'"), ("-1", "'-1'"), ("9" * 20, "out of range")],
 )
-def test_a_version_must_be_a_number_from_1_up(decode, ask, version, told):
-    with pytest.raises(InvalidArgumentError, match=told):
+def test_a_version_must_be_a_number_from_1_up(decode, ask, version, reason):
+    with pytest.raises(InvalidArgumentError, match=reason):
         decode(ask(model_version=version))
 
 
 @pytest.mark.parametrize(
-    ("inputs", "raw", "told"),
+    ("inputs", "raw", "reason"),
     [
         ([("X", "FP32", [2])], [], r"unable to find data for input tensor 'X' for model 'm' in request\."),
         ([("X", "FP32", [2])], [b"1234"], "mismatch for input 'X' for model 'm'. Expected 8, got 4"),
@@ -182,11 +182,11 @@ def test_a_version_must_be_a_number_from_1_up(decode, ask, version, told):
         ([("X", "BYTES", [1])], [b"\x00" * 8], "unexpected number of string elements 2 for inference input 'X'"),
     ],
 )
-def test_inputs_that_make_no_sense_are_refused(decode, ask, inputs, raw, told):
+def test_inputs_that_are_invalid_are_refused(decode, ask, inputs, raw, reason):
     message = ask(*inputs, raw=raw)
 
     for _ in range(2):  # the second time its skeleton is known
-        with pytest.raises(InvalidArgumentError, match=told):
+        with pytest.raises(InvalidArgumentError, match=reason):
             decode(message)
 
 
@@ -222,7 +222,7 @@ def test_outputs_can_be_classified(decode, ask):
     request, form = decode(message)
 
     assert request.requested == ("Y", "Z")
-    assert form == AnswerForm({"Y": OutputForm(classes=3)})
+    assert form == ResponseForm({"Y": OutputForm(classes=3)})
 
 
 def test_an_output_can_be_named_once(decode, ask):
@@ -235,14 +235,14 @@ def test_an_output_can_be_named_once(decode, ask):
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "reason"),
     [({"string_param": "3"}, "expected int64_param. It has string_param"), ({"int64_param": -1}, "value >= 0")],
 )
-def test_classes_are_a_number(decode, ask, value, told):
+def test_classes_are_a_number(decode, ask, value, reason):
     message = ask()
     message.outputs.add(name="Y", parameters={"classification": value})
 
-    with pytest.raises(InvalidArgumentError, match=f"'classification'.* for requested output 'Y'.*{told}"):
+    with pytest.raises(InvalidArgumentError, match=f"'classification'.* for requested output 'Y'.*{reason}"):
         decode(message)
 
 

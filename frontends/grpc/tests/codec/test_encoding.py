@@ -5,7 +5,7 @@ import pytest
 
 from naiad.errors import InvalidArgumentError
 from naiad.types import Response, Tensor
-from naiad_grpc.codec import AnswerForm, Encoder, OutputForm, encode_error
+from naiad_grpc.codec import Encoder, OutputForm, ResponseForm, encode_error
 from naiad_grpc.messages import message_class
 
 LABELS = {("m", "Y", 3): ("cat", "dog")}
@@ -29,7 +29,7 @@ def test_a_response_becomes_a_message(encoder):
     given = response(np.array([[1, 2]], np.int16), np.array(0.5))
     given.id = "7"
 
-    message = read(encoder.encode(given, AnswerForm()))
+    message = read(encoder.encode(given, ResponseForm()))
 
     assert message == message_class("ModelInferResponse")(
         model_name="m",
@@ -48,13 +48,13 @@ def test_any_id_is_echoed(encoder, request_id):
     given = response()
     given.id = request_id
 
-    assert read(encoder.encode(given, AnswerForm())).id == request_id
+    assert read(encoder.encode(given, ResponseForm())).id == request_id
 
 
 def test_large_tensors_are_not_copied(encoder):
     array = np.arange(10_000, dtype=np.float32)
 
-    *_, content = encoder.encode(response(array), AnswerForm())
+    *_, content = encoder.encode(response(array), ResponseForm())
 
     assert np.shares_memory(np.frombuffer(content, np.float32), array)
     assert len(content) == 40_000
@@ -63,14 +63,14 @@ def test_large_tensors_are_not_copied(encoder):
 def test_tensors_that_do_not_lie_in_one_piece_are_put_into_one(encoder):
     array = np.arange(10_000, dtype=np.float32).reshape(100, 100)[:, ::2]
 
-    message = read(encoder.encode(response(array, array[:2]), AnswerForm()))
+    message = read(encoder.encode(response(array, array[:2]), ResponseForm()))
 
     assert list(message.raw_output_contents) == [array.tobytes(), array[:2].tobytes()]
 
 
 def test_strings_are_packed_and_their_size_is_not_remembered(encoder):
     for strings in ([b"", b"a\x00"], [b"x" * 500, b""]):
-        message = read(encoder.encode(response(np.array(strings, object)), AnswerForm()))
+        message = read(encoder.encode(response(np.array(strings, object)), ResponseForm()))
 
         packed = b"".join(len(each).to_bytes(4, "little") + each for each in strings)
         assert list(message.raw_output_contents) == [packed]
@@ -78,7 +78,7 @@ def test_strings_are_packed_and_their_size_is_not_remembered(encoder):
 
 
 def test_a_tensor_may_have_no_elements(encoder):
-    message = read(encoder.encode(response(np.zeros((2, 0)), np.zeros((0,), object)), AnswerForm()))
+    message = read(encoder.encode(response(np.zeros((2, 0)), np.zeros((0,), object)), ResponseForm()))
 
     assert list(message.raw_output_contents) == [b"", b""]
     assert list(message.outputs[0].shape) == [2, 0]
@@ -86,9 +86,9 @@ def test_a_tensor_may_have_no_elements(encoder):
 
 def test_one_name_may_have_many_shapes(encoder):
     for size in range(5000):
-        encoder.encode(response(np.zeros(size, np.int8)), AnswerForm())
+        encoder.encode(response(np.zeros(size, np.int8)), ResponseForm())
 
-    message = read(encoder.encode(response(np.zeros(7, np.int8)), AnswerForm()))
+    message = read(encoder.encode(response(np.zeros(7, np.int8)), ResponseForm()))
 
     assert message.raw_output_contents[0] == bytes(7)
     assert len(encoder._described) == 4096
@@ -112,7 +112,7 @@ def test_one_name_may_have_many_shapes(encoder):
     ],
 )
 def test_parameters_keep_their_type(encoder, value, kind):
-    message = read(encoder.encode(response(parameters={"p": value, "q": "x"}), AnswerForm()))
+    message = read(encoder.encode(response(parameters={"p": value, "q": "x"}), ResponseForm()))
 
     parameter = message.parameters["p"]
     assert parameter.WhichOneof("parameter_choice") == kind
@@ -123,7 +123,7 @@ def test_parameters_keep_their_type(encoder, value, kind):
 def test_the_best_classes_of_an_output_can_be_told(encoder):
     given = Response("m", 3, "", {"Y": Tensor.of("Y", np.array([0.5, 3.25, 1.0], np.float32))})
 
-    message = read(encoder.encode(given, AnswerForm({"Y": OutputForm(classes=2)})))
+    message = read(encoder.encode(given, ResponseForm({"Y": OutputForm(classes=2)})))
 
     assert (message.outputs[0].datatype, list(message.outputs[0].shape)) == ("BYTES", [2])
     assert message.raw_output_contents[0] == b"\x0e\x00\x00\x003.250000:1:dog" + b"\x0a\x00\x00\x001.000000:2"
@@ -132,7 +132,7 @@ def test_the_best_classes_of_an_output_can_be_told(encoder):
 def test_each_entry_of_a_batch_has_its_classes(encoder):
     given = Response("batching", 1, "", {"Y": Tensor.of("Y", np.array([[1, 2], [4, 3]]))})
 
-    message = read(encoder.encode(given, AnswerForm({"Y": OutputForm(classes=1)})))
+    message = read(encoder.encode(given, ResponseForm({"Y": OutputForm(classes=1)})))
 
     assert list(message.outputs[0].shape) == [2, 1]
     assert message.raw_output_contents[0] == b"\x03\x00\x00\x002:1" + b"\x03\x00\x00\x004:0"
@@ -142,11 +142,11 @@ def test_what_has_no_classes_is_refused(encoder):
     given = Response("m", 1, "", {"Y": Tensor.of("Y", np.array([True]))})
 
     with pytest.raises(InvalidArgumentError, match="class result not available for output 'Y'"):
-        encoder.encode(given, AnswerForm({"Y": OutputForm(classes=1)}))
+        encoder.encode(given, ResponseForm({"Y": OutputForm(classes=1)}))
 
 
 def test_outputs_that_have_no_form_are_given_as_they_are(encoder):
-    message = read(encoder.encode(response(np.zeros(1, np.int8)), AnswerForm({"Y": OutputForm(classes=1)})))
+    message = read(encoder.encode(response(np.zeros(1, np.int8)), ResponseForm({"Y": OutputForm(classes=1)})))
 
     assert message.outputs[0].datatype == "INT8"
 
@@ -155,7 +155,7 @@ def test_outputs_that_have_no_form_are_given_as_they_are(encoder):
 def test_a_part_of_a_stream_says_whether_it_is_the_last(encoder, final):
     given = response(np.arange(5000), parameters={"p": 1}, final=final)
 
-    message = read(encoder.encode_part(given, AnswerForm()), "ModelStreamInferResponse")
+    message = read(encoder.encode_part(given, ResponseForm()), "ModelStreamInferResponse")
 
     assert message.error_message == ""
     assert message.infer_response.parameters["triton_final_response"].bool_param is final
@@ -164,7 +164,7 @@ def test_a_part_of_a_stream_says_whether_it_is_the_last(encoder, final):
 
 
 def test_an_empty_last_part_has_nothing_else(encoder):
-    message = read(encoder.encode_part(Response("m", 1, "7", {}), AnswerForm()), "ModelStreamInferResponse")
+    message = read(encoder.encode_part(Response("m", 1, "7", {}), ResponseForm()), "ModelStreamInferResponse")
 
     assert message == message_class("ModelStreamInferResponse")(
         infer_response={

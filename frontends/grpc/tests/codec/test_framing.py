@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from naiad.errors import InvalidArgumentError
 from naiad_grpc.codec.framing import header, scan, split, varint
-from naiad_grpc.codec.skeletons import read_message
+from naiad_grpc.codec.templates import read_message
 from naiad_grpc.messages import message_class
 
 ModelInferRequest = message_class("ModelInferRequest")

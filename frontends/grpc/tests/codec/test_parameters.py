@@ -58,7 +58,7 @@ def test_the_empty_final_response_can_be_asked_for(decode, ask):
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "told"),
+    ("key", "value", "message"),
     [
         ("sequence_id", {"bool_param": True}, "parameter, expected int64_param or string_param."),
         ("sequence_id", {"uint64_param": 1}, "parameter, expected int64_param or string_param."),
@@ -71,8 +71,8 @@ def test_the_empty_final_response_can_be_asked_for(decode, ask):
         ("mine", {}, "parameter, expected int64_param, bool_param, or string_param"),
     ],
 )
-def test_a_parameter_of_the_wrong_type_is_refused(decode, ask, key, value, told):
-    with pytest.raises(InvalidArgumentError, match=f"invalid value type for '{key}' {told}"):
+def test_a_parameter_of_the_wrong_type_is_refused(decode, ask, key, value, message):
+    with pytest.raises(InvalidArgumentError, match=f"invalid value type for '{key}' {message}"):
         decode(ask(parameters={key: value}))
 
 

@@ -11,7 +11,7 @@ from naiad.buffers import object_array, pack_strings
 from naiad.datatypes import TENSOR_TYPES
 from naiad.errors import InvalidArgumentError
 from naiad.types import Response, Tensor
-from naiad_grpc.codec import AnswerForm, Decoder, Encoder
+from naiad_grpc.codec import Decoder, Encoder, ResponseForm
 from naiad_grpc.messages import message_class
 
 ModelInferRequest, ModelInferResponse = message_class("ModelInferRequest"), message_class("ModelInferResponse")
@@ -87,9 +87,9 @@ def test_what_is_written_is_what_protobuf_writes(given_tensors, request_id, give
     encoder = Encoder(None, None)
 
     for _ in range(2):
-        assert ModelInferResponse.FromString(b"".join(encoder.encode(response, AnswerForm()))) == expected
+        assert ModelInferResponse.FromString(b"".join(encoder.encode(response, ResponseForm()))) == expected
         part = message_class("ModelStreamInferResponse").FromString(
-            b"".join(encoder.encode_part(response, AnswerForm()))
+            b"".join(encoder.encode_part(response, ResponseForm()))
         )
         assert part.infer_response.parameters.pop("triton_final_response").bool_param is final
         assert part.infer_response == expected

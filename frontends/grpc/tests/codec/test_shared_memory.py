@@ -100,7 +100,7 @@ def test_an_unknown_region_is_not_found(decode, ask):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "told"),
+    ("parameters", "reason"),
     [
         (
             {"shared_memory_region": {"int64_param": 1}},
@@ -115,8 +115,8 @@ def test_an_unknown_region_is_not_found(decode, ask):
         ),
     ],
 )
-def test_references_that_make_no_sense_are_refused(decode, ask, parameters, told):
-    with pytest.raises(InvalidArgumentError, match=told):
+def test_references_that_are_invalid_are_refused(decode, ask, parameters, reason):
+    with pytest.raises(InvalidArgumentError, match=reason):
         decode(ask(("X", "FP32", [2], {"parameters": parameters})))
 
 
@@ -133,15 +133,15 @@ def test_an_output_can_go_to_a_region(decode, ask, regions):
 
 
 @pytest.mark.parametrize(
-    ("region", "error", "told"),
+    ("region", "error", "reason"),
     [("unknown", NotFoundError, "'unknown'"), ("r", InvalidArgumentError, "Invalid offset")],
 )
-def test_a_place_for_an_output_is_checked_before_the_model_runs(decode, ask, regions, region, error, told):
+def test_the_location_of_an_output_is_checked_before_the_model_runs(decode, ask, regions, region, error, reason):
     regions.add("r", bytes(7))
     message = ask()
     message.outputs.add(name="Y", **shared(region))
 
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=reason):
         decode(message)
 
 

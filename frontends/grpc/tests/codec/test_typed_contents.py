@@ -34,11 +34,11 @@ def test_each_datatype_has_its_field(decode, ask, datatype):
 
 @pytest.mark.parametrize("datatype", VALUES)
 def test_elements_in_another_field_are_refused(decode, ask, datatype):
-    wrong, told = ("fp64_contents", "FP64") if datatype != "FP64" else ("fp32_contents", "FP32")
+    wrong, datatype_of_field = ("fp64_contents", "FP64") if datatype != "FP64" else ("fp32_contents", "FP32")
 
     with pytest.raises(
         InvalidArgumentError,
-        match=f"unexpected explicit tensor data for input tensor 'X' for model 'm' of type '{told}', "
+        match=f"unexpected explicit tensor data for input tensor 'X' for model 'm' of type '{datatype_of_field}', "
         f"expected datatype '{datatype}'",
     ):
         decode(ask(("X", datatype, [1], {"contents": {wrong: [1]}})))
@@ -119,4 +119,4 @@ def test_typed_elements_may_be_unpacked_and_in_several_pieces(decoder):
 def test_typed_contents_are_not_remembered(decoder, ask):
     decoder.decode(ask(("A", "INT8", [1], {"contents": {"int_contents": [1]}})).SerializeToString())
 
-    assert decoder._skeletons == {}
+    assert decoder._templates == {}

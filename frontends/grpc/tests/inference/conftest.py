@@ -25,16 +25,16 @@ class FakeCall:
         self.request = request
         self.deliver = deliver
         self.streams = streams
-        self.told = []
+        self.commands = []
 
     def cancel(self):
-        self.told.append("cancel")
+        self.commands.append("cancel")
 
     def pause(self):
-        self.told.append("pause")
+        self.commands.append("pause")
 
     def resume(self):
-        self.told.append("resume")
+        self.commands.append("resume")
 
     def answer(self, **members):
         """Give every input back as an output, three times over."""
@@ -51,14 +51,14 @@ class FakeTrace:
     """Notes what is recorded, and when it ended."""
 
     def __init__(self):
-        self.told = []
+        self.events = []
 
     def record(self, event, ns=None):
-        self.told.append(event)
+        self.events.append(event)
 
     def end(self):
-        if "END" not in self.told:
-            self.told.append("END")
+        if "END" not in self.events:
+            self.events.append("END")
 
 
 class FakeTracing:
@@ -131,7 +131,7 @@ class FakeContext:
         return self._remaining
 
     def invocation_metadata(self):
-        assert self._may_ask, "looking at the metadata costs time, and nobody needs it"
+        assert self._may_ask, "looking at the metadata costs time and is not needed"
         return self._metadata
 
 

@@ -8,9 +8,9 @@ from naiad_grpc.inference import make_inference
 from naiad_grpc.inference_intake import ExplainedContext
 from naiad_grpc.messages import message_class
 
-from .telling import taken
+from .teller import taken
 
-TOLD = json.dumps({"answered": 10.0})
+EXPLANATION = json.dumps({"answered": 10.0})
 
 
 def infer(inference, message, context, server, parameters):
@@ -46,10 +46,10 @@ def test_forwarded_metadata_comes_with_it(make_server, ask, context):
 
 
 def test_the_encoding_is_told_in_the_answer(inference, server, ask, context):
-    response = infer(inference, ask(), context(), server, {"explain": TOLD})
+    response = infer(inference, ask(), context(), server, {"explain": EXPLANATION})
 
-    told = json.loads(response.parameters["explain"].string_param)
-    assert told["answered"] == 10.0 < told["encoded"]
+    explanation = json.loads(response.parameters["explain"].string_param)
+    assert explanation["answered"] == 10.0 < explanation["encoded"]
 
 
 def test_a_stream_of_such_a_caller_asks_for_all_its_requests(inference, server, ask, context):
@@ -64,7 +64,7 @@ def test_the_last_message_of_a_stream_carries_it_without_outputs_where_there_are
     stream = inference.open_stream(context())
     stream.feed(ask("2", model="decoupled"))
     server.calls[0].answer(final=False)
-    server.calls[0].deliver(Response("decoupled", 5, "2", {}, {"explain": TOLD}))
+    server.calls[0].deliver(Response("decoupled", 5, "2", {}, {"explain": EXPLANATION}))
 
     first, last = taken(stream)
 

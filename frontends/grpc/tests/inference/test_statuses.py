@@ -37,9 +37,9 @@ def test_each_error_has_its_code(name, code):
     kind = getattr(errors, name)
     error = kind([errors.Problem("it is wrong")]) if name == "ConfigError" else kind("it is wrong")
 
-    told = rpc_error(error)
+    status = rpc_error(error)
 
-    assert (told.code.name, told.message) == (code, "it is wrong")
+    assert (status.code.name, status.message) == (code, "it is wrong")
 
 
 def test_every_error_of_naiad_is_in_the_table():
@@ -67,10 +67,10 @@ def test_a_message_names_its_request():
 
 
 def test_an_unforeseen_error_tells_the_log_and_not_the_caller(caplog):
-    told = rpc_error(ZeroDivisionError("a secret"), "7")
+    status = rpc_error(ZeroDivisionError("a secret"), "7")
 
-    assert told.code is Code.INTERNAL
-    assert "secret" not in told.message
+    assert status.code is Code.INTERNAL
+    assert "secret" not in status.message
     assert "a secret" in caplog.text
 
 

@@ -7,7 +7,7 @@ from naiad.errors import DeadlineExceededError, ModelFailedError, QueueFullError
 from naiad.types import Response, Tensor
 from naiad_grpc.statuses import Code, RpcError
 
-from .telling import final_of, taken, told
+from .teller import final_of, ready_responses, taken
 
 
 def test_an_error_of_a_request_does_not_end_the_stream(stream, server, ask):
@@ -94,9 +94,9 @@ def test_errors_keep_their_place_among_the_responses(stream, server, ask):
     stream.feed(ask("1"))
     stream.feed(ask("2", model="unknown"))
 
-    assert told(stream) == []
+    assert ready_responses(stream) == []
     server.calls[0].answer()
-    assert [number for number, *_ in told(stream)] == ["1", "2"]
+    assert [number for number, *_ in ready_responses(stream)] == ["1", "2"]
 
 
 @pytest.mark.parametrize("final", [False, True])
@@ -125,7 +125,7 @@ def test_the_first_error_ends_a_stream_whose_caller_asks_for_that(strict, server
     with pytest.raises(RpcError) as raised:
         strict.take()
     assert (raised.value.code, raised.value.message) == (Code.UNAVAILABLE, "[request id: 2] full")
-    assert (one.told, two.told) == (["cancel"], ["cancel"])
+    assert (one.commands, two.commands) == (["cancel"], ["cancel"])
     assert strict.take() is None
     assert strict.over
 
@@ -146,7 +146,7 @@ def test_an_error_that_comes_at_once_takes_its_own_request_back_too(strict, serv
 
     strict.feed(ask("1", model="d"))
 
-    assert server.calls[0].told == ["cancel"]
+    assert server.calls[0].commands == ["cancel"]
 
 
 @pytest.mark.parametrize("model", ["m", "d"])
@@ -162,7 +162,7 @@ def test_the_deadline_of_the_call_ends_its_stream(inference, context, server, as
     with pytest.raises(RpcError, match="Deadline Exceeded") as raised:
         stream.take()
     assert raised.value.code is Code.DEADLINE_EXCEEDED
-    assert one.told == ["cancel"]
+    assert one.commands == ["cancel"]
     assert stream.over
 
 

@@ -11,7 +11,7 @@ from naiad_grpc.inference import make_inference
 from naiad_grpc.messages import message_class
 
 from .conftest import FakeContext, FakeServer
-from .telling import final_of, taken
+from .teller import final_of, taken
 
 steps = st.one_of(
     st.tuples(st.just("feed"), st.sampled_from(["m", "d", "u"])),
@@ -46,7 +46,7 @@ class History:
 
     def finish(self):
         self.came += taken(self.stream)
-        self.waiting = [call for call in self._open if call.told[-1:] == ["pause"]]
+        self.waiting = [call for call in self._open if call.commands[-1:] == ["pause"]]
         self.stream.finish()
         while self._open:
             self._answer("last", self._open[-1])

@@ -3,7 +3,7 @@
 from naiad_grpc import streaming
 from naiad_grpc.inference import make_inference
 
-from .telling import final_of, taken
+from .teller import final_of, taken
 
 
 def test_models_wait_for_a_slow_reader_and_go_on_when_it_has_caught_up(stream, server, ask):
@@ -14,12 +14,12 @@ def test_models_wait_for_a_slow_reader_and_go_on_when_it_has_caught_up(stream, s
         assert not stream.full
         decoupled.answer(final=False)
 
-    assert (decoupled.told, other.told, stream.full) == (["pause"], [], True)
+    assert (decoupled.commands, other.commands, stream.full) == (["pause"], [], True)
     for _ in range(streaming.MOST_READY // 2 - 1):
         stream.take()
-    assert decoupled.told == ["pause"]
+    assert decoupled.commands == ["pause"]
     stream.take()
-    assert (decoupled.told, other.told, stream.full) == (["pause", "resume"], [], False)
+    assert (decoupled.commands, other.commands, stream.full) == (["pause", "resume"], [], False)
 
 
 def test_models_wait_for_the_reader_of_large_responses(inference, context, server, ask, monkeypatch):
@@ -32,7 +32,7 @@ def test_models_wait_for_the_reader_of_large_responses(inference, context, serve
         call.answer(final=False)
 
     assert 1 < len(taken(stream)) < 10
-    assert call.told == ["pause", "resume"]
+    assert call.commands == ["pause", "resume"]
 
 
 def test_a_request_to_a_model_that_streams_begins_paused_when_the_reader_is_slow(stream, server, ask):
@@ -40,7 +40,7 @@ def test_a_request_to_a_model_that_streams_begins_paused_when_the_reader_is_slow
 
     stream.feed(ask(model="d"))
 
-    assert server.calls[0].told == ["pause"]
+    assert server.calls[0].commands == ["pause"]
 
 
 def test_a_stream_is_full_while_too_many_requests_are_in_flight(stream, server, ask):

@@ -106,7 +106,7 @@ def test_a_client_that_leaves_takes_all_requests_back(inference, server, ask, co
 
     run(leave())
 
-    assert [call.told for call in server.calls] == [["cancel"], ["cancel"]]
+    assert [call.commands for call in server.calls] == [["cancel"], ["cancel"]]
 
 
 def test_an_error_of_the_transport_ends_the_stream(inference, server, ask, context):
@@ -119,7 +119,7 @@ def test_an_error_of_the_transport_ends_the_stream(inference, server, ask, conte
     with pytest.raises(RpcError, match="gone"):
         run(broken())
 
-    assert server.calls[0].told == ["cancel"]
+    assert server.calls[0].commands == ["cancel"]
 
 
 def test_the_first_error_ends_a_stream_whose_caller_asks_for_that(inference, ask, context):

@@ -13,7 +13,7 @@ def test_each_response_of_a_request_that_is_traced_is_recorded(stream, server, a
     stream.take()
     server.calls[0].answer(final=False)
     server.calls[0].end()
-    recorded = server.tracing.traces[0].told
+    recorded = server.tracing.traces[0].events
     sent = ["GRPC_SEND_START", "GRPC_SEND_END"]
     assert recorded == ["GRPC_WAITREAD_START", "GRPC_WAITREAD_END", *sent, "GRPC_SEND_START"]
     stream.take()
@@ -29,8 +29,8 @@ def test_no_trace_is_left_open(stream, server, ask, way):
     stream.feed(ask("7", model="d"))
     if way.startswith("answer"):
         server.calls[0].answer(final=way == "answer")
-    assert server.tracing.traces[0].told[-1] != "END"
+    assert server.tracing.traces[0].events[-1] != "END"
 
     stream.cancel()
 
-    assert server.tracing.traces[0].told[-1] == "END"
+    assert server.tracing.traces[0].events[-1] == "END"

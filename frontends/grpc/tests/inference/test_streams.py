@@ -7,7 +7,7 @@ from naiad.errors import ModelFailedError
 from naiad_grpc.inference import make_inference
 from naiad_grpc.statuses import RpcError
 
-from .telling import final_of, taken, told
+from .teller import final_of, ready_responses, taken
 
 
 def test_a_response_says_that_it_is_the_last(stream, server, ask):
@@ -27,11 +27,11 @@ def test_responses_come_in_the_order_of_their_requests(stream, server, ask):
 
     third.answer()
     second.deliver(ModelFailedError("it raised"))
-    assert told(stream) == []
+    assert ready_responses(stream) == []
     first.answer()
-    assert told(stream) == [("0", 1, True), ("1", 0, True), ("2", 1, True)]
+    assert ready_responses(stream) == [("0", 1, True), ("1", 0, True), ("2", 1, True)]
     fourth.answer()
-    assert told(stream) == [("3", 1, True)]
+    assert ready_responses(stream) == [("3", 1, True)]
 
 
 def test_a_response_without_outputs_is_a_response_all_the_same(stream, server, ask):
@@ -39,7 +39,7 @@ def test_a_response_without_outputs_is_a_response_all_the_same(stream, server, a
 
     server.calls[0].end()
 
-    assert told(stream) == [("7", 0, True)]
+    assert ready_responses(stream) == [("7", 0, True)]
 
 
 def test_a_decoupled_request_waits_for_no_other(stream, server, ask):
@@ -52,9 +52,9 @@ def test_a_decoupled_request_waits_for_no_other(stream, server, ask):
     b.answer(final=False)
     a.answer(final=True)
     b.answer(final=True)
-    assert told(stream) == [("a", 1, False), ("b", 1, False), ("a", 1, True), ("b", 1, True)]
+    assert ready_responses(stream) == [("a", 1, False), ("b", 1, False), ("a", 1, True), ("b", 1, True)]
     slow.answer()
-    assert told(stream) == [("slow", 1, True)]
+    assert ready_responses(stream) == [("slow", 1, True)]
 
 
 def test_an_empty_last_response_is_kept_to_ourselves(stream, server, ask):
@@ -64,7 +64,7 @@ def test_an_empty_last_response_is_kept_to_ourselves(stream, server, ask):
     server.calls[0].answer(final=False)
     server.calls[0].end()
 
-    assert told(stream) == [("7", 1, False)]
+    assert ready_responses(stream) == [("7", 1, False)]
     assert stream.over
 
 
@@ -89,7 +89,7 @@ def test_a_last_response_with_parameters_says_more_than_that_it_is_the_last(stre
 
     server.calls[0].end(parameters={"p": 1})
 
-    assert told(stream) == [("7", 0, True)]
+    assert ready_responses(stream) == [("7", 0, True)]
 
 
 def test_a_stream_is_over_when_its_last_response_is_taken(stream, server, ask):
@@ -120,7 +120,7 @@ def test_a_caller_who_leaves_takes_all_requests_back(stream, server, ask):
     for call in server.calls:
         call.answer()
 
-    assert [call.told for call in server.calls][1:] == [["cancel"], ["cancel"]]
+    assert [call.commands for call in server.calls][1:] == [["cancel"], ["cancel"]]
     assert stream.take() is None
     assert stream.over
 

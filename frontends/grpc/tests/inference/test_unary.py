@@ -134,7 +134,7 @@ def test_a_caller_who_leaves_takes_the_request_back(inference, server, ask, cont
         return task.cancelled()
 
     assert asyncio.run(leave())
-    assert server.calls[0].told == ["cancel"]
+    assert server.calls[0].commands == ["cancel"]
 
 
 def test_metadata_that_is_forwarded_becomes_parameters(make_server, ask, context):
@@ -171,7 +171,7 @@ def test_a_request_is_traced_from_its_bytes_to_those_of_its_response(infer, serv
     (trace,) = server.tracing.traces
     assert server.tracing.asked == [("m", 0, "7", "00-1", "a=b")]
     assert server.calls[0].request.trace is trace
-    assert trace.told == ["GRPC_WAITREAD_START", "GRPC_WAITREAD_END", "GRPC_SEND_START", "GRPC_SEND_END", "END"]
+    assert trace.events == ["GRPC_WAITREAD_START", "GRPC_WAITREAD_END", "GRPC_SEND_START", "GRPC_SEND_END", "END"]
 
 
 def test_the_trace_of_a_request_that_is_refused_or_taken_back_ends(inference, server, ask, context, settled):
@@ -188,7 +188,7 @@ def test_the_trace_of_a_request_that_is_refused_or_taken_back_ends(inference, se
 
     asyncio.run(leave())
 
-    assert [trace.told[-1] for trace in server.tracing.traces] == ["END", "END"]
+    assert [trace.events[-1] for trace in server.tracing.traces] == ["END", "END"]
 
 
 def test_a_transport_without_tasks_is_called_back(inference, server, ask, context):
@@ -199,4 +199,4 @@ def test_a_transport_without_tasks_is_called_back(inference, server, ask, contex
     cancel()
 
     assert [read(b"".join(answer)).id for answer in answers] == ["7"]
-    assert server.calls[0].told == ["cancel"]
+    assert server.calls[0].commands == ["cancel"]

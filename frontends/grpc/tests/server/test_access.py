@@ -82,9 +82,9 @@ def test_the_client_may_ask_whether_the_connection_lives(server):
 def test_tensors_over_the_limit_are_refused(start_server):
     client = start_server(**{"grpc-max-message-size": 10_000}).client()
 
-    status, told = refusal(lambda: client.infer("mirror", values_input(*range(5000))))
+    status, message = refusal(lambda: client.infer("mirror", values_input(*range(5000))))
 
-    assert (status, "larger than max" in told) == ("RESOURCE_EXHAUSTED", True)
+    assert (status, "larger than max" in message) == ("RESOURCE_EXHAUSTED", True)
     assert infer(client) == SERVES
 
 
@@ -108,9 +108,9 @@ def test_metadata_that_matches_becomes_parameters(start_server):
 def test_metadata_named_as_a_parameter_is_not_forwarded(start_server):
     client = start_server(**{"grpc-header-forward-pattern": "."}).client()
 
-    status, told = refusal(lambda: infer(client, headers={"sequence_id": "1"}))
+    status, message = refusal(lambda: infer(client, headers={"sequence_id": "1"}))
 
-    assert (status, "Header 'sequence_id' is reserved" in told) == ("INVALID_ARGUMENT", True)
+    assert (status, "Header 'sequence_id' is reserved" in message) == ("INVALID_ARGUMENT", True)
 
 
 def test_restricted_rpcs_need_their_metadata(start_server):
@@ -118,9 +118,9 @@ def test_restricted_rpcs_need_their_metadata(start_server):
     client = start_server(**{"grpc-restricted-protocol": rules}).client()
     admin = {"triton-grpc-protocol-admin": "secret"}
 
-    status, told = refusal(client.is_server_live)
+    status, message = refusal(client.is_server_live)
 
-    assert (status, told) == (
+    assert (status, message) == (
         "UNAVAILABLE",
         "This protocol is restricted, expecting header 'triton-grpc-protocol-admin'",
     )

@@ -175,13 +175,13 @@ ERRORS = {
 }
 
 
-@pytest.mark.parametrize(("action", "status", "told"), ERRORS.values(), ids=ERRORS.keys())
-def test_what_is_wrong_is_told_with_its_status(client, action, status, told):
+@pytest.mark.parametrize(("action", "status", "message"), ERRORS.values(), ids=ERRORS.keys())
+def test_errors_have_a_message_and_a_status(client, action, status, message):
     with pytest.raises(InferenceServerException) as caught:
         action(client)
 
     assert caught.value.status() == f"StatusCode.{status}"
-    assert told in caught.value.message()
+    assert message in caught.value.message()
     assert "Traceback" not in caught.value.message()
     assert client.is_server_live()
 

@@ -116,7 +116,7 @@ def test_a_port_may_be_shared_when_both_agree(run, make_server):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"grpc-address": "no.such.host.invalid"}, "--grpc-address: 'no.such.host.invalid'"),
         ({"grpc-header-forward-pattern": "["}, "--grpc-header-forward-pattern"),
@@ -124,11 +124,11 @@ def test_a_port_may_be_shared_when_both_agree(run, make_server):
         ({"grpc-use-ssl": True}, "--grpc-server-cert"),
     ],
 )
-def test_options_that_make_no_sense_are_refused_at_start(run, make_server, options, told):
+def test_options_that_are_invalid_are_refused_at_start(run, make_server, options, message):
     with pytest.raises(InvalidArgumentError) as caught:
         run(make_server(**options).start())
 
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_it_can_be_switched_off(run, make_server):

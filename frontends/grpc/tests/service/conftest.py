@@ -19,12 +19,12 @@ MESSAGES = {rpc.name: (rpc.request, rpc.response) for rpc in rpcs()}
 
 
 class FakeServer:
-    """Knows one model, `m`, and what it was told to do."""
+    """Knows one model, `m`, and records its calls."""
 
     def __init__(self):
         self.readiness = Readiness(True)
         self.counted = []
-        self.told = []
+        self.calls = []
         self.shared_memory = FakeSharedMemory()
         self.tracing = FakeSettings({"trace_level": ("TIMESTAMPS", "TENSORS"), "trace_rate": "1000"})
         self.logging = FakeSettings({"log_info": True, "log_verbose_level": 2, "log_format": "default"})
@@ -57,7 +57,7 @@ class FakeServer:
         )
 
     def statistics(self, name="", version=0):
-        self.told.append((name, version))
+        self.calls.append((name, version))
         return self.counted
 
     async def fresh_index(self, ready=False):
@@ -65,10 +65,10 @@ class FakeServer:
         return [IndexEntry("m", 1, "READY"), *gone]
 
     async def load(self, name, config="", files=None):
-        self.told.append(("load", name, config, files))
+        self.calls.append(("load", name, config, files))
 
     async def unload(self, name, unload_dependents=False):
-        self.told.append(("unload", name, unload_dependents))
+        self.calls.append(("unload", name, unload_dependents))
 
     def _find(self, name, version):
         if (name, version) not in [("m", 0), ("m", 3)]:
@@ -76,23 +76,23 @@ class FakeServer:
 
 
 class FakeSharedMemory:
-    """Keeps what it was told, and tells of the regions that a test puts in."""
+    """Records its calls, and has the regions that a test puts in."""
 
     def __init__(self):
         self.regions = {"system": [], "cuda": []}
-        self.told = []
+        self.calls = []
 
     def status(self, kind, name=""):
         return [each for each in self.regions[kind] if name in ("", each.name)]
 
     def register_system(self, *given):
-        self.told.append(("system", *given))
+        self.calls.append(("system", *given))
 
     def register_cuda(self, *given):
-        self.told.append(("cuda", *given))
+        self.calls.append(("cuda", *given))
 
     def unregister(self, kind, name=""):
-        self.told.append((kind, "unregister", name))
+        self.calls.append((kind, "unregister", name))
 
 
 class FakeSettings:

@@ -70,15 +70,15 @@ def test_who_watches_is_told_of_changes_only_and_of_the_end(server):
         yield REQUEST().SerializeToString()
 
     async def watched():
-        told = []
+        statuses = []
         async for message in watch.answer(messages(), None):
-            told.append(RESPONSE.FromString(message).status)
-            if len(told) == 1:
+            statuses.append(RESPONSE.FromString(message).status)
+            if len(statuses) == 1:
                 server.readiness = Readiness(False)
-            elif len(told) == 2:
+            elif len(statuses) == 2:
                 server.readiness = Readiness(True)
             else:
                 stopping.set()
-        return told
+        return statuses
 
     assert asyncio.run(asyncio.wait_for(watched(), 20)) == [SERVING, NOT_SERVING, SERVING, NOT_SERVING]

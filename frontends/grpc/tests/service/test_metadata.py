@@ -8,23 +8,23 @@ from naiad_grpc.service.metadata import MetadataRpcs
 
 
 def test_the_server_says_what_it_is(ask):
-    told = ask(MetadataRpcs, "ServerMetadata")
+    metadata = ask(MetadataRpcs, "ServerMetadata")
 
-    assert (told.name, told.version, list(told.extensions)) == ("naiad", "0.1.0", ["statistics", "logging"])
+    assert (metadata.name, metadata.version, list(metadata.extensions)) == ("naiad", "0.1.0", ["statistics", "logging"])
 
 
 def test_a_model_says_what_it_takes_and_gives(ask):
-    told = ask(MetadataRpcs, "ModelMetadata", name="m")
+    metadata = ask(MetadataRpcs, "ModelMetadata", name="m")
 
-    assert (told.name, list(told.versions), told.platform) == ("m", ["1", "3"], "python")
-    assert [(each.name, each.datatype, list(each.shape)) for each in told.inputs] == [("X", "FP32", [-1, 4])]
-    assert [(each.name, each.datatype, list(each.shape)) for each in told.outputs] == [("Y", "BYTES", [2])]
+    assert (metadata.name, list(metadata.versions), metadata.platform) == ("m", ["1", "3"], "python")
+    assert [(each.name, each.datatype, list(each.shape)) for each in metadata.inputs] == [("X", "FP32", [-1, 4])]
+    assert [(each.name, each.datatype, list(each.shape)) for each in metadata.outputs] == [("Y", "BYTES", [2])]
 
 
 def test_a_configuration_comes_whole(ask, server):
-    told = ask(MetadataRpcs, "ModelConfig", name="m", version="3")
+    metadata = ask(MetadataRpcs, "ModelConfig", name="m", version="3")
 
-    assert from_message(told.config) == server.model_config("m")
+    assert from_message(metadata.config) == server.model_config("m")
 
 
 @pytest.mark.parametrize("name", ["ModelMetadata", "ModelConfig"])

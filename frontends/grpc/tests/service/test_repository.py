@@ -1,4 +1,4 @@
-"""Index, load and unload, from messages to what the server is told."""
+"""Index, load and unload, from messages to calls of the server."""
 
 import pytest
 
@@ -7,9 +7,9 @@ from naiad_grpc.service.repository import RepositoryRpcs
 
 
 def test_the_index_has_every_version_and_its_state(ask):
-    told = ask(RepositoryRpcs, "RepositoryIndex", repository_name="ignored")
+    index = ask(RepositoryRpcs, "RepositoryIndex", repository_name="ignored")
 
-    assert [(each.name, each.version, each.state, each.reason) for each in told.models] == [
+    assert [(each.name, each.version, each.state, each.reason) for each in index.models] == [
         ("m", "1", "READY", ""),
         ("n", "2", "UNAVAILABLE", "unloaded"),
         ("half ?", "", "", ""),
@@ -25,13 +25,13 @@ def test_a_load_may_bring_a_configuration_and_files(ask, server):
 
     ask(RepositoryRpcs, "RepositoryModelLoad", model_name="m", parameters=parameters)
 
-    assert server.told == [("load", "m", "{}", {"1/model.onnx": b"\x00\xff"})]
+    assert server.calls == [("load", "m", "{}", {"1/model.onnx": b"\x00\xff"})]
 
 
 def test_a_plain_load_brings_neither(ask, server):
     ask(RepositoryRpcs, "RepositoryModelLoad", model_name="m")
 
-    assert server.told == [("load", "m", "", {})]
+    assert server.calls == [("load", "m", "", {})]
 
 
 @pytest.mark.parametrize("dependents", [True, False])
@@ -40,11 +40,11 @@ def test_an_unload_may_take_dependents_along(ask, server, dependents):
 
     ask(RepositoryRpcs, "RepositoryModelUnload", model_name="m", parameters=parameters)
 
-    assert server.told == [("unload", "m", dependents)]
+    assert server.calls == [("unload", "m", dependents)]
 
 
 @pytest.mark.parametrize(
-    ("rpc", "parameters", "told"),
+    ("rpc", "parameters", "message"),
     [
         (
             "Load",
@@ -58,12 +58,12 @@ def test_an_unload_may_take_dependents_along(ask, server, dependents):
         ("Unload", {"dependents": {"bool_param": True}}, "unrecognized unload parameter 'dependents'"),
     ],
 )
-def test_other_parameters_are_refused_before_anything_happens(ask, server, rpc, parameters, told):
+def test_other_parameters_are_refused_before_anything_happens(ask, server, rpc, parameters, message):
     with pytest.raises(InvalidArgumentError) as caught:
         ask(RepositoryRpcs, f"RepositoryModel{rpc}", model_name="m", parameters=parameters)
 
-    assert told in str(caught.value)
-    assert server.told == []
+    assert message in str(caught.value)
+    assert server.calls == []
 
 
 @pytest.mark.parametrize("rpc", ["Load", "Unload"])

@@ -1,4 +1,4 @@
-"""Trace and log settings, from messages to what the server is told and back."""
+"""Trace and log settings, from messages to calls of the server and back."""
 
 import pytest
 
@@ -11,9 +11,9 @@ def values(response):
 
 
 def test_trace_settings_are_read_without_a_change(ask, server):
-    told = values(ask(SettingsRpcs, "TraceSetting"))
+    settings = values(ask(SettingsRpcs, "TraceSetting"))
 
-    assert told == {"trace_level": ["TIMESTAMPS", "TENSORS"], "trace_rate": ["1000"]}
+    assert settings == {"trace_level": ["TIMESTAMPS", "TENSORS"], "trace_rate": ["1000"]}
     assert server.tracing.changes == []
 
 

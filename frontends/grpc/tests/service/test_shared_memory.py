@@ -1,4 +1,4 @@
-"""Regions of shared memory, from messages to what the server is told."""
+"""Regions of shared memory, from messages to calls of the server."""
 
 import pytest
 
@@ -9,13 +9,13 @@ from naiad_grpc.service.shared_memory import SharedMemoryRpcs
 def test_a_system_region_is_registered_as_it_was_described(ask, server):
     ask(SharedMemoryRpcs, "SystemSharedMemoryRegister", name="r", key="/k", offset=64, byte_size=2**63)
 
-    assert server.shared_memory.told == [("system", "r", "/k", 64, 2**63)]
+    assert server.shared_memory.calls == [("system", "r", "/k", 64, 2**63)]
 
 
 def test_a_cuda_region_is_registered_with_its_raw_handle(ask, server):
     ask(SharedMemoryRpcs, "CudaSharedMemoryRegister", name="r", raw_handle=b"\x00" * 64, device_id=1, byte_size=512)
 
-    assert server.shared_memory.told == [("cuda", "r", b"\x00" * 64, 1, 512)]
+    assert server.shared_memory.calls == [("cuda", "r", b"\x00" * 64, 1, 512)]
 
 
 @pytest.mark.parametrize(("rpc", "kind"), [("System", "system"), ("Cuda", "cuda")])
@@ -23,7 +23,7 @@ def test_a_cuda_region_is_registered_with_its_raw_handle(ask, server):
 def test_one_region_or_all_of_a_kind_are_unregistered(ask, server, rpc, kind, name):
     ask(SharedMemoryRpcs, f"{rpc}SharedMemoryUnregister", name=name)
 
-    assert server.shared_memory.told == [(kind, "unregister", name)]
+    assert server.shared_memory.calls == [(kind, "unregister", name)]
 
 
 def test_the_status_tells_system_regions_by_name(ask, server):

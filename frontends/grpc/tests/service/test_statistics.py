@@ -31,12 +31,12 @@ def pairs(message):
 def test_all_counters_are_told(ask, server):
     server.counted = [COUNTED]
 
-    (told,) = ask(StatisticsRpcs, "ModelStatistics", name="m", version="3").model_stats
+    (statistics,) = ask(StatisticsRpcs, "ModelStatistics", name="m", version="3").model_stats
 
-    assert server.told == [("m", 3)]
-    assert (told.name, told.version, told.last_inference) == ("m", "3", 1_700_000_000_000)
-    assert (told.inference_count, told.execution_count) == (12, 4)
-    assert pairs(told.inference_stats) == {
+    assert server.calls == [("m", 3)]
+    assert (statistics.name, statistics.version, statistics.last_inference) == ("m", "3", 1_700_000_000_000)
+    assert (statistics.inference_count, statistics.execution_count) == (12, 4)
+    assert pairs(statistics.inference_stats) == {
         "success": (1, 10),
         "fail": (2, 20),
         "queue": (3, 30),
@@ -46,15 +46,19 @@ def test_all_counters_are_told(ask, server):
         "cache_hit": (7, 70),
         "cache_miss": (8, 80),
     }
-    assert told.batch_stats[0].batch_size == 2
-    assert pairs(told.batch_stats[0]) == {"compute_input": (1, 2), "compute_infer": (3, 4), "compute_output": (5, 6)}
-    assert [(each.type, each.id, each.byte_size) for each in told.memory_usage] == [("CPU", 0, 4096)]
-    assert pairs(told.response_stats["0"])["success"] == (9, 90)
-    assert pairs(told.response_stats["0"])["empty_response"] == (1, 5)
+    assert statistics.batch_stats[0].batch_size == 2
+    assert pairs(statistics.batch_stats[0]) == {
+        "compute_input": (1, 2),
+        "compute_infer": (3, 4),
+        "compute_output": (5, 6),
+    }
+    assert [(each.type, each.id, each.byte_size) for each in statistics.memory_usage] == [("CPU", 0, 4096)]
+    assert pairs(statistics.response_stats["0"])["success"] == (9, 90)
+    assert pairs(statistics.response_stats["0"])["empty_response"] == (1, 5)
 
 
 def test_no_name_asks_for_all_models(ask, server):
     server.counted = [COUNTED, COUNTED]
 
     assert len(ask(StatisticsRpcs, "ModelStatistics").model_stats) == 2
-    assert server.told == [("", 0)]
+    assert server.calls == [("", 0)]

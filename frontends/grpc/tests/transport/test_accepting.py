@@ -9,18 +9,18 @@ import pytest
 from grpc._cython import cygrpc
 
 from naiad_grpc.transport import accepting
-from naiad_grpc.transport.accepting import taking_in_what_has_come
+from naiad_grpc.transport.accepting import concurrent_accepts
 
 SERVE = """
 import asyncio, grpc
-from naiad_grpc.transport.accepting import taking_in_what_has_come
+from naiad_grpc.transport.accepting import concurrent_accepts
 
 async def answer(message, context):
     return message * 2
 
 async def main():
     asyncio.get_running_loop().slow_callback_duration = 60  # a busy machine is no fault
-    with taking_in_what_has_come():
+    with concurrent_accepts():
         server = grpc.aio.server()
     method = grpc.unary_unary_rpc_method_handler(answer)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("a", {"b": method}),))
@@ -47,7 +47,7 @@ def test_a_crowd_is_answered_and_nothing_is_left_over_or_said():
 def test_only_servers_that_are_made_within_are_such():
     before = cygrpc.AioServer
 
-    with taking_in_what_has_come():
+    with concurrent_accepts():
         assert cygrpc.AioServer is not before
     assert cygrpc.AioServer is before
 
@@ -56,7 +56,7 @@ def test_where_grpcio_is_not_as_expected_its_servers_are_its_own(monkeypatch):
     monkeypatch.setattr(accepting, "_NEEDED", ("_what_there_is_not",))
     before = cygrpc.AioServer
 
-    with taking_in_what_has_come():
+    with concurrent_accepts():
         assert cygrpc.AioServer is before
 
 
@@ -70,7 +70,7 @@ def test_a_server_that_is_stopped_in_a_crowd_ends_and_leaves_no_caller_waiting(g
             await asyncio.sleep(0)
             return message
 
-        with taking_in_what_has_come():
+        with concurrent_accepts():
             server = grpc.aio.server()
         method = grpc.unary_unary_rpc_method_handler(answer)
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("a", {"b": method}),))

@@ -60,7 +60,7 @@ def test_of_two_servers_that_start_at_once_one_is_refused_with_the_option(first,
 
 
 @pytest.mark.parametrize(
-    ("address", "kind", "told"),
+    ("address", "kind", "message"),
     [
         ("no.such.host.invalid", InvalidArgumentError, "--grpc-address: 'no.such.host.invalid' is no address"),
         ("203.0.113.1", UnavailableError, "gRPC cannot listen on 203.0.113.1 port 0"),
@@ -70,11 +70,11 @@ def test_of_two_servers_that_start_at_once_one_is_refused_with_the_option(first,
         ("unix:/dev/null", UnavailableError, "there is a file that is no socket"),
     ],
 )
-def test_a_place_that_cannot_be_had_is_told_with_the_reason(address, kind, told):
+def test_an_unavailable_endpoint_is_refused_with_the_reason(address, kind, message):
     with pytest.raises(kind) as caught:
         place(address)
 
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_unix_socket_in_use_is_not_taken_from_who_uses_it(tmp_path):

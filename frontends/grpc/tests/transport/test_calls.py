@@ -56,17 +56,17 @@ def test_a_function_sees_how_much_time_its_caller_gives(run):
 
 
 @pytest.mark.parametrize(
-    ("metadata", "told"),
+    ("metadata", "kind_name"),
     [((), b"_ServicerContext"), ((("naiad-explain", "1"),), b"ExplainedContext"), ((("naiad-explain", "0"),), b"_Se")],
 )
-def test_metadata_that_asks_for_explanations_reaches_the_function_by_its_context(run, metadata, told):
+def test_metadata_that_asks_for_explanations_reaches_the_function_by_its_context(run, metadata, kind_name):
     async def main():
         async with Served(Calls()) as served, served.channel() as channel:
             return await answer(channel, "context", metadata=metadata), await answer(channel, "remaining", timeout=9)
 
     kind, remaining = run(main())
 
-    assert kind.startswith(told)
+    assert kind.startswith(kind_name)
     assert 0 < float(remaining) < 10
 
 

@@ -52,7 +52,7 @@ def test_over_mutual_tls_clients_must_show_a_certificate_of_the_root(run, certif
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"grpc-server-cert": ""}, "gRPC over TLS needs --grpc-server-cert"),
         ({"grpc-server-key": "/no/such/file"}, "--grpc-server-key: '/no/such/file' cannot be read: No such file"),
@@ -62,7 +62,7 @@ def test_over_mutual_tls_clients_must_show_a_certificate_of_the_root(run, certif
         ({"grpc-use-ssl-mutual": True, "grpc-root-cert": "broken"}, "--grpc-root-cert"),
     ],
 )
-def test_certificates_that_cannot_work_are_refused_at_start(certificates, changes, told):
+def test_certificates_that_cannot_work_are_refused_at_start(certificates, changes, message):
     given = {
         name: certificates.file(value) if isinstance(value, str) and hasattr(certificates, value) else value
         for name, value in changes.items()
@@ -71,7 +71,7 @@ def test_certificates_that_cannot_work_are_refused_at_start(certificates, change
     with pytest.raises(InvalidArgumentError) as caught:
         server_certificates(Settings(OPTIONS, server_side(certificates, **given)))
 
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_plain_connections_need_no_certificates():

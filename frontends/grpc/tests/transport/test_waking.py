@@ -1,4 +1,4 @@
-"""The pipe through which grpcio wakes the event loop: grpcio takes it, and nobody else gets it."""
+"""The pipe through which grpcio wakes the event loop: grpcio takes it, and no other code gets it."""
 
 import os
 import socket
@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from naiad_grpc.transport.waking import PipeEnd, woken_by_a_pipe
+from naiad_grpc.transport.waking import PipeEnd, pipe_wakeups
 
 SERVE = """
 import asyncio, os, stat, grpc
-from naiad_grpc.transport.waking import woken_by_a_pipe
+from naiad_grpc.transport.waking import pipe_wakeups
 
 def pipes():
     kinds = []
@@ -30,7 +30,7 @@ async def answer(message, context):
 async def main():
     method = grpc.unary_unary_rpc_method_handler(answer)
     before = pipes()
-    with woken_by_a_pipe():
+    with pipe_wakeups():
         server = grpc.aio.server()
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("a", {"b": method}),))
     port = server.add_insecure_port("127.0.0.1:0")
@@ -53,7 +53,7 @@ def test_grpcio_serves_with_the_loop_woken_by_a_pipe():
 
 
 def test_one_read_takes_all_bytes():
-    with woken_by_a_pipe():
+    with pipe_wakeups():
         reading, writing = socket.socketpair()
     reading.setblocking(False)
     os.write(writing.fileno(), b"1" * 100)
@@ -68,7 +68,7 @@ def test_one_read_takes_all_bytes():
 def test_other_threads_and_later_callers_get_sockets():
     pairs = []
 
-    with woken_by_a_pipe():
+    with pipe_wakeups():
         other = threading.Thread(target=lambda: pairs.append(socket.socketpair()))
         other.start()
         other.join()

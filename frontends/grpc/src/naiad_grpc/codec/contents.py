@@ -1,4 +1,4 @@
-"""`InferTensorContents`, the typed form of a tensor's elements, to a numpy array."""
+"""Decoder of `InferTensorContents`, the typed contents of a tensor, to a numpy array."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from naiad.datatypes import TensorType
 from naiad.errors import InvalidArgumentError
 
 _PIECE = 65536
-"""So many elements are converted at a time: each conversion keeps the interpreter's lock."""
+"""Elements that are converted at a time: each conversion holds the interpreter's lock."""
 
 _FIELDS = {
     "BOOL": "bool_contents",
@@ -25,7 +25,7 @@ _FIELDS = {
     "FP64": "fp64_contents",
     "BYTES": "bytes_contents",
 }
-_TOLD = {
+_DATATYPES = {
     "bool_contents": "BOOL",
     "int_contents": "INT32",
     "int64_contents": "INT64",
@@ -40,15 +40,15 @@ _TOLD = {
 def array_of_contents(
     contents: Any, name: str, kind: TensorType, shape: tuple[int, ...], count: int, model: str
 ) -> np.ndarray:
-    """The array of that shape whose `count` elements are in the field for its datatype.
+    """The array of that shape with the `count` elements in the field for its datatype.
 
     Raises InvalidArgumentError for elements in another field, for more or fewer of them, for one that the datatype
     cannot hold, and for a datatype without a field (FP16, BF16).
     """
-    wanted = _FIELDS.get(kind.wire)
-    given = [descriptor.name for descriptor, _ in contents.ListFields()]
-    other = next((field for field in given if field != wanted), None)
-    if wanted is None:
+    expected = _FIELDS.get(kind.wire)
+    present = [descriptor.name for descriptor, _ in contents.ListFields()]
+    other = next((field for field in present if field != expected), None)
+    if expected is None:
         raise InvalidArgumentError(
             f"unexpected explicit tensor data for input tensor '{name}' for model '{model}': there is no field for "
             f"datatype '{kind.wire}'. Please use raw_input_contents for it"
@@ -56,9 +56,9 @@ def array_of_contents(
     if other is not None:
         raise InvalidArgumentError(
             f"unexpected explicit tensor data for input tensor '{name}' for model '{model}' of type "
-            f"'{_TOLD[other]}', expected datatype '{kind.wire}'; its elements belong into {wanted}"
+            f"'{_DATATYPES[other]}', expected datatype '{kind.wire}'; its elements belong into {expected}"
         )
-    elements = getattr(contents, wanted)
+    elements = getattr(contents, expected)
     if len(elements) != count:
         raise _wrong_count(len(elements), count, name, kind, model)
     if kind.wire == "BYTES":
@@ -83,7 +83,9 @@ def _numbers(elements: Any, name: str, kind: TensorType) -> np.ndarray:
 
 
 _ON_WIRE = {
-    field: np.dtype(wire.lower().replace("fp", "float")) for field, wire in _TOLD.items() if field != "bytes_contents"
+    field: np.dtype(wire.lower().replace("fp", "float"))
+    for field, wire in _DATATYPES.items()
+    if field != "bytes_contents"
 }
 
 

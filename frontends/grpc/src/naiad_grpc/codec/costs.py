@@ -1,4 +1,4 @@
-"""Which requests take long to decode, and so leave the event loop: those of many strings or typed elements."""
+"""Decoding cost of requests: many strings or typed elements must be decoded on a thread."""
 
 from naiad_grpc.codec.framing import read_varint, scan
 
@@ -19,7 +19,7 @@ def takes_long(message: bytes) -> bool:
 
 
 def model_name_and_version(message: bytes) -> tuple[str, str]:
-    """The model that the first fields of an infer request name, ("", "") where they are others."""
+    """The model and version in the first fields of an infer request, ("", "") if these are other fields."""
     try:
         name, offset = _text(message, 0, _NAME_TAG)
         version, _ = _text(message, offset, _VERSION_TAG) if name else ("", 0)
@@ -29,7 +29,7 @@ def model_name_and_version(message: bytes) -> tuple[str, str]:
 
 
 def _text(message: bytes, offset: int, tag: int) -> tuple[str, int]:
-    """The text of the field there and the offset behind it; "" where another field is."""
+    """The text of the field at that offset and the offset after it; "" if it is another field."""
     if message[offset] != tag:
         return "", offset
     size, start = read_varint(message, offset + 1)

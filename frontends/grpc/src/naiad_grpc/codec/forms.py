@@ -1,4 +1,4 @@
-"""What the caller wants of each output beside its name, and what of the end of a request."""
+"""Requested forms of outputs and of the end of a response stream."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,15 +15,15 @@ class OutputForm:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerForm:
-    """The whole answer: `outputs` are those that are not simply in the response.
+class ResponseForm:
+    """The form of a response: `outputs` are those that are not plain tensors in the response.
 
-    `empty_final` asks for the last response of a decoupled model also when it only says that it is the last.
+    `empty_final` requests the final response of a decoupled model even if it is empty.
     """
 
     outputs: Mapping[str, OutputForm] = field(default_factory=dict)
     empty_final: bool = False
 
 
-PLAIN = AnswerForm()
-"""All outputs as they are, in the response."""
+PLAIN = ResponseForm()
+"""All outputs as plain tensors in the response."""

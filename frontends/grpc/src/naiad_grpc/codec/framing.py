@@ -1,6 +1,6 @@
-"""The framing of protobuf messages, and how an infer request falls into tensors' bytes and everything else.
+"""Framing of protobuf messages: splits an infer request into the bytes of its tensors and everything else.
 
-protobuf would copy the bytes of each tensor, so only what is around them is given to it. The format is that of
+protobuf would copy the bytes of each tensor, so it parses only the rest of the message. The format is that of
 https://protobuf.dev/programming-guides/encoding/.
 """
 
@@ -16,16 +16,16 @@ _IN_ORDER = frozenset((0x0A, 0x12, ID_TAG, 0x22, 0x2A, 0x32, RAW_TAG))
 _VARINT, _FIXED64, _LENGTH, _GROUP, _GROUP_END, _FIXED32 = range(6)
 _MOST_NESTED = 100
 MOST_FIELDS = 8192
-"""So many fields may be around the tensors of a request: each takes about 1 µs, and a client may send millions."""
+"""The maximum of fields beside the tensors of a request: each takes about 1 µs, and a client may send millions."""
 
 _LONGEST, _LONGEST_SHORT = 10, 5
-"""The most bytes of a number of 64 bits, and of a tag or a size."""
+"""The maximum of bytes of a number of 64 bits, and of a tag or a size."""
 
 
 class Layout(NamedTuple):
-    """Where the parts of an infer request lie: the field `id`, its text, all that is before the contents, and these.
+    """The offsets of the parts of an infer request: the field `id`, its text, and the raw contents.
 
-    `contents` has the start and the size of each. Where there is no id, its three places are where it would be.
+    `contents` has the offset and the size of each. Without an id, its three offsets are where it would be.
     """
 
     id_start: int
@@ -36,17 +36,17 @@ class Layout(NamedTuple):
 
 
 class Fields:
-    """Counts the fields of a message, down from the most that there may be."""
+    """Counts the fields of a message against a maximum."""
 
-    __slots__ = ("_left", "_most")
+    __slots__ = ("_most", "_remaining")
 
     def __init__(self, most: int) -> None:
-        self._left = self._most = most
+        self._remaining = self._most = most
 
     def count(self) -> None:
-        """Here is one more. Raises InvalidArgumentError when it is one too many."""
-        self._left -= 1
-        if self._left < 0:
+        """Count one field. Raises InvalidArgumentError above the maximum."""
+        self._remaining -= 1
+        if self._remaining < 0:
             raise malformed(f"it has more than {self._most} fields; send tensors as raw_input_contents")
 
 
@@ -62,7 +62,7 @@ def varint(value: int) -> bytes:
 
 
 def header(tag: int, size: int) -> bytes:
-    """What is in front of the `size` bytes of a field."""
+    """The header of a field of `size` bytes."""
     return bytes((tag, size)) if size < 0x80 else bytes((tag,)) + varint(size)
 
 
@@ -74,36 +74,36 @@ def field(tag: int, content: bytes) -> bytes:
 def scan(message: bytes) -> Layout | None:
     """The layout of an infer request whose fields are in the order of their numbers, as all clients write them.
 
-    None for any other message, also for one that makes no sense, or has too many fields.
+    None for any other message, including an invalid one and one with too many fields.
     """
     end = len(message)
-    place = last = 0
-    left = MOST_FIELDS
+    offset = last = 0
+    remaining = MOST_FIELDS
     id_start = text_start = id_end = contents_start = -1
     contents: list[tuple[int, int]] = []
     try:
-        while place < end and left:
-            left -= 1
-            tag = message[place]
+        while offset < end and remaining:
+            remaining -= 1
+            tag = message[offset]
             if tag not in _IN_ORDER or tag < last or tag == last == ID_TAG:
                 return None
-            size = message[place + 1]
-            start = place + 2
+            size = message[offset + 1]
+            start = offset + 2
             if size > 0x7F:
-                size, start = _read_varint(message, place + 1, _LONGEST_SHORT)
+                size, start = _read_varint(message, offset + 1, _LONGEST_SHORT)
             if tag == RAW_TAG:
                 if contents_start < 0:
-                    contents_start = place
+                    contents_start = offset
                 contents.append((start, size))
             if tag == ID_TAG:
-                id_start, text_start, id_end = place, start, start + size
+                id_start, text_start, id_end = offset, start, start + size
             elif tag > ID_TAG and id_start < 0:
-                id_start = text_start = id_end = place
+                id_start = text_start = id_end = offset
             last = tag
-            place = start + size
+            offset = start + size
     except IndexError:
         return None
-    if place != end:
+    if offset != end:
         return None
     if contents_start < 0:
         contents_start = end
@@ -113,85 +113,85 @@ def scan(message: bytes) -> Layout | None:
 
 
 def split(message: bytes) -> tuple[bytes, list[tuple[int, int]]]:
-    """Any infer request as all that is around its raw contents, and where each of these lies (start, size).
+    """An infer request without its raw contents, and the offset and size of each of these.
 
-    Raises InvalidArgumentError when the message ends within a field, or has what no message has.
+    Raises InvalidArgumentError if the message ends within a field or is malformed.
     """
     around: list[bytes] = []
     contents: list[tuple[int, int]] = []
-    kept = place = 0
+    kept = offset = 0
     fields = Fields(MOST_FIELDS)
     try:
-        while place < len(message):
-            tag, start = _read_varint(message, place, _LONGEST_SHORT)
+        while offset < len(message):
+            tag, start = _read_varint(message, offset, _LONGEST_SHORT)
             end = _end_of(message, tag, start, 0, fields)
             if tag == RAW_TAG:
-                around.append(message[kept:place])
+                around.append(message[kept:offset])
                 kept = end
                 size, start = _read_varint(message, start, _LONGEST_SHORT)
                 contents.append((start, size))
-            place = end
+            offset = end
     except IndexError:
         raise malformed("it ends within a field") from None
-    if place != len(message):
+    if offset != len(message):
         raise malformed("it ends within a field")
     around.append(message[kept:])
     return b"".join(around), contents
 
 
 def read_varint(message: bytes, offset: int) -> tuple[int, int]:
-    """The tag or size at that offset, and the offset behind it. Raises InvalidArgumentError or IndexError."""
+    """The tag or size at that offset, and the offset after it. Raises InvalidArgumentError or IndexError."""
     return _read_varint(message, offset, _LONGEST_SHORT)
 
 
 def field_end(message: bytes, tag: int, offset: int, fields: Fields) -> int:
-    """Where the field ends whose content is at that offset; perhaps behind the end of the message.
+    """The end of the field whose content is at that offset; it may be after the end of the message.
 
-    Counts it and those within it. Raises InvalidArgumentError or IndexError.
+    Counts the field and those within it. Raises InvalidArgumentError or IndexError.
     """
     return _end_of(message, tag, offset, 0, fields)
 
 
 def malformed(reason: str) -> InvalidArgumentError:
-    """The error for bytes that are no infer request."""
+    """The error for bytes that are not an infer request."""
     return InvalidArgumentError(f"failed to parse the request as a ModelInferRequest message: {reason}")
 
 
-def _read_varint(message: bytes, place: int, most: int) -> tuple[int, int]:
-    """The unsigned integer of at most `most` bytes there, and where what follows it starts."""
+def _read_varint(message: bytes, offset: int, most: int) -> tuple[int, int]:
+    """The unsigned integer of at most `most` bytes at that offset, and the offset after it."""
     value = 0
     for shift in range(0, most * 7, 7):
-        byte = message[place]
-        place += 1
+        byte = message[offset]
+        offset += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, place
+            return value, offset
     raise malformed(f"a number has more than {most} bytes")
 
 
-def _end_of(message: bytes, tag: int, place: int, depth: int, fields: Fields) -> int:
-    """Where the field ends whose tag is in front of `place`; perhaps behind the end of the message."""
+def _end_of(message: bytes, tag: int, offset: int, depth: int, fields: Fields) -> int:
+    """The end of the field whose tag ends at `offset`; it may be after the end of the message."""
     fields.count()
     kind = tag & 7
     if not 8 <= tag < 1 << 32:
         raise malformed(f"there is no field number {tag >> 3}")
     if kind == _VARINT:
-        return _read_varint(message, place, _LONGEST)[1]
+        return _read_varint(message, offset, _LONGEST)[1]
     if kind == _LENGTH:
-        size, start = _read_varint(message, place, _LONGEST_SHORT)
+        size, start = _read_varint(message, offset, _LONGEST_SHORT)
         return start + size
     if kind == _GROUP and depth < _MOST_NESTED:
-        return _end_of_group(message, tag >> 3, place, depth + 1, fields)
+        return _end_of_group(message, tag >> 3, offset, depth + 1, fields)
     if kind in (_FIXED32, _FIXED64):
-        return place + (4 if kind == _FIXED32 else 8)
+        return offset + (4 if kind == _FIXED32 else 8)
     raise malformed("it has a group without a start, nested too deep, or a field of no known kind")
 
 
-def _end_of_group(message: bytes, number: int, place: int, depth: int, fields: Fields) -> int:
+def _end_of_group(message: bytes, number: int, offset: int, depth: int, fields: Fields) -> int:
     while True:
-        tag, place = _read_varint(message, place, _LONGEST_SHORT)
+        tag, offset = _read_varint(message, offset, _LONGEST_SHORT)
         if tag & 7 == _GROUP_END:
             if tag >> 3 != number:
                 raise malformed(f"it ends group {tag >> 3} within group {number}")
-            return place
-        place = _end_of(message, tag, place, depth, fields)
+            return offset
+        offset = _end_of(message, tag, offset, depth, fields)

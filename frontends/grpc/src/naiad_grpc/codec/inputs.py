@@ -1,4 +1,4 @@
-"""The `inputs` of a request: typed contents become tensors, of all others it is known what their bytes must be."""
+"""Decoder of the `inputs` of a request: tensors from typed contents, and descriptions of the other inputs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,11 +20,11 @@ _MANY_DIMENSIONS = 64
 
 
 class Input(NamedTuple):
-    """An input whose bytes are elsewhere (a tuple: unpacked each request).
+    """An input in the raw contents (a tuple: unpacked for each request).
 
-    `size` is how many they are, -1 when they say so themselves (BYTES). `is_plain` says that nothing but a view on them
-    is needed where their place is aligned: none of its bits in `askew` is set. `header` is what is in front of them in
-    the message, `header_size` bytes.
+    `size` is its number of bytes, -1 for BYTES, which have their own lengths. For an `is_plain` input a view on the
+    bytes is enough if they are aligned: their offset has no bit of `alignment_mask`. `header` is the field header in
+    front of them in the message, `header_size` bytes.
     """
 
     name: str
@@ -34,16 +34,16 @@ class Input(NamedTuple):
     elements: int
     size: int
     is_plain: bool
-    askew: int
+    alignment_mask: int
     header: bytes
     header_size: int
 
 
 @dataclass(slots=True)
 class Inputs:
-    """All inputs of a request: the tensors that came as typed contents, those whose bytes follow, and those in regions.
+    """All inputs of a request: tensors from typed contents, inputs in the raw contents, and inputs in shared memory.
 
-    `names` are those of all of them, in order.
+    `names` are those of all inputs, in order.
     """
 
     names: dict[str, None] = field(default_factory=dict)
@@ -52,49 +52,49 @@ class Inputs:
     shared: list[SharedInput] = field(default_factory=list)
 
 
-def read_inputs(given: Sequence[Any], model: str, has_raw: bool) -> Inputs:
-    """The inputs of a request to `model` (only told in errors); `has_raw` says whether raw contents come with it.
+def read_inputs(messages: Sequence[Any], model: str, has_raw: bool) -> Inputs:
+    """The inputs of a request; errors name `model`, and `has_raw` says whether the request has raw contents.
 
-    Raises InvalidArgumentError for everything that makes no sense whatever the model is.
+    Raises InvalidArgumentError for what is invalid for every model.
     """
-    found = Inputs()
-    for tensor in given:
+    inputs = Inputs()
+    for tensor in messages:
         name: str = tensor.name
-        if name in found.names:
+        if name in inputs.names:
             raise InvalidArgumentError(f"input '{name}' already exists in request; name each input once")
-        found.names[name] = None
+        inputs.names[name] = None
         kind = tensor_type(tensor.datatype, f"input '{name}' for model '{model}'")
         shape = _shape(tensor, kind, model)
         count = count_elements(shape, kind.itemsize, name)
         reference = read_reference(tensor.parameters, f"input '{name}'") if tensor.parameters else None
         if reference is not None:
             _check_reference(tensor, reference, kind, count, model)
-            found.shared.append(SharedInput(name, kind.wire, shape, kind.dtype, count, *reference))
+            inputs.shared.append(SharedInput(name, kind.wire, shape, kind.dtype, count, *reference))
         elif not tensor.HasField("contents"):
-            found.raw.append(_input(name, kind, shape, count))
+            inputs.raw.append(_input(name, kind, shape, count))
         elif has_raw:
             raise InvalidArgumentError(
                 f"contents field must not be specified when using raw_input_contents for '{name}' for model '{model}'"
             )
         else:
             array = array_of_contents(tensor.contents, name, kind, shape, count, model)
-            found.tensors[name] = Tensor(name, kind.wire, shape, array)
-    return found
+            inputs.tensors[name] = Tensor(name, kind.wire, shape, array)
+    return inputs
 
 
-def array_of_bytes(given: Input, content: bytes | memoryview, start: int, size: int, model: str) -> np.ndarray:
-    """The array of an input over the `size` bytes from `start` on, which must be aligned for anything but BYTES.
+def array_of_bytes(raw: Input, content: bytes | memoryview, start: int, size: int, model: str) -> np.ndarray:
+    """The array of an input over `size` bytes at offset `start`, which must be aligned unless it is BYTES.
 
-    Raises InvalidArgumentError when they do not make up the tensor.
+    Raises InvalidArgumentError if the bytes do not fit the tensor.
     """
-    if given.size < 0:
-        strings = unpack_strings(content[start : start + size], given.elements, given.name, model)
-        return strings.reshape(given.shape)
-    if size != given.size:
-        raise _wrong_size(given.name, given.size, size, model)
-    if given.is_plain:
-        return np.ndarray(given.shape, given.dtype, content, start)
-    return bool_array(given.shape, content, start)
+    if raw.size < 0:
+        strings = unpack_strings(content[start : start + size], raw.elements, raw.name, model)
+        return strings.reshape(raw.shape)
+    if size != raw.size:
+        raise _wrong_size(raw.name, raw.size, size, model)
+    if raw.is_plain:
+        return np.ndarray(raw.shape, raw.dtype, content, start)
+    return bool_array(raw.shape, content, start)
 
 
 def _shape(tensor: Any, kind: TensorType, model: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""The `outputs` of a request: which ones are wanted, and how."""
+"""Decoder of the `outputs` of a request: names and forms of the requested outputs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,16 +12,16 @@ _CLASSES = "classification"
 
 
 def read_outputs(
-    given: Sequence[Any],
+    messages: Sequence[Any],
 ) -> tuple[tuple[str, ...], dict[str, OutputForm], tuple[tuple[str, Reference], ...]]:
-    """The names of the outputs, the forms of those that are classified, and where those in shared memory go.
+    """The names of the outputs, the forms of classified outputs, and the references of those in shared memory.
 
-    Raises InvalidArgumentError for a name given twice, and for parameters that make no sense.
+    Raises InvalidArgumentError for a duplicate name and for invalid parameters.
     """
     names: dict[str, None] = {}
     forms: dict[str, OutputForm] = {}
     shared: list[tuple[str, Reference]] = []
-    for output in given:
+    for output in messages:
         name: str = output.name
         if name in names:
             raise InvalidArgumentError(f"output '{name}' already exists in request; name each output once")

@@ -1,4 +1,4 @@
-"""The `parameters` of a request, an input or an output: `InferParameter` messages to values."""
+"""Decoder of the `parameters` of a request, an input or an output: `InferParameter` messages to values."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,13 +12,13 @@ _ALLOWED = f". Only the following keys starting with '{RESERVED_PREFIX}' are all
 _FLAGS = {"sequence_start": "sequence_start", "sequence_end": "sequence_end", EMPTY_FINAL: "empty_final"}
 
 
-def read_parameters(given: Mapping[str, Any]) -> Parameters:
+def read_parameters(messages: Mapping[str, Any]) -> Parameters:
     """The parameters of a request. Raises InvalidArgumentError for a wrong type, range or name."""
-    if not given:
+    if not messages:
         return NO_PARAMETERS
     known: dict[str, Any] = {}
     own: dict[str, ParameterValue] = {}
-    for key, parameter in given.items():
+    for key, parameter in messages.items():
         if key in _FLAGS:
             known[_FLAGS[key]] = parameter_of(parameter, key, "bool_param")
         elif key == "sequence_id":

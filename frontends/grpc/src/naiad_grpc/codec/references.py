@@ -1,4 +1,4 @@
-"""References to shared memory: the parameters by which inputs and outputs name a region in place of their bytes."""
+"""References to shared memory: the parameters of inputs and outputs that name a region instead of carrying bytes."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ _REGION, _SIZE, _OFFSET = "shared_memory_region", "shared_memory_byte_size", "sh
 
 
 class Reference(NamedTuple):
-    """The `byte_size` bytes from `offset` on of the region of that name."""
+    """The `byte_size` bytes at `offset` of the region of that name."""
 
     region: str
     offset: int
@@ -18,7 +18,7 @@ class Reference(NamedTuple):
 
 
 def read_reference(parameters: Mapping[str, Any], tensor: str) -> Reference | None:
-    """The reference that these parameters of a tensor make, None without one; `tensor` names it in errors.
+    """The reference in these parameters of a tensor, None without one; `tensor` names it in errors.
 
     Raises InvalidArgumentError for a wrong type, a negative number, or a region without a size.
     """

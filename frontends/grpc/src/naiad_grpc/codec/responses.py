@@ -1,4 +1,4 @@
-"""A Response to the buffers of a ModelInferResponse; the bytes of a tensor are not copied, unless they are few."""
+"""Encoder of responses to the buffers of a ModelInferResponse; only small tensors are copied."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -11,33 +11,33 @@ import numpy as np
 from naiad.buffers import Buffer, pack_strings
 from naiad.datatypes import tensor_type
 from naiad.types import ParameterValue, Response, Tensor
-from naiad_grpc.codec.forms import AnswerForm, OutputForm
+from naiad_grpc.codec.forms import OutputForm, ResponseForm
 from naiad_grpc.codec.framing import ID_TAG, field, header, varint
 from naiad_kit.frontends.classification import best_classes
 
 FINAL = "triton_final_response"
-"""The parameter by which each response of a stream says whether it is the last to its request."""
+"""The parameter of each response of a stream that says whether it is the last of its request."""
 
 _FEW_BYTES = 4096
-"""Up to here a copy of a tensor costs less than one more buffer in a vectored write."""
+"""Up to this size a copy of a tensor costs less than one more buffer in a vectored write."""
 
 _CONTENTS_TAG = 0x32
 _ERROR_TAG, _RESPONSE_TAG = 0x0A, 0x12
 _PARAMETER_TAG, _OUTPUT_TAG = 0x22, 0x2A
 _MAX_INT64 = 2**63 - 1
-_REMEMBERED = 4096
+_MAX_CACHED = 4096
 
 
 MOST_ELEMENTS = 16384
-"""So many strings or classes an event loop may encode at a time: some milliseconds."""
+"""The maximum of strings or classes that are encoded on the event loop: some milliseconds."""
 
 
 class TakesLong(Exception):  # noqa: N818 - no error: it says where to encode
     """A response has more strings or values to classify than an event loop may encode."""
 
 
-class _Described(NamedTuple):
-    """What tells of an output in the message, and the header of its contents ("" when their size may vary)."""
+class _OutputPart(NamedTuple):
+    """The description of an output in the message, and the header of its contents ("" if their size may vary)."""
 
     text: bytes
     header: bytes
@@ -46,8 +46,8 @@ class _Described(NamedTuple):
 class Encoder:
     """Encodes responses.
 
-    `batches(model, version)` says whether the model has a batch dimension, and `labels(model, output, version)` gives
-    the lines of an output's label file; both are asked only for classifications.
+    `batches(model, version)` is whether the model has a batch dimension, `labels(model, output, version)` the lines of
+    an output's label file; both are called only for classifications.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class Encoder:
         self._most = most_elements
         self._batches = batches
         self._labels = labels
-        self._described: dict[tuple[str, str, tuple[int, ...]], _Described] = {}
+        self._described: dict[tuple[str, str, tuple[int, ...]], _OutputPart] = {}
 
-    def encode(self, response: Response, form: AnswerForm, mark: bytes = b"") -> list[Buffer]:
-        """The message for that response, in the form that its request asked for; `mark` is one parameter more.
+    def encode(self, response: Response, form: ResponseForm, mark: bytes = b"") -> list[Buffer]:
+        """The message of that response, in the form that its request asked for; `mark` is an additional parameter.
 
-        Raises InvalidArgumentError for classes of what has none, or for what does not fit into its shared memory, and
-        TakesLong when it has more than `most_elements` to convert one by one.
+        Raises InvalidArgumentError for classes of an output that has none or for a shared memory region that is too
+        small, and TakesLong if more than `most_elements` must be converted one by one.
         """
         message: list[Buffer] = [_opening(response.model_name, response.version)]
         if response.id:
@@ -90,13 +90,13 @@ class Encoder:
         message += contents
         return message
 
-    def encode_part(self, response: Response, form: AnswerForm) -> list[Buffer]:
+    def encode_part(self, response: Response, form: ResponseForm) -> list[Buffer]:
         """The message of a stream that carries that response. Raises InvalidArgumentError as `encode` does."""
         message = self.encode(response, form, _FINAL_MARK if response.final else _MORE_MARK)
         return [header(_RESPONSE_TAG, sum(map(len, message))), *message]
 
     def _formed(self, response: Response, tensor: Tensor, form: OutputForm) -> tuple[Tensor, Buffer | None]:
-        """The tensor as the caller wants it, and its contents; None when they are in shared memory."""
+        """The tensor in its requested form, and its contents; None if they are in shared memory."""
         if form.target is not None:
             if not form.target.holds(tensor):
                 form.target.store(tensor, self._content(tensor))
@@ -109,7 +109,7 @@ class Encoder:
         return tensor, self._content(tensor)
 
     def _content(self, tensor: Tensor) -> Buffer:
-        """The bytes of a tensor in the wire's layout."""
+        """The bytes of a tensor in the layout of the protocol."""
         array = tensor.array
         if tensor.datatype == "BYTES":
             if array.size > self._most:
@@ -121,23 +121,23 @@ class Encoder:
             array = np.ascontiguousarray(array)
         return array.data.cast("B")
 
-    def _describe(self, name: str, tensor: Tensor) -> _Described:
+    def _describe(self, name: str, tensor: Tensor) -> _OutputPart:
         text = _named(name) + field(0x12, tensor.datatype.encode())
         if tensor.shape:
             text += field(0x1A, b"".join(varint(int(size)) for size in tensor.shape))
         itemsize = tensor_type(tensor.datatype).itemsize
         front = header(_CONTENTS_TAG, itemsize * prod(map(int, tensor.shape))) if itemsize else b""
-        described = _Described(field(_OUTPUT_TAG, text), front)
-        if len(self._described) >= _REMEMBERED:
+        described = _OutputPart(field(_OUTPUT_TAG, text), front)
+        if len(self._described) >= _MAX_CACHED:
             del self._described[next(iter(self._described))]
         self._described[name, tensor.datatype, tensor.shape] = described
         return described
 
 
 def encode_error(message: str, request_id: str, model: str = "", version: int = 0, final: bool | None = None) -> bytes:
-    """The message of a stream that tells an error of a request.
+    """The message of a stream that reports the error of a request.
 
-    A request that was refused at once has an id only; `final` says of any other whether it is over.
+    A refused request has only an id; for others `final` says whether this is their last response.
     """
     response = _opening(model, version) if model else b""
     if request_id:
@@ -160,12 +160,12 @@ def _id(request_id: str) -> bytes:
 
 
 def _named(name: str) -> bytes:
-    """The first field of several messages: what they are about."""
+    """The first field of several messages: a name."""
     return field(0x0A, name.encode("utf-8", "replace"))
 
 
-def _parameters(given: Mapping[str, ParameterValue]) -> bytes:
-    return b"".join(_parameter(key, value) for key, value in given.items())
+def _parameters(parameters: Mapping[str, ParameterValue]) -> bytes:
+    return b"".join(_parameter(key, value) for key, value in parameters.items())
 
 
 def _parameter(key: str, value: ParameterValue) -> bytes:

@@ -1,6 +1,6 @@
-"""Bounds on what is around the raw contents of a large request, counted before protobuf reads it.
+"""Limits on the fields beside the raw contents of a large request, counted before protobuf parses it.
 
-protobuf keeps the interpreter's lock while it reads a message, and takes 30 to 130 ns for each small field or varint:
+protobuf holds the interpreter's lock while it parses a message, and takes 30 to 130 ns for each small field or varint:
 64 MB of them would stop the server for seconds.
 """
 
@@ -11,17 +11,17 @@ from naiad.errors import InvalidArgumentError
 from naiad_grpc.codec.framing import Fields, field_end, malformed, read_varint
 
 MOST_TYPED_FIELDS = 1_000_000
-"""So many fields, elements of BYTES among them, may be around the raw contents."""
+"""The maximum of fields beside the raw contents, including elements of BYTES."""
 
 MOST_VARINT_BYTES = 8 << 20
-"""So many bytes may be varints: `contents` of booleans and of integers."""
+"""The maximum of bytes of varints: `contents` of booleans and of integers."""
 
 _STRING = 0x42
-"""The tag of an element of `bytes_contents`, of which there may be most."""
+"""The tag of an element of `bytes_contents`, the most frequent field."""
 
 _VARINT_CONTENTS = frozenset((0x0A, 0x12, 0x1A, 0x22, 0x2A))
 _NESTED: Mapping[int, Any] = {0x2A: {0x2A: None}, 0x32: {}}
-"""The messages to look into: `inputs`, their `contents` (None), and `outputs`."""
+"""The nested messages that are counted: `inputs`, their `contents` (None), and `outputs`."""
 
 
 def check_typed_size(text: bytes) -> None:

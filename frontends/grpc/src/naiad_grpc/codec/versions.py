@@ -1,11 +1,11 @@
-"""Model versions as messages name them."""
+"""Decoder of model versions in messages."""
 
 from naiad.errors import InvalidArgumentError
 from naiad_kit.frontends.versions import read_version
 
 
 def model_version(text: str) -> int:
-    """The version that a message asks for; "" is 0, the server's choice. Raises InvalidArgumentError."""
+    """The version in a message; "" is 0, the server's choice. Raises InvalidArgumentError."""
     if not text:
         return 0
     if text.isascii() and text.isdecimal():

@@ -1,1 +1,1 @@
-"""What the RPCs other than inference do, as functions from message to message that know no transport."""
+"""The RPCs except inference, as functions from message to message; independent of the transport."""

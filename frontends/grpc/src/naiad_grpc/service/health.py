@@ -1,4 +1,4 @@
-"""Whether the server and its models can serve: by the protocol's own RPCs, and by the standard health service."""
+"""RPCs of health: liveness and readiness by the inference protocol, and by the standard health service."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -19,7 +19,7 @@ WATCH_SECONDS = 1.0
 
 
 class HealthRpcs:
-    """Liveness and readiness. `stopping` is set when the frontend begins to end."""
+    """Liveness and readiness. `stopping` is set when the frontend begins to stop."""
 
     def __init__(self, server: "ServerApi", stopping: asyncio.Event, watch_seconds: float = WATCH_SECONDS) -> None:
         self._server = server
@@ -48,15 +48,15 @@ class HealthRpcs:
         return message_class("ServerReadyResponse")(ready=self._server.ready().ready)
 
     async def model_ready(self, request: Any) -> Any:
-        """Whether a model can serve. Raises NotFoundError or ModelNotReadyError where there is no such model."""
+        """Whether a model can serve. Raises NotFoundError or ModelNotReadyError for an unknown model."""
         return message_class("ModelReadyResponse")(ready=self._server.model_ready(*model_of(request)).ready)
 
     async def check(self, _request: Any) -> Any:
-        """SERVING when the server is ready, whatever service is asked for."""
+        """SERVING if the server is ready, for every service name."""
         return self._status(self._server.ready().ready and not self._stopping.is_set())
 
     async def watch(self, requests: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
-        """The status now and whenever it changes, until the frontend ends, whatever service is asked for."""
+        """The status now and whenever it changes, until the frontend stops, for every service name."""
         async for _ in requests:
             break
         async with aclosing(self._poll.watch()) as changes:

@@ -1,4 +1,4 @@
-"""What is served: the server, its models, and their configurations."""
+"""RPCs of metadata: the server, its models and their configurations."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -28,20 +28,20 @@ class MetadataRpcs:
 
     async def server_metadata(self, _request: Any) -> Any:
         """Name, version and extensions of the server."""
-        found = self._server.metadata()
+        metadata = self._server.metadata()
         return message_class("ServerMetadataResponse")(
-            name=found.name, version=found.version, extensions=found.extensions
+            name=metadata.name, version=metadata.version, extensions=metadata.extensions
         )
 
     async def model_metadata(self, request: Any) -> Any:
         """Inputs and outputs of a model. Raises NotFoundError or ModelNotReadyError."""
-        found = self._server.model_metadata(*model_of(request))
+        metadata = self._server.model_metadata(*model_of(request))
         return message_class("ModelMetadataResponse")(
-            name=found.name,
-            versions=[str(version) for version in found.versions],
-            platform=found.platform,
-            inputs=[_tensor(each) for each in found.inputs],
-            outputs=[_tensor(each) for each in found.outputs],
+            name=metadata.name,
+            versions=[str(version) for version in metadata.versions],
+            platform=metadata.platform,
+            inputs=[_tensor(each) for each in metadata.inputs],
+            outputs=[_tensor(each) for each in metadata.outputs],
         )
 
     async def model_config(self, request: Any) -> Any:
@@ -49,6 +49,6 @@ class MetadataRpcs:
         return message_class("ModelConfigResponse")(config=to_message(self._server.model_config(*model_of(request))))
 
 
-def _tensor(found: TensorMetadata) -> Any:
-    made = message_class("ModelMetadataResponse.TensorMetadata")
-    return made(name=found.name, datatype=found.datatype, shape=found.shape)
+def _tensor(metadata: TensorMetadata) -> Any:
+    message = message_class("ModelMetadataResponse.TensorMetadata")
+    return message(name=metadata.name, datatype=metadata.datatype, shape=metadata.shape)

@@ -1,4 +1,4 @@
-"""Which model an RPC is about."""
+"""Model names and versions in messages."""
 
 from typing import Any
 
@@ -6,5 +6,5 @@ from naiad_grpc.codec.versions import model_version
 
 
 def model_of(request: Any) -> tuple[str, int]:
-    """The model and version (0: none given) that a message names. Raises InvalidArgumentError."""
+    """The model and version (0: unspecified) in a message. Raises InvalidArgumentError."""
     return request.name, model_version(request.version)

@@ -1,4 +1,4 @@
-"""What an RPC is, whatever carries it: its path, the group it belongs to, and a function from bytes to bytes."""
+"""RPC operations, independent of the transport: path, group, and a function from bytes to bytes."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
@@ -20,10 +20,10 @@ StreamAnswer = Callable[[AsyncIterator[Any]], AsyncGenerator[Any, None]]
 
 @dataclass(frozen=True, slots=True)
 class UnaryOperation:
-    """An RPC of one message each way. `api` is the group that it is restricted with.
+    """An RPC of one message each way. `api` is its group for restrictions.
 
-    `answer` takes the bytes of a message and the call's context, gives those of a message, and raises NaiadError or
-    RpcError.
+    `answer` takes the bytes of a message and the call's context, returns the bytes of a message, and raises NaiadError
+    or RpcError.
     """
 
     path: str
@@ -33,9 +33,9 @@ class UnaryOperation:
 
 @dataclass(frozen=True, slots=True)
 class StreamOperation:
-    """An RPC with a stream in either direction or both; `answer` is as that of others, with iterators of bytes.
+    """An RPC with a stream in either direction or both; `answer` is as in UnaryOperation, with iterators of bytes.
 
-    What it gives is closed when nobody reads on.
+    The returned generator is closed when the client stops reading.
     """
 
     path: str
@@ -80,4 +80,6 @@ def _read(request: Any, message: bytes) -> Any:
     try:
         return request.FromString(message)
     except DecodeError as error:
-        raise RpcError(Code.INVALID_ARGUMENT, f"this is no {request.DESCRIPTOR.full_name}: {error}") from error
+        raise RpcError(
+            Code.INVALID_ARGUMENT, f"the message is not a valid {request.DESCRIPTOR.full_name}: {error}"
+        ) from error

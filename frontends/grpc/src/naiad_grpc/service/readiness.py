@@ -1,4 +1,4 @@
-"""Readiness for all watchers of a frontend: one poll of the server, while there is a watcher, that reports changes."""
+"""Readiness poll: reports changes of the server's readiness to all watchers; it runs while there is a watcher."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -17,7 +17,7 @@ class ReadinessPoll:
         self._stopping = stopping
         self._pause = pause
         self._last = False
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._watchers = 0
         self._task: asyncio.Task[None] | None = None
 
@@ -31,7 +31,7 @@ class ReadinessPoll:
         sent: bool | None = None
         try:
             while True:
-                news = self._news  # before the comparison: what comes while the client reads is not missed
+                changed = self._changed  # before the comparison: no change is missed while the client reads
                 if self._last != sent:
                     sent = self._last
                     yield sent
@@ -39,7 +39,7 @@ class ReadinessPoll:
                     task.result()
                     return
                 else:
-                    await news.wait()
+                    await changed.wait()
         finally:
             self._leave()
 
@@ -67,5 +67,5 @@ class ReadinessPoll:
             self._publish()
 
     def _publish(self) -> None:
-        self._news.set()
-        self._news = asyncio.Event()
+        self._changed.set()
+        self._changed = asyncio.Event()

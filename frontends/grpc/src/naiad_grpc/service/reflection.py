@@ -1,4 +1,4 @@
-"""Server reflection: tells clients like grpcurl which services there are, and of what messages."""
+"""RPC of server reflection: describes the services and their messages to clients such as grpcurl."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
@@ -43,21 +43,21 @@ class _Reflection:
             yield response
 
     def _answer(self, request: Any, response: Any) -> None:
-        """Fill in the response. Raises KeyError for what is not there."""
-        asked = request.WhichOneof("message_request")
-        if asked == "list_services":
+        """Fill in the response. Raises KeyError for an unknown name."""
+        kind = request.WhichOneof("message_request")
+        if kind == "list_services":
             names = (SERVICE, HEALTH_SERVICE, *(f"{each}.ServerReflection" for each in REFLECTION_PACKAGES))
             for name in names:
                 response.list_services_response.service.add(name=name)
-        elif asked == "file_by_filename":
+        elif kind == "file_by_filename":
             _add_files(response, pool().FindFileByName(request.file_by_filename))
-        elif asked == "file_containing_symbol":
+        elif kind == "file_containing_symbol":
             _add_files(response, pool().FindFileContainingSymbol(request.file_containing_symbol))
-        elif asked == "all_extension_numbers_of_type":  # none of our messages has any
-            found = pool().FindMessageTypeByName(request.all_extension_numbers_of_type)
-            response.all_extension_numbers_response.base_type_name = found.full_name
+        elif kind == "all_extension_numbers_of_type":  # none of our messages has any
+            message = pool().FindMessageTypeByName(request.all_extension_numbers_of_type)
+            response.all_extension_numbers_response.base_type_name = message.full_name
         else:
-            raise KeyError(asked)
+            raise KeyError(kind)
 
 
 def _add_files(response: Any, file: FileDescriptor) -> None:

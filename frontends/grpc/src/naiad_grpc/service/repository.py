@@ -1,11 +1,11 @@
-"""The model repository extension: what there is, and loading and unloading by request."""
+"""RPCs of the model repository extension: index, load and unload."""
 
 from typing import TYPE_CHECKING, Any
 
 from naiad.errors import InvalidArgumentError, UnsupportedError
 from naiad_grpc.messages import message_class
 from naiad_grpc.service.operations import Operation, operation
-from naiad_grpc.statuses import told
+from naiad_grpc.statuses import caller_message
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
@@ -32,7 +32,9 @@ class RepositoryRpcs:
         response = message_class("RepositoryIndexResponse")()
         for entry in await self._server.fresh_index(request.ready):
             version = str(entry.version or "")
-            response.models.add(name=told(entry.name), version=version, state=entry.state, reason=told(entry.reason))
+            response.models.add(
+                name=caller_message(entry.name), version=version, state=entry.state, reason=caller_message(entry.reason)
+            )
         return response
 
     async def load(self, request: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The trace and logging extensions: settings that are read and changed while the server runs."""
+"""RPCs of the trace and logging extensions: read and change settings while the server runs."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -41,19 +41,19 @@ class SettingsRpcs:
 
     async def logging(self, request: Any) -> Any:
         """The log settings after the changes. Raises InvalidArgumentError or UnsupportedError."""
-        changes = {name: _given(name, setting) for name, setting in request.settings.items()}
+        changes = {name: _setting_value(name, setting) for name, setting in request.settings.items()}
         settings = self._server.logging.update(changes) if changes else self._server.logging.settings()
         return _log_settings(settings)
 
 
-def _given(name: str, setting: Any) -> bool | int | str:
+def _setting_value(name: str, setting: Any) -> bool | int | str:
     kind = setting.WhichOneof("parameter_choice")
     if kind is None:
         raise InvalidArgumentError(
             f"log setting '{name:.80}' has no value; give it bool_param, uint32_param or the like"
         )
-    found: bool | int | str = getattr(setting, kind)
-    return found
+    value: bool | int | str = getattr(setting, kind)
+    return value
 
 
 def _log_settings(settings: Mapping[str, bool | int | str]) -> Any:

@@ -1,4 +1,4 @@
-"""The shared memory extensions: regions of the host's memory and of GPUs that clients have registered."""
+"""RPCs of the shared memory extensions: regions of host memory and of GPUs that clients register."""
 
 from typing import TYPE_CHECKING, Any
 

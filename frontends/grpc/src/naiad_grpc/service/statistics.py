@@ -1,4 +1,4 @@
-"""The statistics extension."""
+"""RPC of the statistics extension."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -24,13 +24,13 @@ class StatisticsRpcs:
 
     async def statistics(self, request: Any) -> Any:
         """The counters of every READY version, of those of one model, or of one. Raises NotFoundError."""
-        found = self._server.statistics(*model_of(request))
-        return message_class("ModelStatisticsResponse")(model_stats=[statistics_message(each) for each in found])
+        statistics = self._server.statistics(*model_of(request))
+        return message_class("ModelStatisticsResponse")(model_stats=[statistics_message(each) for each in statistics])
 
 
 def statistics_message(statistics: ModelStatistics) -> Any:
-    """A model's counters as the extension writes them."""
-    made = message_class("ModelStatistics")(
+    """A model's counters in the format of the extension."""
+    message = message_class("ModelStatistics")(
         name=statistics.name,
         version=str(statistics.version),
         last_inference=statistics.last_inference,
@@ -39,10 +39,10 @@ def statistics_message(statistics: ModelStatistics) -> Any:
         inference_stats=durations(statistics),
     )
     for batch in statistics.batch_stats:
-        made.batch_stats.add(batch_size=batch.batch_size, **durations(batch))
+        message.batch_stats.add(batch_size=batch.batch_size, **durations(batch))
     for usage in statistics.memory_usage:
-        made.memory_usage.add(type=usage.type, id=usage.id, byte_size=usage.byte_size)
+        message.memory_usage.add(type=usage.type, id=usage.id, byte_size=usage.byte_size)
     responses = message_class("InferResponseStatistics")
-    for place, responded in statistics.response_stats.items():
-        made.response_stats[place].CopyFrom(responses(**durations(responded)))
-    return made
+    for index, responded in statistics.response_stats.items():
+        message.response_stats[index].CopyFrom(responses(**durations(responded)))
+    return message

@@ -1,1 +1,1 @@
-"""The RPCs on `grpc.aio`: listening, TLS, connections, restrictions, deadlines, and the end. All of grpcio is here."""
+"""Transport on `grpc.aio`: listening, TLS, connections, restrictions, deadlines and shutdown. All of grpcio is here."""

@@ -1,6 +1,6 @@
-"""Endpoints to listen on that are free, as gRPC wants them written, and reserved until it listens there.
+"""Endpoints to listen on: checked, reserved, and written as gRPC targets.
 
-gRPC itself says only that it could not bind, and where a unix socket is in use it takes the path from who uses it; so
+gRPC itself reports only that it could not bind, and takes the path of a unix socket from a server that uses it; so
 each endpoint is tried before gRPC gets it. gRPC binds a TCP port with SO_REUSEPORT, several times, and so would a
 second server that starts at the same moment: a socket without that flag reserves the port until gRPC listens.
 """
@@ -18,9 +18,9 @@ _OPTION = "grpc-address"
 async def reserved_target(address: str, port: int, share: bool) -> AsyncIterator[str]:
     """The target for gRPC to listen on: `127.0.0.1:8001`, `[::1]:8001`, `unix:/run/naiad.sock`.
 
-    Port 0 becomes a free one. Within the block, and while gRPC listens on a TCP target, nobody without `share` can
-    reserve it, nor an address that overlaps with it. Raises UnavailableError when the endpoint is taken or not ours to
-    take, InvalidArgumentError for a bad address.
+    Port 0 becomes a free one. Within the block, and while gRPC listens on a TCP target, no process without `share`
+    can reserve it, nor an address that overlaps with it. Raises UnavailableError if the endpoint is in use or not
+    permitted, InvalidArgumentError for an invalid address.
     """
     try:
         if address.startswith(UNIX):
@@ -39,7 +39,7 @@ async def reserved_target(address: str, port: int, share: bool) -> AsyncIterator
 
 
 async def _reserve_tcp(address: str, port: int, share: bool) -> socket.socket:
-    """A socket that keeps others from the port, except gRPC's. Raises OSError."""
+    """A socket that reserves the port against all but gRPC. Raises OSError."""
     bound = await bind_tcp(address, port, _OPTION, share)
     try:
         if not share:

@@ -1,4 +1,4 @@
-"""From the options of the server to the channel arguments of gRPC (`grpc/impl/channel_arg_names.h`)."""
+"""Channel arguments of gRPC (`grpc/impl/channel_arg_names.h`) from the options of the server."""
 
 from collections.abc import Mapping
 from math import ceil
@@ -26,9 +26,9 @@ _LEVELS = {"none": 0, "low": 1, "medium": 2, "high": 3}
 
 
 def channel_arguments(settings: Mapping[str, Any], acceptors: int = 1) -> list[tuple[str, int]]:
-    """The arguments that the options `grpc-…` come to, for each of some `acceptors`: servers that share a port.
+    """The arguments of each of the `acceptors`, servers that share a port, from the options `grpc-…`.
 
-    A level of compression, unlike an algorithm, leaves it to gRPC to take one that the client can read.
+    A level of compression, unlike an algorithm, lets gRPC choose an algorithm that the client accepts.
     """
     arguments = [(argument, int(settings[option])) for option, argument in _ARGUMENTS.items()]
     connections: int = settings["grpc-max-connections"] or _default_connections()
@@ -40,12 +40,12 @@ def channel_arguments(settings: Mapping[str, Any], acceptors: int = 1) -> list[t
         ("grpc.server.max_pending_requests_hard_limit", pending),
     ]
     arguments.append(("grpc.so_reuseport", 1))
-    # without it a keepalive ping that nobody answers ends a connection only after a minute, whatever its own timeout
+    # without it an unanswered keepalive ping ends a connection only after a minute, whatever its own timeout
     arguments.append(("grpc.http2.ping_timeout_ms", settings["grpc-keepalive-timeout"]))
     level = _LEVELS[settings["grpc-infer-response-compression-level"]]
     return [*arguments, ("grpc.default_compression_level", level)] if level else arguments
 
 
 def _default_connections() -> int:
-    """A quarter of the files that this process may open; health, metrics and loads need some too."""
+    """A quarter of the limit of open files; health, metrics and loads need some too."""
     return min(max(open_file_limit() // 4, 1), _MOST_CONNECTIONS)

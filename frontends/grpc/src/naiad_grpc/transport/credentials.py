@@ -1,4 +1,4 @@
-"""TLS: the server's certificate and key, and whose certificates clients must show."""
+"""TLS credentials: the server's certificate and key, and the roots of client certificates."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,29 +25,29 @@ class Certificates:
         self.configuration = grpc.ssl_server_certificate_configuration(((key, certificate),), roots)
 
     def credentials(self) -> grpc.ServerCredentials:
-        """The credentials of one server: grpcio asks each of them at every connection whether there are new ones."""
+        """The credentials of one server: grpcio fetches renewed certificates at every connection."""
         return grpc.dynamic_ssl_server_credentials(self.configuration, _Fetcher(self), self._mutual)
 
 
 class _Fetcher:
-    """What grpcio calls, on a thread of its own, before a handshake."""
+    """Callback of grpcio, on a thread of its own, before a handshake: the certificates if they are new."""
 
     def __init__(self, certificates: Certificates) -> None:
         self._certificates = certificates
-        self._given = certificates.configuration
+        self._current = certificates.configuration
 
     def __call__(self) -> grpc.ServerCertificateConfiguration | None:
         latest = self._certificates.configuration
-        if latest is self._given:
+        if latest is self._current:
             return None
-        self._given = latest
+        self._current = latest
         return latest
 
 
 def server_certificates(settings: Mapping[str, Any]) -> Certificates | None:
-    """The certificates that the options ask for, None for plain connections.
+    """The certificates that the options name, None for plain connections.
 
-    Raises InvalidArgumentError for a file that is missing or no certificate, and for a key of another certificate.
-    gRPC itself would find out only when a client comes.
+    Raises InvalidArgumentError for a missing or invalid file, and for a key of another certificate. gRPC itself would
+    notice only when a client connects.
     """
     return None if server_context(settings, "gRPC") is None else Certificates(settings)

@@ -1,7 +1,7 @@
-"""The RPCs as handlers of `grpc.aio`: what is restricted, what is in flight, and what an error becomes.
+"""RPC handlers of `grpc.aio`: restrictions, limits of calls in flight, and statuses of errors.
 
-A call goes from grpcio to the function that answers it through one function of ours. Whether it may be made is decided
-where grpcio looks its handler up, so that one that may pays nothing for it.
+Each call passes one function of ours between grpcio and its operation. Refusals are decided in grpcio's lookup of the
+handler, so that an accepted call costs nothing more.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
 class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
-    """Finds the handler of each call, and knows how many calls are in flight."""
+    """Looks up the handler of each call, and counts the calls in flight."""
 
     def __init__(self, operations: Iterable[Operation], settings: Mapping[str, Any], budget: ByteBudget) -> None:
         """Raises InvalidArgumentError for a bad rule of `--grpc-restricted-protocol`."""
@@ -36,17 +36,17 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
         self._most_calls: int = settings["grpc-max-calls"]
         self._restrictions = RestrictedApis("--grpc-restricted-protocol", restricted, HEADER_PREFIX)
         self._restricted = bool(restricted)
-        found = list(operations)
-        self._apis = {each.path: each.api for each in found}
-        self._handlers = {each.path: self._handler(each, each.answer) for each in found}
-        self._explained = {each.path: self._handler(each, _explained(each.answer)) for each in found}
+        served = list(operations)
+        self._apis = {each.path: each.api for each in served}
+        self._handlers = {each.path: self._handler(each, each.answer) for each in served}
+        self._explained = {each.path: self._handler(each, _explained(each.answer)) for each in served}
         self._in_flight = 0
         self._ending = False
         self._idle = asyncio.Event()
         self._reading: set[asyncio.Task[Any]] = set()
 
     def service(self, handler_call_details: Any) -> Any:
-        """The handler of a call; None, which grpcio answers with UNIMPLEMENTED, for an RPC that there is not."""
+        """The handler of a call; None, which grpcio answers with UNIMPLEMENTED, for an unknown RPC."""
         handlers = self._explained if _asks(handler_call_details.invocation_metadata) else self._handlers
         handler = handlers.get(handler_call_details.method)
         if handler is not None and (self._ending or self._restricted or self._in_flight >= self._most_calls):
@@ -55,11 +55,11 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
 
     @property
     def calls_in_flight(self) -> int:
-        """How many calls have begun and not ended."""
+        """The number of calls in flight."""
         return self._in_flight
 
     def end(self) -> None:
-        """Take no more calls; streams get no more messages, as if their clients had no more."""
+        """Accept no more calls; streams receive no more messages, as if their clients had closed them."""
         self._ending = True
         for task in self._reading:
             task.cancel()
@@ -70,7 +70,7 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
             await self._idle.wait()
 
     def _refusal(self, details: Any) -> Any:
-        """The handler that refuses a call which may not be made, None for one that may."""
+        """The handler that refuses a call, None for a permitted call."""
         if self._ending:
             return _refusing(SHUTTING_DOWN)
         api = self._apis[details.method]
@@ -80,8 +80,8 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
                 "later, or raise the option"
             )
         metadata = ((key.encode(), _as_bytes(value)) for key, value in details.invocation_metadata)
-        wanted = self._restrictions.refusal(api, metadata)
-        return _refusing(f"This protocol is restricted, expecting header '{wanted}'") if wanted else None
+        required = self._restrictions.refusal(api, metadata)
+        return _refusing(f"This protocol is restricted, expecting header '{required}'") if required else None
 
     def _handler(self, operation: Operation, answer: Callable[..., Any]) -> Any:
         if isinstance(operation, UnaryOperation):
@@ -98,10 +98,10 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
                 if len(answered) > UNCHARGED_BYTES:
                     self._charge(self._budget.add, len(answered))
                 return answered
-            except Exception as error:  # noqa: BLE001 - the caller gets a status whatever breaks
+            except Exception as error:  # noqa: BLE001 - the caller gets a status for every error
                 failure = rpc_error(error)
             finally:
-                self._left()
+                self._end_call()
                 del message
             await _end_with(failure, context)
             return b""
@@ -116,36 +116,36 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
                 async with aclosing(answer(incoming, context)) as answered:
                     async for message in answered:
                         await context.write(message)
-                        del message  # the next one may be long in coming
+                        del message  # the next message may come much later
                 failure = RpcError(Code.UNAVAILABLE, SHUTTING_DOWN) if incoming.cut else None
-            except grpc.aio.InternalError:  # the caller left while a message was on its way to it
+            except grpc.aio.InternalError:  # the caller disconnected during a write
                 failure = None
             except Exception as error:  # noqa: BLE001 - as above
                 failure = rpc_error(error)
             finally:
-                self._left()
+                self._end_call()
             if failure is not None:
                 await _end_with(failure, context)
 
         return handler
 
     def _charge(self, take: Callable[[int], None], size: int) -> None:
-        """Take that many bytes of the budget until the task ends in which grpcio has called us.
+        """Charge that many bytes to the budget until the end of the task in which grpcio has called us.
 
-        It holds the request until it has sent the response. Raises UnavailableError where `take` does.
+        The task holds the request until the response is sent. Raises UnavailableError if `take` does.
         """
         task: Any = asyncio.current_task()
         take(size)
         task.add_done_callback(lambda _: self._budget.release(size))
 
-    def _left(self) -> None:
+    def _end_call(self) -> None:
         self._in_flight -= 1
         if self._ending and not self._in_flight:
             self._idle.set()
 
 
 def _asks(metadata: Sequence[tuple[str, str | bytes]]) -> bool:
-    """Whether the caller asks for explanations; grpcio has its metadata at hand here, and makes it anew later."""
+    """Whether the caller requests explanations; grpcio has the metadata ready here, and would build it again later."""
     for key, value in metadata:
         if key == EXPLAIN_HEADER:
             return is_asked(value)
@@ -153,8 +153,8 @@ def _asks(metadata: Sequence[tuple[str, str | bytes]]) -> bool:
 
 
 def _explained(answer: Callable[..., Any]) -> Callable[..., Any]:
-    """The same, under a context that says that its caller asks for explanations."""
-    return lambda given, context: answer(given, ExplainedContext(context))
+    """The same operation with a context that requests explanations."""
+    return lambda message, context: answer(message, ExplainedContext(context))
 
 
 async def _end_with(error: RpcError, context: Any) -> None:
@@ -169,7 +169,7 @@ async def _end_with(error: RpcError, context: Any) -> None:
 
 
 def _refusing(message: str) -> Any:
-    """A handler that refuses a call at once, without waiting for a message of it."""
+    """A handler that refuses a call at once, without waiting for a message."""
 
     async def refuse(_messages: Any, context: Any) -> None:
         await _end_with(RpcError(Code.UNAVAILABLE, message), context)

@@ -1,4 +1,4 @@
-"""The messages that come on a stream, which end with the frontend where they do not end before."""
+"""Incoming messages of a stream, up to the end of the stream or of the frontend."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import grpc
 
 
 class Incoming:
-    """The messages of a stream, up to its client's last, or to the frontend's end: then it is `cut`.
+    """The messages of a stream, up to the client's last, or to the frontend's end: then the stream is `cut`.
 
     Tasks that wait for a message are in `reading`, to be cancelled when the frontend is `ending`; they do not notice.
     `is_reading` says that grpcio reads the next message: a task that is cancelled there loses the memory of a message

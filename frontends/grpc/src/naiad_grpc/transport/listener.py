@@ -1,8 +1,8 @@
-"""Servers of `grpc.aio` on one port, from when they take it to the last call.
+"""Listener: the servers of `grpc.aio` that share one port, from start to shutdown.
 
-One such server handles one new call a round of its event loop, however many there are, so that requests reach their
-model's queue one by one. Several servers that share the port handle as many a round: 16 and 64 concurrent requests of
-a batching model became 1.4 and 1.8 times as fast with eight, and 64 another 7 to 18 % with sixteen.
+One such server handles one new call per turn of its event loop, so that requests reach their model's queue one by one.
+Several servers that share the port handle as many per turn: 16 and 64 concurrent requests of a batching model became
+1.4 and 1.8 times as fast with eight servers, and 64 another 7 to 18 % with sixteen.
 """
 
 import asyncio
@@ -15,24 +15,24 @@ import grpc
 from naiad.byte_budget import ByteBudget
 from naiad.options import Settings
 from naiad_grpc.service.operations import Operation
-from naiad_grpc.transport.accepting import taking_in_what_has_come
+from naiad_grpc.transport.accepting import concurrent_accepts
 from naiad_grpc.transport.addresses import reserved_target
 from naiad_grpc.transport.arguments import channel_arguments
 from naiad_grpc.transport.credentials import server_certificates
 from naiad_grpc.transport.handlers import Handlers
-from naiad_grpc.transport.waking import woken_by_a_pipe
+from naiad_grpc.transport.waking import pipe_wakeups
 from naiad_kit.frontends.addresses import UNIX, cannot_listen
 from naiad_kit.frontends.renewal import CertificateRenewal
 
 _ACCEPTORS = 16
-"""How many servers share a port. The kernel gives each new connection to one of them."""
+"""The number of servers that share a port. The operating system gives each new connection to one of them."""
 
-_LAST_WORDS = 0.25
-"""Seconds in which the last bytes may go out, where the grace is over."""
+_FLUSH_SECONDS = 0.25
+"""Seconds for sending the last bytes when the grace period is over."""
 
 
 class Listener:
-    """Serves these operations as the options say."""
+    """Serves these operations, configured by the options."""
 
     def __init__(self, operations: Iterable[Operation], settings: Settings, budget: ByteBudget) -> None:
         """Large messages are charged to the `budget`. Raises InvalidArgumentError for an invalid option."""
@@ -43,20 +43,20 @@ class Listener:
         self._handlers = Handlers(operations, settings, budget)
         count = _acceptors(settings)
         arguments = channel_arguments(settings, count)
-        with woken_by_a_pipe(), taking_in_what_has_come():
+        with pipe_wakeups(), concurrent_accepts():
             self._servers = [grpc.aio.server(options=arguments) for _ in range(count)]
         for server in self._servers:
             server.add_generic_rpc_handlers((self._handlers,))
 
     @property
     def calls_in_flight(self) -> int:
-        """How many calls have begun and not ended."""
+        """The number of calls in flight."""
         return self._handlers.calls_in_flight
 
     async def start(self) -> str:
-        """Listen, and say where, as clients want it: `127.0.0.1:8001`, `unix:/run/naiad.sock`.
+        """Listen, and return the target for clients: `127.0.0.1:8001`, `unix:/run/naiad.sock`.
 
-        Raises UnavailableError when the place cannot be had and InvalidArgumentError for a bad address.
+        Raises UnavailableError if the endpoint is not available and InvalidArgumentError for an invalid address.
         """
         address: str = self._settings["grpc-address"]
         port: int = self._settings["grpc-port"]
@@ -65,7 +65,7 @@ class Listener:
                 self._bind(target, self._servers[0])
             for server in self._servers[1:]:
                 self._bind(target, server)
-        except RuntimeError as error:  # a server that is not ours took it since
+        except RuntimeError as error:  # another server has taken it meanwhile
             raise cannot_listen("gRPC", address, port, "gRPC could not bind to it") from error
         for server in self._servers:
             await server.start()
@@ -83,8 +83,8 @@ class Listener:
             self._renewing.cancel()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._handlers.drained(), grace)
-        left = max(_LAST_WORDS, deadline - loop.time())
-        await asyncio.gather(*(server.stop(left) for server in self._servers))
+        remaining = max(_FLUSH_SECONDS, deadline - loop.time())
+        await asyncio.gather(*(server.stop(remaining) for server in self._servers))
 
     def _bind(self, target: str, server: grpc.aio.Server) -> None:
         if self._certificates is None:
@@ -94,10 +94,10 @@ class Listener:
 
 
 def is_worth_a_record(record: logging.LogRecord) -> bool:
-    """Whether a record of grpcio is worth a line: not that a caller left, or timed out, while it was answered."""
+    """Whether a log record of grpcio is useful: not that a caller disconnected or timed out during its response."""
     return not record.getMessage().startswith("ExecuteBatchError raised in core by servicer method")
 
 
 def _acceptors(settings: Settings) -> int:
-    """A unix socket cannot be shared."""
+    """The number of servers: one on a unix socket, which cannot be shared."""
     return 1 if settings["grpc-address"].startswith(UNIX) else _ACCEPTORS

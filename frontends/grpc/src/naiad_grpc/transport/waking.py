@@ -1,8 +1,8 @@
-"""How the thread on which grpcio waits for events wakes the event loop: through a pipe that is emptied in one read.
+"""Wake-up of the event loop by grpcio's event thread, through a pipe that is emptied in one read.
 
-grpcio writes a byte for each event into a pair of sockets and reads one byte for each wake-up, although a wake-up
-handles all events there are: the bytes that are left wake the loop again for nothing. A pipe takes less to write to,
-and read as a whole makes one round of the loop of several. At 16 concurrent requests that was 7 % more of them.
+grpcio writes a byte for each event into a socket pair and reads one byte for each wake-up, although a wake-up handles
+all pending events: the remaining bytes wake the loop again for nothing. A pipe is cheaper to write to, and reading it
+empty merges several turns of the loop. At 16 concurrent requests that gave 7 % more throughput.
 """
 
 import os
@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from typing import Any
 
 _ALL = 4096
-"""Bytes of one read, each of which stands for an event that the same wake-up handles."""
+"""Bytes of one read; each is an event that the same wake-up handles."""
 
 
 class PipeEnd:
-    """One end of a pipe, with as much of a socket's surface as grpcio uses."""
+    """One end of a pipe, with the methods of a socket that grpcio uses."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -27,11 +27,11 @@ class PipeEnd:
         return self._descriptor
 
     def setblocking(self, flag: bool) -> None:
-        """As of a socket."""
+        """As `socket.setblocking`."""
         os.set_blocking(self._descriptor, flag)
 
     def recv(self, _size: int) -> bytes:
-        """All that is there, however little was asked for. Raises BlockingIOError when that is nothing."""
+        """All available bytes, regardless of the requested size. Raises BlockingIOError if there are none."""
         return os.read(self._descriptor, _ALL)
 
     def close(self) -> None:
@@ -40,8 +40,8 @@ class PipeEnd:
 
 
 @contextmanager
-def woken_by_a_pipe() -> Iterator[None]:
-    """What grpcio makes to wake event loops is a pipe, where it is made within, on this thread, for the first time."""
+def pipe_wakeups() -> Iterator[None]:
+    """Make grpcio create a pipe instead of a socket pair, if it first creates it within this context on this thread."""
     make_pair, home = socket.socketpair, threading.get_ident()
 
     def make(*arguments: Any, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What is around the raw contents of an infer request, as a skeleton: all that can be known before they are seen."""
+"""Templates of infer requests: what their messages say, without the raw contents."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from naiad_grpc.codec.forms import PLAIN, AnswerForm
+from naiad_grpc.codec.forms import PLAIN, ResponseForm
 from naiad_grpc.codec.framing import malformed
 from naiad_grpc.codec.inputs import Inputs, read_inputs
 from naiad_grpc.codec.outputs import read_outputs
@@ -18,12 +18,12 @@ from naiad_kit.frontends.parameters import Parameters
 
 
 @dataclass(slots=True, eq=False)
-class Skeleton:
-    """A request without its raw contents and without what is in shared memory.
+class RequestTemplate:
+    """A request without its raw contents and without its tensors in shared memory.
 
-    One without typed contents serves any number of requests. Nobody changes one; freezing it would cost as much as
-    reading a small tensor. `form` lacks the `shared_outputs`. `raw_size` is what the raw contents take in the message
-    when the request needs nothing but views on them, else -1.
+    A template without typed contents serves any number of requests. Templates are not changed; the dataclass is not
+    frozen because that costs as much as reading a small tensor. `form` lacks the `shared_outputs`. `raw_size` is the
+    size of the raw contents in the message if the request needs only views on them, otherwise -1.
     """
 
     model_name: str
@@ -32,37 +32,37 @@ class Skeleton:
     parameters: Parameters
     inputs: Inputs
     requested: tuple[str, ...]
-    form: AnswerForm
+    form: ResponseForm
     shared_outputs: Sequence[tuple[str, Reference]]
     raw_size: int
 
 
 def read_message(text: bytes) -> Any:
-    """The ModelInferRequest that these bytes are. Raises InvalidArgumentError."""
+    """The ModelInferRequest in these bytes. Raises InvalidArgumentError."""
     try:
         return message_class("ModelInferRequest").FromString(text)
     except DecodeError as error:
         raise malformed(str(error)) from error
 
 
-def read_skeleton(text: bytes, has_raw: bool) -> Skeleton:
-    """The skeleton of what is around raw contents; `has_raw` says whether there are any.
+def read_template(text: bytes, has_raw: bool) -> RequestTemplate:
+    """The template of a message without its raw contents; `has_raw` says whether it had any.
 
-    Raises InvalidArgumentError for everything that makes no sense whatever the model is.
+    Raises InvalidArgumentError for what is invalid for every model.
     """
     message = read_message(text)
     parameters = read_parameters(message.parameters)
     inputs = read_inputs(message.inputs, message.model_name, has_raw)
     requested, forms, shared_outputs = read_outputs(message.outputs)
     is_plain = not (inputs.tensors or inputs.shared or shared_outputs) and all(each.is_plain for each in inputs.raw)
-    return Skeleton(
+    return RequestTemplate(
         model_name=message.model_name,
         version=model_version(message.model_version),
         id=message.id,
         parameters=parameters,
         inputs=inputs,
         requested=requested,
-        form=AnswerForm(forms, parameters.empty_final) if forms or parameters.empty_final else PLAIN,
+        form=ResponseForm(forms, parameters.empty_final) if forms or parameters.empty_final else PLAIN,
         shared_outputs=shared_outputs,
         raw_size=sum(each.header_size + each.size for each in inputs.raw) if is_plain else -1,
     )

@@ -11,7 +11,7 @@ def taken(stream):
     return messages
 
 
-def told(stream):
+def ready_responses(stream):
     """Everything that is ready, as (id, outputs, final)."""
     return [(each.infer_response.id, len(each.infer_response.outputs), final_of(each)) for each in taken(stream)]
 
