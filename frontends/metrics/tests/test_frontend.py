@@ -46,9 +46,9 @@ def test_everything_that_is_collected_is_served(server):
     read = {family.name: family for family in parse(server.ask()[2].decode())}
 
     assert {name.removesuffix("_total") for name in read} == {name.removesuffix("_total") for name in families}
-    for name, (told, kind) in families.items():
+    for name, (help_text, kind) in families.items():
         family = read.get(name) or read[name.removesuffix("_total")]
-        assert (family.documentation, family.type) == (told, kind)
+        assert (family.documentation, family.type) == (help_text, kind)
 
 
 async def collected(server):

@@ -1,4 +1,4 @@
-"""The one page of this frontend, as an ASGI application."""
+"""ASGI application of the metrics page."""
 
 import asyncio
 import gzip
@@ -17,10 +17,10 @@ from naiad_kit.frontends.codec_threads import CodecThreads
 from naiad_metrics.text import pieces
 
 _TURN = 0.001
-"""Seconds for which text is written at a time: requests are served in between."""
+"""Seconds of one turn of writing text: the event loop serves requests in between."""
 
-_QUICKLY = 1
-"""The level of gzip; it makes a twentieth of this text, and higher ones cost more than they save."""
+_GZIP_LEVEL = 1
+"""The fastest level shrinks this text to a twentieth; higher levels cost more than they save."""
 
 
 def make_application(source: Metrics) -> Starlette:
@@ -47,9 +47,9 @@ def make_application(source: Metrics) -> Starlette:
 
 
 class _Parts(Response):
-    """A text whose parts are sent each in a turn of its own: the socket takes a megabyte at once, which takes a while.
+    """A text sent in parts, each in its own turn of the event loop: writing a megabyte to the socket takes a while.
 
-    Starlette's own streams watch for clients that leave, with tasks that cost more than all of this.
+    Starlette's own streams watch for disconnects, with tasks that cost more than all of this.
     """
 
     media_type = "text/plain; charset=utf-8"
@@ -67,7 +67,7 @@ class _Parts(Response):
 
 
 async def _written(families: Iterable[MetricFamily]) -> list[bytes]:
-    """The text in parts, written in turns with whatever else the event loop has to do."""
+    """The text in parts; the event loop runs other tasks between them."""
     parts: list[bytes] = []
     lines: list[str] = []
     until = monotonic() + _TURN
@@ -82,7 +82,7 @@ async def _written(families: Iterable[MetricFamily]) -> list[bytes]:
 
 
 def _compressed(parts: Iterable[bytes]) -> bytes:
-    return gzip.compress(b"".join(parts), _QUICKLY, mtime=0)
+    return gzip.compress(b"".join(parts), _GZIP_LEVEL, mtime=0)
 
 
 def _takes_gzip(accepted: str) -> bool:

@@ -1,4 +1,4 @@
-"""Samples under their families, in the order of the page."""
+"""Collection of samples by family, in the order of the page."""
 
 from collections.abc import Iterable, Sequence
 
@@ -29,5 +29,5 @@ class Collection:
 
     def families(self) -> list[MetricFamily]:
         """Every family that has a sample."""
-        found = ((family, self._samples[family.name]) for family in FAMILIES)
-        return [MetricFamily(family.name, family.help, family.kind, samples) for family, samples in found if samples]
+        pairs = ((family, self._samples[family.name]) for family in FAMILIES)
+        return [MetricFamily(family.name, family.help, family.kind, samples) for family, samples in pairs if samples]

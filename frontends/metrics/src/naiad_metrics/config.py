@@ -1,4 +1,4 @@
-"""The options that say what is counted and collected."""
+"""Configuration of metrics: the options that select what is counted and collected."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields

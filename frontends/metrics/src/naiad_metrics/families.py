@@ -1,6 +1,6 @@
-"""The name, kind and help of every metric of models and of the machine.
+"""Metric families: name, kind and help of every metric of models and of the machine.
 
-Those that start with `nv_` are what users of Triton know, under the same names and labels; the others are ours.
+Those that start with `nv_` have the names and labels of Triton's metrics; the others are ours.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The metrics frontend: listens when the server starts, and ends when it stops."""
+"""The metrics frontend: starts and stops its listener with the server."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class MetricsFrontend:
-    """Tells Prometheus how the server does. `address` and `port` are where it listens, once it does."""
+    """Serves metrics to Prometheus. `address` and `port` are set once it listens."""
 
     name = "metrics"
 
@@ -25,9 +25,9 @@ class MetricsFrontend:
         self._share: Callable[[], None] = lambda: None
 
     async def start(self, server: "ServerApi") -> str:
-        """Listen as the options say, and return the URL; "" with `--allow-metrics=false`.
+        """Listen as configured by the options, and return the URL; "" with `--allow-metrics=false`.
 
-        Raises UnavailableError when the port cannot be had and InvalidArgumentError for a bad address.
+        Raises UnavailableError if the port is not available and InvalidArgumentError for an invalid address.
         """
         settings = server.settings
         if not settings["allow-metrics"]:
@@ -43,7 +43,7 @@ class MetricsFrontend:
         return f"http://{host_of(self.address)}:{self.port}/metrics"
 
     async def stop(self, grace: float) -> None:
-        """Take no new connections, answer what is in flight within `grace` seconds, then close every connection."""
+        """Accept no new connections, finish requests in flight within `grace` seconds, then close all connections."""
         if self._listener is not None:
             await self._listener.close(grace)
             self._share()

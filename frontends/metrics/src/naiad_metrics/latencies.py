@@ -1,4 +1,4 @@
-"""Latencies as distributions: histograms that are always kept, and summaries over the last minute where asked for."""
+"""Latency distributions: histograms, which are always kept, and optional summaries over the last minute."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -107,6 +107,6 @@ class Latencies:
             self.first_response.add_all(waits)
             self.first_response_ns += sum(waits)
 
-    def quantiles(self, wanted: Sequence[float]) -> list[list[float]]:
+    def quantiles(self, quantiles: Sequence[float]) -> list[list[float]]:
         """For each of `PHASES` the duration in nanoseconds at each of the quantiles."""
-        return self.summaries.values(self._clock(), wanted) if self.summaries is not None else []
+        return self.summaries.values(self._clock(), quantiles) if self.summaries is not None else []

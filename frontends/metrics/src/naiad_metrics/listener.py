@@ -1,4 +1,4 @@
-"""uvicorn's HTTP on a loop that is already running, on a socket made here."""
+"""Listener: uvicorn's HTTP protocol on a running event loop and a socket of ours."""
 
 import asyncio
 import contextlib
@@ -12,11 +12,11 @@ from naiad.errors import UnavailableError
 from naiad_kit.frontends.addresses import bind_tcp
 
 _KEEP_ALIVE = 75
-"""Seconds for which an idle connection is kept: more than scrapers usually wait between two scrapes."""
+"""Seconds that an idle connection is kept: longer than the usual interval between scrapes."""
 
 
 class Listener:
-    """Serves an application on one address. `address` and `port` are where it listens."""
+    """Serves an application at one endpoint: `address` and `port`."""
 
     def __init__(self, server: asyncio.Server, state: ServerState) -> None:
         self.address, self.port = server.sockets[0].getsockname()[:2]
@@ -25,9 +25,9 @@ class Listener:
 
     @classmethod
     async def open(cls, application: ASGIApp, address: str, port: int) -> "Listener":
-        """Listen, on any free port when `port` is 0.
+        """Listen, on any free port if `port` is 0.
 
-        Raises UnavailableError when the port is taken or not ours to take, InvalidArgumentError for a bad address.
+        Raises UnavailableError if the port is in use or not permitted, InvalidArgumentError for an invalid address.
         """
         config = uvicorn.Config(
             application,
@@ -43,14 +43,14 @@ class Listener:
         state = ServerState()
 
         def protocol() -> asyncio.Protocol:
-            made: asyncio.Protocol = config.http_protocol_class(config=config, server_state=state, app_state={})  # type: ignore[call-arg]
-            return made
+            connection: asyncio.Protocol = config.http_protocol_class(config=config, server_state=state, app_state={})  # type: ignore[call-arg]
+            return connection
 
         listening = await _socket(address, port)
         return cls(await asyncio.get_running_loop().create_server(protocol, sock=listening), state)
 
     async def close(self, grace: float) -> None:
-        """Take no new connections, answer what was asked within `grace` seconds, then close every connection."""
+        """Accept no new connections, finish requests in flight within `grace` seconds, then close all connections."""
         self._server.close()
         for connection in tuple(self._state.connections):
             connection.shutdown()
@@ -60,7 +60,7 @@ class Listener:
                 task.cancel()
         for connection in tuple(self._state.connections):
             connection.transport.abort()
-        await asyncio.sleep(0)  # connections that were aborted are closed in the next round of the loop
+        await asyncio.sleep(0)  # aborted connections are closed in the next turn of the loop
 
 
 async def _socket(address: str, port: int) -> socket.socket:

@@ -1,4 +1,4 @@
-"""How busy the machine is and how much memory is left, from what Linux tells in /proc."""
+"""Processor utilization and memory of the machine, read from Linux's /proc."""
 
 import os
 import re
@@ -11,7 +11,7 @@ _PAGE = os.sysconf("SC_PAGESIZE") if hasattr(os, "sysconf") else 4096
 
 @dataclass(frozen=True, slots=True)
 class MachineReading:
-    """What was read at one moment: memory in bytes, `utilization` 0 to 1 since the reading before; None: not told."""
+    """One reading: memory in bytes, `utilization` 0 to 1 since the previous reading; None if unknown."""
 
     utilization: float | None = None
     total: int | None = None
@@ -20,7 +20,7 @@ class MachineReading:
 
 
 class Machine:
-    """Reads /proc anew when the last reading is `interval` seconds old; the first is made at once."""
+    """Reads /proc again when the last reading is `interval` seconds old; the first time at once."""
 
     def __init__(self, interval: float, read: "Callable[[str], str] | None" = None) -> None:
         self._interval = interval
@@ -61,16 +61,16 @@ class Machine:
 
 def _cpu_times(stat: str) -> tuple[int, int] | None:
     """Idle time and all time of all processors since the start, in ticks; waiting for disks is idle time too."""
-    found = re.match(r"cpu +((?:\d+ ?)+)", stat)
-    if found is None:
+    match = re.match(r"cpu +((?:\d+ ?)+)", stat)
+    if match is None:
         return None
-    user, nice, system, idle, iowait, *rest = (int(number) for number in [*found[1].split(), *"00000"][:8])
+    user, nice, system, idle, iowait, *rest = (int(number) for number in [*match[1].split(), *"00000"][:8])
     return idle + iowait, user + nice + system + idle + iowait + sum(rest)
 
 
 def _field(meminfo: str, name: str) -> int | None:
-    found = re.search(rf"^{name}: +(\d+) kB$", meminfo, re.MULTILINE)
-    return int(found[1]) * 1024 if found else None
+    match = re.search(rf"^{name}: +(\d+) kB$", meminfo, re.MULTILINE)
+    return int(match[1]) * 1024 if match else None
 
 
 def _text(path: str) -> str:

@@ -1,4 +1,4 @@
-"""Utilization, memory and power of the GPUs, read from the driver's own library: no framework, no CUDA context."""
+"""Utilization, memory and power of GPUs, read through NVML, the driver's own library, without a CUDA context."""
 
 import ctypes
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""The observers of latencies: which are kept of a model version, as options and its configuration say."""
+"""Latency observers of model versions, chosen by options and the model's configuration."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ class Durations:
         self._sliding = SlidingQuantiles(1)
 
     def add(self, nanoseconds: int) -> None:
-        """It took so long once."""
+        """Add one duration."""
         self._sliding.add_each(monotonic(), (nanoseconds,))
 
     def quantiles(self, quantiles: Sequence[float]) -> list[float]:

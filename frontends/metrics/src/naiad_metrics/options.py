@@ -21,7 +21,7 @@ OPTIONS = (
 
 
 def address_of(settings: Mapping[str, Any]) -> str:
-    """Where to listen: as the option says, else where HTTP listens, if it does and has an address."""
-    given: str = settings["metrics-address"]
+    """The address to listen at: that of the option, otherwise that of HTTP if it listens at an address."""
+    own: str = settings["metrics-address"]
     of_http: str = settings.get("http-address", "") if settings.get("allow-http", False) else ""
-    return given or (of_http if not of_http.startswith("unix:") else "") or _EVERYWHERE
+    return own or (of_http if not of_http.startswith("unix:") else "") or _EVERYWHERE

@@ -11,7 +11,7 @@ _PHASES = 5
 
 
 class SlidingQuantiles:
-    """Quantiles of several phases, unless told otherwise of five: a request, its wait, and three of its execution.
+    """Quantiles of several phases, by default five: a request, its wait, and three of its execution.
 
     Durations are counted by their seven leading bits, so that a quantile is within 1 % of the duration of its rank, and
     in slices of time, which are dropped as a whole.
@@ -41,7 +41,7 @@ class SlidingQuantiles:
         _count(outputs, output_ns, times)
 
     def add_each(self, now: float, durations: Sequence[int]) -> None:
-        """At `now` seconds the first phases took so many nanoseconds, once each; those left out did not happen."""
+        """Add one duration in nanoseconds to each of the first phases, at `now` seconds; the others did not happen."""
         if now >= self._until:
             self._start_slice(now)
         for counts, nanoseconds in zip(self._current, durations, strict=False):

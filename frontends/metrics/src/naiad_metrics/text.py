@@ -1,4 +1,4 @@
-"""Metrics as the text that Prometheus reads, in its exposition format, version 0.0.4."""
+"""Writer of Prometheus' text exposition format, version 0.0.4."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ _LABEL = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
 def pieces(families: Iterable[MetricFamily]) -> Iterator[str]:
-    """The text in pieces of whole lines: a head for each family, and the lines of each of its samples."""
+    """The text in pieces of complete lines: the header of each family, and the lines of each of its samples."""
     written: dict[tuple[tuple[str, str], ...], str] = {}
     for family in families:
         name = family.name
@@ -32,13 +32,13 @@ def _lines(name: str, labels: str, value: float | Distribution | Quantiles) -> s
         return _histogram(name, labels, braces, value)
     if isinstance(value, Quantiles):
         more = f"{labels}," if labels else ""
-        lines = [f'{name}{{{more}quantile="{_number(at)}"}} {_number(found)}' for at, found in value.values]
+        lines = [f'{name}{{{more}quantile="{_number(at)}"}} {_number(quantile)}' for at, quantile in value.values]
         return "\n".join([*lines, f"{name}_sum{braces} {_number(value.sum)}", f"{name}_count{braces} {value.count}\n"])
     return f"{name}{braces} {_number(value)}\n"
 
 
 def _histogram(name: str, labels: str, braces: str, value: Distribution) -> str:
-    """Buckets are cumulative in the text, and the last one holds everything."""
+    """The lines of a histogram: buckets are cumulative, and the last one has everything."""
     start = f"{name}_bucket{{{labels}," if labels else f"{name}_bucket{{"
     lines, so_far = [], 0
     for bound, count in zip(value.bounds, value.counts, strict=False):
