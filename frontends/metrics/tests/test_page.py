@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
-from naiad._kernel.caching.metrics import cache_metrics
 
 from naiad.cache import CacheReport
 from naiad.metrics import MetricFamily
+from naiad_cache.metrics import cache_metrics
 from naiad_metrics.config import METRICS_OPTIONS
 from naiad_metrics.families import FAMILIES, FamilyText
 from naiad_metrics.latencies import BOUNDS, FIRST_RESPONSE_BOUNDS
