@@ -38,7 +38,7 @@ def test_a_body_longer_than_its_length_is_read_as_far_as_it_says_and_the_rest_is
     wire.send(post(ECHO, GOOD + b"\r\n\r\n", Content_Length=stated))
 
     assert "failed to parse the request JSON buffer" in refusal(wire.answer())
-    assert "no HTTP request" in refusal(wire.answer())
+    assert "not valid HTTP" in refusal(wire.answer())
     assert wire.answer() is None
 
 
