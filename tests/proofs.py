@@ -192,7 +192,7 @@ from naiad_config.text import parse_text
 
 registry = PluginRegistry.discover()
 context = ModelContext(parse_text('name: "m"'), 1, Path(), Path())
-(stage,) = registry.stages(StageContext(context, Settings(registry.options(), {}))).stages
+(stage,) = registry.stages(StageContext(context, Settings(registry.options(), {}), None, None, None)).stages
 assert stage.parameter == "explain", stage.parameter
 """
 

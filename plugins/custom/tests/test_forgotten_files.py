@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import sys
+import threading
 import weakref
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -28,7 +29,7 @@ ON_GPU = json.dumps({"backend": "python", "instance_group": [{"kind": "KIND_GPU"
 
 
 def modules() -> set[str]:
-    return {name for name in sys.modules if name.startswith("_naiad_")}
+    return {name for name in list(sys.modules) if name.startswith("_naiad_")}
 
 
 @contextmanager
@@ -109,3 +110,27 @@ def test_a_file_whose_load_never_comes_is_forgotten_with_the_next(folder, tmp_pa
     folder.backend.complete(folder.context(2))
 
     assert len(modules() - before) == 2  # the package and the module of version 2
+
+
+def test_modules_are_forgotten_while_other_threads_import(folder):
+    folder.write(CODE.decode())
+    before = modules()
+    stop = threading.Event()
+
+    def import_and_forget():
+        while not stop.is_set():
+            for index in range(500):
+                sys.modules[f"naiad_test_noise_{index}"] = sys
+            for index in range(500):
+                del sys.modules[f"naiad_test_noise_{index}"]
+
+    thread = threading.Thread(target=import_and_forget)
+    thread.start()
+    try:
+        for _ in range(50):
+            folder.backend.load(folder.context(1)).close()
+    finally:
+        stop.set()
+        thread.join()
+
+    assert modules() == before

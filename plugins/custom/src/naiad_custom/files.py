@@ -49,15 +49,15 @@ class ModelFile:
     def close(self) -> None:
         """Forget the modules; what still refers to them keeps working."""
         _FINDER.packages.pop(self.package, None)
-        for name in [name for name in sys.modules if name.partition(".")[0] == self.package]:
-            del sys.modules[name]
+        for name in _loaded_modules(self.package):
+            sys.modules.pop(name, None)
 
     def discard(self) -> None:
         """Forget the modules of a file that will never be served, and free their globals.
 
         A function and the globals of its module refer to each other, so only this frees them without a collection.
         """
-        own = [module for name, module in sys.modules.items() if name.partition(".")[0] == self.package]
+        own = [sys.modules[name] for name in _loaded_modules(self.package)]
         self.close()
         for module in own:
             vars(module).clear()
@@ -175,6 +175,11 @@ class _Finder:
 
 
 _FINDER = _Finder()
+
+
+def _loaded_modules(package: str) -> list[str]:
+    """The names of a package and its modules; other threads may import modules meanwhile."""
+    return [name for name in list(sys.modules) if name.partition(".")[0] == package]
 
 
 def _has_modules(directory: Path, model: Path) -> bool:
