@@ -4,7 +4,6 @@ import asyncio
 import gc
 import json
 import sys
-import threading
 import weakref
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import pytest
 import naiad_custom
 from naiad import Server
 from naiad.errors import NaiadError
+from naiad_custom.files import ModelFile
 
 CODE = b"""
 from naiad_custom import INT64, Array, model
@@ -112,25 +112,26 @@ def test_a_file_whose_load_never_comes_is_forgotten_with_the_next(folder, tmp_pa
     assert len(modules() - before) == 2  # the package and the module of version 2
 
 
-def test_modules_are_forgotten_while_other_threads_import(folder):
+class ImportingName(str):
+    """The name of a module that imports another one while somebody looks at it, as another thread may at any time."""
+
+    __slots__ = ()
+
+    def partition(self, separator):
+        sys.modules["naiad_test_imported_meanwhile"] = sys
+        return super().partition(separator)
+
+
+@pytest.mark.parametrize("forget", ["close", "discard"])
+def test_modules_are_forgotten_while_other_threads_import(folder, monkeypatch, forget):
     folder.write(CODE.decode())
     before = modules()
-    stop = threading.Event()
+    file = ModelFile(folder.context(1), folder.path / "1" / "model.py")
+    monkeypatch.setitem(sys.modules, ImportingName("naiad_test_importing"), sys)
 
-    def import_and_forget():
-        while not stop.is_set():
-            for index in range(500):
-                sys.modules[f"naiad_test_noise_{index}"] = sys
-            for index in range(500):
-                del sys.modules[f"naiad_test_noise_{index}"]
-
-    thread = threading.Thread(target=import_and_forget)
-    thread.start()
     try:
-        for _ in range(50):
-            folder.backend.load(folder.context(1)).close()
+        getattr(file, forget)()
     finally:
-        stop.set()
-        thread.join()
+        sys.modules.pop("naiad_test_imported_meanwhile", None)
 
     assert modules() == before
