@@ -40,12 +40,12 @@ def test_listing_the_plugins_imports_no_framework() -> None:
 
 
 def test_listing_the_plugins_takes_little_more_than_the_imports_that_it_needs() -> None:
-    """About three times the processor time of numpy's import; one framework alone takes ten times that."""
+    """Three to six times the processor time of numpy's import; one framework alone takes ten times that."""
     numpy = cpu_seconds([sys.executable, "-c", "import numpy"])
 
     listing = cpu_seconds([sys.executable, "-m", "naiad_cli.main", "plugins"])
 
-    assert listing < 6 * numpy
+    assert listing < 10 * numpy
 
 
 def cpu_seconds(command: list[str]) -> float:
