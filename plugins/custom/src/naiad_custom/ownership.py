@@ -8,7 +8,6 @@ memory is copied: that of a `bytearray`, `mmap` or tensor of another library can
 """
 
 import sys
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -51,7 +50,7 @@ def settle(outputs: dict[str, Any], inputs: Iterable[Any], holders: int = 0) -> 
         most = _NAMED + holders
         if owner is array:
             del owner  # a reference less
-            alone = array.flags.owndata and sys.getrefcount(array) <= most + references[id(array)]
+            alone = array.flags.owndata and sys.getrefcount(array) <= most + references.get(id(array), 0)
         else:
             alone = array.base is owner and type(owner) is np.ndarray and owner.flags.owndata
             alone = alone and sys.getrefcount(array) <= most and sys.getrefcount(owner) <= _ROOT
@@ -59,14 +58,14 @@ def settle(outputs: dict[str, Any], inputs: Iterable[Any], holders: int = 0) -> 
             outputs[name] = array.copy()
 
 
-def _references(inputs: Iterable[Any]) -> tuple[set[int], Counter[int]]:
+def _references(inputs: Iterable[Any]) -> tuple[set[int], dict[int, int]]:
     """The owners of read-only inputs, and how many objects of the request refer to each writable one, by `id`."""
     constant: set[int] = set()
-    references: Counter[int] = Counter()
+    references: dict[int, int] = {}
     for each in inputs:
         if isinstance(each, np.ndarray):
             if each.flags.writeable:
-                references[id(each)] += 1
+                references[id(each)] = references.get(id(each), 0) + 1
             else:
                 constant.add(id(_owner(each)))
     return constant, references

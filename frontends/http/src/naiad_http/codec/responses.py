@@ -94,7 +94,8 @@ class Encoder:
                     buffers.append(content)
                     size += length
             else:
-                _leave_to_thread(tensor, on_thread)
+                if not on_thread and needs_thread(tensor):
+                    raise LargeOutput
                 text += (_json_output(name, tensor.datatype, tensor.shape), json_content(tensor, self._limit), b"},")
         text[-1] = text[-1].removesuffix(b",")
         text.append(b"]}")
@@ -167,7 +168,8 @@ def json_content(tensor: Tensor, limit: int = MAX_JSON_OUTPUT) -> bytes:
     write = _json_strings if tensor.datatype == "BYTES" else _json_numbers
     if flat.size <= _PIECE:
         text = write(flat, tensor.name)
-        _check_json_size(len(text), tensor, limit)
+        if len(text) > limit:
+            _check_json_size(len(text), tensor, limit)
         return text
     _check_json_size(2 * flat.size, tensor, limit)  # a digit and a comma at least
     pieces: list[bytes] = []
@@ -215,7 +217,7 @@ def _leave_to_thread(tensor: Tensor, on_thread: bool) -> None:
 
 def needs_thread(tensor: Tensor) -> bool:
     """Whether encoding the tensor as JSON takes too long for the event loop."""
-    size = tensor.array.size
-    if tensor.datatype == "BYTES" and size <= _FEW_STRINGS:
-        return sum(len(each) for each in tensor.array.flat) > _LARGE_STRINGS
-    return size > LARGE_ELEMENTS
+    array = tensor.array
+    if tensor.datatype == "BYTES" and array.size <= _FEW_STRINGS:
+        return sum(map(len, array.flat)) > _LARGE_STRINGS
+    return array.size > LARGE_ELEMENTS
