@@ -99,18 +99,7 @@ class Naiad:
     def serve(self, repository: Path, *options: str) -> Iterator[Running]:
         """A server over that repository, with these further options, ready until the block ends."""
         ports = Ports.free()
-        command = [
-            str(self.command),
-            "serve",
-            str(repository),
-            "--http-address=127.0.0.1",
-            f"--http-port={ports.http}",
-            "--grpc-address=127.0.0.1",
-            f"--grpc-port={ports.grpc}",
-            f"--metrics-port={ports.metrics}",
-            *options,
-        ]
-        with _served(self.name, command, ports, {}) as running:
+        with _served(self.name, serve_command(self.command, repository, ports, options), ports, {}) as running:
             yield running
 
 
@@ -140,6 +129,22 @@ def find_peer() -> tuple[Peer | None, str]:
     if not (Path(home) / "ready").exists():
         return None, f"the peer is not set up in {home} ({script} setup does it)"
     return Peer(script), ""
+
+
+def serve_command(naiad: Path, repository: Path, ports: Ports, options: Sequence[str]) -> list[str]:
+    """The command line of a server of Naiad on these ports of the loopback interface."""
+    return [
+        str(naiad),
+        "serve",
+        str(repository),
+        "--http-address=127.0.0.1",
+        f"--http-port={ports.http}",
+        "--grpc-address=127.0.0.1",
+        f"--grpc-port={ports.grpc}",
+        "--metrics-address=127.0.0.1",
+        f"--metrics-port={ports.metrics}",
+        *options,
+    ]
 
 
 def free_port() -> int:

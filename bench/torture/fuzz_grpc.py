@@ -1,15 +1,15 @@
 """Fuzzer of the gRPC frontend: 20,000 seeded messages and streams and 2,000 connections of broken HTTP/2 frames."""
 
 import contextlib
-import threading
 import time
-from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from random import Random
 
 import grpc
 
 from bench.torture.case import Bounds, Case, Figure
+from bench.torture.fuzzer import CASES_OF_FUZZER, SEED, Findings, run_clients
 from bench.torture.grpc_cases import channel_to
 from bench.torture.http2 import PREFACE, call_fields, frame, message
 from bench.torture.mutations import ODD_NUMBERS, ODD_TEXTS, mutate_bytes
@@ -17,11 +17,8 @@ from bench.torture.server import Setup, Target
 from bench.torture.wire import connect
 from naiad_grpc.messages import message_class
 
-CASES_OF_FUZZER = 20_000
 CONNECTIONS = 2_000
-SEED = 13
 _CLIENTS = 8
-_MOST_SECONDS = 75.0
 _HANGS_AFTER = 10.0
 _SERVICE = "/inference.GRPCInferenceService/"
 _METHODS = (
@@ -34,29 +31,14 @@ _WRONG = ("INTERNAL", "UNKNOWN", "DEADLINE_EXCEEDED", "DATA_LOSS")
 
 def fuzz(target: Target) -> Sequence[Figure]:
     """All cases, by eight clients at once, each with random numbers of its own; then the broken connections."""
-    seen: Counter[str] = Counter()
-    wrong: list[str] = []
     _message(Random())  # builds the message classes before there are threads
-    before, until = target.descriptors(), time.monotonic() + _MOST_SECONDS
-    clients = [
-        threading.Thread(target=_client, args=(target, Random(SEED + number), until, seen, wrong))
-        for number in range(_CLIENTS)
-    ]
-    for client in clients:
-        client.start()
-    for client in clients:
-        client.join()
+    before = target.descriptors()
+    findings = run_clients(_CLIENTS, partial(_client, target))
     _break_connections(target, Random(SEED), time.monotonic() + 15)
-    time.sleep(1)
-    return [
-        Figure("cases", seen.total(), float("inf"), str(dict(sorted(seen.items())))),
-        Figure("wrong codes", len(wrong), 0, " | ".join(wrong[:3])),
-        Figure("tracebacks", target.log.read_bytes().count(b"Traceback"), 0),
-        Figure("descriptors kept", target.descriptors() - before, 5),
-    ]
+    return findings.figures(target, "wrong codes", before)
 
 
-def _client(target: Target, random: Random, until: float, seen: Counter[str], wrong: list[str]) -> None:
+def _client(target: Target, random: Random, until: float, findings: Findings) -> None:
     with channel_to(target) as channel:
         for _ in range(CASES_OF_FUZZER // _CLIENTS):
             if time.monotonic() > until or not target.alive():
@@ -67,8 +49,8 @@ def _client(target: Target, random: Random, until: float, seen: Counter[str], wr
             except grpc.RpcError as error:
                 code = error.code().name  # type: ignore[attr-defined]
                 if code in _WRONG:
-                    wrong.append(f"{code}: {error.details()!r} for {content[:200]!r}")  # type: ignore[attr-defined]
-            seen[code] += 1
+                    findings.wrong.append(f"{code}: {error.details()!r} for {content[:200]!r}")  # type: ignore[attr-defined]
+            findings.seen[code] += 1
 
 
 def _send(channel: grpc.Channel, random: Random, content: bytes) -> str:

@@ -4,23 +4,20 @@ import contextlib
 import gzip
 import json
 import socket
-import threading
 import time
 import zlib
-from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
 from bench.torture.case import Bounds, Case, Figure
+from bench.torture.fuzzer import CASES_OF_FUZZER, Findings, run_clients
 from bench.torture.mutations import ODD_NUMBERS, ODD_TEXTS, mutate_bytes, mutate_json
 from bench.torture.server import Setup, Target
 from bench.torture.wire import binary_infer, connect, head, infer_path, request, tensor
 
-CASES_OF_FUZZER = 20_000
-SEED = 13
 _CLIENTS = 16
-_MOST_SECONDS = 75.0
 _INCOMPLETE_AFTER = 0.2
 _HANGS_AFTER = 10.0
 _BODIES: dict[str, Any] = {
@@ -61,27 +58,11 @@ _ESCAPES = ("%2e%2e", "..", ".", "%00", "%", "%zz", "a" * 5000, "\\", ";x", "?q=
 
 def fuzz(target: Target) -> Sequence[Figure]:
     """All cases, by 16 clients at once; each client has random numbers of its own."""
-    seen: Counter[str] = Counter()
-    wrong: list[str] = []
-    before, until = target.descriptors(), time.monotonic() + _MOST_SECONDS
-    clients = [
-        threading.Thread(target=_client, args=(target, Random(SEED + number), until, seen, wrong))
-        for number in range(_CLIENTS)
-    ]
-    for client in clients:
-        client.start()
-    for client in clients:
-        client.join()
-    time.sleep(1)
-    return [
-        Figure("cases", seen.total(), float("inf"), str(dict(sorted(seen.items())))),
-        Figure("500, or no end", len(wrong), 0, " | ".join(wrong[:3])),
-        Figure("tracebacks", target.log.read_bytes().count(b"Traceback"), 0),
-        Figure("descriptors kept", target.descriptors() - before, 5),
-    ]
+    before = target.descriptors()
+    return run_clients(_CLIENTS, partial(_client, target)).figures(target, "500, or no end", before)
 
 
-def _client(target: Target, random: Random, until: float, seen: Counter[str], wrong: list[str]) -> None:
+def _client(target: Target, random: Random, until: float, findings: Findings) -> None:
     kinds = (_raw, _flipped, _json, _json, _binary, _fields, _chunked, _compressed, _path)
     for _ in range(CASES_OF_FUZZER // _CLIENTS):
         if time.monotonic() > until or not target.alive():
@@ -93,9 +74,9 @@ def _client(target: Target, random: Random, until: float, seen: Counter[str], wr
             answer = "no end"
         except OSError:
             answer = "reset"
-        seen[answer] += 1
+        findings.seen[answer] += 1
         if answer in ("500", "no end"):
-            wrong.append(f"{answer} for {content[:300]!r}")
+            findings.wrong.append(f"{answer} for {content[:300]!r}")
 
 
 def exchange(port: int, content: bytes) -> str:

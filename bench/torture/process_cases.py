@@ -17,6 +17,7 @@ from bench.torture.server import Setup, Target
 from bench.torture.wire import HttpAnswer, ask, connect, infer_path, json_infer, read_answer, request, tensor
 
 _SERVICE = "/inference.GRPCInferenceService/"
+_READY_MODEL = "misbehaving_ready"
 _ONE = json_infer(tensor("INPUT0", "FP32", [1], [1]))
 
 
@@ -24,8 +25,8 @@ def post(target: Target, path: str, body: bytes = b"{}", timeout: float = 20.0) 
     return ask(target.ports.http, "POST", path, body, timeout=timeout)
 
 
-def ready_that(model: str, seconds: float = 4) -> Callable[[Target], Sequence[Figure]]:
-    """Ask for the readiness over both protocols while `add_sub` is busy and this model's `ready` misbehaves."""
+def ready_that(misbehaves: str, seconds: float = 4) -> Callable[[Target], Sequence[Figure]]:
+    """Ask for the readiness over both protocols while `add_sub` is busy and a model's `ready` misbehaves so."""
 
     def attack(target: Target) -> Sequence[Figure]:
         until = time.monotonic() + seconds
@@ -33,7 +34,9 @@ def ready_that(model: str, seconds: float = 4) -> Callable[[Target], Sequence[Fi
         for each in busy:
             each.start()
         time.sleep(1)  # so that an instance leads the event loop
-        (target.repository / model / "1" / "armed").touch()
+        armed = target.repository / _READY_MODEL / "1" / "armed"
+        armed.with_suffix(".new").write_text(misbehaves)
+        armed.with_suffix(".new").rename(armed)
         with channel_to(target) as channel:
             call = channel.unary_unary(_SERVICE + "ServerReady")
             while time.monotonic() < until:
@@ -203,12 +206,10 @@ _WITH_READY = Bounds(wait=3, log=300)
 
 CASES = (
     *(
-        Case(
-            f"process-ready-that-{name}", ready_that(f"ready_{name}"), _WITH_READY, Setup(("add_sub", f"ready_{name}"))
-        )
+        Case(f"process-ready-that-{name}", ready_that(name), _WITH_READY, Setup(("add_sub", _READY_MODEL)))
         for name in ("exits", "interrupts")
     ),
-    Case("process-ready-of-3s", ready_that("ready_slow"), Bounds(wait=2), Setup(("add_sub", "ready_slow"))),
+    Case("process-ready-of-3s", ready_that("sleeps"), Bounds(wait=2), Setup(("add_sub", _READY_MODEL))),
     Case("process-closed-stderr", asked("closes_stderr"), Bounds(), Setup(("add_sub", "closes_stderr"))),
     Case("process-unread-log", asked("writes_logs", 20), Bounds(), Setup(("add_sub", "writes_logs"), unread_log=True)),
     Case("process-fork", fork, Bounds(), Setup(("add_sub", "forks")), after=ports_after_fork),

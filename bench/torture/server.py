@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.servers import Ports, free_port
+from bench.servers import Ports, serve_command
 from bench.torture.wire import ask
 
 MODELS = Path(__file__).resolve().parent / "models"
@@ -118,7 +118,7 @@ def serve(naiad: Path, setup: Setup) -> Iterator[Target]:
         repository = Path(folder) / "models"
         _copy_models(setup.models, repository)
         options = [*setup.options, *setup.prepare(repository)]
-        ports = Ports(free_port(), free_port(), free_port())
+        ports = Ports.free()
         log = Path(folder) / "server.log"
         with log.open("wb") as out:
             process = _start(naiad, repository, ports, options, setup, subprocess.PIPE if setup.unread_log else out)
@@ -143,19 +143,6 @@ def _copy_models(names: Sequence[str], repository: Path) -> None:
 def _start(
     naiad: Path, repository: Path, ports: Ports, options: Sequence[str], setup: Setup, output: object
 ) -> subprocess.Popen[bytes]:
-    command = [
-        str(naiad),
-        "serve",
-        str(repository),
-        "--http-address=127.0.0.1",
-        f"--http-port={ports.http}",
-        "--grpc-address=127.0.0.1",
-        f"--grpc-port={ports.grpc}",
-        "--metrics-address=127.0.0.1",
-        f"--metrics-port={ports.metrics}",
-        *options,
-    ]
-
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (setup.address_space, setup.address_space))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -163,7 +150,7 @@ def _start(
             resource.setrlimit(resource.RLIMIT_NOFILE, (setup.open_files, setup.open_files))
 
     return subprocess.Popen(
-        command,
+        serve_command(naiad, repository, ports, options),
         stdout=output,  # type: ignore[arg-type]
         stderr=subprocess.STDOUT,
         env={**os.environ, **setup.environment},

@@ -3,6 +3,7 @@
 import logging
 import queue
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from typing import Generic
@@ -14,7 +15,7 @@ from naiad.extend import ItemT, WorkerHost
 _logger = logging.getLogger("naiad.model")
 
 
-class InstanceWorker(Generic[ItemT]):
+class InstanceWorker(ABC, Generic[ItemT]):
     """What all workers have: the batches in flight, which the event loop's thread alone knows.
 
     So a death cannot race with an answer. A subclass says on which thread the instance lives.
@@ -44,9 +45,9 @@ class InstanceWorker(Generic[ItemT]):
             future.set_running_or_notify_cancel()  # who stops waiting for the thread must not cancel what it sets
         self.begin()
 
+    @abstractmethod
     def begin(self) -> None:
         """Begin to make the instance where it will execute."""
-        raise NotImplementedError
 
     def hand_back(self, item: ItemT) -> None:
         """The batch was executed. For any thread; costs one wake-up of the event loop."""

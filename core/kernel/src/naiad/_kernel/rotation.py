@@ -2,12 +2,11 @@
 
 import asyncio
 import tempfile
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from time import monotonic
 from typing import Any
 
 from naiad._kernel.catalogue import Catalogue
-from naiad._kernel.draining import drained
 from naiad._kernel.entries import UNAVAILABLE, UNLOADED, UNLOADING, ModelEntry, VersionState
 from naiad._kernel.served import ServedVersion
 from naiad.threads import on_own_thread
@@ -56,7 +55,7 @@ class Rotation:
     async def close(self, grace: float) -> bool:
         """Answer what was taken in within `grace` seconds, then end every instance; whether all of it ended in time."""
         deadline = monotonic() + grace
-        drains = asyncio.ensure_future(drained(self.alive))
+        drains = asyncio.ensure_future(_drained(self.alive))
         await asyncio.wait([drains], timeout=grace)
         drains.cancel()
         self._catalogue.serving_by_name.clear()
@@ -90,3 +89,11 @@ class Rotation:
 
 async def _removed(folder: Folder) -> None:
     await on_own_thread("naiad-remove-files", folder.cleanup)
+
+
+async def _drained(versions: Collection[ServedVersion]) -> None:
+    """Return when all of them have answered all that was taken in, with all that they asked each other meanwhile."""
+    while True:
+        await asyncio.gather(*(version.drain() for version in versions))
+        if not any(version.outstanding for version in versions):  # one that had drained may have been asked again
+            return

@@ -1,4 +1,6 @@
-"""Raises SystemExit when the server asks whether it is ready, from the second time on."""
+"""Misbehaves when the server asks whether it is ready, as the file `armed` beside this one says."""
+
+import time
 
 from naiad.backend import ModelContext
 
@@ -15,5 +17,11 @@ class Ready:
 
     def ready(self) -> str:
         if self.armed.exists():
-            raise SystemExit
+            match self.armed.read_text():
+                case "exits":
+                    raise SystemExit
+                case "interrupts":
+                    raise KeyboardInterrupt
+                case "sleeps":
+                    time.sleep(3)
         return ""
