@@ -1,11 +1,11 @@
-"""An explanation as a chart: each phase of a request with its beginning, its length and a bar. Pure."""
+"""Timeline chart of one request (`naiad infer --explain`): a row for each phase with start, duration and a bar."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 _BAR = 23
-"""Characters that all of the time takes."""
+"""Width of the chart in characters; it stands for the whole duration of the request."""
 
 _INDENT = "  "
 
@@ -18,7 +18,7 @@ _PHASES = (
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One row: what took place, from when to when in microseconds, and what there is to say of it."""
+    """One row of the chart: a phase, its start and end in microseconds, and a note."""
 
     name: str
     start: float
@@ -35,22 +35,22 @@ def rows(explanation: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
 
 
 def plain(explanation: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
-    """The same rows for a program that reads them: a phase of a step is named behind the step, as `detect/wait`."""
-    way: list[str] = []
-    found = []
-    for name, start, took, note in rows(explanation):
-        told = name.lstrip()
-        way[(len(name) - len(told)) // len(_INDENT) :] = [told]
-        found.append(("/".join(way), start, took, note))
-    return found
+    """The rows of `rows` without indentation, for programs: the phase `wait` of the step `detect` is `detect/wait`."""
+    path: list[str] = []
+    plain_rows = []
+    for name, start, duration, note in rows(explanation):
+        phase = name.lstrip()
+        path[(len(name) - len(phase)) // len(_INDENT) :] = [phase]
+        plain_rows.append(("/".join(path), start, duration, note))
+    return plain_rows
 
 
 def drawn(explanation: Mapping[str, Any]) -> list[str]:
     """The lines of the chart for a terminal, below a line of headings: a bar for each phase."""
     table = [("Phase", "Start µs", "Took µs", "Note"), *rows(explanation)]
-    found = list(phases(explanation))
-    whole = max((phase.end for phase in found), default=0.0)
-    bars = ["", *(_bar(phase, whole) for phase in found)]
+    every_phase = list(phases(explanation))
+    whole = max((phase.end for phase in every_phase), default=0.0)
+    bars = ["", *(_bar(phase, whole) for phase in every_phase)]
     first, second, third = (max(len(row[column]) for row in table) for column in range(3))
     return [
         f"{name:{first}}  {start:>{second}}  {took:>{third}}  {bar:{_BAR}}  {note}".rstrip()
@@ -60,36 +60,39 @@ def drawn(explanation: Mapping[str, Any]) -> list[str]:
 
 def phases(explanation: Mapping[str, Any]) -> Iterator[Phase]:
     """The phases in an explanation, in order; those of steps are indented below the names of their models."""
-    yield from _course(explanation, explanation["received"], "")
+    yield from _execution_phases(explanation, explanation["received"], "")
     answered = explanation["answered"]
     yield Phase("answer", _last(explanation), answered, _responses(explanation))
     if "encoded" in explanation:
         yield Phase("encode", answered, explanation["encoded"])
 
 
-def _course(told: Mapping[str, Any], start: float, indent: str) -> Iterator[Phase]:
-    for end, name, note in _steps_to_the_queue(told):
+def _execution_phases(timeline: Mapping[str, Any], start: float, indent: str) -> Iterator[Phase]:
+    """The phases of a request, or of one step, up to its last execution; those of its own steps follow, indented."""
+    for end, name, note in _phases_before_the_queue(timeline):
         if end > start:
             yield Phase(f"{indent}{name}", start, end, note)
         start = end
-    for execution in told.get("executions", ()):
+    for execution in timeline.get("executions", ()):
         yield Phase(f"{indent}wait", start, execution["started"], _batch(execution))
         for name, first, last in _PHASES:
             if first in execution and last in execution:
                 note = f"on {execution['instance']}" if name == "infer" else ""
                 yield Phase(f"{indent}{name}", execution[first], execution[last], note)
         start = _end(execution)
-    for step in told.get("steps", ()):
-        begin = min((end for end, *_ in _steps_to_the_queue(step)), default=start)
+    for step in timeline.get("steps", ()):
+        begin = min((end for end, *_ in _phases_before_the_queue(step)), default=start)
         end = max(begin, step.get("answered", 0.0), _last(step))
         yield Phase(f"{indent}{step['model']}", begin, end, f"version {step['version']}")
-        yield from _course(step, begin, indent + _INDENT)
+        yield from _execution_phases(step, begin, indent + _INDENT)
 
 
-def _steps_to_the_queue(told: Mapping[str, Any]) -> list[tuple[float, str, str]]:
-    """When each ended of what comes before the wait, in order: the cache may be asked before or behind the checks."""
-    taken = [(told["queued"], "take in", "")] if "queued" in told else []
-    return sorted([*taken, *([(told["looked_up"], "look up", f"cache {told['cache']}")] if "cache" in told else [])])
+def _phases_before_the_queue(timeline: Mapping[str, Any]) -> list[tuple[float, str, str]]:
+    """End, name and note of the phases before the queue, by time; the cache lookup may precede or follow the checks."""
+    taken = [(timeline["queued"], "take in", "")] if "queued" in timeline else []
+    return sorted(
+        [*taken, *([(timeline["looked_up"], "look up", f"cache {timeline['cache']}")] if "cache" in timeline else [])]
+    )
 
 
 def _batch(execution: Mapping[str, Any]) -> str:
@@ -103,11 +106,11 @@ def _responses(explanation: Mapping[str, Any]) -> str:
     return f"{sent['count']} responses from {sent['first']:.1f} to {sent['last']:.1f}" if sent else ""
 
 
-def _last(told: Mapping[str, Any]) -> float:
-    """When the last thing before the answer ended; the answer itself, for a step."""
-    ends = [told.get("looked_up", 0.0), told.get("queued", 0.0)]
-    ends += [_end(execution) for execution in told.get("executions", ())]
-    ends += [max(step.get("answered", 0.0), _last(step)) for step in told.get("steps", ())]
+def _last(timeline: Mapping[str, Any]) -> float:
+    """The end of the last phase before the response; for a step, the end of its response."""
+    ends = [timeline.get("looked_up", 0.0), timeline.get("queued", 0.0)]
+    ends += [_end(execution) for execution in timeline.get("executions", ())]
+    ends += [max(step.get("answered", 0.0), _last(step)) for step in timeline.get("steps", ())]
     return float(max(ends))
 
 
@@ -118,7 +121,7 @@ def _end(execution: Mapping[str, Any]) -> float:
 
 
 def _bar(phase: Phase, whole: float) -> str:
-    """As long as the phase, as far from the left as it began; never less than a thin line."""
+    """The bar of a phase, in proportion to the whole duration; at least a thin line."""
     if whole <= 0:
         return ""
     before = min(_BAR - 1, int(phase.start / whole * _BAR))
