@@ -115,7 +115,7 @@ def test_a_file_gives_strings_with_every_byte(model: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("datatype", "raw", "told"),
+    ("datatype", "raw", "message"),
     [
         ("TYPE_FP32", b"\0" * 7, "warmup setting expects 8 bytes, but the data provided from .*raw' only has 7 bytes"),
         ("TYPE_STRING", b"\x01\0\0\0a", "holds 1 strings; the dims ask for 2"),
@@ -124,10 +124,10 @@ def test_a_file_gives_strings_with_every_byte(model: Path) -> None:
         ("TYPE_STRING", b"\x01\0\0\0a\x01", "ends within a string at byte 5"),
     ],
 )
-def test_a_file_with_too_little_is_refused(model: Path, datatype: str, raw: bytes, told: str) -> None:
+def test_a_file_with_too_little_is_refused(model: Path, datatype: str, raw: bytes, message: str) -> None:
     (model / "warmup" / "raw").write_bytes(raw)
 
-    with pytest.raises(InvalidArgumentError, match=told):
+    with pytest.raises(InvalidArgumentError, match=message):
         only_input(f'data_type: {datatype} dims: [ 2 ] input_data_file: "raw"', model)
 
 
@@ -143,8 +143,8 @@ def test_an_input_without_any_data_is_refused() -> None:
 
 @pytest.mark.parametrize("data", ["zero_data: true", "random_data: true"])
 @pytest.mark.parametrize("datatype", ["TYPE_FP32", "TYPE_STRING"])
-def test_dims_that_fit_into_no_memory_are_told_with_the_sample_and_the_input(datatype: str, data: str) -> None:
-    told = r"warmup sample 's' of model 'm' cannot have input 'A' with the dims \[4611686018427387904, 8\]: "
+def test_dims_that_fit_into_no_memory_are_reported_with_the_sample_and_the_input(datatype: str, data: str) -> None:
+    message = r"warmup sample 's' of model 'm' cannot have input 'A' with the dims \[4611686018427387904, 8\]: "
 
-    with pytest.raises(InvalidArgumentError, match=told):
+    with pytest.raises(InvalidArgumentError, match=message):
         only_input(f"data_type: {datatype} dims: [ 4611686018427387904, 8 ] {data}")

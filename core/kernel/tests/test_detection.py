@@ -2,9 +2,8 @@
 
 import pytest
 
-from naiad._kernel.detection import resolve_backend
-from naiad._kernel.known_formats import KNOWN_FORMATS
-from naiad._kernel.known_plugins import where_to_get
+from naiad._lifecycle.detection import KNOWN_FORMATS, resolve_backend
+from naiad._plugins.known_plugins import where_to_get
 from naiad.backend import BackendTraits
 from naiad.errors import ConfigError
 from naiad_config import ModelConfig
@@ -40,7 +39,7 @@ def refusal(config, version, traits=INSTALLED):
     return problem
 
 
-def test_a_backend_whose_plugin_was_skipped_is_not_told_to_be_installed_again(version):
+def test_a_backend_whose_plugin_was_skipped_is_not_to_be_installed_again(version):
     installed = {"naiad-onnx": "ImportError: no onnxruntime", "naiad-custom": ""}
 
     with pytest.raises(ConfigError, match="naiad-onnx would offer it, but was skipped: ImportError") as caught:

@@ -73,7 +73,7 @@ def test_views_come_to_the_host_with_all_of_it() -> None:
     assert held.copies == 1
 
 
-def test_memory_is_kept_by_views_and_by_whoever_takes_them_in() -> None:
+def test_memory_is_kept_by_views_and_by_arrays_made_of_them() -> None:
     held = FakeDeviceArray(np.array([1, 2, 3, 4], np.float32))
     seen = weakref.ref(held)
     view = DeviceTensor.of(held)[2:4]

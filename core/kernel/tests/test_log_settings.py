@@ -1,4 +1,4 @@
-"""The log settings of a running server."""
+"""The log options of a running server."""
 
 import logging
 from collections.abc import Mapping
@@ -6,81 +6,35 @@ from typing import Any
 
 import pytest
 
-from naiad.errors import InvalidArgumentError, UnsupportedError
 from naiad.log_settings import LOG_OPTIONS, VERBOSE_2, LogControl, embedded_log_control
 
 OPTIONS: Mapping[str, Any] = {option.name: option.default for option in LOG_OPTIONS}
-SETTINGS = {
-    "log_file": "",
-    "log_info": True,
-    "log_warning": True,
-    "log_error": True,
-    "log_verbose_level": 0,
-    "log_format": "default",
-}
-
-
-def test_settings_are_the_options() -> None:
-    control = LogControl({**OPTIONS, "log-file": "x.log", "log-verbose": 2}, lambda options: None)
-
-    assert control.settings() == {**SETTINGS, "log_file": "x.log", "log_verbose_level": 2}
 
 
 def test_a_change_is_applied_at_once() -> None:
     applied: list[Mapping[str, Any]] = []
-    control = LogControl(OPTIONS, applied.append)
+    control = LogControl({**OPTIONS, "http-port": 8000}, applied.append)
 
-    told = control.update({"log_warning": False, "log_format": "json"})
+    control.change({"log-warning": False, "log-format": "json"})
 
-    assert applied == [{**OPTIONS, "log-warning": False, "log-format": "json"}]
-    assert told == control.settings() == {**SETTINGS, "log_warning": False, "log_format": "json"}
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"log_info": "true"}, "expect boolean for 'log_info', got 'true'"),
-        ({"log_warning": 0}, "expect boolean for 'log_warning', got 0"),
-        ({"log_error": None}, "expect boolean for 'log_error', got None"),
-        ({"log_verbose_level": True}, "expect int32 for 'log_verbose_level'"),
-        ({"log_verbose_level": -1}, "expect int32 for 'log_verbose_level'"),
-        ({"log_verbose_level": 2**31}, "expect int32 for 'log_verbose_level'"),
-        ({"log_format": 1}, "expect string for 'log_format'"),
-        ({"log_format": "foo"}, "invalid argument for log_format, got: foo; the formats are default, ISO8601, json"),
-        ({"log_files": ""}, "unknown log setting 'log_files'; there are log_file, log_info"),
-    ],
-)
-def test_nothing_changes_when_anything_is_wrong(changes: dict[str, Any], told: str) -> None:
-    applied: list[Mapping[str, Any]] = []
-    control = LogControl(OPTIONS, applied.append)
-
-    with pytest.raises(InvalidArgumentError) as error:
-        control.update({"log_info": False, **changes})
-
-    assert told in str(error.value)
-    assert (applied, control.settings()) == ([], SETTINGS)
-
-
-def test_the_file_is_the_command_line_s() -> None:
-    with pytest.raises(UnsupportedError, match="log file location can not be updated through network protocol"):
-        LogControl(OPTIONS, lambda options: None).update({"log_file": "x.log"})
+    assert applied == [control.options] == [{**OPTIONS, "log-warning": False, "log-format": "json"}]
 
 
 @pytest.mark.parametrize(
     ("changes", "level"),
     [
         ({}, logging.INFO),
-        ({"log_info": False}, logging.WARNING),
-        ({"log_info": False, "log_warning": False}, logging.ERROR),
-        ({"log_info": False, "log_warning": False, "log_error": False}, logging.CRITICAL),
-        ({"log_verbose_level": 1}, logging.DEBUG),
-        ({"log_verbose_level": 5}, VERBOSE_2),
+        ({"log-info": False}, logging.WARNING),
+        ({"log-info": False, "log-warning": False}, logging.ERROR),
+        ({"log-info": False, "log-warning": False, "log-error": False}, logging.CRITICAL),
+        ({"log-verbose": 1}, logging.DEBUG),
+        ({"log-verbose": 5}, VERBOSE_2),
     ],
 )
-def test_in_somebody_else_s_program_the_level_of_the_logger_changes(changes: dict[str, Any], level: int) -> None:
+def test_within_a_program_the_level_of_the_logger_changes(changes: dict[str, Any], level: int) -> None:
     before = logging.getLogger("naiad").level
     try:
-        embedded_log_control(OPTIONS).update(changes)
+        embedded_log_control(OPTIONS).change(changes)
 
         assert logging.getLogger("naiad").level == level
     finally:

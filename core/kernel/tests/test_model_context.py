@@ -23,7 +23,7 @@ def test_the_first_candidate_that_is_there_is_found(context):
     assert found == context.version_directory / "b"
 
 
-def test_a_missing_file_is_told_with_what_is_there_instead(context):
+def test_a_missing_file_is_reported_with_what_is_there_instead(context):
     (context.version_directory / "y").touch()
     (context.version_directory / "x").touch()
 
@@ -36,7 +36,7 @@ def test_a_missing_file_is_told_with_what_is_there_instead(context):
     )
 
 
-def test_a_version_folder_that_is_gone_is_told_to_be_empty(context):
+def test_a_version_folder_that_is_gone_is_reported_to_be_empty(context):
     context.version_directory.rmdir()
 
     with pytest.raises(NotFoundError, match="the version folder is empty"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from naiad._kernel.kernel_options import KERNEL_OPTIONS
+from naiad._plugins.kernel_options import KERNEL_OPTIONS
 from naiad.errors import InvalidArgumentError
 from naiad.options import Option, Settings, boolean, port, positive
 

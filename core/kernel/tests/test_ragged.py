@@ -104,7 +104,7 @@ def test_a_batch_input_tells_of_the_whole_batch(kind: str, made: list[Any], data
         assert of.input(target).dtype == dtype
 
 
-def test_the_largest_element_count_is_told_by_a_shape() -> None:
+def test_the_largest_element_count_is_reported_by_a_shape() -> None:
     of = batch(making("BATCH_MAX_ELEMENT_COUNT_AS_SHAPE"), 1, 3, 2)
 
     assert of.input("T").shape == (6,)
@@ -189,7 +189,7 @@ def test_a_fixed_dim_of_a_scattered_output_stays() -> None:
     assert [reply.outputs["X"].shape for reply in replies if isinstance(reply, Reply)] == [(1, 3), (1, 3)]
 
 
-def test_a_scattered_output_without_its_optional_source_is_told() -> None:
+def test_a_scattered_output_without_its_optional_source_is_reported() -> None:
     layout = laid_out(SCATTERED)
     of = Batch([request(B=np.array([[1]], dtype=np.int32))], [1], layout=layout)
     own = Reply({"X": np.zeros(2)})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from naiad._kernel.detection import resolve_backend, told_of_rivals
+from naiad._lifecycle.detection import describe_rivals, resolve_backend
 from naiad.backend import BackendTraits
 from naiad.errors import ConfigError
 from naiad_config import ModelConfig
@@ -23,10 +23,10 @@ def version(tmp_path):
 
 
 def rivals(config, version, traits=(TENSORFLOW, ONNX)):
-    return told_of_rivals(config, resolve_backend(config, version, traits).backend, version, traits)
+    return describe_rivals(config, resolve_backend(config, version, traits).backend, version, traits)
 
 
-def test_files_of_two_frameworks_are_told_with_the_one_that_is_taken(version):
+def test_files_of_two_frameworks_are_reported_with_the_one_that_is_chosen(version):
     (version / "model.onnx").touch()
     (version / "model.pt").touch()
 
@@ -60,7 +60,7 @@ def test_a_known_file_that_only_a_backend_of_another_name_claims_has_no_rival(ve
     assert rivals(ModelConfig(name="m"), version, (BackendTraits("light", files={"model.pt": ""}),)) == ""
 
 
-def test_several_readers_of_a_second_file_are_told_and_not_refused(version):
+def test_several_readers_of_a_second_file_are_reported_and_not_refused(version):
     (version / "model.onnx").touch()
     (version / "model.txt").touch()
     claiming = [BackendTraits(name, files={"model.txt": ""}) for name in ("one", "two")]

@@ -7,9 +7,9 @@ from naiad._version import __version__
 from naiad.hookspecs import hookimpl
 
 if TYPE_CHECKING:
-    from naiad._kernel.inspection import ModelInspector
-    from naiad._kernel.plugins import PluginRegistry
-    from naiad._kernel.server import Server
+    from naiad._plugins.registry import PluginRegistry
+    from naiad._server.inspection import ModelInspector
+    from naiad._server.server import Server
     from naiad.types import Request, Response, Tensor
     from naiad_config import ModelConfig
 
@@ -27,11 +27,11 @@ __all__ = [
 
 _HOMES = {
     "ModelConfig": "naiad_config",
-    "ModelInspector": "naiad._kernel.inspection",
-    "PluginRegistry": "naiad._kernel.plugins",
+    "ModelInspector": "naiad._server.inspection",
+    "PluginRegistry": "naiad._plugins.registry",
     "Request": "naiad.types",
     "Response": "naiad.types",
-    "Server": "naiad._kernel.server",
+    "Server": "naiad._server.server",
     "Tensor": "naiad.types",
 }
 

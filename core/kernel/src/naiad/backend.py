@@ -1,7 +1,6 @@
-"""The contract of a backend: three nouns with few methods each, all of them plain blocking code.
+"""The contract of a backend: it loads models of one kind, a model makes instances, an instance executes batches.
 
-A backend loads models of one kind, a model makes instances, an instance executes batches. The kernel calls an
-instance from one thread at a time (its worker); a backend author never writes `await`.
+All of it is blocking code; the kernel calls an instance from one thread at a time, its worker.
 """
 
 import logging
@@ -14,7 +13,7 @@ from typing import Protocol, runtime_checkable
 from naiad.batch import RESCHEDULE, Answer, Batch, Reply, Reschedule, Sender
 from naiad.calls import ModelCalls, NoModels
 from naiad.errors import InvalidArgumentError, NotFoundError
-from naiad.metrics import MetricRegistry
+from naiad.metrics import MetricRegistry, NoMetrics
 from naiad_config import ModelConfig
 from naiad_config.placement import Placement
 
@@ -37,15 +36,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class BackendTraits:
-    """What the kernel must know of a backend before it loads anything.
+    """The properties of a backend, which the kernel reads at start-up.
 
-    `name` is the `backend` of a configuration and `aliases` are further names for it; `platforms` the `platform`
-    values it serves. `files` maps the file or folder names that mark a version folder as this backend's to their
-    platform ("" for a backend without platforms); the first is the default model file. `framework` is the
-    distribution of the framework it runs on ("" for none), or several of which one is needed, the best first, so that
-    its version can be shown without an import. `cpu_instances` is the instance count of a CPU group without one.
-    `uses_gpus` says whether KIND_AUTO may mean a GPU. `loads_in_parallel` allows instances of one model to be made at
-    the same time.
+    `name` is the `backend` of a configuration, `aliases` are further names for it, `platforms` its `platform` values.
+    `files` maps the names of files or folders that mark a version folder as this backend's to their platform ("" for a
+    backend without platforms); the first is the default model file. `framework` is the distribution of its framework,
+    or several of which one is needed, the best first. `cpu_instances` is the count of a CPU group without one.
+    `uses_gpus` says whether KIND_AUTO may be a GPU. `loads_in_parallel` allows concurrent calls of `instantiate`.
     """
 
     name: str
@@ -60,12 +57,12 @@ class BackendTraits:
 
 @dataclass(frozen=True, slots=True)
 class ModelContext:
-    """Where a model version comes from and how it is configured.
+    """The configuration and folders of a model version.
 
-    For `Backend.complete` the configuration is what the user wrote (perhaps nothing but a name); for `Backend.load`
-    it is complete, normalised and valid. `settings` are the `--backend-config` values of this backend.
-    `compute_capability` is that of the GPU the model goes to (`8.0`), "" on a CPU. `metrics` is where the model makes
-    metrics of its own, for as long as it is loaded, and `models` is how it calls other models.
+    For `Backend.complete` the configuration is as the user wrote it (perhaps a name alone); for `Backend.load` it is
+    complete, normalised and valid. `settings` are the `--backend-config` values of this backend.
+    `compute_capability` is that of the GPU the model goes to (`8.0`), "" on a CPU. `metrics` makes
+    the model's own metrics, in a server with naiad-metrics, and `models` is how it calls other models.
     """
 
     config: ModelConfig
@@ -74,7 +71,7 @@ class ModelContext:
     version_directory: Path
     settings: Mapping[str, str] = field(default_factory=dict)
     compute_capability: str = ""
-    metrics: MetricRegistry = field(default_factory=MetricRegistry, compare=False, repr=False)
+    metrics: MetricRegistry = field(default_factory=NoMetrics, compare=False, repr=False)
     models: ModelCalls = field(default_factory=NoModels, compare=False, repr=False)
 
     @property
@@ -84,37 +81,36 @@ class ModelContext:
         return logging.LoggerAdapter(logging.getLogger("naiad.model"), extra)
 
     def model_path(self, default: str) -> Path:
-        """The model file inside the version folder.
-
-        That is the file that `cc_model_filenames` has for this GPU, else `default_model_filename`, else `default`.
-        """
+        """The model file: from `cc_model_filenames` for this GPU, else `default_model_filename`, else `default`."""
         for_this_gpu = self.config.cc_model_filenames.get(self.compute_capability)
         return self.version_directory / (for_this_gpu or self.config.default_model_filename or default)
 
     def existing_path(self, *candidates: Path) -> Path:
-        """The first of these that is there, file or folder.
+        """The first of these files or folders that exists.
 
-        Raises NotFoundError, that names the first and says what the version folder has instead.
+        Raises NotFoundError, which names the first and lists the version folder.
         """
         for path in candidates:
             if path.exists():
                 return path
         folder = self.version_directory
-        found = ", ".join(sorted(entry.name for entry in folder.iterdir())) if folder.is_dir() else ""
+        content = ", ".join(sorted(entry.name for entry in folder.iterdir())) if folder.is_dir() else ""
         raise NotFoundError(
             f"unable to find '{candidates[0]}' for model '{self.config.name}': "
-            + (f"the version folder has {found}; " if found else "the version folder is empty; ")
+            + (f"the version folder has {content}; " if content else "the version folder is empty; ")
             + "put the model there, or name it with default_model_filename"
         )
 
-    def path_inside(self, path: str | Path, told: str) -> Path:
-        """That path, from the model's folder on, with all links followed.
+    def path_inside(self, path: str | Path, subject: str) -> Path:
+        """That path, relative to the model's folder, with all links resolved.
 
-        Raises InvalidArgumentError, which begins with `told`, when it leads out of the folder.
+        Raises InvalidArgumentError, which begins with `subject`, for a path outside of the folder.
         """
         inside = (self.model_directory / path).resolve()
         if not inside.is_relative_to(self.model_directory.resolve()):
-            raise InvalidArgumentError(f"{told} leaves the model's folder; put the file into '{self.model_directory}'")
+            raise InvalidArgumentError(
+                f"{subject} leaves the model's folder; put the file into '{self.model_directory}'"
+            )
         return inside
 
 
@@ -130,61 +126,55 @@ class MemoryUsage:
 class Instance(Protocol):
     """One loaded copy of a model.
 
-    It may also have: `ready() -> str`, the reason why it is not ready ("" when it is), called often, on a thread of its
-    own and beside `execute`, so it may block but not be `async def`; `sequence_ended(correlation_id, reason)`;
-    `concurrency: int`, how many batches it takes at once when `execute` returns futures (1 without it); and
-    `input_devices: Collection[Device]`, the devices of `naiad.devices` whose tensors it takes as they are, by
-    `Batch.resident`. `sequence_ended` is called on the thread that executes, after the batches that came before, for
-    each sequence that this instance has executed requests of and that is over; `reason` is a
-    `naiad.scheduler.SequenceEndReason`. Not when the instance itself has died.
+    It may also have:
+
+    * `ready() -> str`: why it is not ready ("" if it is); called often, on another thread than `execute`; may block;
+    * `sequence_ended(correlation_id, reason)`: a sequence of which it has executed requests is over, for a
+      `naiad.scheduler.SequenceEndReason`; called on the thread of `execute`, after the earlier batches;
+    * `concurrency: int`: how many batches it takes at once if `execute` returns futures (1 without it);
+    * `input_devices: Collection[Device]`: the devices whose tensors it takes by `Batch.resident`.
     """
 
     def execute(self, batch: Batch) -> "Answer | Future[Answer]":
-        """Run one batch. An exception fails the whole batch; a NaiadError keeps its kind on the way to the caller.
+        """Execute one batch. An exception fails the whole batch; a NaiadError reaches the caller as it is.
 
-        What it started on a device has ended when it answers: it reads no input any more, and its outputs are whole.
+        Work on a device has ended when this answers: the inputs are not read any more, and the outputs are complete.
         """
-        ...
 
     def close(self) -> None:
-        """Free what the instance holds; called once, on the thread that executed."""
-        ...
+        """Free the instance; called once, on the thread of `execute`."""
 
 
 class Model(Protocol):
     """One loaded version of a model, which makes instances.
 
-    It may also have `memory_usage() -> Sequence[MemoryUsage]`, and `declares_outputs: bool`; False says that the
-    configuration does not bind this model's outputs, so the kernel does not hold their dtypes and shapes against it.
+    It may also have `memory_usage() -> Sequence[MemoryUsage]`, and `declares_outputs: bool`: if False, the kernel does
+    not check the dtypes and shapes of outputs against the configuration.
     """
 
     def instantiate(self, placement: Placement) -> Instance:
-        """Make an instance there. Called on the thread that will execute it."""
-        ...
+        """Make an instance at that placement. Called on the thread that will execute it."""
 
     def close(self) -> None:
-        """Free what the instances share; called once, after the last instance was closed."""
-        ...
+        """Free what the instances share; called once, after the last instance is closed."""
 
 
 @runtime_checkable
 class Backend(Protocol):
     """Loads models of one kind. Import the framework inside `complete` and `load`, never at module level.
 
-    A backend that keeps something of `complete` for `load` may have a method `forget(context)` as well: it is called
-    with the context of `complete` when the configuration is refused, so that no `load` follows.
+    It may also have `forget(context)`, which is called with the context of `complete` if no `load` follows because the
+    configuration is refused.
     """
 
     traits: BackendTraits
 
     def complete(self, context: ModelContext) -> ModelConfig:
-        """Fill what the configuration leaves open (inputs, outputs, batching) from the model's files.
+        """The configuration with the inputs, outputs and batching that the model's files declare and it lacks.
 
-        Return it unchanged where the files say nothing. Not called with `--disable-auto-complete-config`.
-        Raises NaiadError when the files contradict the configuration or cannot be read.
+        Not called with `--disable-auto-complete-config`. Raises NaiadError for files that contradict the configuration
+        or cannot be read.
         """
-        ...
 
     def load(self, context: ModelContext) -> Model:
         """Load one version, or raise NaiadError with the file and the reason."""
-        ...

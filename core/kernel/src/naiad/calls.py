@@ -29,11 +29,9 @@ class Responses(Protocol):
 
         Wait for it before the next one is asked for.
         """
-        ...
 
     def close(self) -> None:
         """Say that no more responses are wanted; harmless at the end."""
-        ...
 
 
 class ModelCalls(Protocol):
@@ -51,38 +49,37 @@ class ModelCalls(Protocol):
         Such a call has their deadline (the latest, where all have one), the highest of their priorities and a child of
         the first of their traces, unless it has its own. It is cancelled when the callers of all of them have left.
         """
-        ...
 
     def infer(self, request: Request) -> Response:
         """The response to a request. Raises its error."""
-        ...
 
     def begin(self, request: Request) -> "Future[Response]":
         """The same without waiting; cancelling the future takes the request back."""
-        ...
 
     def stream(self, request: Request) -> Responses:
         """The responses to a request, none, one or many; it has begun when this returns."""
-        ...
 
     def ready(self, name: str, version: int = 0) -> bool:
         """Whether a version (0: any) has an instance that can serve."""
-        ...
 
     def load(self, name: str, config: str = "", files: Mapping[str, bytes] | None = None) -> None:
         """Load or reload a model as `Server.load` does, and wait until it is READY.
 
         Raises InvalidArgumentError, besides what that raises, when the load would wait for the caller's own.
         """
-        ...
 
     def unload(self, name: str, unload_dependents: bool = False) -> None:
         """Take a model out of service as `Server.unload` does."""
-        ...
 
 
 class NoModels:
-    """The calls of a model that no server has loaded. Every method but `within` raises UnsupportedError."""
+    """The calls of a model that cannot call others. Every method but `within` raises UnsupportedError.
+
+    `advice` says what to install, where a server has loaded the model.
+    """
+
+    def __init__(self, advice: str = "") -> None:
+        self._advice = advice
 
     def within(self, requests: Sequence[Request]) -> "NoModels":
         """Itself."""
@@ -90,31 +87,32 @@ class NoModels:
 
     def infer(self, request: Request) -> NoReturn:
         """Refused."""
-        _refuse(f"call model '{request.model_name}'")
+        self._refuse(f"call model '{request.model_name}'")
 
     def begin(self, request: Request) -> NoReturn:
         """Refused."""
-        _refuse(f"call model '{request.model_name}'")
+        self._refuse(f"call model '{request.model_name}'")
 
     def stream(self, request: Request) -> NoReturn:
         """Refused."""
-        _refuse(f"call model '{request.model_name}'")
+        self._refuse(f"call model '{request.model_name}'")
 
     def ready(self, name: str, version: int = 0) -> NoReturn:
         """Refused."""
-        _refuse(f"ask for model '{name}'")
+        self._refuse(f"ask for model '{name}'")
 
     def load(self, name: str, config: str = "", files: Mapping[str, bytes] | None = None) -> NoReturn:
         """Refused."""
-        _refuse(f"load model '{name}'")
+        self._refuse(f"load model '{name}'")
 
     def unload(self, name: str, unload_dependents: bool = False) -> NoReturn:
         """Refused."""
-        _refuse(f"unload model '{name}'")
+        self._refuse(f"unload model '{name}'")
 
-
-def _refuse(what: str) -> NoReturn:
-    raise UnsupportedError(
-        f"a model that no server has loaded cannot {what}; serve it, or give its ModelContext "
-        "`models=naiad_testing.calls.FakeModels()` in a test"
-    )
+    def _refuse(self, what: str) -> NoReturn:
+        if self._advice:
+            raise UnsupportedError(f"a model of this server cannot {what}. {self._advice}")
+        raise UnsupportedError(
+            f"a model that no server has loaded cannot {what}; serve it, or give its ModelContext "
+            "`models=naiad_testing.calls.FakeModels()` in a test"
+        )

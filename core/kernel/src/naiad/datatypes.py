@@ -1,4 +1,4 @@
-"""The tensor datatypes of the protocol and what each is in a configuration, in numpy and in bytes."""
+"""The tensor datatypes of the protocol, with their names in a configuration, their numpy dtypes and their sizes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -47,10 +47,7 @@ def wire_name(config: DataType) -> str:
 
 
 def tensor_type(wire: str, owner: str = "") -> TensorType:
-    """The datatype of that wire name, which `owner` has; it is only told in errors.
-
-    Raises InvalidArgumentError, naming all there are, when there is none.
-    """
+    """The datatype of that wire name. Raises InvalidArgumentError, which names `owner` and all datatypes."""
     try:
         return TENSOR_TYPES[wire]
     except KeyError:
@@ -64,9 +61,9 @@ def wire_name_of(dtype: np.dtype) -> str:
 
     Raises InvalidArgumentError for a dtype that the protocol cannot carry (complex, datetime, structured).
     """
-    found = _BY_NUMPY.get(dtype)
-    if found is not None:
-        return found
+    wire = _BY_NUMPY.get(dtype)
+    if wire is not None:
+        return wire
     if dtype.kind in "OSU":
         return "BYTES"
     if dtype.name == "bfloat16":
@@ -80,7 +77,7 @@ def wire_name_of(dtype: np.dtype) -> str:
 
 
 def bf16_to_fp32(bits: np.ndarray) -> np.ndarray:
-    """float32 values, same shape, of BF16 given as the `uint16` upper halves of float32 bits (exact)."""
+    """The float32 values, same shape, of BF16 bits: the upper halves of float32 bits as `uint16` (exact)."""
     bits = np.asarray(bits, dtype=np.uint16)
     return (bits.ravel().astype(np.uint32) << 16).view(np.float32).reshape(bits.shape)
 

@@ -26,34 +26,34 @@ def naiad_warmup(context: ModelContext) -> Sequence[WarmupSample]:
 
 def _sample(context: ModelContext, warmup: ModelWarmup) -> WarmupSample:
     batching = context.config.max_batch_size > 0
-    whole = {given.name for given in context.config.input if given.is_shape_tensor}
+    whole = {tensor.name for tensor in context.config.input if tensor.is_shape_tensor}
     inputs = {
-        name: _that_fits(context, warmup, name, given, batching and name not in whole)
-        for name, given in warmup.inputs.items()
+        name: _checked_tensor(context, warmup, name, data, batching and name not in whole)
+        for name, data in warmup.inputs.items()
     }
     request = Request(context.config.name, inputs, context.version)
     return WarmupSample(warmup.name, [request] * warmup.batch_size, max(1, warmup.count))
 
 
-def _that_fits(context: ModelContext, warmup: ModelWarmup, name: str, given: WarmupInput, batching: bool) -> Tensor:
+def _checked_tensor(context: ModelContext, warmup: ModelWarmup, name: str, data: WarmupInput, batching: bool) -> Tensor:
     try:
-        return _tensor(context, warmup, name, given, batching)
+        return _tensor(context, warmup, name, data, batching)
     except (MemoryError, OverflowError, ValueError) as error:  # numpy has a word of its own for each way of too much
         raise InvalidArgumentError(
             f"warmup sample '{warmup.name}' of model '{context.config.name}' cannot have input '{name}' with the dims "
-            f"{list(given.dims)}: {error or 'there is not so much memory'}; give it dims that fit into memory"
+            f"{list(data.dims)}: {error or 'there is not so much memory'}; give it dims that fit into memory"
         ) from error
 
 
-def _tensor(context: ModelContext, warmup: ModelWarmup, name: str, given: WarmupInput, batching: bool) -> Tensor:
-    kind = tensor_type(wire_name(given.data_type))
-    shape = (1, *given.dims) if batching else tuple(given.dims)
-    if given.input_data_file is not None:
-        array = _from_file(context.model_directory / "warmup" / given.input_data_file, kind, shape)
-    elif given.random_data is not None and kind.itemsize:
+def _tensor(context: ModelContext, warmup: ModelWarmup, name: str, data: WarmupInput, batching: bool) -> Tensor:
+    kind = tensor_type(wire_name(data.data_type))
+    shape = (1, *data.dims) if batching else tuple(data.dims)
+    if data.input_data_file is not None:
+        array = _from_file(context.model_directory / "warmup" / data.input_data_file, kind, shape)
+    elif data.random_data is not None and kind.itemsize:
         random = np.random.default_rng(_SEED).bytes(prod(shape) * kind.itemsize)
         array = _from_bytes(random, kind).reshape(shape)
-    elif given.zero_data is None and given.random_data is None:
+    elif data.zero_data is None and data.random_data is None:
         raise InvalidArgumentError(
             f"warmup sample '{warmup.name}' of model '{context.config.name}' gives no data for input '{name}': "
             "set one of zero_data, random_data and input_data_file"
@@ -79,12 +79,12 @@ def _from_file(path: Path, kind: TensorType, shape: tuple[int, ...]) -> np.ndarr
     count = prod(shape)
     if not kind.itemsize:
         return _strings(raw, path, count).reshape(shape)
-    wanted = count * kind.itemsize
-    if len(raw) < wanted:
+    expected = count * kind.itemsize
+    if len(raw) < expected:
         raise InvalidArgumentError(
-            f"warmup setting expects {wanted} bytes, but the data provided from '{path}' only has {len(raw)} bytes"
+            f"warmup setting expects {expected} bytes, but the data provided from '{path}' only has {len(raw)} bytes"
         )
-    return _from_bytes(raw[:wanted], kind).reshape(shape)
+    return _from_bytes(raw[:expected], kind).reshape(shape)
 
 
 def _strings(raw: bytes, path: Path, count: int) -> np.ndarray:

@@ -1,7 +1,7 @@
-"""Tensors that lie on a device: what DLPack tells of them, and their way to the host, which each takes once at most.
+"""Tensors on a device, by DLPack: views without a copy, and at most one copy in host memory for each.
 
-A device is what `__dlpack_device__` says: a type and a number. Whoever hands a tensor on by way of the kernel has
-finished it: what computes it has ended, so that it can be read on any stream (docs/backends.md says why).
+A tensor that is passed to the kernel is complete: its computation has ended, so that it can be read on any stream
+(docs/backends.md has the reason).
 """
 
 import functools
@@ -19,14 +19,14 @@ Device = tuple[int, int]
 """The type and number of a device, as `__dlpack_device__` gives them."""
 
 OnDevice = Mapping[str, Collection[Device]]
-"""Names of outputs, and the devices where each may stay; with HOST among them it is wanted in host memory, too."""
+"""Names of outputs with the devices where each may stay; with HOST among them it is copied to host memory, too."""
 
 HOST: Device = (1, 0)
 """Host memory."""
 
 
 class EveryOutput(Mapping[str, Collection[Device]]):
-    """Says for `Request.on_device` that every output may stay on these devices, without their names."""
+    """A value of `Request.on_device` that lets every output stay on these devices."""
 
     def __init__(self, devices: Collection[Device]) -> None:
         self._devices = devices
@@ -56,16 +56,15 @@ def device_of(value: Any) -> Device:
 
 
 def is_on_device(value: Any) -> bool:
-    """Whether a value lies on a device whose memory the host cannot read; it need not know DLPack at all."""
+    """Whether a value, with DLPack or without, is on a device whose memory the host cannot read."""
     ask = getattr(value, "__dlpack_device__", None)
     return ask is not None and ask()[0] not in HOST_TYPES
 
 
 class DeviceTensor:
-    """A tensor on a device: its `device`, wire `datatype` and `shape`, without a copy of it.
+    """A tensor on a device, not copied: `device`, wire `datatype`, `shape`, and the `address` of the first element.
 
-    It offers itself by DLPack, keeps the memory for as long as it is there, and is safe to use from any thread.
-    `address` is where its first element is.
+    It supports DLPack, keeps the memory alive, and is safe to use from any thread.
     """
 
     __slots__ = (
@@ -82,10 +81,7 @@ class DeviceTensor:
     )
 
     def __init__(self, owner: Any, content: Content, bring: Callable[[], np.ndarray] | None = None) -> None:
-        """For `of`, `at`, `reshape` and slices: `owner` keeps the memory.
-
-        It offers it by DLPack as well, and copies it to the host, unless `bring` does.
-        """
+        """For `of`, `at`, `reshape` and slices: `owner` keeps, exports and copies the memory, unless `bring` does."""
         self.device = content.device
         self.datatype = content.datatype
         self.shape = content.shape
@@ -98,15 +94,15 @@ class DeviceTensor:
 
     @classmethod
     def of(cls, value: Any) -> "DeviceTensor":
-        """The tensor that a value with `__dlpack__` holds, or itself.
+        """The tensor of a value with `__dlpack__`; a DeviceTensor itself.
 
-        Raises InvalidArgumentError when no datatype of the protocol carries it, or it cannot be looked into.
+        Raises InvalidArgumentError for an unknown datatype, and for a value that cannot be exported.
         """
         return value if isinstance(value, cls) else cls(value, _looked_into(value))
 
     @classmethod
     def at(cls, address: int, device: Device, datatype: str, shape: tuple[int, ...], owner: object) -> "DeviceTensor":
-        """The tensor in C order at that address of a device, whose memory is there for as long as `owner` is."""
+        """The tensor in C order at that address of a device, whose memory lives as long as `owner`."""
         content = Content(device, datatype, shape, address, is_contiguous=True)
         return cls(owner, content, functools.partial(copied_by_driver, content))
 
@@ -117,27 +113,24 @@ class DeviceTensor:
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether its elements lie in C order without gaps; only such a tensor may stay where it is."""
+        """Whether its elements are in C order without gaps; only such a tensor may stay on the device."""
         return self._content.is_contiguous
 
     @property
     def is_on_host_too(self) -> bool:
-        """Whether it was brought to the host already."""
+        """Whether it was copied to the host already."""
         return self._array is not None
 
     @property
     def array(self) -> np.ndarray:
-        """The same in host memory (BF16 as `uint16` bits), copied when it is first asked for.
-
-        Raises UnavailableError when it cannot be copied.
-        """
+        """Its copy in host memory (BF16 as `uint16` bits), made at the first use. Raises UnavailableError."""
         with self._lock:
             if self._array is None:
                 self._array = host_copy(self._owner, self._content) if self._bring is None else self._bring()
             return self._array
 
     def reshape(self, shape: tuple[int, ...]) -> "DeviceTensor | np.ndarray":
-        """The same elements in that shape, over the same memory; on the host if there are gaps between them."""
+        """A view in that shape; on the host if the elements have gaps."""
         if shape == self.shape:
             return self
         if not self.is_contiguous:
@@ -145,19 +138,16 @@ class DeviceTensor:
         return DeviceTensor(self, self._content.reshaped(shape), lambda: self.array.reshape(shape))
 
     def __getitem__(self, rows: slice) -> "DeviceTensor | np.ndarray":
-        """These rows of the first dimension, over the same memory; on the host if there are gaps between elements.
+        """A view of these rows of the first dimension; on the host if the elements have gaps.
 
-        They come to the host with all others: what is left of a batch usually goes the same way.
+        The host copy of a view is a view of the whole tensor's.
         """
         if not self.is_contiguous:
             return self.array[rows]
         return DeviceTensor(self, self._content.rows(rows), lambda: self.array[rows])
 
     def copy_to(self, address: int) -> None:
-        """Copy it, which has no gaps, to an address on its own GPU, with CUDA's driver; returns when that is done.
-
-        For backends whose framework does not join tensors. Raises UnavailableError.
-        """
+        """Copy a tensor without gaps to an address on its GPU, by the CUDA driver. Raises UnavailableError."""
         copied_on_device(self._content, address)
 
     def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:

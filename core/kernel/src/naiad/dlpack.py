@@ -1,4 +1,4 @@
-"""DLPack capsules: what they hold, read without consuming them, and capsules of our own.
+"""DLPack capsules: their content, read without consuming them, and new capsules.
 
 The structures are those of `dlpack.h` (dmlc.github.io/dlpack): a capsule named `dltensor` points to a DLManagedTensor,
 which starts with a DLTensor; in one named `dltensor_versioned`, version, context, deleter and flags come before it.
@@ -56,7 +56,7 @@ _NAME = b"dltensor"
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a capsule holds: device (type, number), wire datatype, shape, where its memory begins, and its order."""
+    """The content of a capsule: device (type, number), wire datatype, shape, address and order."""
 
     device: tuple[int, int]
     datatype: str
@@ -81,26 +81,26 @@ class Content:
 
 
 def content_of(capsule: Any) -> Content:
-    """Look into an unused capsule. Raises InvalidArgumentError when it is used up, or no datatype carries it."""
+    """The content of an unused capsule. Raises InvalidArgumentError for a used one, and for an unknown datatype."""
     tensor = _tensor_of(capsule)
     shape = tuple(tensor.shape[index] for index in range(tensor.ndim))
     strides = tuple(tensor.strides[index] for index in range(tensor.ndim)) if tensor.strides else None
     kind = _KINDS.get(tensor.code)
     datatype = "BOOL" if kind == "BOOL" and tensor.bits == 8 else f"{kind}{tensor.bits}"
     if datatype not in TENSOR_TYPES or tensor.lanes != 1:
-        told = f"type code {tensor.code} with {tensor.bits} bits and {tensor.lanes} lanes"
-        raise InvalidArgumentError(f"the DLPack tensor has {told}, which no datatype of the protocol carries")
+        actual = f"type code {tensor.code} with {tensor.bits} bits and {tensor.lanes} lanes"
+        raise InvalidArgumentError(f"the DLPack tensor has {actual}, which no datatype of the protocol carries")
     device = (tensor.device_type, tensor.device_id)
     address = (tensor.data or 0) + tensor.byte_offset
     return Content(device, datatype, shape, address, strides is None or _is_contiguous(shape, strides))
 
 
 def capsule_over(content: Content, owner: object) -> Any:
-    """An unused capsule over the memory of `owner` that the content describes; it keeps the owner alive."""
+    """A new capsule over the memory that the content describes; it keeps the `owner` alive."""
     code = next(code for code, kind in _KINDS.items() if content.datatype.rstrip("0123456789") == kind)
     held = _DLManagedTensor()
     shape = (ctypes.c_int64 * len(content.shape))(*content.shape)
-    strides = type(shape)(*(prod(content.shape[place + 1 :]) for place in range(len(shape))))
+    strides = type(shape)(*(prod(content.shape[axis + 1 :]) for axis in range(len(shape))))
     tensor = held.tensor
     tensor.data = content.address
     tensor.device_type, tensor.device_id = content.device
@@ -115,16 +115,16 @@ def capsule_over(content: Content, owner: object) -> Any:
 
 
 _held: dict[int, tuple[object, ...]] = {}
-"""What the capsules of `capsule_over` are over, until whoever took them says that it is done."""
+"""The memory under the capsules of `capsule_over`, until their consumers release it."""
 
 
 def _released(address: int) -> None:
-    """For whoever consumed a capsule, on any thread."""
+    """The deleter of a capsule, which its consumer calls on any thread."""
     _held.pop(address, None)
 
 
 def _dropped(capsule: int) -> None:
-    """For a capsule that ends: nobody has consumed it if it has its name still. It must not be touched as an object."""
+    """The destructor of a capsule, by its address: it was not consumed if it still has its name."""
     if _is_named(capsule, _NAME):
         _released(_pointer_in(capsule, _NAME))
 
@@ -138,20 +138,20 @@ _pointer_in = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_
 
 
 def placed(capsule: Any, device: tuple[int, int]) -> Any:
-    """The unused capsule, which says from now on that it is on that device."""
+    """The unused capsule, marked as on that device."""
     tensor = _tensor_of(capsule)
     tensor.device_type, tensor.device_id = device
     return capsule
 
 
 def as_bf16(capsule: Any) -> Any:
-    """The unused capsule of unsigned integers, which says from now on that their bits are BF16."""
+    """The unused capsule of unsigned integers, marked as BF16."""
     _tensor_of(capsule).code = _BFLOAT
     return capsule
 
 
 def as_bits(capsule: Any) -> Any:
-    """The unused capsule, which says from now on that what was BF16 are unsigned integers, as numpy knows them."""
+    """The unused capsule, with BF16 marked as unsigned integers, which numpy knows."""
     tensor = _tensor_of(capsule)
     if tensor.code == _BFLOAT:
         tensor.code = _UNSIGNED
@@ -178,7 +178,7 @@ def _tensor_of(capsule: Any) -> _DLTensor:
     for name, offset in ((b"dltensor", 0), (b"dltensor_versioned", _VERSIONED_OFFSET)):
         if _is_valid(capsule, name):
             return _DLTensor.from_address(_pointer(capsule, name) + offset)
-    raise InvalidArgumentError(f"{capsule!r} is no DLPack capsule, or it was used already; a capsule can be used once")
+    raise InvalidArgumentError(f"{capsule!r} is not a DLPack capsule, or was used already; a capsule can be used once")
 
 
 def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:

@@ -16,11 +16,9 @@ class Frontend(Protocol):
 
         Called after the start-up models were loaded. Raises NaiadError when the address cannot be had.
         """
-        ...
 
     async def stop(self, grace: float) -> None:
         """Take no new connections, finish what is in flight within `grace` seconds, then close."""
-        ...
 
 
 @runtime_checkable
@@ -29,4 +27,3 @@ class KnowsClients(Protocol):
 
     async def without_clients(self) -> None:
         """Return as soon as no client is connected; at once where none is."""
-        ...

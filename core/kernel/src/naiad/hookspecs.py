@@ -72,7 +72,7 @@ def naiad_services(settings: "Settings") -> "Sequence[Service]":  # type: ignore
 def naiad_gates(settings: "Settings") -> "Sequence[GateFactory]":  # type: ignore[empty-body]
     """What decides when instances may execute, for the options in `settings`: none where nothing is limited.
 
-    Called once when a server starts; all plugins together may give one. Raise NaiadError for an option that is
+    Called once for each server that is made; all plugins together may give one. Raise NaiadError for an option that is
     wrong.
     """
 
@@ -88,7 +88,7 @@ def naiad_runners(  # type: ignore[empty-body]
 def naiad_workers(settings: "Settings", runner: "LoopRunner | None") -> "Sequence[WorkerKind]":  # type: ignore[empty-body]
     """Kinds of worker of this plugin, for a server whose event loop `runner` runs; None where it stays on its thread.
 
-    Called once for each server that is made, when it starts.
+    Called once for each server that is made.
     """
 
 

@@ -1,4 +1,4 @@
-"""Server options: declared by the kernel and by plugins, read from one place.
+"""Server options, which the kernel and plugins declare, and their values.
 
 An option `http-port` is `--http-port` on the command line and `settings["http-port"]` in code.
 """
@@ -31,7 +31,7 @@ def positive(text: str) -> int:
 
 
 def port(text: str) -> int:
-    """A port number; 0 lets the system choose. Raises ValueError for what is none."""
+    """A port number; 0 lets the system choose. Raises ValueError for another number."""
     value = int(text)
     if not 0 <= value <= 65535:
         raise ValueError(f"'{text}' is no port number; they go from 0 (any free one) to 65535")
@@ -75,9 +75,9 @@ class Settings(Mapping[str, Any]):
 
     def value(self, name: str, kind: type[_T]) -> _T:
         """The option's value, which must be a `kind`. Raises InvalidArgumentError when it is not."""
-        found = self._values[name]
-        if not isinstance(found, kind):
+        value = self._values[name]
+        if not isinstance(value, kind):
             raise InvalidArgumentError(
-                f"option '{name}' must be {kind.__name__}, not {type(found).__name__} ({found!r})"
+                f"option '{name}' must be {kind.__name__}, not {type(value).__name__} ({value!r})"
             )
-        return found
+        return value

@@ -1,4 +1,4 @@
-"""What the batches of a model hold besides rows: ragged inputs, batch inputs and outputs, and shape tensors.
+"""The tensors of a batch that do not hold one row an item: ragged inputs, batch inputs and outputs, shape tensors.
 
 Kinds and fields are those of `BatchInput` and `BatchOutput` in `model_config.proto` of Triton's extensions.
 """
@@ -22,7 +22,7 @@ __all__ = ["BatchLayout", "batch_input_shape", "layout_of"]
 
 @dataclass(frozen=True, slots=True)
 class BatchLayout:
-    """Which tensors of a model's batches do not hold one row for each item; made once a load.
+    """Which tensors of a model's batches do not hold one row for each item; computed once a load.
 
     `ragged` inputs are joined in one dimension. `shape_tensors` are inputs, and `shape_outputs` outputs, whose first
     value is the batch size where the model batches. `generated` are the batch inputs by target name. `scattered` are
@@ -41,15 +41,15 @@ class BatchLayout:
         """Whether that input is made by `input`, and not by joining rows."""
         return name in self.generated or name in self.ragged or name in self.shape_tensors
 
-    def generated_names(self, given: Mapping[str, Any]) -> tuple[str, ...]:
+    def generated_names(self, inputs: Mapping[str, Any]) -> tuple[str, ...]:
         """The batch inputs of requests with these inputs: those whose source is there."""
-        return tuple(name for name, made in self.generated.items() if made.source_input[0] in given)
+        return tuple(name for name, batch_input in self.generated.items() if batch_input.source_input[0] in inputs)
 
     def input(self, name: str, requests: Sequence[Request], sizes: Sequence[int]) -> np.ndarray:
         """An input that this layout covers, for a batch of these requests. Raises KeyError when they lack it."""
-        made = self.generated.get(name)
-        if made is not None:
-            return _generated(made, requests, sizes, self.batching)
+        batch_input = self.generated.get(name)
+        if batch_input is not None:
+            return _generated(batch_input, requests, sizes, self.batching)
         arrays = [request.inputs[name].array for request in requests]
         if name in self.ragged:
             flat = [array.reshape(-1) for array in arrays]
@@ -117,7 +117,7 @@ class BatchLayout:
         return [flat[start:end].reshape(shape) for start, end, shape in zip(starts, ends, shapes, strict=True)]
 
     def _scattered_shape(self, name: str, request: Request, size: int) -> tuple[int, ...]:
-        """The configuration's dims; the variable ones are those of the source at the same place."""
+        """The configuration's dims, with the dims of the source in place of variable ones."""
         output, source = self.scattered[name]
         dims = tuple(output.dims)
         if -1 in dims:
@@ -127,8 +127,8 @@ class BatchLayout:
                     f"model '{self.model}' produced output '{name}', which takes its shape from the optional input "
                     f"'{source}', and no request of the batch has it; send '{source}'"
                 )
-            given = tensor.shape[1:] if self.batching else tensor.shape
-            dims = tuple(have if dim == -1 else dim for dim, have in zip(dims, given, strict=True))
+            actual = tensor.shape[1:] if self.batching else tensor.shape
+            dims = tuple(size if dim == -1 else dim for dim, size in zip(dims, actual, strict=True))
         return (size, *dims) if self.batching else dims
 
     def _rows(self, name: str, array: np.ndarray, batch: Batch) -> list[np.ndarray]:
@@ -151,28 +151,28 @@ def layout_of(config: ModelConfig) -> BatchLayout | None:
     layout = BatchLayout(
         config.name,
         batching,
-        frozenset(given.name for given in config.input if given.allow_ragged_batch),
-        frozenset(given.name for given in config.input if given.is_shape_tensor and batching),
-        {name: made for made in config.batch_input for name in made.target_name},
-        {name: (outputs[name], made.source_input[0]) for made in config.batch_output for name in made.target_name},
+        frozenset(tensor.name for tensor in config.input if tensor.allow_ragged_batch),
+        frozenset(tensor.name for tensor in config.input if tensor.is_shape_tensor and batching),
+        {name: each for each in config.batch_input for name in each.target_name},
+        {name: (outputs[name], each.source_input[0]) for each in config.batch_output for name in each.target_name},
         frozenset(output.name for output in config.output if output.is_shape_tensor and batching),
     )
     tensors = (layout.ragged, layout.shape_tensors, layout.generated, layout.scattered, layout.shape_outputs)
     return layout if any(tensors) else None
 
 
-def batch_input_shape(made: BatchInput, config: ModelConfig) -> tuple[int, ...]:
+def batch_input_shape(batch_input: BatchInput, config: ModelConfig) -> tuple[int, ...]:
     """The shape that the model must take for a batch input, with -1 for what follows from the batch."""
-    if made.kind is not BatchInputKind.BATCH_ITEM_SHAPE:
+    if batch_input.kind is not BatchInputKind.BATCH_ITEM_SHAPE:
         return (-1,)
-    source = next(given for given in config.input if given.name == made.source_input[0])
+    source = next(each for each in config.input if each.name == batch_input.source_input[0])
     return -1, len(source.dims if source.reshape is None else source.reshape.shape)
 
 
-def _generated(made: BatchInput, requests: Sequence[Request], sizes: Sequence[int], batching: bool) -> np.ndarray:
-    dtype = np.dtype(np.float32 if made.data_type is DataType.TYPE_FP32 else np.int32)
-    shapes = [request.inputs[made.source_input[0]].shape for request in requests]
-    kind = made.kind
+def _generated(each: BatchInput, requests: Sequence[Request], sizes: Sequence[int], batching: bool) -> np.ndarray:
+    dtype = np.dtype(np.float32 if each.data_type is DataType.TYPE_FP32 else np.int32)
+    shapes = [request.inputs[each.source_input[0]].shape for request in requests]
+    kind = each.kind
     if kind in (BatchInputKind.BATCH_ITEM_SHAPE, BatchInputKind.BATCH_ITEM_SHAPE_FLATTEN):
         items = [shape[1:] if batching else shape for shape in shapes]
         rows = np.repeat(np.asarray(items, dtype=dtype).reshape(len(items), -1), list(sizes), axis=0)

@@ -1,4 +1,4 @@
-"""What the server tells about itself and its models; the frontends only render these."""
+"""Reports of a server about itself and its models: metadata, readiness, the index, statistics and metrics."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,10 +11,7 @@ from naiad_config import ModelConfig, ModelInput, ModelOutput
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether something can serve, and why not: one reason a cause.
-
-    A model that is ready may still have reasons: what is wrong with some of its instances.
-    """
+    """Whether a server or model can serve, and the reasons if not; a ready model has those of failed instances."""
 
     ready: bool
     reasons: tuple[str, ...] = ()
@@ -22,7 +19,7 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True)
 class ServerMetadata:
-    """Name (`--id`), version and the protocol extensions that are offered."""
+    """Name (`--id`), version and protocol extensions."""
 
     name: str
     version: str
@@ -31,7 +28,7 @@ class ServerMetadata:
 
 @dataclass(frozen=True, slots=True)
 class TensorMetadata:
-    """An input or output as clients see it: wire datatype and shape, with -1 for variable and batch dimensions."""
+    """An input or output for clients: wire datatype and shape, with -1 for variable and batch dimensions."""
 
     name: str
     datatype: str
@@ -41,10 +38,7 @@ class TensorMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ModelMetadata:
-    """A model as clients see it.
-
-    `versions` are the READY ones, or the one asked for; `platform` falls back to the backend's name.
-    """
+    """A model for clients: `versions` are the READY ones or the requested one, `platform` may be the backend."""
 
     name: str
     versions: tuple[int, ...]
@@ -76,10 +70,7 @@ class ModelMetadata:
 
 @dataclass(frozen=True, slots=True)
 class SequenceCounts:
-    """The sequences of a model version: `live` ones, which instances know of, and the `backlog`, which waits for slots.
-
-    `backlog` is None where the scheduler does not say.
-    """
+    """The sequences of a model version: those in instances, and those that wait for a slot (None if unknown)."""
 
     live: int
     backlog: int | None
@@ -89,7 +80,7 @@ class SequenceCounts:
 class IndexEntry:
     """A model version of the repository. A model never loaded has version 0 and an empty state.
 
-    `state` is UNKNOWN, READY, UNAVAILABLE, LOADING or UNLOADING; `reason` says why it is in it, where that says more.
+    `state` is UNKNOWN, READY, UNAVAILABLE, LOADING or UNLOADING, for that `reason`.
     """
 
     name: str
@@ -114,7 +105,7 @@ class InstanceReport:
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """How often something was counted and how long it took altogether, in nanoseconds."""
+    """A count of events and their total nanoseconds."""
 
     count: int = 0
     ns: int = 0
@@ -132,10 +123,10 @@ class BatchStatistics:
 
 @dataclass(frozen=True, slots=True)
 class ResponseStatistics:
-    """The responses of one place among those that requests got one by one.
+    """The streamed responses with one index within their request.
 
-    Each ended in one of `success`, `fail`, `empty_response` (it only said that the request is over) and `cancel`
-    (nobody waited for it any more). The compute times are those of successes and failures.
+    Each counts as `success`, `fail`, `empty_response` (it only ended the request) or `cancel` (its request was
+    cancelled). The compute times are those of successes and failures.
     """
 
     compute_infer: Duration = Duration()
@@ -151,8 +142,7 @@ class ModelStatistics:
     """The counters of one model version since it was loaded, in the terms of the protocol's statistics extension.
 
     `last_inference` is milliseconds since the epoch. `batch_reasons` counts why batches were closed. `response_stats`
-    has an entry for each place among the responses that requests got one by one: "0", "1" and so on up to "1000",
-    which stands for all from there on.
+    are those of streamed responses by index: "0", "1" and so on up to "1000", which is for all from there on.
     """
 
     name: str
@@ -176,11 +166,10 @@ class ModelStatistics:
 
 @dataclass(slots=True)
 class DeviceReport:
-    """What a model version has executed on one device; `device` is the number of the GPU, -1 without one.
+    """The executions of a model version on one device; `device` is the number of the GPU, -1 without one.
 
-    `requests` were answered, after `success_ns` altogether, of which they were queued for `queue_ns`. `compute` is
-    their compute input, infer and output, charged to every request of a batch. `batch_sizes` counts executions by
-    batch size.
+    `requests` were answered in `success_ns` in all, of which they were queued for `queue_ns`. `compute` is their
+    compute input, infer and output, charged to every request of a batch. `batch_sizes` counts executions by batch size.
     """
 
     device: int
@@ -196,7 +185,7 @@ class DeviceReport:
 
 @dataclass(slots=True)
 class CacheUse:
-    """What the response cache did for a model version: hits, and misses with the insertions that followed."""
+    """The hits of the response cache for a model version, and its misses with the insertions that followed."""
 
     hits: Duration
     misses: Duration
@@ -206,10 +195,10 @@ class CacheUse:
 
 @dataclass(slots=True)
 class VersionReport:
-    """One version that serves, as metrics need it: what waits and executes now, and counters since it was loaded.
+    """One version that serves, for metrics: its requests now, and its counters since it was loaded.
 
-    `failures` counts failed requests by reason, `batch_reasons` why batches were closed. `cache` is None where no cache
-    answers for the version, `sequences` where its requests are not in sequences. Not frozen, as thousands are made.
+    `failures` counts failed requests by reason, `batch_reasons` why batches were closed. `cache` is None without
+    a response cache, `sequences` without sequences. Not frozen, as thousands are made.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The contract of a scheduler: a deterministic object that sees tickets and answers with decisions.
+"""The contract of a scheduler: a deterministic object that gets tickets and returns decisions.
 
 No clock, no loop, no thread, no chance, no tensors: the kernel drives it with the real clock, tests and the simulator
 with a virtual one. Times are absolute seconds on whatever clock the driver uses.
@@ -57,8 +57,8 @@ class Drop:
 class Row:
     """One row of a batch of sequences.
 
-    `ticket` is the request in it; 0 is a row without one, which only keeps the others in their places. `sequence` is
-    the number that the scheduler has given to the sequence: from 1 up, never given twice, whatever the caller's
+    `ticket` is the request in it; 0 is a row without one, which keeps the indices of the others. `sequence` is
+    the number that the scheduler has given to the sequence: from 1 up, used once, whatever the caller's
     correlation id. `start` and `end` say that this is its first or its last request; a sequence may start anew.
     """
 
@@ -131,7 +131,6 @@ class Scheduler(Protocol):
 
     def arrive(self, ticket: Ticket) -> Drop | None:
         """Take a ticket in, or refuse it at once."""
-        ...
 
     def settle(self, tickets: Sequence[int], now: float) -> bool | None:
         """These tickets are over: taken back while they waited, or answered to the end, well or not.
@@ -139,14 +138,12 @@ class Scheduler(Protocol):
         A ticket that is answered through a sender is over when the model has said that all is sent, which may be long
         after its instance was free again. True asks for a decision, even though nothing else happens.
         """
-        ...
 
     def decide(self, now: float, idle: Sequence[int]) -> Decision:
         """What to do at `now` with these idle instances. Total, and amortised O(1) in the length of the queue.
 
         An instance appears in at most one dispatch, and a dispatched or dropped ticket is never named again.
         """
-        ...
 
 
 @runtime_checkable
@@ -165,4 +162,3 @@ class SchedulerFactory(Protocol):
 
     def create(self, config: ModelConfig, instances: int) -> Scheduler:
         """A scheduler for one model version with that many instances, numbered from 0. Raises InvalidArgumentError."""
-        ...

@@ -1,4 +1,4 @@
-"""The server as frontends and services see it: what they may ask of it and do with it."""
+"""The API of a server for frontends, services and programs: requests, metadata, reports, loads and unloads."""
 
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
@@ -6,6 +6,8 @@ from typing import Protocol, TypeVar
 from naiad.byte_budget import ByteBudget
 from naiad.cache import CacheFactory
 from naiad.errors import NaiadError
+from naiad.in_flight import Occupancy
+from naiad.in_flight import SubmittedRequest as SubmittedRequest
 from naiad.log_settings import LogControl
 from naiad.metrics import MetricFamily
 from naiad.options import Settings
@@ -22,36 +24,20 @@ from naiad.types import Request, Response
 from naiad_config import ModelConfig
 
 Outcome = Response | NaiadError
-"""What a request is answered with: a response, or the error that ends it."""
+"""A response to a request, or the error that ends it."""
 
 Deliver = Callable[[Outcome], None]
 """Gets the responses to a request, or its error, on the event loop's thread; the last one ends the request."""
 
 
-class SubmittedRequest(Protocol):
-    """A request that the server has taken, as its caller sees it. Every method is for the event loop's thread."""
-
-    def cancel(self) -> None:
-        """Say that the caller went away: nothing more is delivered. Harmless after the last delivery."""
-        ...
-
-    def pause(self) -> None:
-        """Say that the caller reads slowly: a model that streams waits. What is on its way is still delivered."""
-        ...
-
-    def resume(self) -> None:
-        """Say that the caller has room again."""
-        ...
-
-
 class Named(Protocol):
-    """What every service has: the name by which the server finds it."""
+    """The name of a service, by which a server finds it."""
 
     name: str
 
 
 ServiceT = TypeVar("ServiceT", bound=Named)
-"""The kind of service that is asked for."""
+"""The type of a service."""
 
 
 class ServerApi(Protocol):
@@ -64,28 +50,20 @@ class ServerApi(Protocol):
     @property
     def settings(self) -> Settings:
         """The value of every option by its name, without the dashes."""
-        ...
 
     @property
     def bytes_in_flight(self) -> ByteBudget:
-        """The budget that frontends reserve the memory of large payloads from."""
-        ...
+        """The budget of memory for large payloads."""
 
     @property
     def logging(self) -> LogControl:
-        """The settings of the log that can be changed while the server runs."""
-        ...
+        """The log settings that can change while the server runs."""
 
     def service(self, kind: type[ServiceT]) -> ServiceT:
-        """The service of that kind, one for the whole server.
-
-        Raises UnsupportedError, with what to install, where no plugin brings it.
-        """
-        ...
+        """The service of that kind. Raises UnsupportedError, with what to install, where no plugin brings it."""
 
     def cache_factory(self, name: str) -> CacheFactory:
         """The kind of cache of that name. Raises NotFoundError with what is installed and what to install."""
-        ...
 
     def submit(self, request: Request, deliver: Deliver, streams: bool = False) -> SubmittedRequest:
         """Submit a request; `deliver` gets its response or error on the event loop's thread.
@@ -94,88 +72,78 @@ class ServerApi(Protocol):
         have `final` unset, and the last may be empty or an error. Raises NaiadError for what can be refused at once:
         unknown model, wrong input, full queue.
         """
-        ...
 
     async def infer(self, request: Request) -> Response:
-        """The response to a request. Raises its error; cancelling the task takes the request back."""
-        ...
+        """The response to a request. Raises its error; cancelling the task cancels the request."""
 
     def stream(self, request: Request) -> AsyncGenerator[Response, None]:
-        """The responses to a request, one by one, no faster than they are taken. Raises its error.
-
-        Closing the generator takes the request back.
-        """
-        ...
+        """The responses to a request, no faster than they are taken; closing cancels it. Raises its error."""
 
     def live(self) -> bool:
-        """Whether the server runs at all: from the moment it listens until it has stopped."""
-        ...
+        """Whether the server runs: from its first listening until it has stopped."""
 
     @property
     def draining(self) -> bool:
-        """Whether the server is about to stop, so that clients should connect elsewhere; it may still answer them."""
-        ...
+        """Whether the server is about to stop; clients should connect elsewhere, though it may still answer."""
 
     def ready(self) -> Readiness:
         """Whether the server can serve its models, and why not."""
-        ...
 
     def model_ready(self, name: str, version: int = 0) -> Readiness:
         """Whether a version has an instance that can serve."""
-        ...
 
     def metadata(self) -> ServerMetadata:
         """The server's name, version and protocol extensions."""
-        ...
 
     def model_metadata(self, name: str, version: int = 0) -> ModelMetadata:
         """A model's inputs and outputs."""
-        ...
 
     def model_config(self, name: str, version: int = 0) -> ModelConfig:
         """A model's completed and normalised configuration."""
-        ...
 
     def labels(self, name: str, output: str, version: int = 0) -> tuple[str, ...]:
         """The lines of an output's label file; none without one."""
-        ...
 
     def statistics(self, name: str = "", version: int = 0) -> Sequence[ModelStatistics]:
         """The counters of all models, of one, or of one version."""
-        ...
 
     def version_reports(self) -> Iterator[VersionReport]:
-        """Every version that serves, by name; each is reported as it stands when the iterator reaches it."""
-        ...
+        """Every version that serves, by name, each with its values at the step of the iterator."""
 
     def metric_families(self) -> Sequence[MetricFamily]:
-        """The metrics of execution gates, caches and services as they stand, also of families without samples."""
-        ...
+        """The metrics of execution gates and services now, families without samples included."""
 
     def instances(self, name: str, version: int = 0) -> Sequence[InstanceReport]:
         """The instances of a version."""
-        ...
 
     def index(self, ready: bool = False) -> Sequence[IndexEntry]:
         """Every model of the repositories with its versions, their states and the reasons; reads no disk."""
-        ...
 
     async def fresh_index(self, ready: bool = False) -> Sequence[IndexEntry]:
         """As `index`, once the repositories have been read again, on a thread."""
-        ...
 
-    async def load(self, name: str, config: str = "", files: Mapping[str, bytes] | None = None) -> None:
+    def occupancy(self) -> Iterator[Occupancy]:
+        """The instances of each version that executes something, and what servables limit besides."""
+
+    async def load(
+        self, name: str, config: str = "", files: Mapping[str, bytes] | None = None, *, within: str = ""
+    ) -> None:
         """Load or reload a model, with a JSON configuration and files (`1/model.onnx`) in place of its folder's.
 
-        Returns when it is READY. Raises UnavailableError unless the control mode is explicit, NotFoundError without
-        such a model, InvalidArgumentError when it fails; an earlier generation then goes on serving.
+        Returns when it is READY. `within` is the model that is being loaded and waits for this one, "" for none. Raises
+        UnavailableError unless the control mode is explicit, NotFoundError without such a model, InvalidArgumentError
+        when it fails, or would wait for the load that it is within; an earlier generation then goes on serving.
         """
-        ...
 
-    async def unload(self, name: str, unload_dependents: bool = False) -> None:
+    async def unload(self, name: str, unload_dependents: bool = False, *, within: str = "") -> None:
         """Take a model out of service; returns when it takes no more requests.
 
-        `unload_dependents` concerns the models that an ensemble is composed of, and no others. Raises
-        UnavailableError unless the control mode is explicit.
+        `unload_dependents` concerns the models that an ensemble is composed of, and no others; `within` is as for
+        `load`. Raises UnavailableError unless the control mode is explicit.
         """
-        ...
+
+    def release_loop(self) -> None:
+        """The code on the calling thread is about to wait for the event loop: let another thread run the loop.
+
+        For any thread.
+        """

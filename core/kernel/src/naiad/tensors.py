@@ -1,4 +1,4 @@
-"""Tensors: what a request carries to a model and a response back, in host memory, on a device or elsewhere."""
+"""The tensors of requests and responses, in host memory, on a device or deferred."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from naiad.devices import HOST, DeviceTensor, is_on_device
 
 
 class SupportsDLPack(Protocol):
-    """Anything that offers its memory by the DLPack protocol of the Python array API standard."""
+    """A value with the DLPack protocol of the Python array API standard."""
 
     def __dlpack__(self, *, stream: Any = None) -> Any: ...
 
@@ -19,21 +19,18 @@ class SupportsDLPack(Protocol):
 
 
 class DeferredPayload(ABC):
-    """The payload of a tensor whose bytes lie elsewhere, such as in shared memory, and are read when they are needed.
-
-    The worker reads them just before it executes the request, by the request's `RequestIO`.
-    """
+    """The payload of a tensor in shared memory or the like, which the worker reads before it executes the request."""
 
     __slots__ = ()
 
     @abstractmethod
     def fetch(self) -> np.ndarray:
-        """The tensor in host memory, copied once. Raises InvalidArgumentError when its bytes are not there any more."""
+        """The tensor in host memory, copied once. Raises InvalidArgumentError if its bytes are gone."""
 
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """How many bytes of memory of the host it takes, -1 for what lies on a device."""
+        """Its bytes of host memory, -1 for a tensor on a device."""
 
     def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
         return self.fetch().__dlpack__(**options)
@@ -47,8 +44,8 @@ class Tensor:
     """A named tensor: wire `datatype` (`FP32`, `BYTES`, …), `shape` with the batch dimension where the model has one.
 
     `payload` is a numpy array of that shape (BYTES: object array of `bytes`; BF16: `uint16` bits), often a read-only
-    view on a received buffer, or any object with `__dlpack__`; what lives on a device is a `naiad.devices.DeviceTensor`
-    once the kernel has taken it in.
+    view on a received buffer, or any object with `__dlpack__`, in the kernel a `naiad.devices.DeviceTensor` for memory
+    of a device.
     """
 
     name: str
@@ -60,8 +57,8 @@ class Tensor:
     def of(cls, name: str, value: Any, datatype: str = "") -> "Tensor":
         """A tensor over an array, anything with `__dlpack__`, or nested lists; the datatype follows from the dtype.
 
-        What lies on a device stays there, unless it is asked for in another datatype. Raises InvalidArgumentError when
-        the protocol has no datatype for it.
+        A value on a device stays there, unless `datatype` differs from its own. Raises InvalidArgumentError for a dtype
+        without a datatype of the protocol.
         """
         if type(value) is not np.ndarray and is_on_device(value):
             resident = DeviceTensor.of(value)
@@ -79,9 +76,9 @@ class Tensor:
 
     @property
     def array(self) -> np.ndarray:
-        """The tensor as a numpy array in host memory, without a copy where it already is there.
+        """The tensor as a numpy array in host memory, itself if it is there.
 
-        A DeviceTensor is brought there once, any other payload on a device each time.
+        A DeviceTensor is copied once, any other payload on a device each time.
         """
         if isinstance(self.payload, np.ndarray):
             return self.payload
@@ -95,9 +92,9 @@ class Tensor:
 
 
 def host_array(value: Any) -> np.ndarray:
-    """An array over an array (itself), anything with `__dlpack__`, or nested lists; a copy of what lies on a device.
+    """A numpy array over an array (itself), anything with `__dlpack__` (a copy from a device), or nested lists.
 
-    Lists of text become object arrays: numpy's own text arrays lose NUL bytes at the end of an element.
+    Lists of text become object arrays: numpy's text arrays lose NUL bytes at the end of an element.
     """
     if isinstance(value, np.ndarray):
         return value
@@ -112,10 +109,7 @@ def _over_dlpack(value: Any) -> np.ndarray:
 
 
 def bytes_array(value: np.ndarray) -> np.ndarray:
-    """An object array of `bytes`, same shape, from `S`, `U` or object arrays; `str` elements are encoded as UTF-8.
-
-    An object array that holds nothing but `bytes` is given back as it is.
-    """
+    """An object array of `bytes`, same shape, from `S`, `U` or object arrays (itself for `bytes`); `str` as UTF-8."""
     flat = value.ravel().tolist()
     if value.dtype.hasobject and set(map(type, flat)) <= {bytes}:
         return value

@@ -1,36 +1,12 @@
-"""The trace events of a request's way through a server, as functions that are called only for requests with a trace.
-
-The kernel and the plugins that answer in its place (caches, ensembles, sequences) record the same events with these.
-"""
+"""The trace events of a request in a server: functions that the kernel and plugins call for requests with a trace."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from time import monotonic_ns
-from typing import Protocol, runtime_checkable
 
 from naiad.backend import Batch
 from naiad.errors import NaiadError
-from naiad.tracing import Trace
+from naiad.tracing import FollowsBatches, JoinedBatch, Trace
 from naiad.types import Request, Response
-
-
-@dataclass(frozen=True, slots=True)
-class JoinedBatch:
-    """The batch that a request was executed in: the instance, its items and requests, and why it was closed."""
-
-    instance: str
-    batch_size: int
-    requests: int
-    reason: str
-
-
-@runtime_checkable
-class FollowsBatches(Protocol):
-    """A trace that also wants the batches that its request joins."""
-
-    def joined(self, batch: JoinedBatch, ns: int) -> None:
-        """The request was passed to an instance, in that batch, at that `time.monotonic_ns()`."""
-        ...
 
 
 def record_arrival(trace: Trace, version: int, request: Request, model_request: Request) -> None:

@@ -1,7 +1,7 @@
-"""What travels between a frontend, the kernel and a backend: requests, responses, and the tensors of both.
+"""Requests and responses, the messages between frontends, the kernel and backends.
 
-These are plain slotted dataclasses, not frozen ones: freezing costs 0.5 µs an object, and a request makes five of them.
-Nobody changes one after handing it on, but for what becomes of a request on its way: see `Request`.
+They are slotted dataclasses, not frozen ones: freezing costs 0.5 µs an object, and a request makes five of them. Only
+the fields of a `Request` that say so change after it is submitted.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -30,62 +30,51 @@ ParameterValue = bool | int | float | str
 
 
 class RequestIO(Protocol):
-    """The tensors of one request that do not travel in its messages, such as those in shared memory.
+    """The tensors of one request that are not in its messages, such as those in shared memory.
 
-    The worker that executes the request fetches the inputs and stores the outputs, and not the event loop.
-    `may_lend` allows that inputs are lent to the model where they are. The kernel takes it back where others than the
-    model may read them, or an output that was stored.
+    The worker that executes the request fetches the inputs and stores the outputs. `may_lend` allows to lend inputs to
+    the model without a copy; the kernel clears it if a reader other than the model may get them.
     """
 
     may_lend: bool
 
     @property
     def on_device(self) -> OnDevice | None:
-        """Which outputs may stay on which devices until they are stored, None where all come to the host."""
-        ...
+        """Which outputs may stay on which devices until they are stored, None if all come to the host."""
 
     def fetch(self, devices: Collection[Device] = (), lend: bool = False) -> None:
-        """Get the inputs: lent where that is allowed, where they are if on one of these devices, or as copies.
+        """Get the inputs: lent if allowed, without a copy on one of these devices, else as copies.
 
-        Raises InvalidArgumentError; zeros stand for the inputs that could not be read then.
+        Raises InvalidArgumentError; the inputs that could not be read are zeros then.
         """
-        ...
 
     def store(self, outputs: Mapping[str, Tensor]) -> None:
-        """Copy the outputs to where the caller wants them. Raises NaiadError."""
-        ...
+        """Copy the outputs to their targets. Raises NaiadError."""
 
     def give_back(self) -> bool:
-        """End the loans of inputs, when nothing but the model refers to them; whether the model only read them.
+        """End the loans of inputs, to which the model alone refers; False if the model wrote to them.
 
-        Raises InvalidArgumentError when their owner has taken the memory away meanwhile.
+        Raises InvalidArgumentError if their owner has freed the memory.
         """
-        ...
 
     def for_inputs(self, inputs: Mapping[str, Tensor]) -> "RequestIO | None":
-        """What fetches those of these inputs that are deferred, for a request made on behalf of this one.
-
-        It lends nothing: other requests may have the same inputs. None where none of them is deferred.
-        """
-        ...
+        """The RequestIO of a derived request with these inputs, which lends nothing; None if none is deferred."""
 
 
 @dataclass(slots=True, eq=False)
 class Request:
     """One request to a model.
 
-    `version` 0 asks for the largest READY version. `requested` names the outputs wanted, () all of them.
-    `priority` 0 is the model's default level. `timeout_microseconds` is the caller's queue timeout (0: none);
-    `deadline` is an absolute time of `time.monotonic()`, after which the caller wants no answer.
-    `correlation_id` 0 or "" is no sequence. `trace` follows the request where it is traced; `transfer` fetches and
-    stores the tensors that do not travel in its messages. `on_device` says which outputs may stay on which devices,
-    None that all come to the host. `received_ns` is when all of it had come, by `time.monotonic_ns()`;
-    0 is when it is submitted.
+    `version` 0 is the largest READY version. `requested` names outputs, () all of them. `priority` 0 is the model's
+    default level. `timeout_microseconds` is the caller's queue timeout (0: none); `deadline` the time of
+    `time.monotonic()` at which the request fails. `correlation_id` 0 or "" is no sequence. `trace` records the events
+    of a traced request; `transfer` fetches and stores the tensors that are not in its messages. `on_device` says which
+    outputs may stay on which devices, None that all come to the host. `received_ns` is the `time.monotonic_ns()` at
+    which it was complete, 0 if that is when it is submitted.
 
-    `cancelled` is set by the kernel when nobody waits for the answer any more; whoever executes the request may look
-    at it, or set `on_cancelled` before looking: it is called once then, on the event loop's thread, and must return at
-    once. `caller` is the kernel's: who waits for the answer of a request that a model or an ensemble made. Whoever
-    makes requests on behalf of another one copies it.
+    The kernel sets `cancelled` when the caller cancels. Code that executes the request may read it, or set
+    `on_cancelled` and read it then: `on_cancelled` is called once, on the event loop's thread, and must return at once.
+    `caller` is the kernel's, and copied to requests that are made for another one.
     """
 
     model_name: str
@@ -113,8 +102,8 @@ class Request:
 class Response:
     """One response to a request; `final` marks the last, and only decoupled models send more or fewer than one.
 
-    A final response without outputs, error and parameters (`is_empty`) only says that the request is over. `error` is
-    that of one response among several: others may follow. An error that ends the request is no response.
+    A final response without outputs, error and parameters (`is_empty`) only ends the request. `error` is that of one
+    response among several: others may follow. An error that ends the request is not a response.
     """
 
     model_name: str
@@ -127,5 +116,5 @@ class Response:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it says nothing but that the request is over."""
+        """Whether it only ends the request."""
         return self.final and not self.outputs and not self.parameters and self.error is None

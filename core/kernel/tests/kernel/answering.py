@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from naiad._kernel.answers import AnswerReader
+from naiad._engine.responses import ResponseBuilder
 from naiad.backend import Answer, Batch
 from naiad.errors import ModelFailedError, NaiadError
 from naiad.server import Outcome
@@ -32,7 +32,7 @@ def batch(*sizes: int, requested: tuple[tuple[str, ...], ...] = ()) -> Batch:
 
 
 def read(answer: Answer, of: Batch, config: str = BATCHED, strict: bool = True) -> list[Outcome]:
-    return AnswerReader(parse_text(config), 3, strict).read(answer, of)
+    return ResponseBuilder(parse_text(config), 3, strict).read(answer, of)
 
 
 def responses(outcomes: list[Outcome]) -> list[Response]:

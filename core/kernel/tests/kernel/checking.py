@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from naiad._kernel.requests import RequestChecker
+from naiad._engine.validation import RequestValidator
 from naiad.errors import InvalidArgumentError
 from naiad.types import Request, Tensor
 from naiad_config.text import parse_text
@@ -36,8 +36,8 @@ OPTIONAL = """
 """
 
 
-def checker(config: str) -> RequestChecker:
-    return RequestChecker(parse_text(config))
+def checker(config: str) -> RequestValidator:
+    return RequestValidator(parse_text(config))
 
 
 def request(requested: tuple[str, ...] = (), priority: int = 0, timeout: int = 0, **inputs: Any) -> Request:

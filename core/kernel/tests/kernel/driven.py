@@ -5,11 +5,11 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from time import monotonic, monotonic_ns
 
-from naiad._kernel.answers import AnswerReader
-from naiad._kernel.call import Call
-from naiad._kernel.queue import ModelQueue
-from naiad._kernel.statistics import VersionCounters
-from naiad._kernel.worker import Work
+from naiad._engine.call import Call
+from naiad._engine.execution import Execution
+from naiad._engine.queue import ModelQueue
+from naiad._engine.responses import ResponseBuilder
+from naiad._engine.statistics import VersionCounters
 from naiad.default_scheduler import FifoScheduler
 from naiad.errors import NaiadError
 from naiad.extend import ExecutionGate
@@ -32,13 +32,14 @@ class DrivenQueue:
         config: ModelConfig | None = None,
         gate: ExecutionGate | None = None,
     ) -> None:
-        self.sent: list[Work] = []
+        self.sent: list[Execution] = []
         self.outcomes: dict[str, list[Outcome]] = defaultdict(list)
         self.counters = VersionCounters(devices=[-1] * places)
-        reader = AnswerReader(config or ModelConfig(name="m"), 1)
-        self.queue = ModelQueue(reader, make_scheduler, self.counters, self.sent.append, gate)
-        for place in range(places):
-            self.queue.free(place)
+        reader = ResponseBuilder(config or ModelConfig(name="m"), 1)
+        self.queue = ModelQueue(reader, self.counters, gate)
+        self.queue.open(make_scheduler, [self.sent.append] * places)
+        for slot in range(places):
+            self.queue.free(slot)
 
     @property
     def statistics(self) -> ModelStatistics:
@@ -53,7 +54,7 @@ class DrivenQueue:
     async def executing(self) -> list[list[str]]:
         """The ids of the requests of each batch that executes, after what is ready has happened."""
         await turns()
-        return [[request.id for request in work.batch.requests] for work in self.sent]
+        return [[request.id for request in execution.batch.requests] for execution in self.sent]
 
     def finish(
         self,
@@ -65,28 +66,30 @@ class DrivenQueue:
 
         `at_ms` is when it started, had its inputs, had inferred and was done, in ms after its first request's arrival.
         """
-        work = self._taken(index)
+        execution = self._taken(index)
         if at_ms is not None:
-            arrival = int(work.calls[0].ticket.arrival * 1e9)
+            arrival = int(execution.calls[0].ticket.arrival * 1e9)
             times = [arrival + ms * 1_000_000 for ms in at_ms]
-            work.started_ns, work.batch.input_done_ns, work.batch.infer_done_ns, work.done_ns = times
-        work.outcomes = [
-            (errors or {}).get(request.id) or Response("m", 1, request.id, {}) for request in work.batch.requests
+            execution.started_ns, execution.batch.input_done_ns, execution.batch.infer_done_ns, execution.done_ns = (
+                times
+            )
+        execution.outcomes = [
+            (errors or {}).get(request.id) or Response("m", 1, request.id, {}) for request in execution.batch.requests
         ]
-        self.queue.done(work)
+        self.queue.done(execution)
 
     def fail(self, error: NaiadError, index: int = 0) -> None:
         """Fail a batch that executes."""
-        work = self._taken(index)
-        work.error = error
-        self.queue.done(work)
+        execution = self._taken(index)
+        execution.error = error
+        self.queue.done(execution)
 
     def die(self, error: NaiadError, index: int = 0) -> None:
         """Lose a batch that executes with its worker."""
-        work = self._taken(index)
-        work.error = error
-        self.queue.lose(work.place)
-        self.queue.lost(work)
+        execution = self._taken(index)
+        execution.error = error
+        self.queue.lose(execution.slot)
+        self.queue.lost(execution)
 
     async def is_drained(self) -> bool:
         """Whether the queue says now that nothing waits or executes."""
@@ -106,8 +109,8 @@ class DrivenQueue:
         assert isinstance(outcome, NaiadError)
         return outcome
 
-    def _taken(self, index: int) -> Work:
-        work = self.sent.pop(index)
-        work.started_ns = work.started_ns or monotonic_ns()
-        work.done_ns = monotonic_ns()
-        return work
+    def _taken(self, index: int) -> Execution:
+        execution = self.sent.pop(index)
+        execution.started_ns = execution.started_ns or monotonic_ns()
+        execution.done_ns = monotonic_ns()
+        return execution

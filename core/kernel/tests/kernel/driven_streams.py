@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from naiad._kernel.streams import StreamSender
+from naiad._engine.streams import StreamSender
 from naiad.backend import Reply
 from naiad.errors import NaiadError
 from naiad.scheduler import Scheduler
@@ -45,7 +45,7 @@ class DrivenStreams(DrivenQueue):
 
     def got(self, name: str) -> list[Any]:
         """What a caller was delivered, as numbers, END and names of errors; what ended the call in a tuple."""
-        return [told(outcome) for outcome in self.outcomes[name]]
+        return [value_of(outcome) for outcome in self.outcomes[name]]
 
 
 def number(value: int) -> Reply:
@@ -53,7 +53,7 @@ def number(value: int) -> Reply:
     return Reply({}, {"number": value})
 
 
-def told(outcome: Outcome) -> Any:
+def value_of(outcome: Outcome) -> Any:
     """An outcome in short; see `DrivenStreams.got`."""
     if isinstance(outcome, NaiadError):
         return (type(outcome).__name__,)

@@ -9,7 +9,7 @@ from naiad_config import ModelConfig
 
 
 class Recording(FifoScheduler):
-    """The default scheduler, that remembers what it was told."""
+    """The default scheduler, that records its calls."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -34,12 +34,14 @@ def batched(value: float) -> Reply:
     return Reply({"OUTPUT": np.array([[value]], dtype=np.float32)})
 
 
-def told(outcomes: list[Outcome]) -> list[Any]:
+def values_of(outcomes: list[Outcome]) -> list[Any]:
     """What a caller got: values of responses, END for an empty one, errors as their text; the last one in a tuple."""
-    return [_told(each) if isinstance(each, Response) and not each.final else (_told(each),) for each in outcomes]
+    return [
+        _value_of(each) if isinstance(each, Response) and not each.final else (_value_of(each),) for each in outcomes
+    ]
 
 
-def _told(outcome: Outcome) -> Any:
+def _value_of(outcome: Outcome) -> Any:
     if isinstance(outcome, NaiadError):
         return f"{type(outcome).__name__}: {outcome}"
     if outcome.error is not None:
@@ -80,7 +82,7 @@ async def asked(server: Server, **fields: Any) -> list[Any]:
     caller = Caller()
     server.submit(request("m", 1.0, **fields), caller, streams=True)
     await caller.done.wait()
-    return told(caller.outcomes)
+    return values_of(caller.outcomes)
 
 
 def sending(*sent: tuple[Reply | NaiadError | None, bool]) -> Callable[[Batch], Answer]:

@@ -3,7 +3,7 @@
 import asyncio
 from time import monotonic
 
-from naiad._kernel.alarm import Alarm
+from naiad._engine.alarm import Alarm
 
 from .loops import jump
 

@@ -84,9 +84,9 @@ def test_foreign_memory_is_taken_without_a_copy() -> None:
 
 
 def test_foreign_memory_that_cannot_be_read_names_the_output() -> None:
-    told = failure({"X": Foreign(floats(1, 2), on_device=True)}, batch(1))
+    message = failure({"X": Foreign(floats(1, 2), on_device=True)}, batch(1))
 
-    assert told == "model 'batched', output 'X' cannot be read as an array: BufferError: the memory is on a device"
+    assert message == "model 'batched', output 'X' cannot be read as an array: BufferError: the memory is on a device"
 
 
 def test_a_ragged_list_names_the_output() -> None:

@@ -71,9 +71,9 @@ def test_another_datatype_fails_the_batch() -> None:
 
 
 def test_a_dtype_outside_the_protocol_fails_the_batch() -> None:
-    told = failure({"X": np.zeros((1, 2), dtype=np.complex64)}, batch(1))
+    message = failure({"X": np.zeros((1, 2), dtype=np.complex64)}, batch(1))
 
-    assert told.startswith("model 'batched', output 'X': arrays of dtype 'complex64' have no datatype")
+    assert message.startswith("model 'batched', output 'X': arrays of dtype 'complex64' have no datatype")
 
 
 @pytest.mark.parametrize("shape", [(3, 2), (2, 3), (2,), (2, 2, 1), ()])
@@ -124,13 +124,13 @@ def test_a_reply_without_a_requested_output_fails() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "message"),
     [([], "0 replies"), (None, "NoneType"), (floats(2, 2), "ndarray"), (3, "int")],
     ids=["too few", "none", "array", "number"],
 )
-def test_an_answer_that_makes_no_sense_fails_the_batch(answer: Any, told: str) -> None:
+def test_an_answer_that_is_invalid_fails_the_batch(answer: Any, message: str) -> None:
     assert failure(answer, batch(1, 1)) == (
-        f"model 'batched' answered a batch of 2 requests with {told}; "
+        f"model 'batched' answered a batch of 2 requests with {message}; "
         "it must return one array an output, or one reply for each request"
     )
 
@@ -195,7 +195,7 @@ def test_a_parameter_of_a_response_is_what_protocols_can_carry(value: Any) -> No
 
 
 @pytest.mark.parametrize(
-    ("parameters", "told"),
+    ("parameters", "message"),
     [
         ({"p": 2**64}, "the parameter 'p' = 18446744073709551616; use"),
         ({"p": -(2**63) - 1}, "the parameter 'p' = -9223372036854775809; use"),
@@ -205,11 +205,11 @@ def test_a_parameter_of_a_response_is_what_protocols_can_carry(value: Any) -> No
         ({5: 1}, "a parameter of its response the name 5; use text"),
     ],
 )
-def test_a_parameter_that_no_protocol_can_carry_fails_its_request(parameters: Any, told: str) -> None:
+def test_a_parameter_that_no_protocol_can_carry_fails_its_request(parameters: Any, message: str) -> None:
     good, bad = Reply({"X": floats(1, 2)}), Reply({"X": floats(1, 2)}, parameters)
 
     first, second = read([good, bad], batch(1, 1))
 
     assert isinstance(first, Response)
     assert failed(second).startswith("model 'batched' gave ")
-    assert told in failed(second)
+    assert message in failed(second)

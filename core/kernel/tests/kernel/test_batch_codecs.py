@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from naiad._kernel.answers import AnswerReader
-from naiad._kernel.queue import ModelQueue
-from naiad._kernel.statistics import VersionCounters
-from naiad._kernel.worker import Work
+from naiad._engine import responses
+from naiad._engine.queue import ModelQueue
+from naiad._engine.statistics import VersionCounters
 from naiad.backend import Answer, Instance, ModelContext, Reschedule
 from naiad.batch import Batch
 from naiad.codec import CodecQueue, Completion, Execution, QueuedRequest, ResponseBuilder
@@ -108,11 +107,12 @@ class Driven:
     """A queue with one slot; `sent` are the executions that a test answers, `outcomes` what each request got."""
 
     def __init__(self, codec: OneByOne) -> None:
-        self.sent: list[Work] = []
+        self.sent: list[Any] = []
         self.outcomes: dict[str, list[Outcome]] = {}
-        responses = AnswerReader(ModelConfig(name="m"), 1)
+        builder = responses.ResponseBuilder(ModelConfig(name="m"), 1)
         counters = VersionCounters(devices=[-1])
-        self.queue = ModelQueue(responses, AllAtOnce, counters, self.sent.append, codec=Codec(codec))
+        self.queue = ModelQueue(builder, counters, codec=Codec(codec))
+        self.queue.open(AllAtOnce, [self.sent.append])
         self.queue.free(0)
 
     async def submit(self, *names: str) -> list[Any]:
@@ -124,11 +124,11 @@ class Driven:
         return calls
 
     def answer(self) -> str:
-        (work,) = self.sent
+        (execution,) = self.sent
         self.sent.clear()
-        (request,) = work.batch.requests
-        work.outcomes = [Response("m", 1, request.id, {})]
-        self.queue.done(work)
+        (request,) = execution.batch.requests
+        execution.outcomes = [Response("m", 1, request.id, {})]
+        self.queue.done(execution)
         return request.id
 
 
@@ -144,11 +144,11 @@ async def test_the_executions_of_a_batch_follow_each_other_at_their_slot() -> No
 async def test_what_was_to_follow_an_execution_fails_with_its_worker() -> None:
     driven = Driven(OneByOne())
     await driven.submit("a", "b")
-    work = driven.sent.pop()
-    work.error = InternalError("it died")
+    execution = driven.sent.pop()
+    execution.error = InternalError("it died")
 
     driven.queue.lose(0)
-    driven.queue.lost(work)
+    driven.queue.lost(execution)
 
     assert [str(outcome) for (outcome,) in driven.outcomes.values()] == ["it died", "it died"]
     assert driven.queue.outstanding == 0
@@ -249,3 +249,14 @@ async def test_sequences_need_the_plugin_that_schedules_them(tmp_path: Path) -> 
         (entry,) = server.index()
 
     assert "pip install 'naiad-scheduler-sequence'" in entry.reason
+
+
+async def test_a_scheduler_without_a_codec_is_refused_for_sequences(tmp_path: Path) -> None:
+    parameter = 'parameters { key: "scheduler" value { string_value: "default" } }'
+    write_model(tmp_path, "m", f"max_batch_size: 4 sequence_batching {{ }} {parameter} {FLOATS}")
+
+    async with running(tmp_path, Steered()) as server:
+        (entry,) = server.index()
+
+    assert "model 'm' has sequence_batching, and its scheduler 'default' has no batch codec" in entry.reason
+    assert entry.state == "UNAVAILABLE"

@@ -1,8 +1,8 @@
-"""The reasons of batches are told as plain text, whatever the scheduler makes them of."""
+"""The reasons of batches are reported as plain text, of whatever type they are."""
 
 from enum import StrEnum
 
-from naiad._kernel.statistics import VersionCounters
+from naiad._engine.statistics import VersionCounters
 
 
 class Reason(StrEnum):
@@ -11,7 +11,7 @@ class Reason(StrEnum):
 
 def test_a_reason_from_an_enumeration_is_reported_as_plain_text() -> None:
     counters = VersionCounters()
-    counters.closed(Reason.FULL)
+    counters.by_slot[0].closed(Reason.FULL)
 
     reasons = counters.report("m", 1, ()).batch_reasons
 

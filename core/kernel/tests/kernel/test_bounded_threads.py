@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from naiad._kernel.bounded_threads import BoundedThreads
+from naiad._engine.bounded_threads import BoundedThreads
 from naiad.threads import on_own_thread
 
 from .loops import until

@@ -141,7 +141,7 @@ BROKEN: dict[str, tuple[Callable[[Path], None], str]] = {
 
 @pytest.mark.parametrize("case", BROKEN)
 async def test_a_broken_folder_is_unavailable_with_the_reason_and_harms_nobody(tmp_path: Path, case: str) -> None:
-    write, told = BROKEN[case]
+    write, message = BROKEN[case]
     root = tmp_path / "models"
     backend = Steered()
     write_model(root, "good")
@@ -150,7 +150,7 @@ async def test_a_broken_folder_is_unavailable_with_the_reason_and_harms_nobody(t
     async with running(root, backend) as server:
         reason = await reason_of(server)
 
-    assert told.replace("labels", "label") in reason
+    assert message.replace("labels", "label") in reason
     assert "Traceback" not in reason
 
 
@@ -192,7 +192,7 @@ async def test_files_sockets_and_hidden_folders_in_a_repository_are_no_models(
         assert server.ready().ready
 
 
-async def test_ten_mistakes_are_told_at_once(tmp_path: Path) -> None:
+async def test_ten_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     config = """
       max_batch_size: -4
       input [ { name: "A" data_type: TYPE_FP32 dims: [ 0 ] },

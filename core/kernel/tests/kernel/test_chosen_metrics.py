@@ -1,4 +1,4 @@
-"""Which metrics are told: those that the options ask for, and none without samples."""
+"""Which metrics are values_of: those that the options ask for, and none without samples."""
 
 from pathlib import Path
 
@@ -8,22 +8,22 @@ from naiad.metrics import Distribution, Quantiles
 from naiad_metrics.families import LATENCY_COUNTERS, LATENCY_SUMMARIES
 from naiad_testing.backends import FakeBackend
 
+from .metric_values import ONE, collect, running, values_of
 from .serving import request
-from .telling_metrics import ONE, collect, running, told
 
 
-async def test_summaries_and_the_first_response_are_told_when_they_are_asked_for(
+async def test_summaries_and_the_first_response_are_reported_when_they_are_asked_for(
     tmp_path: Path, backend: FakeBackend
 ) -> None:
     config = ((("summary_latencies", True),), (("histogram_latencies", True),), (("quantiles", (0.5, 0.99)),))
 
     async with running(tmp_path, backend, metrics_config=config) as server:
-        empty = told(server)
+        empty = values_of(server)
         await server.infer(request("m", 1))
-        metrics = told(server)
+        metrics = values_of(server)
         (statistics,) = server.statistics("m")
     async with running(tmp_path, backend) as server:
-        plain = told(server)
+        plain = values_of(server)
 
     for family in LATENCY_SUMMARIES:
         summary = metrics[family.name][ONE]
@@ -46,13 +46,13 @@ async def test_latency_counters_can_be_left_out_and_the_other_counters_stay(
 ) -> None:
     async with running(tmp_path, backend, metrics_config=((("counter_latencies", False),),)) as server:
         await server.infer(request("m", 1))
-        metrics = told(server)
+        metrics = values_of(server)
 
     assert not {family.name for family in LATENCY_COUNTERS} & set(metrics)
     assert metrics["nv_inference_request_success"] == {ONE: 1}
 
 
-async def test_switched_off_metrics_tell_nothing_and_the_statistics_count_on(
+async def test_switched_off_metrics_are_absent_and_the_statistics_count_on(
     tmp_path: Path, backend: FakeBackend
 ) -> None:
     async with running(tmp_path, backend, allow_metrics=False) as server:
@@ -70,6 +70,6 @@ async def test_buckets_of_a_metric_that_there_is_not_are_warned_of_once(
     backend.write(tmp_path, "n", metrics, versions=(1, 2))
 
     async with running(tmp_path, backend):
-        told = [record.getMessage() for record in caplog.records if "nv_requests" in record.getMessage()]
+        recorded = [record.getMessage() for record in caplog.records if "nv_requests" in record.getMessage()]
 
-    assert [text.partition(":")[0] for text in told] == ["model 'n' sets the buckets of 'nv_requests' in vain"]
+    assert [text.partition(":")[0] for text in recorded] == ["model 'n' sets the buckets of 'nv_requests' in vain"]

@@ -3,7 +3,6 @@
 import asyncio
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 import uvloop
 
 from naiad import Server
-from naiad._kernel.calls.flows import settle
 from naiad.backend import MemoryUsage
 from naiad.errors import InternalError
 from naiad.foreign_errors import raise_interrupt
@@ -266,19 +264,6 @@ def test_only_the_user_s_own_interrupt_passes(kind: type[BaseException]) -> None
         raise_interrupt(error)
 
 
-async def test_a_callback_on_the_future_of_a_call_may_raise(kind: type[BaseException]) -> None:
-    def leave(future: object) -> None:
-        raise kind("the callback left")
-
-    called: Future[Response] = Future()
-    called.add_done_callback(leave)
-    answer = Response("m", 1, "", {})
-
-    settle(called, answer)
-
-    assert called.result() is answer
-
-
 async def test_a_callback_on_the_future_of_a_sender_may_raise(kind: type[BaseException]) -> None:
     def leave(future: object) -> None:
         raise kind("the callback left")
@@ -292,7 +277,7 @@ async def test_a_callback_on_the_future_of_a_sender_may_raise(kind: type[BaseExc
     assert second is not None
     first.add_done_callback(leave)
 
-    driven.queue._calls[1].resume()
+    driven.queue._executing[1].resume()
 
     assert first.done()
     assert second.done()

@@ -1,4 +1,4 @@
-"""Loading on request: who may, what serves then, what is told."""
+"""Loading on request: who may load, which version serves then, and the errors."""
 
 import asyncio
 import threading

@@ -2,7 +2,7 @@
 
 from time import time_ns
 
-from naiad._kernel.statistics import FailureReason, VersionCounters
+from naiad._engine.statistics import FailureReason, VersionCounters
 from naiad.backend import MemoryUsage
 from naiad.errors import InternalError, InvalidArgumentError
 from naiad.reports import BatchStatistics, Duration, ModelStatistics
@@ -41,8 +41,8 @@ def test_an_execution_is_charged_to_every_request_of_it_and_once_to_its_batch_si
     counters = VersionCounters()
     before = time_ns() // MS
 
-    counters.at(0).executed(6, (1 * MS, 20 * MS, 3 * MS))
-    counters.at(0).succeeded(
+    counters.by_slot[0].executed(6, (1 * MS, 20 * MS, 3 * MS))
+    counters.by_slot[0].succeeded(
         items=6,
         totals=[20 * MS, 30 * MS, 40 * MS],
         queues=[1 * MS, 4 * MS, 10 * MS],
@@ -63,7 +63,7 @@ def test_batch_sizes_are_counted_apart_and_in_order() -> None:
     counters = VersionCounters()
 
     for size in (4, 1, 4):
-        counters.at(0).executed(size, (1, 2, 3))
+        counters.by_slot[0].executed(size, (1, 2, 3))
 
     report = counters.report("m", 1, ())
     assert [(each.batch_size, each.compute_infer) for each in report.batch_stats] == [
@@ -78,7 +78,7 @@ def test_failures_and_reasons_are_counted() -> None:
     counters.failed(2, 7, FailureReason.BACKEND)
     counters.failed(1, 1, FailureReason.OTHER)
     for reason in ("full", "delay", "full"):
-        counters.closed(reason)
+        counters.by_slot[0].closed(reason)
 
     report = counters.report("m", 1, [MemoryUsage("CPU", 0, 99)])
     assert report.fail == Duration(3, 8)
@@ -86,12 +86,12 @@ def test_failures_and_reasons_are_counted() -> None:
     assert report.memory_usage == (MemoryUsage("CPU", 0, 99),)
 
 
-def test_what_the_instances_on_several_gpus_execute_is_told_together() -> None:
+def test_what_the_instances_on_several_gpus_execute_is_reported_together() -> None:
     counters = VersionCounters(devices=(0, 1, 0))
 
-    for place in (0, 1, 2):
-        counters.at(place).executed(4, (1, 2, 3))
-        counters.at(place).succeeded(4, [10], [1], (1, 2, 3))
+    for slot in (0, 1, 2):
+        counters.by_slot[slot].executed(4, (1, 2, 3))
+        counters.by_slot[slot].succeeded(4, [10], [1], (1, 2, 3))
 
     report = counters.report("m", 1, ())
     assert (report.inference_count, report.execution_count, report.success) == (12, 3, Duration(3, 30))

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from naiad._kernel.dependencies import circle, dependents
+from naiad._lifecycle.binding import circle, dependents
 
 CHAIN = {"c": ("b", "m"), "b": ("a",), "a": ("m",), "other": ("n",)}
 

@@ -87,7 +87,7 @@ def test_a_batch_for_both_kinds_of_requests_comes_to_the_host_once() -> None:
     assert held.copies == 1
 
 
-def test_outputs_of_both_kinds_are_told_apart() -> None:
+def test_outputs_of_both_kinds_are_distinguished() -> None:
     answer = {"X": FakeDeviceArray(floats(4, 2)), "Y": ints(4, 1)}
 
     first, second = responses(read(answer, asked(STAYS, STAYS)))
@@ -106,30 +106,30 @@ def test_replies_are_read_one_by_one() -> None:
     assert (kept.copies, brought.copies) == (0, 1)
 
 
-def test_a_wrong_datatype_is_told_without_a_copy() -> None:
+def test_a_wrong_datatype_is_reported_without_a_copy() -> None:
     held = FakeDeviceArray(np.zeros((2, 2), np.float64))
 
-    told = failure({"X": held}, asked(STAYS))
+    message = failure({"X": held}, asked(STAYS))
 
-    assert "produced FP64 for output 'X', which its configuration declares as FP32" in told
+    assert "produced FP64 for output 'X', which its configuration declares as FP32" in message
     assert held.copies == 0
 
 
-def test_a_wrong_shape_is_told_without_a_copy() -> None:
+def test_a_wrong_shape_is_reported_without_a_copy() -> None:
     held = FakeDeviceArray(floats(2, 3))
 
-    told = failure({"X": held}, asked(STAYS))
+    message = failure({"X": held}, asked(STAYS))
 
-    assert "produced shape [2, 3] for output 'X'; its configuration and a batch of 2 ask for [2, 2]" in told
+    assert "produced shape [2, 3] for output 'X'; its configuration and a batch of 2 ask for [2, 2]" in message
     assert held.copies == 0
 
 
 def test_strings_are_never_on_a_device() -> None:
     config = 'name: "batched" max_batch_size: 8 output { name: "X" data_type: TYPE_STRING dims: 2 }'
 
-    told = failure({"X": FakeDeviceArray(floats(2, 2))}, asked(STAYS), config)
+    message = failure({"X": FakeDeviceArray(floats(2, 2))}, asked(STAYS), config)
 
-    assert "produced FP32 for output 'X', which its configuration declares as BYTES" in told
+    assert "produced FP32 for output 'X', which its configuration declares as BYTES" in message
 
 
 def test_what_has_gaps_comes_to_the_host() -> None:

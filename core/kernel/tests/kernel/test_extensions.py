@@ -11,13 +11,15 @@ from naiad.errors import UnsupportedError
 from naiad.extend import Service
 from naiad.hookspecs import hookimpl
 from naiad.options import Settings
-from naiad.shared_memory import SharedMemoryApi, shared_memory_of
+from naiad_kit.shared_memory import SharedMemoryApi, shared_memory_of
 
 REGIONS = {"system_shared_memory", "cuda_shared_memory"}
 
 
 class Regions(SharedMemoryApi):  # type: ignore[misc]  # only its kind counts
     """A plugin with a service for shared memory."""
+
+    extensions = ("system_shared_memory", "cuda_shared_memory", "abacus")
 
     @hookimpl
     def naiad_services(self, settings: Settings) -> Sequence[Service]:
@@ -35,7 +37,7 @@ def test_shared_memory_is_an_extension_where_its_plugin_is_installed(tmp_path: P
     having = Server(model_repository=[tmp_path], plugins=[Regions()])
 
     assert REGIONS.isdisjoint(without.metadata().extensions)
-    assert set(having.metadata().extensions) > REGIONS
+    assert set(having.metadata().extensions) > REGIONS | {"abacus"}
     assert "sequence" not in without.metadata().extensions
 
 

@@ -65,20 +65,20 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("told", FAILURES)
+@pytest.mark.parametrize("message", FAILURES)
 @pytest.mark.parametrize("step", ["complete", "load", "instantiate"])
 async def test_whatever_a_backend_raises_is_the_reason_and_harms_nobody(
-    tmp_path: Path, told: str, step: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, message: str, step: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     good = Steered()
-    broken = Steered("broken", **{step: FAILURES[told]})  # type: ignore[arg-type]
+    broken = Steered("broken", **{step: FAILURES[message]})  # type: ignore[arg-type]
     write_model(tmp_path, "good")
     write_model(tmp_path, "broken", backend="broken")
 
     async with running(tmp_path, good, broken) as server:
         reason = await reason_of(server)
 
-    assert told in reason
+    assert message in reason
     assert "Traceback" in caplog.text
 
 

@@ -1,4 +1,4 @@
-"""Requests that are refused, models that fail, callers that leave: who is told what."""
+"""Requests that are refused, models that fail, callers that leave: the errors that each gets."""
 
 import asyncio
 from pathlib import Path
@@ -173,8 +173,8 @@ async def test_a_model_that_hangs_past_the_deadline_is_given_up_and_others_go_on
         late = asyncio.ensure_future(server.infer(request("hangs", 1, deadline=monotonic() + 30)))
         await off_the_loop(backend.wait_until_held)
         await jump(31)
-        (told,) = await asyncio.gather(late, return_exceptions=True)
-        assert isinstance(told, DeadlineExceededError)
+        (message,) = await asyncio.gather(late, return_exceptions=True)
+        assert isinstance(message, DeadlineExceededError)
         assert server.model_ready("hangs").ready
 
         backend.release()

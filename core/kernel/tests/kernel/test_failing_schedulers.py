@@ -137,7 +137,7 @@ async def test_a_new_scheduler_hears_nothing_of_its_predecessors_tickets() -> No
     ],
     ids=lambda dispatch: dispatch.reason,
 )
-async def test_a_dispatch_that_makes_no_sense_fails_what_waits_and_starts_anew(dispatch: Dispatch) -> None:
+async def test_a_dispatch_that_is_invalid_fails_what_waits_and_starts_anew(dispatch: Dispatch) -> None:
     make, made = made_one_by_one()
     driven = DrivenQueue(make, places=2)
     driven.queue.lose(0)

@@ -1,6 +1,6 @@
 """Why a request failed, as metrics tell it."""
 
-from naiad._kernel.statistics import FailureReason
+from naiad._engine.statistics import FailureReason
 from naiad.errors import InternalError, NaiadError
 from naiad.scheduler import Drop, DropReason
 
@@ -37,7 +37,7 @@ async def test_a_request_that_the_queue_has_no_room_for_is_rejected() -> None:
     assert reasons(driven) == {"REJECTED": 1}
 
 
-async def test_a_request_that_waited_too_long_is_rejected_and_one_that_makes_no_sense_is_not() -> None:
+async def test_a_request_that_waited_too_long_is_rejected_and_one_that_is_invalid_is_not() -> None:
     scheduler = Strict()
     driven = DrivenQueue(lambda: scheduler, places=0)
     driven.submit("late")

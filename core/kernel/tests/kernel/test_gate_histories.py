@@ -7,11 +7,11 @@ from time import monotonic_ns
 
 import pytest
 
-from naiad._kernel.answers import AnswerReader
-from naiad._kernel.call import Call
-from naiad._kernel.queue import ModelQueue
-from naiad._kernel.statistics import VersionCounters
-from naiad._kernel.worker import Work
+from naiad._engine.call import Call
+from naiad._engine.execution import Execution
+from naiad._engine.queue import ModelQueue
+from naiad._engine.responses import ResponseBuilder
+from naiad._engine.statistics import VersionCounters
 from naiad.backend import Placement
 from naiad.default_scheduler import FifoScheduler
 from naiad.errors import WorkerDiedError
@@ -64,17 +64,18 @@ class Model:
         group = ModelInstanceGroup(name=name, rate_limiter=ModelRateLimiter(resources=resources))
         placements = [Placement(f"{name}_{index}", "CPU", 0, group) for index in range(3)]
         self.needs = needs_of(placements[0]).units
-        self.executing: list[Work] = []
+        self.executing: list[Execution] = []
         self.suspended: dict[int, tuple[Suspension, list[str]]] = {}
         self.away: list[int] = []
         self.calls: dict[str, Call] = {}
         self.over: Counter[str] = Counter()
         config = ModelConfig(name=name)
-        reader = AnswerReader(config, 1)
+        reader = ResponseBuilder(config, 1)
         self.gate = gates.admit(config, placements)
         if self.gate is not None:
             self.gate.enter(placements)
-        self.queue = ModelQueue(reader, make, VersionCounters(devices=[-1] * 3), self.executing.append, self.gate)
+        self.queue = ModelQueue(reader, VersionCounters(devices=[-1] * 3), self.gate)
+        self.queue.open(make, [self.executing.append] * 3)
         for slot in range(3):
             self.queue.free(slot)
 
@@ -91,26 +92,26 @@ class Model:
             self.calls[name].cancel()
             self.over[name] += 1
 
-    def computing(self) -> list[Work]:
-        return [work for work in self.executing if work.place not in self.suspended]
+    def computing(self) -> list[Execution]:
+        return [execution for execution in self.executing if execution.slot not in self.suspended]
 
     def finish(self, chance: random.Random) -> None:
         if self.computing():
-            work = self._taken(chance.choice(self.computing()))
-            work.outcomes = [Response("m", 1, request.id, {}) for request in work.batch.requests]
-            self.queue.done(work)
+            execution = self._taken(chance.choice(self.computing()))
+            execution.outcomes = [Response("m", 1, request.id, {}) for request in execution.batch.requests]
+            self.queue.done(execution)
 
     def die(self, chance: random.Random) -> None:
         if self.executing:
-            work = self._taken(chance.choice(self.executing))
-            work.error = WorkerDiedError("gone")
-            suspension, gone_on = self.suspended.pop(work.place, (None, []))
-            self.queue.lose(work.place)
+            execution = self._taken(chance.choice(self.executing))
+            execution.error = WorkerDiedError("gone")
+            suspension, gone_on = self.suspended.pop(execution.slot, (None, []))
+            self.queue.lose(execution.slot)
             if suspension is not None and not gone_on:  # its answer comes too late, and keeps nobody waiting
                 suspension.resume(lambda: gone_on.extend(["asked", "gone on"]))
             assert suspension is None or gone_on == ["asked", "gone on"]
-            self.queue.lost(work)
-            self.away.append(work.place)
+            self.queue.lost(execution)
+            self.away.append(execution.slot)
 
     def come_back(self) -> None:
         if self.away:
@@ -118,7 +119,7 @@ class Model:
 
     def suspend(self, chance: random.Random) -> None:
         if self.computing() and self.gate is not None:
-            slot = chance.choice(self.computing()).place
+            slot = chance.choice(self.computing()).slot
             suspension = self.queue.suspend(slot)
             assert suspension is not None
             self.suspended[slot] = suspension, []
@@ -133,10 +134,10 @@ class Model:
     def settle_suspensions(self) -> None:
         self.suspended = {slot: each for slot, each in self.suspended.items() if "gone on" not in each[1]}
 
-    def _taken(self, work: Work) -> Work:
-        self.executing.remove(work)
-        work.started_ns = work.done_ns = monotonic_ns()
-        return work
+    def _taken(self, execution: Execution) -> Execution:
+        self.executing.remove(execution)
+        execution.started_ns = execution.done_ns = monotonic_ns()
+        return execution
 
 
 def check(models: Sequence[Model], limiter: RateLimiter) -> None:

@@ -17,8 +17,8 @@ from naiad_testing.backends import FakeBackend
 from naiad_testing.gates import FakeGates
 
 from .loops import turns
+from .metric_values import collect, running
 from .serving import Steered, SteeredModel, request, write_model
-from .telling_metrics import collect, running
 
 USERS = MetricFamily("gate_users", "Users of the gate", "gauge", [Sample((), 3)])
 
@@ -87,7 +87,7 @@ async def test_gates_whose_metrics_fail_take_no_others_along(
         collected = collect(server)
 
     assert collected
-    assert "the metrics of a FakeGates cannot be read" in caplog.text
+    assert "reading the metrics of a FakeGates failed" in caplog.text
 
 
 async def test_two_plugins_with_gates_are_refused_naming_both(tmp_path: Path) -> None:
@@ -104,5 +104,5 @@ async def test_a_plugin_whose_gates_cannot_be_made_is_named(tmp_path: Path) -> N
         def naiad_gates(self, settings: Settings) -> Sequence[GateFactory]:
             raise SystemExit(settings["id"])
 
-    with pytest.raises(PluginError, match=r"the gates of plugin 'Broken' cannot be made: SystemExit: naiad"):
+    with pytest.raises(PluginError, match=r"naiad_gates of plugin 'Broken' raised SystemExit: naiad"):
         await Server(model_repository=[tmp_path], plugins=[Broken()]).start()

@@ -1,6 +1,6 @@
 """A decision is asked for when what comes together is there."""
 
-from naiad._kernel.gathering import Gathering
+from naiad._engine.queue import DecisionCoalescer
 
 
 class Rounds:
@@ -20,7 +20,7 @@ class Rounds:
 
 def gathering(idle=(0,)):
     rounds, asked = Rounds(), []
-    return Gathering(rounds, lambda: asked.append(1), idle), rounds, asked
+    return DecisionCoalescer(rounds, lambda: asked.append(1), idle), rounds, asked
 
 
 def rounds_until_asked(gathered, rounds, asked, arrivals):
@@ -50,14 +50,14 @@ def test_what_comes_in_one_round_is_decided_once_at_its_end():
 def test_a_caller_who_is_alone_waits_for_nobody():
     gathered, rounds, asked = gathering()
 
-    gathered.sent(1)
+    gathered.dispatched(1)
 
     assert rounds_until_asked(gathered, rounds, asked, [1]) == 1
 
 
 def test_in_a_crowd_a_round_that_brings_nobody_ends_the_wait():
     gathered, rounds, asked = gathering()
-    gathered.sent(2)
+    gathered.dispatched(2)
 
     assert rounds_until_asked(gathered, rounds, asked, [1, 0]) == 2
     assert rounds_until_asked(gathered, rounds, asked, [1, 1, 0]) == 3
@@ -65,26 +65,26 @@ def test_in_a_crowd_a_round_that_brings_nobody_ends_the_wait():
 
 def test_nobody_waits_for_more_than_three_rounds():
     gathered, rounds, asked = gathering()
-    gathered.sent(2)
+    gathered.dispatched(2)
 
     assert rounds_until_asked(gathered, rounds, asked, [1] * 9) == 4
 
 
 def test_without_an_idle_instance_there_is_nothing_to_wait_for():
     gathered, rounds, asked = gathering(idle=())
-    gathered.sent(2)
+    gathered.dispatched(2)
 
     assert rounds_until_asked(gathered, rounds, asked, [1]) == 1
 
 
 def test_a_crowd_is_forgotten_after_eight_batches_of_one():
     gathered, rounds, asked = gathering()
-    gathered.sent(2)
+    gathered.dispatched(2)
 
     waits = []
     for _ in range(9):
         waits.append(rounds_until_asked(gathered, rounds, asked, [1, 0]))
-        gathered.sent(1)
+        gathered.dispatched(1)
 
     assert waits == [2] * 8 + [1]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from naiad.gpus import compute_capability, gpu_count
+from naiad._engine.gpus import compute_capability, gpu_count
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from naiad._kernel.loading import SECONDS_TO_CLOSE
+from naiad._lifecycle.loading import SECONDS_TO_CLOSE
 from naiad.backend import Placement
 from naiad.errors import NaiadError
 

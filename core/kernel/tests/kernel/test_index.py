@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from naiad._kernel import models
-from naiad._kernel.repository import Fingerprints
+from naiad._lifecycle import repository
+from naiad._lifecycle.repository import Fingerprints
 from naiad.reports import IndexEntry
 from naiad.types import Request
 from naiad_testing.fake_backend import FakeBackend
@@ -32,8 +32,8 @@ class SlowScan:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.threads: list[threading.Thread] = []
         self.begun, self.gate = threading.Event(), threading.Event()
-        self._scan = models.scan
-        monkeypatch.setattr(models, "scan", self)
+        self._scan = repository.scan
+        monkeypatch.setattr(repository, "scan", self)
 
     def __call__(self, roots: Sequence[Path]) -> dict[str, list[Path]]:
         self.threads.append(threading.current_thread())
@@ -56,7 +56,7 @@ async def test_many_callers_of_the_index_share_a_read_that_leaves_the_event_loop
         found = await asyncio.gather(*indexes)
 
     assert found == [[IndexEntry("m")]] * 20
-    assert len(scan.threads) == 2  # whoever came during the first read shares the second
+    assert len(scan.threads) == 2  # callers that came during the first read share the second
     assert threading.main_thread() not in scan.threads
 
 
@@ -95,7 +95,7 @@ async def test_models_that_came_with_their_files_are_forgotten_when_they_are_unl
         for number in range(3):
             await server.load(f"once-{number}", '{"backend": "fake"}', {"1/weights": b""})
             await server.unload(f"once-{number}")
-        await until(lambda: not server._models.entries)
+        await until(lambda: not server._models.records)
 
         assert await server.fresh_index() == [IndexEntry("m")]
 
@@ -117,15 +117,15 @@ async def test_models_whose_folders_are_gone_are_forgotten_while_the_server_poll
         for number in range(3):
             backend.write(tmp_path, f"dated-{number}")
             await jump(1)
-            await until(lambda name=f"dated-{number}": name in server._models.serving_by_name)
+            await until(lambda name=f"dated-{number}": name in server._models.serving_versions)
             await server.infer(_sequence(f"dated-{number}"))
             shutil.rmtree(tmp_path / f"dated-{number}")
             await jump(1)
-            await until(lambda name=f"dated-{number}": name not in server._models.entries)
+            await until(lambda name=f"dated-{number}": name not in server._models.records)
 
-        assert list(server._models.entries) == ["m"]
-        assert set(server._models._fingerprints._known) == {tmp_path / "m"}
-        assert server._models.handover._leaving == {}
+        assert list(server._models.records) == ["m"]
+        assert set(server._models.repositories.fingerprints._known) == {tmp_path / "m"}
+        assert server._models.sticky_routing._draining == {}
 
 
 def _sequence(name: str) -> Request:

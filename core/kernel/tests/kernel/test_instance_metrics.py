@@ -9,19 +9,19 @@ from naiad.errors import WorkerDiedError
 
 from .deaths import DEADLY, gated, states
 from .loops import until
+from .metric_values import ONE, running, values_of, with_reason
 from .serving import request
-from .telling_metrics import ONE, running, told, with_reason
 
 
 def state_of(server: Server) -> str:
     """The state that the metrics say the one instance is in."""
-    values = told(server)["naiad_instance_state"]
+    values = values_of(server)["naiad_instance_state"]
     (state,) = (dict(labels)["state"] for labels, value in values.items() if value)
     assert len(values) == 3
     return state
 
 
-async def test_an_instance_is_told_as_dead_until_it_is_replaced(tmp_path: Path) -> None:
+async def test_an_instance_is_notified_as_dead_until_it_is_replaced(tmp_path: Path) -> None:
     backend, gate = gated(tmp_path)
 
     async with running(tmp_path, backend) as server:
@@ -29,7 +29,7 @@ async def test_an_instance_is_told_as_dead_until_it_is_replaced(tmp_path: Path) 
         gate.open = False
         with pytest.raises(WorkerDiedError):
             await server.infer(request("m", DEADLY))
-        meanwhile, metrics = state_of(server), told(server)
+        meanwhile, metrics = state_of(server), values_of(server)
         gate.allow()
         await until(lambda: states(server) == ["READY"])
         after = state_of(server)

@@ -49,7 +49,7 @@ async def test_a_configuration_may_come_with_the_request(tmp_path: Path, backend
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"max_batch_sise": 1}', "x" * 100, '{"name": "other"}', "\0"])
-async def test_a_configuration_that_makes_no_sense_is_refused_and_the_old_one_serves(
+async def test_a_configuration_that_is_invalid_is_refused_and_the_old_one_serves(
     tmp_path: Path, backend: FakeBackend, text: str
 ) -> None:
     async with explicit(tmp_path, backend) as server:

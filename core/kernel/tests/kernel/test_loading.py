@@ -31,7 +31,7 @@ async def test_a_backend_gets_all_it_needs_to_load(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("setting", ["nothing", "=1", "steered,", "steered,=1"])
-async def test_a_backend_setting_that_makes_no_sense_is_refused(tmp_path: Path, setting: str) -> None:
+async def test_a_backend_setting_that_is_invalid_is_refused(tmp_path: Path, setting: str) -> None:
     with pytest.raises(Exception, match=r"must be \[BACKEND,\]KEY=VALUE"):
         async with running(tmp_path, backend_config=(setting,)):
             pass

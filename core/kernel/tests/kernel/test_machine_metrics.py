@@ -6,34 +6,34 @@ import pytest
 
 from naiad_testing.backends import FakeBackend
 
+from .metric_values import ONE, running, values_of, with_reason
 from .serving import Steered, request, write_model
-from .telling_metrics import ONE, running, told, with_reason
 
 
-async def test_the_machine_is_told_unless_that_is_switched_off(tmp_path: Path, backend: FakeBackend) -> None:
+async def test_the_machine_is_reported_unless_that_is_switched_off(tmp_path: Path, backend: FakeBackend) -> None:
     cpu = {"nv_cpu_utilization", "nv_cpu_memory_total_bytes", "nv_cpu_memory_used_bytes"}
     always = {"nv_pinned_memory_pool_total_bytes", "nv_pinned_memory_pool_used_bytes", "naiad_process_memory_bytes"}
 
     async with running(tmp_path, backend) as server:
-        on = told(server)
+        on = values_of(server)
     async with running(tmp_path, backend, allow_cpu_metrics=False) as server:
-        off = told(server)
+        off = values_of(server)
 
     assert cpu | always <= set(on)
     assert set(on) - set(off) == cpu
     assert all(list(on[name]) == [frozenset()] for name in cpu)
 
 
-async def test_what_is_executed_on_a_gpu_is_told_by_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_executed_on_a_gpu_is_reported_by_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("service", "versions"):
         monkeypatch.setattr(f"naiad_metrics.{module}.gpu_uuids", lambda: ("GPU-a", "GPU-b"))
-    monkeypatch.setattr("naiad._kernel.loading.gpu_count", lambda: 2)
+    monkeypatch.setattr("naiad._lifecycle.preparation.gpu_count", lambda: 2)
     backend = Steered()
     write_model(tmp_path, "m", FLOATS_ON_GPUS)
 
     async with running(tmp_path, backend) as server:
         await server.infer(request("m", 1))
-        metrics = told(server)
+        metrics = values_of(server)
 
     on = {uuid: ONE | {("gpu_uuid", uuid)} for uuid in ("GPU-a", "GPU-b")}
     counts = metrics["nv_inference_count"]

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from naiad.errors import ModelFailedError
-from naiad.metrics import Distribution, Metrics
+from naiad.metrics import Distribution
+from naiad_kit.metrics import MetricsApi
 from naiad_metrics.families import LATENCY_HISTOGRAMS
 from naiad_testing.backends import FakeBackend
 
 from .loops import turns
+from .metric_values import ONE, collect, running, values_of, with_reason
 from .serving import off_the_loop, request, rows
-from .telling_metrics import ONE, collect, running, told, with_reason
 
 
 async def test_counters_equal_the_statistics(tmp_path: Path, backend: FakeBackend) -> None:
@@ -24,7 +25,7 @@ async def test_counters_equal_the_statistics(tmp_path: Path, backend: FakeBacken
         backend.answer = lambda batch: [ModelFailedError("no")]
         with pytest.raises(ModelFailedError):
             await server.infer(rows("m", 1))
-        metrics = told(server)
+        metrics = values_of(server)
         (statistics,) = server.statistics("m")
 
     assert metrics["nv_inference_request_success"] == {ONE: statistics.success.count} == {ONE: 2}
@@ -48,7 +49,7 @@ async def test_histograms_are_kept_of_every_phase_and_of_batch_sizes(tmp_path: P
     async with running(tmp_path, backend) as server:
         await server.infer(rows("m", 1, 2, 3))
         await server.infer(rows("m", 1))
-        metrics = told(server)
+        metrics = values_of(server)
         (statistics,) = server.statistics("m")
 
     for family in LATENCY_HISTOGRAMS:
@@ -67,15 +68,15 @@ async def test_what_waits_is_pending_and_what_executes_is_in_flight(tmp_path: Pa
         backend.hold()
         calls = [asyncio.ensure_future(server.infer(request("m", number))) for number in range(3)]
         await off_the_loop(backend.wait_until_held)
-        meanwhile = told(server)
+        meanwhile = values_of(server)
         calls[2].cancel()
         await turns()
-        after_a_caller_left = told(server)
+        after_a_caller_left = values_of(server)
         calls[0].cancel()
         await turns()
         backend.release()
         await calls[1]
-        finally_ = told(server)
+        finally_ = values_of(server)
 
     pending, depth = "nv_inference_pending_request_count", "naiad_queue_depth"
     assert [each[pending][ONE] for each in (meanwhile, after_a_caller_left, finally_)] == [2, 1, 0]
@@ -98,7 +99,7 @@ async def test_a_scrape_tells_what_collecting_tells_and_lets_others_run_meanwhil
     turns_of_others: list[int] = []
 
     async with running(tmp_path, backend) as server:
-        scraping = asyncio.ensure_future(server.service(Metrics).scrape())
+        scraping = asyncio.ensure_future(server.service(MetricsApi).scrape())
         while not scraping.done():
             turns_of_others.append(1)
             await asyncio.sleep(0)
@@ -109,23 +110,23 @@ async def test_a_scrape_tells_what_collecting_tells_and_lets_others_run_meanwhil
     assert len(turns_of_others) >= 2
 
 
-async def test_instances_are_told_with_their_states(tmp_path: Path, backend: FakeBackend) -> None:
+async def test_instances_are_notified_with_their_states(tmp_path: Path, backend: FakeBackend) -> None:
     backend.write(tmp_path, "m", 'instance_group [ { count: 2 }, { name: "m_0" } ]')
 
     async with running(tmp_path, backend) as server:
-        states = told(server)["naiad_instance_state"]
+        states = values_of(server)["naiad_instance_state"]
 
     for name in ("m_0_0", "m_0_1", "m_0_0 (2)"):
         found = {dict(labels)["state"]: value for labels, value in states.items() if ("instance", name) in labels}
         assert found == {"READY": 1, "STARTING": 0, "DEAD": 0}
 
 
-async def test_every_version_is_told_with_the_tags_of_its_model(tmp_path: Path, backend: FakeBackend) -> None:
+async def test_every_version_is_reported_with_the_tags_of_its_model(tmp_path: Path, backend: FakeBackend) -> None:
     tags = 'metric_tags { key: "team" value: "a \\"b\\"" } metric_tags { key: "cost-centre" value: "7" }'
     backend.write(tmp_path, "m", f"version_policy {{ all {{ }} }} {tags}", versions=(1, 2))
 
     async with running(tmp_path, backend) as server:
-        counts = told(server)["nv_inference_count"]
+        counts = values_of(server)["nv_inference_count"]
 
     of_all = {("model", "m"), ("_team", 'a "b"'), ("_cost_centre", "7")}
     assert set(counts) == {frozenset({*of_all, ("version", version)}) for version in ("1", "2")}
@@ -133,11 +134,11 @@ async def test_every_version_is_told_with_the_tags_of_its_model(tmp_path: Path, 
 
 async def test_metrics_of_a_model_are_there_while_it_serves(tmp_path: Path, backend: FakeBackend) -> None:
     async with running(tmp_path, backend, model_control_mode="explicit") as server:
-        before = told(server)
+        before = values_of(server)
         await server.load("m")
-        loaded = told(server)
+        loaded = values_of(server)
         await server.unload("m")
-        after = told(server)
+        after = values_of(server)
 
     assert "nv_inference_count" not in before
     assert loaded["nv_inference_count"] == {ONE: 0}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from naiad._kernel.overrides import unpacked
+from naiad._lifecycle.overrides import unpacked
 from naiad.errors import InvalidArgumentError, UnavailableError
 
 

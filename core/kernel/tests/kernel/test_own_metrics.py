@@ -6,8 +6,8 @@ from typing import Any
 from naiad.backend import Answer, Batch, ModelContext, Placement
 
 from .loops import until
+from .metric_values import running, values_of
 from .serving import Steered, SteeredModel, request, write_model
-from .telling_metrics import running, told
 
 
 class Counting(SteeredModel):
@@ -31,15 +31,15 @@ class Counting(SteeredModel):
         return Instance()
 
 
-async def test_what_a_model_counts_is_told_until_it_is_closed(tmp_path: Path) -> None:
+async def test_what_a_model_counts_is_reported_until_it_is_closed(tmp_path: Path) -> None:
     backend = Steered(load=lambda context: Counting(backend, context))
     write_model(tmp_path, "m")
 
     async with running(tmp_path, backend, model_control_mode="explicit", load_model=("m",)) as server:
         await server.infer(request("m", 1))
-        counted = told(server)["batches"]
+        counted = values_of(server)["batches"]
         await server.unload("m")
-        await until(lambda: "batches" not in told(server))
+        await until(lambda: "batches" not in values_of(server))
 
     assert counted == {frozenset({("of", "Counting")}): 1}
 
@@ -52,7 +52,7 @@ async def test_a_model_that_fails_to_load_leaves_no_metrics(tmp_path: Path) -> N
     write_model(tmp_path, "m")
 
     async with running(tmp_path, Steered(load=load)) as server:
-        assert "loads" not in told(server)
+        assert "loads" not in values_of(server)
 
 
 async def test_a_model_cannot_take_a_name_of_the_servers(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ async def test_a_place_that_becomes_free_pulls_the_next_request_at_once() -> Non
 
     driven.finish()
 
-    assert [[request.id for request in work.batch.requests] for work in driven.sent] == [["b"]]
+    assert [[request.id for request in execution.batch.requests] for execution in driven.sent] == [["b"]]
 
 
 async def test_several_places_execute_at_once() -> None:
@@ -44,7 +44,7 @@ async def test_several_places_execute_at_once() -> None:
         driven.submit(name)
 
     assert await driven.executing() == [["a"], ["b"], ["c"]]
-    assert [work.place for work in driven.sent] == [0, 1, 2]
+    assert [execution.slot for execution in driven.sent] == [0, 1, 2]
 
 
 async def test_a_batch_holds_the_requests_and_sizes_in_order() -> None:
@@ -67,7 +67,7 @@ async def test_many_arrivals_in_one_turn_cost_one_decision() -> None:
     assert scheduler.asked == 1
 
 
-async def test_tickets_tell_the_scheduler_what_it_may_know() -> None:
+async def test_tickets_show_the_scheduler_what_it_may_know() -> None:
     scheduler = Recording()
     driven = DrivenQueue(lambda: scheduler)
 

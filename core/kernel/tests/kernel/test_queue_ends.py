@@ -68,7 +68,7 @@ async def test_a_call_taken_back_before_the_first_decision_never_executes() -> N
     assert await driven.executing() == []
 
 
-async def test_a_request_that_waits_past_its_deadline_is_told_and_never_executes() -> None:
+async def test_a_request_that_waits_past_its_deadline_is_reported_and_never_executes() -> None:
     driven = DrivenQueue()
     driven.submit("a")
     driven.submit("b", seconds=5.0)
@@ -82,7 +82,7 @@ async def test_a_request_that_waits_past_its_deadline_is_told_and_never_executes
     assert await driven.executing() == []
 
 
-async def test_a_request_that_executes_past_its_deadline_is_told_while_the_model_hangs() -> None:
+async def test_a_request_that_executes_past_its_deadline_is_reported_while_the_model_hangs() -> None:
     driven = DrivenQueue(places=2)
     driven.submit("a", seconds=5.0)
     await turns()
@@ -145,14 +145,14 @@ async def test_a_full_queue_refuses_at_once_and_says_when_to_come_back() -> None
 
 
 @pytest.mark.parametrize(
-    ("reason", "kind", "told"),
+    ("reason", "kind", "message"),
     [
         (DropReason.TIMEOUT, QueueTimeoutError, "Request timeout expired for model 'm'"),
         (DropReason.QUEUE_FULL, QueueFullError, "Exceeds maximum queue size of model 'm'"),
         (DropReason.INVALID, InvalidArgumentError, "the scheduler of model 'm' refused the request"),
     ],
 )
-async def test_a_dropped_request_is_told_why(reason: DropReason, kind: type[NaiadError], told: str) -> None:
+async def test_a_dropped_request_is_reported_why(reason: DropReason, kind: type[NaiadError], message: str) -> None:
     scheduler = Strict()
     driven = DrivenQueue(lambda: scheduler)
     driven.submit("a")
@@ -164,7 +164,7 @@ async def test_a_dropped_request_is_told_why(reason: DropReason, kind: type[Naia
     await turns()
 
     assert type(driven.error("b")) is kind
-    assert str(driven.error("b")).startswith(told)
+    assert str(driven.error("b")).startswith(message)
     assert 2 not in scheduler.settled
     driven.finish()
     assert await driven.executing() == [["c"]]
@@ -191,7 +191,7 @@ async def test_an_idle_place_can_be_lost_too() -> None:
 
     await turns()
 
-    assert [work.place for work in driven.sent] == [1]
+    assert [execution.slot for execution in driven.sent] == [1]
 
 
 async def test_everything_that_waits_can_be_failed_while_what_executes_goes_on() -> None:

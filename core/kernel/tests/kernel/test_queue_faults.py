@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from naiad._kernel.statistics import MOST_REASONS, OTHER_REASON
+from naiad._engine.execution import MOST_REASONS, OTHER_REASON
 from naiad.default_scheduler import FifoScheduler
 from naiad.errors import InternalError, NaiadError, UnavailableError
 from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason
@@ -46,11 +46,9 @@ async def test_an_answer_that_cannot_be_delivered_fails_the_rest_of_its_batch(
 async def test_counters_that_raise_keep_neither_the_slot_nor_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     driven = await batch_of_three()
 
-    def broken(place: int) -> Any:
-        raise LookupError("no such device")
-
-    monkeypatch.setattr(driven.counters, "at", broken)
-    driven.finish()
+    with monkeypatch.context() as broken:
+        broken.setattr(driven.counters, "by_slot", [])
+        driven.finish()
 
     assert driven.answered() == {"a", "b", "c"}
     driven.submit("next")

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from naiad._kernel.call import Call
+from naiad._engine.call import Call
 from naiad.default_scheduler import FifoScheduler
 from naiad.errors import InternalError, QueueFullError, ShuttingDownError, WorkerDiedError
 from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason, Ticket
@@ -19,7 +19,7 @@ from .loops import JumpingLoop, jump, turns
 
 
 class Batching(FifoScheduler):
-    """Takes up to three at once, refuses the tenth that waits, keeps the order, and can be told to fail."""
+    """Takes up to three at once, refuses the tenth that waits, keeps the order, and fails on request."""
 
     preserves_ordering = True
     fails = False
@@ -32,7 +32,7 @@ class Batching(FifoScheduler):
     def decide(self, now: float, idle: Sequence[int]) -> Decision:
         if Batching.fails:
             Batching.fails = False
-            raise ArithmeticError("told to fail")
+            raise ArithmeticError("asked to fail")
         if not idle or not self._waiting:
             return NOTHING
         taken = tuple(self._oldest() for _ in range(min(3, len(self._waiting))))
@@ -96,7 +96,7 @@ class Histories(RuleBasedStateMachine):
             elif how == "fail":
                 self.driven.fail(InternalError("failed"), index)
             else:
-                self.lost_places.append(self.driven.sent[index].place)
+                self.lost_places.append(self.driven.sent[index].slot)
                 self.driven.die(WorkerDiedError("died"), index)
 
         self.runner.run(run())
@@ -129,7 +129,7 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def no_place_has_two_batches(self) -> None:
-        places = [work.place for work in self.driven.sent]
+        places = [execution.slot for execution in self.driven.sent]
         assert len(places) == len(set(places))
 
     def teardown(self) -> None:

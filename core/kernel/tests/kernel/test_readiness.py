@@ -123,9 +123,9 @@ async def test_a_failing_model_ends_the_start_where_the_option_says_so(tmp_path:
     with pytest.raises(ModelNotReadyError) as caught:
         await server.start()
 
-    told = str(caught.value)
-    assert told.startswith("failed to load all models:\n- model 'broken' has no version that serves: ")
-    assert told.endswith("start with --exit-on-error=false")
+    message = str(caught.value)
+    assert message.startswith("failed to load all models:\n- model 'broken' has no version that serves: ")
+    assert message.endswith("start with --exit-on-error=false")
     assert not server.live()
     assert "close good 1" in backend.events
 

@@ -8,8 +8,8 @@ from time import monotonic
 import pytest
 
 from naiad import Server
-from naiad._kernel import readiness
-from naiad._kernel.readiness import ReadyCheck
+from naiad._engine import readiness
+from naiad._engine.readiness import ReadyCheck
 from naiad.errors import ModelNotReadyError
 
 from .loops import until

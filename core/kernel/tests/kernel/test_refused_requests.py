@@ -15,17 +15,17 @@ def test_a_missing_input_is_named() -> None:
     )
 
 
-def test_a_missing_required_input_is_told_from_optional_ones() -> None:
-    told = refusal(OPTIONAL, request(B=floats(1, 1)))
+def test_a_missing_required_input_is_reported_from_optional_ones() -> None:
+    message = refusal(OPTIONAL, request(B=floats(1, 1)))
 
-    assert "expected number of inputs between 1 and 3 but got 1 inputs" in told
-    assert "missing required input(s) ['A']" in told
+    assert "expected number of inputs between 1 and 3 but got 1 inputs" in message
+    assert "missing required input(s) ['A']" in message
 
 
 def test_an_unknown_input_is_named_with_what_there_is() -> None:
-    told = refusal(BATCHED, request(A=floats(1, 2), B=ints(1, 1), Z=ints(1, 1)))
+    message = refusal(BATCHED, request(A=floats(1, 2), B=ints(1, 1), Z=ints(1, 1)))
 
-    assert told == "unexpected inference input 'Z' for model 'batched'; its inputs are 'A','B'"
+    assert message == "unexpected inference input 'Z' for model 'batched'; its inputs are 'A','B'"
 
 
 def test_an_unknown_input_in_place_of_an_optional_one_is_named() -> None:
@@ -33,24 +33,24 @@ def test_an_unknown_input_in_place_of_an_optional_one_is_named() -> None:
 
 
 def test_another_datatype_is_refused_with_both() -> None:
-    told = refusal(BATCHED, request(A=ints(1, 2), B=ints(1, 1)))
+    message = refusal(BATCHED, request(A=ints(1, 2), B=ints(1, 1)))
 
-    assert told == "inference input 'A' data-type is 'INT32', but model 'batched' expects 'FP32'"
+    assert message == "inference input 'A' data-type is 'INT32', but model 'batched' expects 'FP32'"
 
 
 @pytest.mark.parametrize("shape", [(3, 1), (2,), (2, 1, 1), ()])
 def test_another_shape_is_refused_with_both(shape: tuple[int, ...]) -> None:
-    told = refusal(PLAIN, request(A=floats(*shape)))
+    message = refusal(PLAIN, request(A=floats(*shape)))
 
     listed = ",".join(map(str, shape))
-    assert told == f"unexpected shape for input 'A' for model 'plain'. Expected [2,-1], got [{listed}]."
+    assert message == f"unexpected shape for input 'A' for model 'plain'. Expected [2,-1], got [{listed}]."
 
 
 def test_the_batch_dimension_is_explained_where_a_shape_lacks_it() -> None:
-    told = refusal(BATCHED, request(A=floats(2), B=ints(1, 1)))
+    message = refusal(BATCHED, request(A=floats(2), B=ints(1, 1)))
 
-    assert "Expected [-1,2], got [2]." in told
-    assert "max_batch_size is greater than 0" in told
+    assert "Expected [-1,2], got [2]." in message
+    assert "max_batch_size is greater than 0" in message
 
 
 def test_a_scalar_has_no_batch_dimension() -> None:
@@ -60,27 +60,27 @@ def test_a_scalar_has_no_batch_dimension() -> None:
 
 
 def test_inputs_of_unequal_batch_sizes_are_refused() -> None:
-    told = refusal(BATCHED, request(A=floats(2, 2), B=ints(3, 1)))
+    message = refusal(BATCHED, request(A=floats(2, 2), B=ints(3, 1)))
 
-    assert told == "input 'B' batch size does not match other inputs for 'batched': 3 against 2"
+    assert message == "input 'B' batch size does not match other inputs for 'batched': 3 against 2"
 
 
 def test_a_batch_of_nothing_is_refused() -> None:
-    told = refusal(BATCHED, request(A=floats(0, 2), B=ints(0, 1)))
+    message = refusal(BATCHED, request(A=floats(0, 2), B=ints(0, 1)))
 
-    assert told == "input 'A' has batch size 0; model 'batched' needs at least 1"
+    assert message == "input 'A' has batch size 0; model 'batched' needs at least 1"
 
 
 def test_a_batch_size_that_is_too_large_is_refused_with_the_limit() -> None:
-    told = refusal(BATCHED, request(A=floats(5, 2), B=ints(5, 1)))
+    message = refusal(BATCHED, request(A=floats(5, 2), B=ints(5, 1)))
 
-    assert told == "inference request batch-size must be <= 4 for 'batched', got 5"
+    assert message == "inference request batch-size must be <= 4 for 'batched', got 5"
 
 
 def test_an_unknown_output_is_named_with_what_there_is() -> None:
-    told = refusal(PLAIN, request(("X", "Z"), A=floats(2, 1)))
+    message = refusal(PLAIN, request(("X", "Z"), A=floats(2, 1)))
 
-    assert told == "unexpected inference output 'Z' for model 'plain'; its outputs are 'X','Y'"
+    assert message == "unexpected inference output 'Z' for model 'plain'; its outputs are 'X','Y'"
 
 
 @pytest.mark.parametrize("wrong", [{"priority": -1}, {"timeout": -1}])
@@ -98,10 +98,10 @@ def test_priority_and_timeout_are_not_negative(wrong: dict[str, int]) -> None:
     ids=["shape", "variable", "dtype"],
 )
 def test_a_tensor_that_contradicts_its_array_is_refused(tensor: Tensor) -> None:
-    told = refusal(PLAIN, Request("m", {"A": tensor}))
+    message = refusal(PLAIN, Request("m", {"A": tensor}))
 
-    assert told.startswith("input 'A' says FP32 [2,")
-    assert " and holds " in told
+    assert message.startswith("input 'A' says FP32 [2,")
+    assert " and holds " in message
 
 
 def test_foreign_memory_passes() -> None:

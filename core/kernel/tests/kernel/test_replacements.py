@@ -22,10 +22,10 @@ async def test_a_replacement_that_fails_is_tried_again_later(tmp_path: Path, cap
         deadly = asyncio.ensure_future(server.infer(request("m", DEADLY)))
         queued = asyncio.ensure_future(server.infer(request("m", 1)))
         await asyncio.wait([deadly])
-        (told,) = await asyncio.gather(queued, return_exceptions=True)
-        assert isinstance(told, ModelNotReadyError)
-        assert told.retry_after == 1.0
-        assert "a new one failed to start (MemoryError: no room)" in str(told)
+        (error,) = await asyncio.gather(queued, return_exceptions=True)
+        assert isinstance(error, ModelNotReadyError)
+        assert error.retry_after == 1.0
+        assert "a new one failed to start (MemoryError: no room)" in str(error)
         with pytest.raises(ModelNotReadyError, match="it has no live instance: its worker died and a new one failed"):
             await server.infer(request("m", 2))
         assert not server.model_ready("m").ready
@@ -118,7 +118,7 @@ async def test_an_instance_that_proved_itself_may_die_again_like_the_first_time(
 
     async with running(tmp_path, backend) as server:
         for _ in range(3):
-            (slot,) = server._models.find("m")._instances.slots
+            (slot,) = server._models.find("m")._instances.all
             slot.live_since -= 31  # it was ready for that long already
             deadly = asyncio.ensure_future(server.infer(request("m", DEADLY)))
             queued = asyncio.ensure_future(server.infer(request("m", 1)))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from naiad._kernel.repository import (
+from naiad._lifecycle.repository import (
     Fingerprints,
     find,
     is_folder_name,

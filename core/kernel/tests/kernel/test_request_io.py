@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from naiad import Server
-from naiad._kernel.request_io import fetch_inputs
+from naiad._engine.request_io import fetch_inputs
 from naiad.batch import Batch
 from naiad.devices import EveryOutput, OnDevice, gpu
 from naiad.errors import InternalError, InvalidArgumentError

@@ -19,7 +19,7 @@ from naiad.types import Request
 from naiad_testing.retention import PayloadWatch, freed_by_reference_counts
 
 from .leading import lead, led_by
-from .loops import until
+from .loops import JumpingLoop, jump, until
 from .schedulers import Pairs, Scheduling
 from .serving import Steered, request, rows, running, write_model
 from .streaming import DECOUPLED, reply
@@ -123,7 +123,7 @@ async def deadline_while_it_executes(scene: Scene) -> None:
     for version in scene.server._models.serving():
         if version.name == "holds":
             queue = version._queue  # type: ignore[attr-defined]
-            for call in list(queue._calls.values()):
+            for call in list(queue._executing.values()):
                 queue._expire(call)
             del call, queue
     del version
@@ -171,6 +171,8 @@ async def stopped(scene: Scene) -> None:
     waits = asyncio.ensure_future(scene.infer(scene.request(model="holds")))
     await asyncio.to_thread(scene.waiting.acquire)
     stopping = asyncio.ensure_future(scene.server.stop())
+    while isinstance(asyncio.get_running_loop(), JumpingLoop) and not waits.done():
+        await jump(EXIT_SECONDS)
     await waits
     scene.gate.set()
     await asyncio.gather(task, stopping)
@@ -231,6 +233,8 @@ def pairs(batch: Batch) -> Answer:
     ]
 
 
+EXIT_SECONDS = 0.2
+"""How long a stop waits for what executes; the scene `stopped` waits for all of it."""
 PAIRS = "max_batch_size: 4 dynamic_batching { }\n"
 ROWS = """
 input { name: "INPUT" data_type: TYPE_FP32 dims: [ 1 ] }
@@ -260,7 +264,7 @@ def models(root: Path, waiting: threading.Semaphore, gate: threading.Event) -> l
 @pytest.mark.parametrize("name", SCENES)
 async def test_nothing_of_a_request_outlives_it(tmp_path: Path, name: str) -> None:
     waiting, gate = threading.Semaphore(0), threading.Event()
-    async with running(tmp_path, *models(tmp_path, waiting, gate)) as server:
+    async with running(tmp_path, *models(tmp_path, waiting, gate), exit_timeout_secs=EXIT_SECONDS) as server:
         await server.infer(request("m", 1.0))
         with freed_by_reference_counts() as watch:
             scene = Scene(server, watch, waiting, gate)
@@ -282,4 +286,4 @@ def test_nor_where_a_model_s_thread_runs_the_loop(tmp_path: Path, name: str) -> 
             await scene.all_dead()
         assert watch.watched
 
-    lead(tmp_path, body, *models(tmp_path, waiting, gate))
+    lead(tmp_path, body, *models(tmp_path, waiting, gate), exit_timeout_secs=EXIT_SECONDS)

@@ -98,7 +98,7 @@ def test_the_model_sees_reshaped_inputs_and_the_client_the_dims() -> None:
     given = request(A=floats(3, 1), B=floats(3, 2, 5), C=floats(3, 2))
 
     assert reshaped.check(given)[0] == 3
-    seen = reshaped.as_the_model_sees(given)
+    seen = reshaped.to_model_shape(given)
 
     assert {name: tensor.shape for name, tensor in seen.inputs.items()} == {"A": (3,), "B": (3, 5, 2, 1), "C": (3, 2)}
     assert all(tensor.array.shape == tensor.shape for tensor in seen.inputs.values())
@@ -107,7 +107,7 @@ def test_the_model_sees_reshaped_inputs_and_the_client_the_dims() -> None:
 def test_reshaping_copies_nothing() -> None:
     given = request(A=floats(3, 1), B=floats(3, 2, 5), C=floats(3, 2))
 
-    seen = checker(RESHAPED).as_the_model_sees(given)
+    seen = checker(RESHAPED).to_model_shape(given)
 
     assert seen.inputs["C"] is given.inputs["C"]
     assert np.shares_memory(seen.inputs["B"].array, given.inputs["B"].array)
@@ -116,13 +116,13 @@ def test_reshaping_copies_nothing() -> None:
 def test_a_model_without_reshape_sees_the_request_itself() -> None:
     given = request(A=floats(2, 1))
 
-    assert checker(PLAIN).as_the_model_sees(given) is given
+    assert checker(PLAIN).to_model_shape(given) is given
 
 
 def test_reshape_works_without_batching() -> None:
     config = 'name: "m" input { name: "A" data_type: TYPE_FP32 dims: [ 4 ] reshape { shape: [ 2, 2 ] } }'
 
-    seen = checker(config).as_the_model_sees(request(A=floats(4)))
+    seen = checker(config).to_model_shape(request(A=floats(4)))
 
     assert seen.inputs["A"].array.shape == (2, 2)
 
@@ -143,6 +143,6 @@ def test_requests_share_a_batch_only_with_the_same_values_in_a_shape_tensor() ->
 
 
 def test_a_shape_tensor_has_no_batch_dimension() -> None:
-    told = refusal(SHAPE_TENSOR, request(A=floats(1, 1), S=np.zeros((1, 2), dtype=np.int32)))
+    message = refusal(SHAPE_TENSOR, request(A=floats(1, 1), S=np.zeros((1, 2), dtype=np.int32)))
 
-    assert "unexpected shape for input 'S' for model 'm'. Expected [2], got [1,2]" in told
+    assert "unexpected shape for input 'S' for model 'm'. Expected [2], got [1,2]" in message

@@ -1,7 +1,7 @@
 """Counting responses by their place among a request's responses."""
 
-from naiad._kernel.response_counters import ResponseKind
-from naiad._kernel.statistics import FailureReason, VersionCounters
+from naiad._engine.response_counters import ResponseKind
+from naiad._engine.statistics import FailureReason, VersionCounters
 from naiad.reports import Duration, ResponseStatistics
 
 FIRST, SECOND = 0, 1
@@ -41,7 +41,7 @@ def test_an_endless_stream_does_not_grow_the_counters() -> None:
 
 def test_models_that_answer_once_have_no_response_statistics() -> None:
     counters = VersionCounters()
-    counters.at(0).succeeded(items=1, totals=[9], queues=[1], phases=(1, 2, 3))
+    counters.by_slot[0].succeeded(items=1, totals=[9], queues=[1], phases=(1, 2, 3))
 
     assert counters.report("m", 1, ()).response_stats == {}
 

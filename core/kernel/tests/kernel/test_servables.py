@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from naiad import Server
-from naiad._kernel.leases import Leases
+from naiad._lifecycle.leases import Leases
 from naiad.errors import ModelNotReadyError, NaiadError
 from naiad_testing.servables import FakeServables
 
@@ -123,12 +123,20 @@ class Broken:
         raise ValueError("no idea")
 
 
-@pytest.mark.parametrize("where", ["prepare", "bind"])
+class Undecided(Broken):
+    """Does not say which models it depends on."""
+
+    @property
+    def dependencies(self) -> tuple[str, ...]:  # type: ignore[override]
+        raise ValueError("no idea")
+
+
+@pytest.mark.parametrize("where", ["prepare", "dependencies", "bind"])
 async def test_a_factory_that_raises_fails_the_load_alone(repository: Path, where: str) -> None:
     class Failing(FakeServables):
         def prepare(self, context: object) -> Broken:  # type: ignore[override]
-            if where == "bind":
-                return Broken()
+            if where != "prepare":
+                return Broken() if where == "bind" else Undecided()
             raise ValueError("no idea")
 
     async with explicit(repository, Steered(), Failing()) as server:

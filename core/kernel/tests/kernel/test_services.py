@@ -174,7 +174,7 @@ def test_a_plugin_whose_services_cannot_be_made_is_named(tmp_path: Path) -> None
         def naiad_services(self, settings: Settings) -> Sequence[Service]:
             raise SystemExit(settings["id"])
 
-    with pytest.raises(PluginError, match=r"the services of plugin 'Broken' cannot be made: SystemExit: naiad"):
+    with pytest.raises(PluginError, match=r"naiad_services of plugin 'Broken' raised SystemExit: naiad"):
         Server(model_repository=[tmp_path], plugins=[Broken()])
 
 
@@ -186,3 +186,18 @@ def test_a_service_without_stop_is_refused_naming_its_plugin(tmp_path: Path) -> 
 
     with pytest.raises(PluginError, match="plugin 'Half': naiad_services offered a int, which is no Service: it lacks"):
         Server(model_repository=[tmp_path], plugins=[Half()])
+
+
+async def test_a_service_whose_stop_is_a_plain_function_that_raises_keeps_no_other_from_stopping(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Rude(OtherService):
+        def stop(self, seconds: float) -> None:  # type: ignore[override]
+            raise SystemExit(3)
+
+    events: list[str] = []
+    async with Server(model_repository=[tmp_path], plugins=[FakeService(events), Rude(events)]):
+        pass
+
+    assert events == ["start fake", "start other", "stop fake"]
+    assert "stopping: the service 'other' failed" in caplog.messages

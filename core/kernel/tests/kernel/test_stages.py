@@ -118,7 +118,7 @@ async def test_requests_that_a_stage_holds_are_outstanding(tmp_path: Path, backe
     ("offered", "reason"),
     [
         (7, "naiad_stages offered a int, which is no RequestStage: it lacks drained, fail_all, host_only, order"),
-        (None, "the request stages of plugin 'Broken' raised RuntimeError: no stage today"),
+        (None, "naiad_stages of plugin 'Broken' raised RuntimeError: no stage today"),
     ],
 )
 async def test_a_stage_that_cannot_be_made_fails_the_load(
@@ -136,7 +136,7 @@ async def test_a_stage_that_cannot_be_made_fails_the_load(
             await server.infer(request("m", 1))
 
 
-async def test_a_request_that_asks_for_a_stage_that_is_not_installed_is_told_what_to_install(
+async def test_a_request_that_asks_for_a_stage_that_is_not_installed_is_informed_what_to_install(
     tmp_path: Path, backend: FakeBackend
 ) -> None:
     async with running(tmp_path, backend) as server:

@@ -33,12 +33,13 @@ async def test_a_model_that_does_not_load_ends_the_start_with_its_reason(tmp_pat
             pass
 
 
-async def test_a_server_with_a_wrong_option_is_stopped_and_can_be_stopped_again(tmp_path: Path) -> None:
-    server = Server(model_repository=[tmp_path], plugins=[], options={"backend-config": ("=nonsense",)})
-
+def test_a_server_is_not_made_with_a_wrong_option(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="--backend-config"):
-        await server.start()
+        Server(model_repository=[tmp_path], plugins=[], options={"backend-config": ("=nonsense",)})
 
-    assert not server.live()
-    assert not server.ready().ready
+
+async def test_a_server_that_never_started_can_be_stopped(tmp_path: Path) -> None:
+    server = Server(model_repository=[tmp_path], plugins=[])
+
     assert await server.stop()
+    assert not server.live()

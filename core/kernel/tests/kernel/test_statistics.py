@@ -122,19 +122,19 @@ async def test_requests_taken_back_count_as_failures_once(tmp_path: Path) -> Non
     assert (statistics.fail.count, statistics.success.count, statistics.inference_count) == (3, 0, 0)
 
 
-async def test_statistics_are_told_for_all_models_one_or_one_version(tmp_path: Path) -> None:
+async def test_statistics_are_reported_for_all_models_one_or_one_version(tmp_path: Path) -> None:
     backend = FakeBackend()
     backend.write(tmp_path, "b", "version_policy { all { } }", versions=(1, 10, 2))
     backend.write(tmp_path, "a")
 
     async with running(tmp_path, backend) as server:
 
-        def told(name: str = "", version: int = 0) -> list[tuple[str, int]]:
+        def versions(name: str = "", version: int = 0) -> list[tuple[str, int]]:
             return [(each.name, each.version) for each in server.statistics(name, version)]
 
-        assert told() == [("a", 1), ("b", 1), ("b", 2), ("b", 10)]
-        assert told("b") == [("b", 1), ("b", 2), ("b", 10)]
-        assert told("b", 2) == [("b", 2)]
+        assert versions() == [("a", 1), ("b", 1), ("b", 2), ("b", 10)]
+        assert versions("b") == [("b", 1), ("b", 2), ("b", 10)]
+        assert versions("b", 2) == [("b", 2)]
 
 
 async def test_statistics_of_what_does_not_serve_are_refused(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ async def test_a_model_tells_its_memory(tmp_path: Path) -> None:
         assert of(server).memory_usage == (usage,)
 
 
-async def test_a_model_that_cannot_tell_its_memory_hides_nothing_else(
+async def test_a_model_that_cannot_report_its_memory_hides_nothing_else(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with running(tmp_path, heavy(tmp_path, RuntimeError("no scales"))) as server:

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from naiad._kernel.stop_steps import StopSteps
+from naiad._server.stop_steps import StopSteps
 from naiad.threads import on_own_thread
 
 from .loops import jump, turns

@@ -106,9 +106,9 @@ async def test_a_model_that_hangs_is_given_up_after_the_timeout(
         await jump(31)
 
         assert not await stopping
-        told = await asyncio.gather(*calls, return_exceptions=True)
-        assert [type(error) for error in told] == [ShuttingDownError] * 3
-        assert "Server is stopping" in str(told[0])
+        errors = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(error) for error in errors] == [ShuttingDownError] * 3
+        assert "Server is stopping" in str(errors[0])
         assert "some instances did not end within 30 s" in caplog.text
         assert not await server.stop()
         backend.release()

@@ -1,4 +1,4 @@
-"""Callers that do something while they are told a response: take calls back, raise, ask for more."""
+"""Callers that act while they receive a response: they cancel, raise, or send a request."""
 
 from collections.abc import Callable
 from functools import partial
@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from naiad._kernel.call import Call
+from naiad._engine.call import Call
 from naiad.errors import ShuttingDownError
 from naiad.server import Outcome
 from naiad.types import Request
 
-from .driven_streams import END, DrivenStreams, number, told
+from .driven_streams import END, DrivenStreams, number, value_of
 from .loops import turns
 from .schedulers import AllAtOnce, Ordered, Recording
 
@@ -21,7 +21,7 @@ class Batching(AllAtOnce, Recording):
 
 
 class Acting:
-    """Callers of one queue that act when they are told; `log` has what all of them were told, in order."""
+    """Callers of one queue that act on each outcome; `log` has the outcomes of all of them, in order."""
 
     def __init__(self, driven: DrivenStreams) -> None:
         self.log: list[tuple[str, Any]] = []
@@ -29,11 +29,11 @@ class Acting:
         self._driven = driven
 
     def ask(self, name: str, act: Callable[[], object] = lambda: None) -> None:
-        """A request whose caller does that each time, before it takes note of what it was told."""
+        """A request whose caller does that each time, before it logs the outcome."""
 
         def deliver(outcome: Outcome) -> None:
             act()
-            self.log.append((name, told(outcome)))
+            self.log.append((name, value_of(outcome)))
 
         self.calls[name] = self._driven.queue.submit(Request("m", {}, id=name), 1, None, deliver)
 
@@ -43,7 +43,7 @@ class Acting:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-async def test_one_that_leaves_when_it_is_told_is_told_no_more(count: int) -> None:
+async def test_one_that_leaves_when_it_is_reported_is_reported_no_more(count: int) -> None:
     driven = DrivenStreams()
     acting = Acting(driven)
     acting.ask("a", acting.leave("a"))
@@ -61,7 +61,7 @@ async def test_one_that_leaves_when_it_is_told_is_told_no_more(count: int) -> No
     assert await driven.is_drained()
 
 
-async def test_one_that_leaves_when_it_is_told_what_was_held_back_is_told_no_more() -> None:
+async def test_one_that_leaves_when_it_is_informed_what_was_held_back_is_reported_no_more() -> None:
     driven = DrivenStreams(Ordered, places=2)
     acting = Acting(driven)
     acting.ask("a")
@@ -80,7 +80,7 @@ async def test_one_that_leaves_when_it_is_told_what_was_held_back_is_told_no_mor
 
 
 @pytest.mark.parametrize("over", [True, False])
-async def test_one_that_takes_another_back_is_told_in_order_all_the_same(over: bool) -> None:
+async def test_one_that_takes_another_back_is_reported_in_order_all_the_same(over: bool) -> None:
     driven = DrivenStreams(Ordered, places=4)
     acting = Acting(driven)
     acting.ask("a")
@@ -151,7 +151,7 @@ async def test_one_that_raises_harms_neither_its_own_stream_nor_others() -> None
     assert driven.statistics.success.count == 2
 
 
-async def test_one_that_asks_again_when_it_is_told_is_served() -> None:
+async def test_one_that_asks_again_when_it_is_reported_is_served() -> None:
     driven = DrivenStreams(Ordered, places=2)
     acting = Acting(driven)
     acting.ask("a", lambda: acting.calls.setdefault("again", driven.submit("again")))

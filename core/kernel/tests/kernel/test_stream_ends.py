@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from naiad._kernel.streams import WINDOW, ResponseStream
+from naiad._engine.streams import WINDOW, ResponseStream
 from naiad.backend import Answer, Batch, Sender
 from naiad.errors import (
     DeadlineExceededError,
@@ -18,7 +18,7 @@ from naiad.errors import (
 
 from .loops import jump, until
 from .serving import FLOATS, off_the_loop, request
-from .streaming import DECOUPLED, END, SAMPLE, Caller, asked, reply, sending, serving, told
+from .streaming import DECOUPLED, END, SAMPLE, Caller, asked, reply, sending, serving, values_of
 
 
 async def test_a_dropped_sender_fails_its_request(tmp_path: Path) -> None:
@@ -96,15 +96,15 @@ async def test_a_reader_that_leaves_lets_its_model_go_on_and_know(tmp_path: Path
     assert wanted == [True]
 
 
-async def test_who_executes_is_told_of_a_cancelled_request(tmp_path: Path) -> None:
-    told_of, executing = threading.Event(), threading.Event()
+async def test_who_executes_is_reported_a_cancelled_request(tmp_path: Path) -> None:
+    notified, executing = threading.Event(), threading.Event()
     seen: list[bool] = []
 
     def execute(batch: Batch) -> Answer:
         (asked_for,) = batch.requests
-        asked_for.on_cancelled = told_of.set
+        asked_for.on_cancelled = notified.set
         executing.set()
-        told_of.wait()
+        notified.wait()
         seen.append(asked_for.cancelled)
         return {"OUTPUT": batch.input("INPUT")}
 
@@ -113,7 +113,7 @@ async def test_who_executes_is_told_of_a_cancelled_request(tmp_path: Path) -> No
         call = server.submit(request("m", 1.0), caller)
         await off_the_loop(executing.wait)
         call.cancel()
-        await off_the_loop(told_of.wait)
+        await off_the_loop(notified.wait)
 
     assert seen == [True]
     assert caller.outcomes == []
@@ -139,7 +139,7 @@ async def test_a_deadline_ends_a_stream(tmp_path: Path) -> None:
         assert await asyncio.to_thread(senders[0].send, None, True) is False
         senders.clear()
 
-    assert told(caller.outcomes)[0] == [1.0]
+    assert values_of(caller.outcomes)[0] == [1.0]
     assert isinstance(caller.outcomes[-1], DeadlineExceededError)
 
 
@@ -165,7 +165,7 @@ async def test_a_model_is_unloaded_when_its_streams_have_ended(tmp_path: Path) -
         await until(lambda: [entry.state for entry in server.index()] == ["UNAVAILABLE"])
 
     assert during == ["UNLOADING"]
-    assert told(caller.outcomes) == [([1.0],)]
+    assert values_of(caller.outcomes) == [([1.0],)]
 
 
 async def test_a_server_that_stops_ends_streams_that_do_not_end(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ async def test_a_server_that_stops_ends_streams_that_do_not_end(tmp_path: Path) 
                 await jump(0.1)
         await stopping
 
-    assert told(caller.outcomes)[-1][0].startswith("ShuttingDownError")
+    assert values_of(caller.outcomes)[-1][0].startswith("ShuttingDownError")
     assert senders[0].is_cancelled()
     senders.clear()
 

@@ -14,14 +14,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from naiad._kernel.call import Call
-from naiad._kernel.streams import StreamSender
+from naiad._engine.call import Call
+from naiad._engine.streams import StreamSender
 from naiad.errors import InternalError, QueueFullError, ShuttingDownError, WorkerDiedError
 from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason, Ticket
 from naiad.server import Outcome
 from naiad.types import Request, Response
 
-from .driven_streams import DrivenStreams, number, told
+from .driven_streams import DrivenStreams, number, value_of
 from .loops import JumpingLoop, jump, turns
 from .schedulers import Recording
 
@@ -36,7 +36,7 @@ POSTS: dict[str, tuple[Any, bool]] = {
 
 
 class Batching(Recording):
-    """Takes up to three at once, refuses the tenth that waits, and can be told to fail."""
+    """Takes up to three at once, refuses the tenth that waits, and fails on request."""
 
     preserves_ordering = False
     fails = False
@@ -48,7 +48,7 @@ class Batching(Recording):
 
     def decide(self, now: float, idle: Sequence[int]) -> Decision:
         if self.fails:
-            raise ArithmeticError("told to fail")
+            raise ArithmeticError("asked to fail")
         if not idle or not self._waiting:
             return NOTHING
         taken = tuple(self._oldest() for _ in range(min(3, len(self._waiting))))
@@ -71,7 +71,7 @@ class Histories(RuleBasedStateMachine):
         self.log: list[tuple[int, Any]] = []
         self.calls: list[Call | None] = []
         self.posted: dict[int, list[Any]] = defaultdict(list)
-        self.told_when_they_left: dict[int, int] = {}
+        self.counts_at_cancel: dict[int, int] = {}
         self.senders: dict[int, StreamSender] = {}
         self.rooms: list[tuple[int, Future[None]]] = []
         self.lost_places: list[int] = []
@@ -102,13 +102,13 @@ class Histories(RuleBasedStateMachine):
         self.calls.append(None)
 
         def deliver(outcome: Outcome) -> None:
-            self.log.append((index, told(outcome)))
+            self.log.append((index, value_of(outcome)))
             if caller == "leaves":
                 self._leave(index)
             elif caller == "takes the next one back" and index + 1 in self._accepted():
                 self._leave(index + 1)
             elif caller == "raises":
-                raise ValueError("told to raise")
+                raise ValueError("asked to raise")
 
         deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
         request = Request("m", {}, id=str(index), deadline=deadline)
@@ -133,10 +133,10 @@ class Histories(RuleBasedStateMachine):
     def _leave(self, index: int) -> None:
         call = self.calls[index]
         assert call is not None
-        self.told_when_they_left.setdefault(index, len(self._told(index)))
+        self.counts_at_cancel.setdefault(index, len(self._received(index)))
         call.cancel()
 
-    def _told(self, index: int) -> list[Any]:
+    def _received(self, index: int) -> list[Any]:
         return [each for whose, each in self.log if whose == index]
 
     # The model
@@ -144,7 +144,9 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.driven.sent)
     @rule(chance=st.randoms(), notes=st.sampled_from(["", "ends", "raises"]))
     def take_a_sender(self, chance: random.Random, notes: str) -> None:
-        index = int(chance.choice([request.id for work in self.driven.sent for request in work.batch.requests]))
+        index = int(
+            chance.choice([request.id for execution in self.driven.sent for request in execution.batch.requests])
+        )
         self.senders[index] = self.driven.sender(str(index))
         call = self.calls[index]
         assert call is not None
@@ -153,7 +155,7 @@ class Histories(RuleBasedStateMachine):
 
     def _take_note(self, index: int, notes: str) -> None:
         if notes == "raises":
-            raise ValueError("told to raise")
+            raise ValueError("asked to raise")
         with suppress(KeyError, InternalError):
             self.senders[index].post(*POSTS["the end"])
 
@@ -165,7 +167,7 @@ class Histories(RuleBasedStateMachine):
         for _ in range(1 if final else times):
             with suppress(InternalError):  # all was sent
                 room = self.run(lambda: self.senders[index].post(reply, final))
-                self.posted[index].append(told(_response(reply)) if not final else None)
+                self.posted[index].append(value_of(_response(reply)) if not final else None)
                 if room is not None:
                     self.rooms.append((index, room))
 
@@ -187,7 +189,7 @@ class Histories(RuleBasedStateMachine):
     @rule(dies=st.booleans())
     def break_off(self, dies: bool) -> None:
         if dies:
-            self.lost_places.append(self.driven.sent[0].place)
+            self.lost_places.append(self.driven.sent[0].slot)
             self.run(lambda: self.driven.die(WorkerDiedError("died")))
         else:
             self.run(lambda: self.driven.fail(InternalError("failed")))
@@ -217,18 +219,18 @@ class Histories(RuleBasedStateMachine):
     # What holds at every moment
 
     @invariant()
-    def each_is_told_what_was_sent_and_one_end(self) -> None:
+    def each_receives_what_was_sent_and_one_end(self) -> None:
         for index in range(len(self.calls)):
-            mine = self._told(index)
+            mine = self._received(index)
             ends = [position for position, each in enumerate(mine) if isinstance(each, tuple)]
             assert ends in ([], [len(mine) - 1])
             responses = mine[:-1] if ends else mine
             assert responses == self.posted[index][: len(responses)]
 
     @invariant()
-    def who_left_is_told_no_more(self) -> None:
-        for index, count in self.told_when_they_left.items():
-            assert len(self._told(index)) == count
+    def a_cancelled_caller_receives_no_more(self) -> None:
+        for index, count in self.counts_at_cancel.items():
+            assert len(self._received(index)) == count
 
     @invariant()
     def an_order_is_kept(self) -> None:
@@ -265,8 +267,8 @@ class Histories(RuleBasedStateMachine):
         assert drained.done()
         assert all(room.done() for _, room in self.rooms)
         assert self.driven.queue.outstanding == 0
-        unended = {index for index in self._accepted() if not isinstance((self._told(index) or [None])[-1], tuple)}
-        assert unended <= set(self.told_when_they_left)
+        unended = {index for index in self._accepted() if not isinstance((self._received(index) or [None])[-1], tuple)}
+        assert unended <= set(self.counts_at_cancel)
         statistics = self.driven.statistics
         assert statistics.success.count + statistics.fail.count == len(self.calls)
         if len(self.schedulers) == 1:

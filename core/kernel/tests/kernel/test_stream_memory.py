@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from naiad._kernel.call import Call
-from naiad._kernel.streams import WINDOW, WINDOW_BYTES, ResponseStream, StreamSender
+from naiad._engine.call import Call
+from naiad._engine.streams import WINDOW, WINDOW_BYTES, ResponseStream, StreamSender
 from naiad.backend import Answer, Batch, Reply
 from naiad.errors import InternalError
 from naiad.types import Request, Response

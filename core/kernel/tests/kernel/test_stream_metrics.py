@@ -9,9 +9,9 @@ from naiad.metrics import Distribution
 from naiad.reports import ModelStatistics
 
 from .loops import until
+from .metric_values import METRICS, collect
 from .serving import request
 from .streaming import asked, reply, sending, serving
-from .telling_metrics import METRICS, collect
 
 HISTOGRAMS = ((("histogram_latencies", True),),)
 

@@ -15,7 +15,7 @@ from naiad.scheduler import Decision, Drop, DropReason
 from .loops import jump, turns, until
 from .schedulers import Recording, Scheduling, Strict
 from .serving import FLOATS, Steered, SteeredInstance, request, rows, running, write_model
-from .streaming import Caller, asked, batched, reply, sending, serving, told
+from .streaming import Caller, asked, batched, reply, sending, serving, values_of
 
 ON_LOOP = FLOATS + 'parameters { key: "execute_on" value { string_value: "event_loop" } }\n'
 BATCHED = ON_LOOP + "max_batch_size: 4 dynamic_batching {}\n"
@@ -59,7 +59,7 @@ async def test_it_may_send_later_from_the_loop_or_from_another_thread(tmp_path: 
         await second.done.wait()
 
     assert waited == (True, True)
-    assert told(first.outcomes) + told(second.outcomes) == [([1.0],), ([2.0],)]
+    assert values_of(first.outcomes) + values_of(second.outcomes) == [([1.0],), ([2.0],)]
 
 
 async def test_one_that_ends_its_worker_after_it_has_sent_ends_its_request_once(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ async def test_one_that_ends_its_worker_after_it_has_sent_ends_its_request_once(
 
 
 class Watching(Recording):
-    """`nested` says whether it was asked or told anything while it decided."""
+    """`nested` says whether one of its methods was called while it decided."""
 
     decides = nested = False
 

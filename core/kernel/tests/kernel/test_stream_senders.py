@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from naiad._kernel.call import Call
-from naiad._kernel.streams import WINDOW, StreamSender
+from naiad._engine.call import Call
+from naiad._engine.streams import WINDOW, StreamSender
 from naiad.backend import Reply
 from naiad.errors import InternalError, ModelFailedError, ShuttingDownError, WorkerDiedError
 from naiad.scheduler import Decision
@@ -206,7 +206,7 @@ async def _make() -> DrivenStreams:
 
 
 class Collecting(Recording):
-    """The garbage collector runs while it decides; `nested` says whether it was told of an end meanwhile."""
+    """The garbage collector runs while it decides; `nested` says whether an end was reported meanwhile."""
 
     decides = nested = False
 

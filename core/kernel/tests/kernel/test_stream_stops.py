@@ -7,10 +7,12 @@ from naiad.backend import Answer, Batch, Sender
 
 from .loops import jump, until
 from .serving import request
-from .streaming import Caller, reply, serving, told
+from .streaming import Caller, reply, serving, values_of
 
 
-async def test_a_stream_that_goes_on_after_its_instance_has_ended_is_told_that_the_server_stops(tmp_path: Path) -> None:
+async def test_a_stream_that_outlives_its_instance_ends_when_the_server_stops(
+    tmp_path: Path,
+) -> None:
     senders: list[Sender] = []
 
     def execute(batch: Batch) -> Answer:
@@ -24,7 +26,7 @@ async def test_a_stream_that_goes_on_after_its_instance_has_ended_is_told_that_t
         stopping = asyncio.ensure_future(server.stop())
         await jump(0.1)
         await until(stopping.done)  # the clock stands still, so that the instance has all the time to end
-        outcomes = told(caller.outcomes)
+        outcomes = values_of(caller.outcomes)
         wanted = senders[0].send(reply(1))
         senders.clear()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from naiad import Server
-from naiad._kernel.streams import ResponseStream
+from naiad._engine.streams import ResponseStream
 from naiad.backend import Answer, Batch, Reply, Sender
 from naiad.default_scheduler import FifoScheduler
 from naiad.errors import NaiadError
@@ -126,7 +126,7 @@ async def test_whatever_happens_every_stream_ends_and_the_server_stops(
     model = Model(concurrency)
     backend = Steered(execute=model.execute, instantiate=lambda placement: SteeredInstance(backend, concurrency))
     write_model(tmp_path, "m", CONFIG)
-    told: list[tuple[float, int, str]] = []
+    recorded: list[tuple[float, int, str]] = []
     threads = set(threading.enumerate())
 
     async with running(
@@ -137,14 +137,20 @@ async def test_whatever_happens_every_stream_ends_and_the_server_stops(
             clients = [outcome_of(server, kind, chance) for kind in kinds]
             (tmp_path / "m" / "1" / "weights").write_text(str(round_number // 2))
             _, *outcomes = await asyncio.gather(server.load("m"), *clients)
-            told += [(kind, *outcome) for kind, outcome in zip(kinds, outcomes, strict=True)]  # type: ignore[misc]
+            recorded += [(kind, *outcome) for kind, outcome in zip(kinds, outcomes, strict=True)]  # type: ignore[misc]
             await jump(40)
         assert await server.stop()
     model.wait()
 
-    assert {count for kind, count, last in told if kind <= TOGETHER and last == "the end"} == {COUNT + 1}
-    assert {last for *_, last in told} >= {"the end", "", "ModelFailedError"}
-    assert {last for *_, last in told} <= {"the end", "", "ModelFailedError", "WorkerDiedError", "ModelNotReadyError"}
+    assert {count for kind, count, last in recorded if kind <= TOGETHER and last == "the end"} == {COUNT + 1}
+    assert {last for *_, last in recorded} >= {"the end", "", "ModelFailedError"}
+    assert {last for *_, last in recorded} <= {
+        "the end",
+        "",
+        "ModelFailedError",
+        "WorkerDiedError",
+        "ModelNotReadyError",
+    }
     for _ in range(2):  # errors keep what raised them in circles, and senders that are dropped there come to life again
         gc.collect()
         await turns()

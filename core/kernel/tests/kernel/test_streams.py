@@ -17,7 +17,7 @@ from naiad.errors import (
 from .loops import until
 from .schedulers import Ordered, Scheduling
 from .serving import FLOATS, Steered, request, rows, running, write_model
-from .streaming import DECOUPLED, END, Caller, asked, batched, reply, sending, serving, told
+from .streaming import DECOUPLED, END, Caller, asked, batched, reply, sending, serving, values_of
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ async def test_an_instance_takes_its_next_batch_while_an_earlier_request_still_s
         await asyncio.to_thread(senders[0].send, reply(1), True)
         await first.done.wait()
 
-        assert (told(first.outcomes), told(second.outcomes)) == ([([1.0],)], [([2.0],)])
+        assert (values_of(first.outcomes), values_of(second.outcomes)) == ([([1.0],)], [([2.0],)])
         senders.clear()
 
 
@@ -145,7 +145,7 @@ async def test_responses_of_ordered_requests_wait_for_those_before(tmp_path: Pat
         await asyncio.to_thread(senders["2"].post, batched(2))
         await asyncio.to_thread(senders["1"].post, batched(1))
         await until(lambda: first.outcomes)
-        early = told(second.outcomes)
+        early = values_of(second.outcomes)
         await asyncio.to_thread(senders["1"].post, None, True)
         await until(lambda: second.outcomes)
         await asyncio.to_thread(senders["2"].post, None, True)
@@ -153,7 +153,7 @@ async def test_responses_of_ordered_requests_wait_for_those_before(tmp_path: Pat
         senders.clear()
 
     assert early == []
-    assert (told(first.outcomes), told(second.outcomes)) == ([[[1.0]], (END,)], [[[2.0]], (END,)])
+    assert (values_of(first.outcomes), values_of(second.outcomes)) == ([[[1.0]], (END,)], [[[2.0]], (END,)])
 
 
 async def test_responses_are_counted_by_their_place(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ async def test_responses_are_counted_by_their_place(tmp_path: Path) -> None:
     async with serving(tmp_path, sending(*sent)) as server:
         await asked(server)
         await asked(server)
-        await until(lambda: server.statistics("m")[0].execution_count == 2)  # told after the last response
+        await until(lambda: server.statistics("m")[0].execution_count == 2)  # counted after the last response
         (counted,) = server.statistics("m")
 
     places = {

@@ -1,4 +1,4 @@
-"""What traces are told of requests on their way through the kernel."""
+"""Trace events of requests on their way through the kernel."""
 
 import asyncio
 from pathlib import Path
@@ -27,12 +27,12 @@ async def test_a_trace_follows_its_request(tmp_path: Path) -> None:
     async with running(tmp_path, backend) as server:
         await server.infer(request("m", 1, trace=trace))
 
-    assert trace.told == [*QUEUED, *COMPUTED, "INFER_RESPONSE_COMPLETE", "REQUEST_END"]
+    assert trace.events == [*QUEUED, *COMPUTED, "INFER_RESPONSE_COMPLETE", "REQUEST_END"]
     assert list(trace.times.values()) == sorted(trace.times.values())
     assert trace.version == 3
 
 
-async def test_a_trace_sees_tensors_as_they_came_and_as_the_model_sees_them(tmp_path: Path) -> None:
+async def test_a_trace_sees_tensors_as_they_came_and_to_model_shape_them(tmp_path: Path) -> None:
     backend = FakeBackend()
     backend.write(
         tmp_path,
@@ -57,7 +57,7 @@ async def test_a_trace_sees_tensors_as_they_came_and_as_the_model_sees_them(tmp_
     assert plain.shapes == {"TENSOR_QUEUE_INPUT": [(2,)], "TENSOR_BACKEND_OUTPUT": [(2,)]}
 
 
-async def test_every_traced_request_of_a_batch_is_told_of_and_the_first_is_current(tmp_path: Path) -> None:
+async def test_every_traced_request_of_a_batch_is_reported_and_the_first_is_current(tmp_path: Path) -> None:
     traces = [None, FakeTrace(), FakeTrace()]
     current: list[bool] = []
 
@@ -71,10 +71,10 @@ async def test_every_traced_request_of_a_batch_is_told_of_and_the_first_is_curre
         await asyncio.gather(*(server.infer(rows("m", 1, trace=trace)) for trace in traces))
 
     assert current == [True, False]
-    assert all(trace.told == [*QUEUED, *COMPUTED, "INFER_RESPONSE_COMPLETE", "REQUEST_END"] for trace in traces[1:])
+    assert all(trace.events == [*QUEUED, *COMPUTED, "INFER_RESPONSE_COMPLETE", "REQUEST_END"] for trace in traces[1:])
 
 
-async def test_a_request_that_fails_is_told_of_to_its_end(tmp_path: Path) -> None:
+async def test_a_request_that_fails_is_reported_to_its_end(tmp_path: Path) -> None:
     def fail(batch: Batch) -> Answer:
         raise ValueError("no")
 
@@ -86,7 +86,7 @@ async def test_a_request_that_fails_is_told_of_to_its_end(tmp_path: Path) -> Non
         with pytest.raises(ModelFailedError):
             await server.infer(request("m", 1, trace=trace))
 
-    assert trace.told == [*QUEUED, *COMPUTED, "INFER_RESPONSE_COMPLETE", "REQUEST_END"]
+    assert trace.events == [*QUEUED, *COMPUTED, "INFER_RESPONSE_COMPLETE", "REQUEST_END"]
     assert not trace.is_current
 
 
@@ -107,10 +107,10 @@ async def test_a_request_that_is_never_executed_only_waited(tmp_path: Path) -> N
         backend.release()
         await first
 
-    assert waiting.told == [*QUEUED, "REQUEST_END"]
+    assert waiting.events == [*QUEUED, "REQUEST_END"]
 
 
-async def test_what_comes_after_the_deadline_is_not_told(tmp_path: Path) -> None:
+async def test_what_comes_after_the_deadline_is_not_reported(tmp_path: Path) -> None:
     backend = FakeBackend()
     backend.write(tmp_path, "m")
     trace = FakeTrace()
@@ -126,17 +126,17 @@ async def test_what_comes_after_the_deadline_is_not_told(tmp_path: Path) -> None
         backend.release()
         await server.infer(request("m", 2))
 
-    assert trace.told == [*QUEUED, "COMPUTE_START", "REQUEST_END"]
+    assert trace.events == [*QUEUED, "COMPUTE_START", "REQUEST_END"]
 
 
-async def test_each_response_of_many_is_told(tmp_path: Path) -> None:
+async def test_each_response_of_many_is_reported(tmp_path: Path) -> None:
     trace = FakeTrace()
 
     async with serving(tmp_path, sending((reply(1), False), (reply(2, 3), False), (None, True))) as server:
         await asked(server, trace=trace)
 
     completed = ["INFER_RESPONSE_COMPLETE"] * 2
-    assert trace.told == [*QUEUED, COMPUTED[0], *completed, *COMPUTED[1:], "REQUEST_END"]
+    assert trace.events == [*QUEUED, COMPUTED[0], *completed, *COMPUTED[1:], "REQUEST_END"]
     assert trace.shapes["TENSOR_BACKEND_OUTPUT"] == [(1,), (2,)]
 
 
@@ -147,4 +147,4 @@ async def test_a_request_to_no_model_is_not_taken_in(tmp_path: Path) -> None:
         with pytest.raises(NotFoundError):
             await server.infer(request("m", 1, trace=trace))
 
-    assert trace.told == []
+    assert trace.events == []

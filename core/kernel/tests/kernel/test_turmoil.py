@@ -46,7 +46,7 @@ async def outcome_of(server: Server, value: float, leaves_after: int | None) -> 
 
 @pytest.mark.parametrize("scheduler", [FifoScheduler, AllAtOnce])
 @pytest.mark.parametrize("concurrency", [1, 3])
-async def test_whatever_happens_every_client_is_told_and_the_server_stops(
+async def test_whatever_happens_every_client_is_notified_and_the_server_stops(
     tmp_path: Path, scheduler: type[FifoScheduler], concurrency: int
 ) -> None:
     chance = random.Random(concurrency)
@@ -59,7 +59,7 @@ async def test_whatever_happens_every_client_is_told_and_the_server_stops(
 
     backend = Steered(execute=execute, instantiate=lambda placement: SteeredInstance(backend, concurrency))
     write_model(tmp_path, "m", CONFIG)
-    told: list[Response | NaiadError | None] = []
+    recorded: list[Response | NaiadError | None] = []
 
     async with running(
         tmp_path, backend, Scheduling(scheduler), model_control_mode="explicit", load_model=("m",)
@@ -69,12 +69,12 @@ async def test_whatever_happens_every_client_is_told_and_the_server_stops(
             clients = [outcome_of(server, value, chance.choice([None] * 4 + [chance.randrange(4)])) for value in values]
             (tmp_path / "m" / "1" / "weights").write_text(str(round_number // 3))
             _, *outcomes = await asyncio.gather(server.load("m"), *clients)
-            told += outcomes  # type: ignore[arg-type]
+            recorded += outcomes  # type: ignore[arg-type]
             await jump(40)
         assert await server.stop()
     pool.shutdown()
 
-    kinds = {type(outcome) for outcome in told}
+    kinds = {type(outcome) for outcome in recorded}
     assert kinds <= {Response, type(None), ModelFailedError, WorkerDiedError, ModelNotReadyError}
     assert kinds >= {Response, WorkerDiedError}
-    assert len(told) == 12 * 20
+    assert len(recorded) == 12 * 20

@@ -115,7 +115,7 @@ async def test_reshape_and_futures_hold_in_warmup_too(tmp_path: Path) -> None:
     assert seen == [(2, 2)]
 
 
-async def test_each_run_is_told_in_the_verbose_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_each_run_is_in_the_verbose_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "naiad.model")
     backend = FakeBackend()
     backend.write(tmp_path, "m", warmup(count=2))
@@ -137,7 +137,7 @@ def raising(batch: Batch) -> Answer:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "reason"),
     [
         (raising, "ZeroDivisionError: not with zeros"),
         (lambda batch: {"OUTPUT": np.zeros(2)}, "model 'm' produced FP64 for output 'OUTPUT'"),
@@ -147,7 +147,7 @@ def raising(batch: Batch) -> Answer:
     ids=["raises", "wrong answer", "error reply", "too few"],
 )
 async def test_a_warmup_that_fails_fails_the_load_and_names_the_sample(
-    tmp_path: Path, answer: object, told: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, answer: object, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     backend = FakeBackend(answer=answer)  # type: ignore[arg-type]
     backend.write(tmp_path, "m", warmup("cold"))
@@ -157,7 +157,7 @@ async def test_a_warmup_that_fails_fails_the_load_and_names_the_sample(
 
     assert entry.state == "UNAVAILABLE"
     assert "failed to run warmup sample 'cold': " in entry.reason
-    assert told in entry.reason
+    assert reason in entry.reason
     assert "(instance 'm_0')" in entry.reason
     assert ("Traceback" in caplog.text) == (answer is raising)
 

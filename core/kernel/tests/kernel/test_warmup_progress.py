@@ -1,4 +1,4 @@
-"""How far a warmup is: told while it runs, in the log once when it takes long; and who ends one that streams."""
+"""The progress of a warmup: in the index, in the log once when it takes long; and the end of one that streams."""
 
 import asyncio
 import logging
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from naiad._kernel import warmup_progress
-from naiad._kernel.warming import _WarmupSender
-from naiad._kernel.warmup_progress import WarmupProgress
+from naiad._engine import warmup_progress
+from naiad._engine.warming import _WarmupSender
+from naiad._engine.warmup_progress import WarmupProgress
 from naiad.backend import Reply
 from naiad.errors import InvalidArgumentError
 from naiad_testing.backends import FakeBackend
@@ -48,17 +48,17 @@ async def test_a_warmup_that_takes_long_says_so_once(
     backend.hold()
     backend.write(tmp_path, "m", SAMPLE)
 
-    def told() -> list[str]:
+    def reasons() -> list[str]:
         return [record.getMessage() for record in caplog.records if "warming up" in record.getMessage()]
 
     async with running(tmp_path, backend, model_control_mode="explicit") as server:
         loading = asyncio.ensure_future(server.load("m"))
         await off_the_loop(backend.wait_until_held)
-        await until(told)
+        await until(reasons)
         backend.release()
         await loading
 
-    assert told() == ["model 'm' version 1 is still warming up: 1 of 2, instance 'm_0' runs sample 'zero'"]
+    assert reasons() == ["model 'm' version 1 is still warming up: 1 of 2, instance 'm_0' runs sample 'zero'"]
 
 
 async def test_a_warmup_that_is_quick_says_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

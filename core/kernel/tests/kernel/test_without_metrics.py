@@ -1,4 +1,4 @@
-"""A server without a metrics service: models count for themselves as ever, and nothing is observed or collected."""
+"""A server without a metrics service: no latency is observed, and metrics of models need a registry of their own."""
 
 from pathlib import Path
 
@@ -6,7 +6,8 @@ import pytest
 
 from naiad.backend import ModelContext
 from naiad.errors import InvalidArgumentError, UnsupportedError
-from naiad.metrics import Metrics, metrics_of
+from naiad_kit.metrics import MetricsApi, metrics_of
+from naiad_kit.model_metrics import with_metrics
 from naiad_testing.backends import FakeBackend
 
 from .serving import Steered, SteeredModel, request, running, write_model
@@ -15,7 +16,7 @@ from .serving import Steered, SteeredModel, request, running, write_model
 async def test_the_metrics_service_is_answered_with_what_to_install(tmp_path: Path, backend: FakeBackend) -> None:
     async with running(tmp_path, backend) as server:
         with pytest.raises(UnsupportedError, match="pip install 'naiad-metrics'"):
-            server.service(Metrics)
+            server.service(MetricsApi)
         assert metrics_of(server) is None
 
 
@@ -30,17 +31,17 @@ async def test_statistics_are_counted_and_no_latency_is_observed(tmp_path: Path,
     assert (device.observer, device.success_ns) == (None, statistics.success.ns)
 
 
-async def test_metrics_of_a_model_are_checked_and_counted_for_itself(tmp_path: Path) -> None:
+async def test_a_model_that_makes_metrics_gets_what_to_install_or_a_registry_of_its_own(tmp_path: Path) -> None:
     values: list[float] = []
 
     def load(context: ModelContext) -> SteeredModel:
-        family = context.metrics.family("seen", "Requests seen", "counter")
+        with pytest.raises(UnsupportedError, match="metric 'seen': pip install 'naiad-metrics'"):
+            context.metrics.family("seen", "Requests seen", "counter")
+        family = with_metrics(context).metrics.family("seen", "Requests seen", "counter")
         family.metric({"of": "m"}).increment(2)
         values.append(family.metric({"of": "m"}).value())
         with pytest.raises(InvalidArgumentError, match="can only go up"):
             family.metric().increment(-1)
-        with pytest.raises(InvalidArgumentError, match="cannot be the name of a metric"):
-            context.metrics.family("1", "", "counter")
         return SteeredModel(backend)
 
     backend = Steered(load=load)

@@ -6,7 +6,7 @@ import pytest
 
 from naiad.errors import UnsupportedError
 from naiad.hookspecs import hookimpl
-from naiad.tracing import tracing_of
+from naiad_kit.tracing import tracing_of
 from naiad_testing.backends import FakeBackend
 from naiad_testing.tracing import FakeTracing
 

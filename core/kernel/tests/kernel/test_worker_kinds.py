@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from naiad import hookimpl
-from naiad._kernel.event_loop_worker import EventLoopWorker
-from naiad._kernel.worker_kinds import KERNEL_KINDS, worker_for
+from naiad._engine.event_loop_worker import EventLoopWorker
+from naiad._engine.worker_kinds import KERNEL_KINDS, worker_for
 from naiad.backend import BackendTraits
 from naiad.errors import InvalidArgumentError, PluginError
 from naiad.extend import WorkerKind

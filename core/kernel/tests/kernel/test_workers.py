@@ -17,7 +17,7 @@ from .loops import turns, until
 from .serving import Steered, SteeredInstance, off_the_loop, request, running, write_model
 
 
-async def test_the_request_that_killed_its_worker_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_request_that_killed_its_worker_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     backend = FakeBackend(answer=dies_of_666)
     backend.write(tmp_path, "m")
 
@@ -105,7 +105,7 @@ async def test_other_instances_go_on_while_one_is_replaced(tmp_path: Path) -> No
     assert len(responses) == 10
 
 
-async def test_batches_under_way_on_an_instance_that_dies_are_told_once(tmp_path: Path) -> None:
+async def test_batches_under_way_on_an_instance_that_dies_are_reported_once(tmp_path: Path) -> None:
     """An instance with futures dies with one batch in flight; the future's late answer must not free its place."""
     given: list[Future[Answer]] = []
 
@@ -122,8 +122,8 @@ async def test_batches_under_way_on_an_instance_that_dies_are_told_once(tmp_path
         in_flight = asyncio.ensure_future(server.infer(request("m", 1)))
         await until(lambda: given)
         deadly = asyncio.ensure_future(server.infer(request("m", DEADLY)))
-        told = await asyncio.gather(in_flight, deadly, return_exceptions=True)
-        assert [type(error) for error in told] == [WorkerDiedError, WorkerDiedError]
+        message = await asyncio.gather(in_flight, deadly, return_exceptions=True)
+        assert [type(error) for error in message] == [WorkerDiedError, WorkerDiedError]
 
         given.pop().set_result({"OUTPUT": [1.0]})
         await until(lambda: states(server) == ["READY"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from naiad._kernel import plugins as kernel_plugins
+from naiad._plugins import discovery
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,6 @@ def install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., No
             point = EntryPoint(name, module, "naiad")
             vars(point)["dist"] = FakeDistribution(distribution)
             entry_points.append(point)
-        monkeypatch.setattr(kernel_plugins.metadata, "entry_points", lambda group: entry_points)
+        monkeypatch.setattr(discovery.metadata, "entry_points", lambda group: entry_points)
 
     return install_all

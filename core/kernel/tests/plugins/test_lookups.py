@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 import naiad
-from naiad._kernel.known_plugins import where_to_get
-from naiad._kernel.plugins import PluginRegistry
+from naiad._plugins.known_plugins import where_to_get
+from naiad._plugins.registry import PluginRegistry
 from naiad.backend import BackendTraits, Model, ModelContext
 from naiad.errors import InvalidArgumentError, NotFoundError
 from naiad_config import ModelConfig

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import naiad
-from naiad._kernel.offers import Offer, framework
-from naiad._kernel.plugins import PluginRegistry
+from naiad._plugins.contributions import Contribution
+from naiad._plugins.registry import PluginRegistry
 from naiad.backend import Backend, BackendTraits, Model, ModelContext
 from naiad.errors import InvalidArgumentError, PluginError
-from naiad.options import Option
+from naiad.options import Option, Settings
 from naiad.scheduler import Scheduler
 from naiad.types import Request
 from naiad.warmup import WarmupSample
@@ -23,7 +23,7 @@ from naiad_testing.servables import FakeServables
 
 
 class FakeBackend:
-    def __init__(self, name: str, *aliases: str, framework: str = "") -> None:
+    def __init__(self, name: str, *aliases: str, framework: str | tuple[str, ...] = "") -> None:
         self.traits = BackendTraits(name, aliases=aliases, framework=framework)
 
     def complete(self, context: ModelContext) -> ModelConfig:
@@ -125,7 +125,7 @@ def test_a_plugin_may_serve_the_hook_of_a_later_kernel_when_it_says_so() -> None
     assert report.skipped == ""
 
 
-def test_what_a_plugin_offers_is_attributed_to_it() -> None:
+def test_the_contributions_of_a_plugin_are_attributed_to_it() -> None:
     rich = plugin(
         naiad_options=lambda: [Option("pigeon-port", 1, "where the pigeons land", int)],
         naiad_backends=lambda: [FakeBackend("abacus", "counting", framework="pytest")],
@@ -153,8 +153,8 @@ def test_what_a_plugin_offers_is_attributed_to_it() -> None:
         "warmup",
         "options",
     )
-    assert [str(offer) for offer in report.offers] == [
-        f"backend abacus (pytest {pytest.__version__})",
+    assert [str(each) for each in report.contributions] == [
+        "backend abacus",
         "scheduler lottery",
         "servable echo",
         "frontend pigeon",
@@ -165,7 +165,7 @@ def test_what_a_plugin_offers_is_attributed_to_it() -> None:
         "warmup samples",
         "options --pigeon-port",
     ]
-    assert other.offers == (Offer("backend", "slide-rule"),)
+    assert other.contributions == (Contribution("backend", "slide-rule"),)
 
 
 def test_backends_are_found_by_name_and_by_alias() -> None:
@@ -195,7 +195,7 @@ def test_a_backend_without_load_is_no_backend() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hook", "things", "accessor", "told"),
+    ("hook", "things", "accessor", "clash"),
     [
         ("naiad_backends", [FakeBackend("abacus"), FakeBackend("beads", "abacus")], "backends", "backend 'abacus'"),
         ("naiad_schedulers", [FakeScheduler("lottery"), FakeScheduler("lottery")], "schedulers", "scheduler 'lottery'"),
@@ -211,14 +211,14 @@ def test_a_backend_without_load_is_no_backend() -> None:
     ],
 )
 def test_two_things_of_one_name_are_refused_naming_both_plugins(
-    hook: str, things: Sequence[object], accessor: str, told: str
+    hook: str, things: Sequence[object], accessor: str, clash: str
 ) -> None:
     first, second = (ModuleType(name) for name in ("first", "second"))
     for module, thing in zip((first, second), things, strict=True):
         setattr(module, hook, naiad.hookimpl(lambda thing=thing: [thing]))
     registry = PluginRegistry.of([first, second])
 
-    with pytest.raises(PluginError, match=f"plugin 'first' and plugin 'second' both offer the {told}"):
+    with pytest.raises(PluginError, match=f"plugin 'first' and plugin 'second' both offer the {clash}"):
         getattr(registry, accessor)()
 
 
@@ -264,11 +264,30 @@ def test_the_warmup_samples_of_all_plugins_are_collected() -> None:
     assert samples == [first, second]
 
 
-def test_a_warmup_that_raises_fails_the_load_and_names_its_plugin() -> None:
-    registry = PluginRegistry.of([plugin(naiad_warmup=lambda context: context.nonsense)])
+SETTINGS = Settings([], {})
+HOOKS: dict[str, Callable[[PluginRegistry], object]] = {
+    "naiad_services": lambda registry: registry.services(SETTINGS),
+    "naiad_gates": lambda registry: registry.gates(SETTINGS),
+    "naiad_workers": lambda registry: registry.workers(SETTINGS, None),
+    "naiad_warmup": lambda registry: registry.warmup(CONTEXT),
+    "naiad_stages": lambda registry: registry.stages(None),  # type: ignore[arg-type]  # the plugin does not look
+}
 
-    with pytest.raises(PluginError, match=r"the warmup of plugin 'SimpleNamespace' raised AttributeError: .*nonsense"):
-        registry.warmup(CONTEXT)
+
+@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize("kind", [AttributeError, SystemExit])
+def test_a_hook_that_raises_fails_its_caller_and_names_its_plugin(hook: str, kind: type[BaseException]) -> None:
+    def fail() -> None:
+        raise kind("nonsense")
+
+    with pytest.raises(PluginError, match=rf"{hook} of plugin 'SimpleNamespace' raised {kind.__name__}: nonsense \(.*"):
+        HOOKS[hook](PluginRegistry.of([plugin(**{hook: fail})]))
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_hook_that_returns_another_contract_is_an_error_of_its_plugin(hook: str) -> None:
+    with pytest.raises(PluginError, match=rf"plugin 'SimpleNamespace': {hook} offered a int, which is no "):
+        HOOKS[hook](PluginRegistry.of([plugin(**{hook: lambda: [7]})]))
 
 
 def test_a_warmup_that_refuses_the_model_keeps_its_own_error() -> None:
@@ -279,15 +298,17 @@ def test_a_warmup_that_refuses_the_model_keeps_its_own_error() -> None:
         PluginRegistry.of([plugin(naiad_warmup=refuse)]).warmup(CONTEXT)
 
 
-def test_a_backend_without_its_framework_says_so_and_what_to_install() -> None:
-    told = [
-        framework(BackendTraits("abacus")),
-        framework(BackendTraits("abacus", framework="no-such-framework")),
-        framework(BackendTraits("pytorch", framework=("no-such-framework", "no-other"))),
+def test_a_backend_is_offered_with_its_framework_and_with_what_to_install_for_it() -> None:
+    backends = [
+        FakeBackend("abacus"),
+        FakeBackend("beads", framework="pytest"),
+        FakeBackend("pytorch", framework=("torch", "torch-nightly")),
     ]
 
-    assert told == [
-        "",
-        "no-such-framework is not installed",
-        "no-such-framework is not installed: pip install 'naiad-torch[cpu]'",
-    ]
+    (report,) = PluginRegistry.of([offering_backends(*backends)]).plugins
+
+    assert report.contributions == (
+        Contribution("backend", "abacus"),
+        Contribution("backend", "beads", ("pytest",)),
+        Contribution("backend", "pytorch", ("torch", "torch-nightly"), "naiad-torch[cpu]"),
+    )

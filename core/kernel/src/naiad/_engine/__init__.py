@@ -1,0 +1,1 @@
+"""One loaded version of a model: validate, queue, execute, build responses, deliver, count."""

@@ -1,0 +1,134 @@
+"""A call: one request on its way through a queue, which its caller may cancel or slow down."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from naiad.foreign_errors import raise_interrupt
+from naiad.in_flight import Occupant
+from naiad.scheduler import Ticket
+from naiad.server import Deliver, Outcome
+from naiad.types import Request, Response
+
+_logger = logging.getLogger("naiad.model")
+
+
+class OpenStream(Protocol):
+    """The responses that a model sends one by one, as the call sees them."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the model has sent its last one."""
+        ...
+
+    def release(self) -> None:
+        """Let the senders that wait for room go on."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """One request on its way through a queue. Every method is for the event loop's thread.
+
+    `arrival` is when the request came; its `ticket` is another one when it is executed again. `over` says that no
+    outcome is awaited any more; `held` are responses that earlier calls hold back, `stream` the responses that the
+    model sends one by one. `codec_state` belongs to the batch codec of the queue. `queue_ns` and `phases` are how long
+    an answered request waited, and took for compute input, infer and output. `waits_for` are the requests that it is
+    paused for.
+    """
+
+    _take_back: "Callable[[Call], None]"
+    request: Request
+    deliver: Deliver
+    ticket: Ticket
+    arrival: float
+    over: bool = False
+    held: deque[Response] | None = None
+    outcome: Outcome | None = None
+    stream: OpenStream | None = None
+    timer: asyncio.TimerHandle | None = None
+    codec_state: Any = None
+    queue_ns: int = 0
+    phases: tuple[int, int, int] = (0, 0, 0)
+    waits_for: Sequence[Occupant] = ()
+    _paused: bool = False
+    _unblocked: bool = False
+    _watchers: tuple[Callable[[], None], ...] = ()
+    _held_back: bool = field(init=False)  # read only while responses are held
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether the model is to wait before it sends more.
+
+        Not for an earlier call that may have to be executed again, which takes the very thread that would wait.
+        """
+        waits = self._paused or (self.held is not None and self._held_back)
+        return waits and not self.over
+
+    def hold(self, response: Response, requeues: bool) -> None:
+        """Keep a response back until all earlier calls are over; `requeues` says that these may execute again."""
+        if self.held is None:
+            self.held = deque()
+            self._held_back = not requeues
+        self.held.append(response)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the caller reads slowly."""
+        return self._paused and not self.over
+
+    def pause(self, behind: Sequence[Occupant] = ()) -> None:
+        """The caller reads slowly: a model that streams waits. What is on its way is still delivered.
+
+        `behind` are the requests that keep the caller from reading.
+        """
+        if not (behind and self._unblocked):
+            self._paused = True
+            self.waits_for = behind
+
+    def unblock(self) -> None:
+        """Let the model send from now on whatever other requests keep the caller from reading."""
+        self._unblocked = True
+        if self.waits_for:
+            self.resume()
+
+    def watch(self, listener: Callable[[], None]) -> None:
+        """Call that when nobody waits for the answer any more."""
+        self._watchers = (*self._watchers, listener)
+
+    def unwatch(self, listener: Callable[[], None]) -> None:
+        """Call that no more."""
+        self._watchers = tuple(each for each in self._watchers if each != listener)
+
+    def resume(self) -> None:
+        """The caller has room again."""
+        self._paused = False
+        self.waits_for = ()
+        if self.stream is not None:
+            self.stream.release()
+
+    def cancel(self) -> None:
+        """The caller has gone: nothing more is delivered, not even what earlier calls hold back. May be repeated."""
+        self.outcome = self.held = None
+        if not self.over:
+            self.over = True
+            self._take_back(self)
+
+    def notify_model(self) -> None:
+        """Let the model know that no outcome of what it executes is awaited any more."""
+        request = self.request
+        request.cancelled = True
+        if self.stream is not None:
+            self.stream.release()
+        for watcher in self._watchers:
+            watcher()
+        listener, request.on_cancelled = request.on_cancelled, None
+        if listener is not None:
+            try:
+                listener()
+            except BaseException as error:
+                raise_interrupt(error)
+                _logger.exception("model '%s' failed to take note that a request was cancelled", request.model_name)

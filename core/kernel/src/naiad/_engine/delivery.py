@@ -1,0 +1,240 @@
+"""Handing outcomes to their callers, in the order of arrival where the scheduler asks for it, and counting them."""
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+from time import monotonic_ns
+
+from naiad._engine.call import Call
+from naiad._engine.execution import Execution
+from naiad._engine.response_counters import ResponseKind
+from naiad._engine.statistics import FailureReason, VersionCounters
+from naiad._engine.streams import ResponseStream, Sent
+from naiad.errors import InternalError, ModelFailedError, NaiadError, drop_tracebacks
+from naiad.foreign_errors import describe_error, raise_interrupt
+from naiad.server import Outcome
+from naiad.trace_events import record_phases, record_response, record_sent
+
+_logger = logging.getLogger("naiad.model")
+
+
+class Delivery:
+    """The way out of a queue. What is to be in order is held back until all earlier calls are over.
+
+    Requests of models are in no order: an earlier call may wait for the answer, and would wait for ever.
+    """
+
+    def __init__(self, model: str, counters: VersionCounters, requeues: bool = False) -> None:
+        """`requeues` says that calls may be queued again, and execute once more before they are over."""
+        self._requeues = requeues
+        self._model = model
+        self._counters = counters
+        self._order: deque[Call] = deque()
+        self._releasing = False
+
+    def expect(self, call: Call) -> None:
+        """Deliver in the order in which calls come here; not needed where there is none."""
+        if _has_an_order(call):
+            self._order.append(call)
+
+    def answer(self, execution: Execution) -> None:
+        """Conclude every call of a batch that came back, but for those that stream, and count them together.
+
+        If that raises, which would be a fault of the server, the calls without an outcome fail, so that none hangs.
+        """
+        try:
+            outcomes: Sequence[Outcome | None] = execution.outcomes
+            if execution.error is not None:
+                outcomes = errors_of(execution.error, len(execution.calls))
+            if execution.traces:
+                _record_outcomes(execution, outcomes)
+            phases = execution.phases()
+            totals: list[int] = []
+            queues: list[int] = []
+            items = failed = failed_ns = 0
+            for call, outcome in zip(execution.calls, outcomes, strict=True):
+                if call.over or (outcome is None and call.stream is not None):
+                    continue
+                if outcome is None or (call.stream is not None and execution.error is None):
+                    outcome = self._invalid_answer(call)
+                arrival_ns = int(call.arrival * 1e9)
+                if isinstance(outcome, NaiadError):
+                    drop_tracebacks(outcome)
+                    failed += 1
+                    failed_ns += execution.done_ns - arrival_ns
+                else:
+                    items += call.ticket.batch_size
+                    totals.append(execution.done_ns - arrival_ns)
+                    call.queue_ns, call.phases = execution.started_ns - arrival_ns, phases
+                    queues.append(call.queue_ns)
+                self.conclude(call, outcome)
+            counters = self._counters.by_slot[execution.slot]
+            if execution.error is None:
+                counters.executed(execution.batch.size, phases)
+            if totals:
+                counters.succeeded(items, totals, queues, phases)
+            if failed:
+                self._counters.failed(failed, failed_ns, FailureReason.BACKEND)
+        except BaseException as error:  # noqa: BLE001 - none of the calls may hang for it
+            self._fail_unanswered(execution, error)
+
+    def _fail_unanswered(self, execution: Execution, error: BaseException) -> None:
+        raise_interrupt(error)
+        _logger.error("answering a batch of model '%s' failed", self._model, exc_info=error)
+        failure = InternalError(
+            f"model '{self._model}' executed the request, and its answer was lost: {describe_error(error)}"
+        )
+        for call, each in zip(execution.calls, errors_of(failure, len(execution.calls)), strict=True):
+            if not call.over and (call.stream is None or call.stream.ended):
+                self._counters.failed(1, 0, FailureReason.OTHER)
+                self.conclude(call, each)
+
+    def pass_on(self, stream: ResponseStream, sent: Sequence[Sent]) -> None:
+        """Deliver what a model has sent; its last response, or an error, concludes the call."""
+        call = stream.call
+        for outcome, infer_ns, output_ns in sent:
+            if stream.ended:  # several threads sent at once, and another one said that all was sent
+                break
+            stream.ended = isinstance(outcome, NaiadError) or outcome.final
+            self._counters.responded(stream.count, infer_ns, output_ns, _kind(outcome, call))
+            stream.count += 1
+            if call.over:
+                continue
+            if stream.count == 1:
+                self._count_first(stream, outcome)
+            if call.request.trace is not None:
+                record_sent(call.request.trace, stream.opened_ns, outcome)
+            if isinstance(outcome, NaiadError):
+                drop_tracebacks(outcome)
+            if isinstance(outcome, NaiadError) or outcome.final:
+                self._count(stream, outcome)
+                self.conclude(call, outcome)
+            elif self._order and self._order[0] is not call and _has_an_order(call):
+                call.hold(outcome, self._requeues)
+            else:
+                self._deliver(call, outcome)
+        if stream.ended:
+            call.stream = None  # they know each other: the tensors of both would wait for the garbage collector
+
+    def conclude(self, call: Call, outcome: Outcome) -> None:
+        """This is the outcome of the call, which is over now."""
+        call.over = True
+        if call.request.trace is not None:
+            call.request.trace.record("REQUEST_END")
+        if call.timer is not None:
+            call.timer.cancel()
+        if call.stream is not None and not call.stream.ended:
+            call.notify_model()
+        if self._order and _has_an_order(call):
+            call.outcome = outcome
+            self.release()
+            return
+        try:
+            call.deliver(outcome)
+        except BaseException as error:  # noqa: BLE001 - what a caller raises concerns no other
+            self._delivery_failed(error)
+
+    def release(self) -> None:
+        """Deliver what no earlier call holds back any more; calls that were taken back are passed over."""
+        if self._releasing:  # who gets a response may take a call back, and what follows must not overtake it
+            return
+        self._releasing = True
+        try:
+            while self._order:
+                call = self._order[0]
+                if call.held is not None:
+                    self._deliver_held(call)
+                if not call.over:
+                    break
+                self._order.popleft()
+                outcome, call.outcome = call.outcome, None
+                if outcome is not None:
+                    self._deliver(call, outcome)
+        finally:
+            self._releasing = False
+
+    def _deliver_held(self, call: Call) -> None:
+        while call.held:  # until there are no more, or the caller has left
+            self._deliver(call, call.held.popleft())
+        call.held = None
+        if call.stream is not None and not call.is_held_up:
+            call.stream.release()
+
+    def _count_first(self, stream: ResponseStream, outcome: Outcome) -> None:
+        if not isinstance(outcome, NaiadError) and not outcome.is_empty:
+            waited_ns = monotonic_ns() - int(stream.call.arrival * 1e9)
+            self._counters.by_slot[stream.slot].first_responses((waited_ns,))
+
+    def _count(self, stream: ResponseStream, outcome: Outcome) -> None:
+        ticket = stream.call.ticket
+        now, arrival_ns = monotonic_ns(), int(stream.call.arrival * 1e9)
+        if isinstance(outcome, NaiadError):
+            self._counters.failed(1, now - arrival_ns, FailureReason.BACKEND)
+            return
+        total_ns, queue_ns, phases = now - arrival_ns, stream.opened_ns - arrival_ns, (0, now - stream.opened_ns, 0)
+        stream.call.queue_ns, stream.call.phases = queue_ns, phases
+        counters = self._counters.by_slot[stream.slot]
+        counters.succeeded(ticket.batch_size, (total_ns,), (queue_ns,), phases, streamed=True)
+
+    def _invalid_answer(self, call: Call) -> NaiadError:
+        if call.stream is not None:
+            return ModelFailedError(
+                f"model '{self._model}' answered a request twice, through its response sender and in what execute "
+                "returned; return None for it"
+            )
+        return ModelFailedError(
+            f"model '{self._model}' answered a request with None without having taken its response sender; return a "
+            "reply, or take the sender first"
+        )
+
+    def _deliver(self, call: Call, outcome: Outcome) -> None:
+        try:
+            call.deliver(outcome)
+        except BaseException as error:  # noqa: BLE001 - what a caller raises concerns no other
+            self._delivery_failed(error)
+
+    def _delivery_failed(self, error: BaseException) -> None:
+        raise_interrupt(error)
+        _logger.error("delivering a response of model '%s' failed", self._model, exc_info=error)
+
+
+def errors_of(error: NaiadError, count: int) -> Sequence[NaiadError]:
+    """An error for each of `count` calls, none of which is shared or has a traceback.
+
+    Each caller raises its own, which adds to the traceback; and the frames of a traceback hold the tensors of a batch.
+    """
+    drop_tracebacks(error)
+    return [error, *(_twin(error) for _ in range(count - 1))] if count else []
+
+
+def _twin(error: NaiadError) -> NaiadError:
+    """A copy of an error; the error itself where its class cannot be copied."""
+    kind = type(error)
+    try:
+        twin = kind.__new__(kind, *error.args)  # in a fifth of the time of copy.copy
+    except Exception:  # noqa: BLE001 - a model's own class of errors may need other arguments
+        return error
+    twin.__dict__.update(error.__dict__)
+    twin.__cause__ = error.__cause__
+    return twin
+
+
+def _record_outcomes(execution: Execution, outcomes: Sequence[Outcome | None]) -> None:
+    """Record the outcomes of a batch in the traces of its requests; None stands for a request that streams."""
+    for call, outcome in zip(execution.calls, outcomes, strict=True):
+        trace = call.request.trace
+        if trace is not None and outcome is not None and not call.over:
+            record_phases(trace, execution.batch, execution.started_ns, execution.done_ns)
+            record_response(trace, outcome)
+
+
+def _has_an_order(call: Call) -> bool:
+    return call.request.caller is None
+
+
+def _kind(outcome: Outcome, call: Call) -> ResponseKind:
+    if call.over:
+        return ResponseKind.CANCEL
+    if isinstance(outcome, NaiadError) or outcome.error is not None:
+        return ResponseKind.FAIL
+    return ResponseKind.EMPTY_RESPONSE if outcome.is_empty else ResponseKind.SUCCESS

@@ -1,0 +1,128 @@
+"""Free slots behind an execution gate: the scheduler sees a slot as idle only while the slot holds a grant."""
+
+import asyncio
+from collections.abc import Callable, Container
+from concurrent.futures import Future
+
+from naiad._engine.streams import ResponseStream
+from naiad.extend import ExecutionGate, Suspension
+
+
+class GatedSlots:
+    """The free slots of one queue, whose gate decides which of them may execute. For the event loop's thread.
+
+    Whenever a decision is due, every free slot asks for a grant, and `decide` sees those in `idle` that got one.
+    Grants that the decision does not use go back at once. Slots without a grant wait on, and the decision is made
+    again when one is granted. `waiting` is the number of requests that wait, `running` the tickets that execute.
+    """
+
+    def __init__(
+        self,
+        gate: ExecutionGate,
+        idle: list[int],
+        decide: Callable[[], None],
+        waiting: Callable[[], int],
+        running: Container[int],
+    ) -> None:
+        self._gate = gate
+        self._idle = idle
+        self._decide_with_idle = decide
+        self._waiting = waiting
+        self._running = running
+        self._loop = asyncio.get_running_loop()
+        self._free: dict[int, None] = {}
+        self._granted: set[int] = set()
+        self._deciding = False
+        self._decision_is_due = False
+
+    def free(self, slot: int) -> None:
+        """A slot is free, and gives back its grant; when requests wait, the caller decides next."""
+        self._gate.release(slot)
+        self._free[slot] = None
+        if not self._waiting():
+            self._gate.grant()
+
+    def lose(self, slot: int) -> None:
+        """A slot is gone until it is free again; it is in `idle` no more."""
+        self._free.pop(slot, None)
+        self._granted.discard(slot)
+        self._gate.release(slot)
+        self._gate.grant()
+
+    def decide(self) -> None:
+        """Decide with the slots that are granted now."""
+        if self._waiting():
+            for slot in self._free:
+                self._gate.want(slot, self._take_grant)
+        self._deciding = True
+        try:
+            self._gate.grant()
+        finally:
+            self._deciding = False
+        self._use_grants()
+
+    def withdraw(self) -> None:
+        """No request waits any more: the free slots want nothing."""
+        for slot in self._free:
+            self._gate.release(slot)
+        self._gate.grant()
+
+    def suspend(self, slot: int) -> Suspension | None:
+        """The execution at the slot waits for another model; None when it has returned and left a thread behind."""
+        if slot in self._free or slot in self._granted:
+            return None
+        return self._gate.suspend(slot)
+
+    def suspend_sender(self, stream: ResponseStream, room: "Future[None]") -> "Future[None]":
+        """Suspend the execution of a sender until there is `room`; returns what the sender waits for. Any thread."""
+        go: Future[None] = Future()
+        go.set_running_or_notify_cancel()  # a sender that stops waiting must not cancel what is set here
+        self._on_loop(go, lambda: self._suspend_until(stream, room, go))
+        return go
+
+    def _take_grant(self, slot: int) -> None:
+        del self._free[slot]
+        self._idle.append(slot)
+        self._granted.add(slot)
+        if not self._deciding and not self._decision_is_due:
+            self._decision_is_due = True
+            self._loop.call_soon(self._use_grants)
+
+    def _use_grants(self) -> None:
+        """Decide with the granted slots; those that are still idle afterwards give their grants back."""
+        self._decision_is_due = False
+        granted, self._granted = self._granted, set()
+        self._decide_with_idle()
+        for slot in granted:
+            if slot in self._idle:
+                self._idle.remove(slot)
+                self._free[slot] = None
+                self._gate.release(slot)
+            else:
+                self._gate.started(slot)
+        if self._waiting():
+            self._gate.grant()
+        else:
+            self.withdraw()
+
+    def _suspend_until(self, stream: ResponseStream, room: "Future[None]", go: "Future[None]") -> None:
+        suspension = self.suspend(stream.slot) if stream.call.ticket.id in self._running else None
+        if suspension is None:  # its execution has returned, and holds nothing
+            room.add_done_callback(lambda _: go.set_result(None))
+            return
+        room.add_done_callback(lambda _: self._on_loop(go, lambda: _resume_sender(suspension, go)))
+
+    def _on_loop(self, go: "Future[None]", act: Callable[[], None]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(act)
+        except RuntimeError:  # the loop is closed, and nobody waits for responses any more
+            go.set_result(None)
+
+
+def _resume_sender(suspension: Suspension, go: "Future[None]") -> None:
+    """Let a sender go on; one whose execution also waits for a model goes on at once, without a grant."""
+    if suspension.is_last:
+        suspension.resume(lambda: go.set_result(None))
+    else:
+        suspension.resume(lambda: None)
+        go.set_result(None)

@@ -1,0 +1,282 @@
+"""The instances of one model version: starts them, and replaces those whose worker dies."""
+
+import asyncio
+import functools
+import logging
+from collections.abc import Callable, Sequence
+from time import monotonic, monotonic_ns
+
+from naiad._engine.execution import Execution, ExecutionHost, close_quietly
+from naiad._engine.readiness import PATIENCE, ReadyCheck, ready_check_of, refuse_async_ready
+from naiad._engine.responses import CodecResponseBuilder, ResponseBuilder
+from naiad.backend import Instance, Placement
+from naiad.devices import Device
+from naiad.errors import NaiadError
+from naiad.extend import MakeWorker, Worker
+from naiad.reports import InstanceReport
+
+_logger = logging.getLogger("naiad.model")
+
+_FIRST_RETRY = 0.1
+_LONGEST_RETRY = 30.0
+"""Seconds between two tries to replace an instance: doubled after each setback, so that a broken one costs little.
+
+One that served for the longest of these times has proved itself: its next death counts as the first.
+"""
+
+
+class ManagedInstance:
+    """One instance of the configuration, which may die and be replaced; it takes a batch in each of its `slots`.
+
+    `setbacks` are the deaths and failed replacements in a row, `live_since` (`time.monotonic`) is when it was ready.
+    """
+
+    __slots__ = (
+        "instance",
+        "live_since",
+        "placement",
+        "ready_check",
+        "reason",
+        "setbacks",
+        "slots",
+        "state",
+        "worker",
+    )
+
+    def __init__(self, placement: Placement) -> None:
+        self.placement = placement
+        self.slots: tuple[int, ...] = ()
+        self.worker: Worker[Execution] | None = None
+        self.instance: Instance | None = None
+        self.ready_check: ReadyCheck | None = None
+        self.state = "STARTING"
+        self.reason = ""
+        self.setbacks = 0
+        self.live_since = 0.0
+
+    def is_hopeful(self) -> bool:
+        """Whether batches may wait for this instance: it takes them, or died only just now and is being replaced."""
+        return bool(self.slots) and (self.state == "READY" or self.setbacks == 1)
+
+    def not_ready_because(self, until: float) -> str:
+        """Why this instance cannot serve; "" when it can. Waits until then (`time.monotonic`) for its own answer."""
+        if self.state != "READY":
+            return f"instance '{self.placement.name}' is {self.state}: {self.reason or 'it is being made'}"
+        reason = "" if self.ready_check is None else self.ready_check.reason(until)
+        return f"instance '{self.placement.name}' is not ready: {reason}" if reason else ""
+
+    @property
+    def gpu(self) -> int:
+        """The number of its GPU, -1 when it is on none."""
+        return self.placement.device if self.placement.kind == "GPU" else -1
+
+    def report(self) -> InstanceReport:
+        """The instance as it stands."""
+        since = self.worker.busy_since_ns if self.worker is not None else 0
+        busy = (monotonic_ns() - since) / 1e9 if since else 0.0
+        return InstanceReport(self.placement.name, self.state, self.reason, busy, self.gpu)
+
+
+class Instances:
+    """All instances of one version. Every method runs on the event loop's thread.
+
+    A slot is what a scheduler takes for an instance; one that takes several batches at once has several slots, a
+    passive one has none. `workers` take a batch each, by slot. `on_free(slot)` says that an instance is there for it,
+    `on_done(execution)` that it has executed a batch, `on_lost(slots, executions)` that these are gone; with none of
+    them, that a replacement failed.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Placement], Instance],
+        placements: Sequence[Placement],
+        responses: ResponseBuilder | CodecResponseBuilder,
+        make_worker: MakeWorker,
+        on_free: Callable[[int], None],
+        on_done: Callable[[Execution], None],
+        on_lost: Callable[[Sequence[int], Sequence[Execution]], None],
+    ) -> None:
+        self._make_worker = make_worker
+        self.all = tuple(ManagedInstance(placement) for placement in placements)
+        self.workers: list[Callable[[Execution], None]] = []
+        self._make = make
+        self._responses = responses
+        self._on_free = on_free
+        self._on_done = on_done
+        self._on_lost = on_lost
+        self._loop = asyncio.get_running_loop()
+        self._by_slot: list[ManagedInstance] = []
+        self._replacing: set[asyncio.Task[None]] = set()
+        self._closed = False
+        self.hopeful = False
+        """Whether batches may wait for at least one instance."""
+
+    @property
+    def slot_count(self) -> int:
+        """How many batches can be executed at once."""
+        return len(self._by_slot)
+
+    def executing(self) -> list[Execution]:
+        """The batches that are executed at this moment."""
+        return [each for managed in self.all if managed.worker is not None for each in managed.worker.executing]
+
+    @property
+    def placements(self) -> list[Placement]:
+        """Where the instance of each slot lives."""
+        return [managed.placement for managed in self._by_slot]
+
+    @property
+    def devices(self) -> list[int]:
+        """The GPU of each slot, -1 for those that are on none."""
+        return [managed.gpu for managed in self._by_slot]
+
+    @property
+    def input_devices(self) -> frozenset[Device]:
+        """The devices whose tensors at least one of them takes as inputs; another one brings them to the host."""
+        taken = (getattr(managed.instance, "input_devices", ()) for managed in self.all)
+        return frozenset(device for devices in taken for device in devices)
+
+    async def start(self, in_parallel: bool) -> None:
+        """Make every instance, and give them their slots; `serve` is next.
+
+        Raises the first failure, when none is being made any more; `close` ends the others.
+        """
+        waits: list[asyncio.Future[Instance]] = []
+        try:
+            for managed in self.all:
+                waits.append(asyncio.wrap_future(self._start_worker(managed).started))
+                if not in_parallel:
+                    await waits[-1]
+            await asyncio.gather(*waits, return_exceptions=True)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        instances = [wait.result() for wait in waits]
+        for managed, instance in zip(self.all, instances, strict=True):
+            managed.instance = instance
+            self._add_slots(managed, instance)
+
+    def serve(self) -> None:
+        """Let every instance execute from now on."""
+        for managed in self.all:
+            if managed.instance is not None:
+                self._go_live(managed, managed.instance)
+
+    def reasons_against(self) -> list[str]:
+        """For each instance but passive ones, why it cannot serve; "" for those that can."""
+        active = [managed for managed in self.all if not managed.placement.group.passive]
+        for managed in active:
+            if managed.ready_check is not None:
+                managed.ready_check.begin()  # all of them at the same time
+        until = monotonic() + PATIENCE
+        return [managed.not_ready_because(until) for managed in active]
+
+    def instruct(self, slot: int, member: str, instruction: Callable[[Instance], None]) -> None:
+        """Call that with the instance of the slot, on its own thread, after the batches before.
+
+        Nothing happens where the instance lacks that member, or is gone.
+        """
+        managed = self._by_slot[slot]
+        if managed.worker is not None and hasattr(managed.instance, member):
+            managed.worker.instruct(instruction)
+
+    async def close(self) -> None:
+        """End all workers after their batches, however long that takes."""
+        self._closed = True
+        for task in self._replacing:
+            task.cancel()
+        workers = [managed.worker for managed in self.all if managed.worker is not None]
+        for worker in workers:
+            worker.stop()
+        waits = [asyncio.wrap_future(worker.ended) for worker in workers]
+        try:
+            await asyncio.gather(*waits)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+    def _start_worker(self, managed: ManagedInstance) -> Worker[Execution]:
+        placement = managed.placement
+        host = ExecutionHost(
+            placement.name,
+            functools.partial(self._make_instance, placement),
+            self._responses,
+            self._loop,
+            self._on_done,
+            functools.partial(self._worker_died, managed),
+        )
+        worker = managed.worker = self._make_worker(placement, host)
+        worker.start()
+        return worker
+
+    def _make_instance(self, placement: Placement) -> Instance:
+        instance = self._make(placement)
+        try:
+            _check_members(instance)
+            refuse_async_ready(instance, placement.name)
+        except BaseException:
+            close_quietly(instance, placement.name)
+            raise
+        return instance
+
+    def _add_slots(self, managed: ManagedInstance, instance: Instance) -> None:
+        first = len(self._by_slot)
+        if not managed.placement.group.passive and managed.worker is not None:
+            count = max(1, int(getattr(instance, "concurrency", 1)))
+            self._by_slot.extend([managed] * count)
+            self.workers.extend([managed.worker.execute] * count)
+        managed.slots = tuple(range(first, len(self._by_slot)))
+
+    def _go_live(self, managed: ManagedInstance, instance: Instance) -> None:
+        managed.instance, managed.state, managed.reason, managed.live_since = instance, "READY", "", monotonic()
+        managed.ready_check = ready_check_of(instance)
+        self._judge()
+        for slot in managed.slots:
+            self._on_free(slot)
+
+    def _worker_died(self, managed: ManagedInstance, reason: str, lost: Sequence[Execution]) -> None:
+        proved = monotonic() - managed.live_since > _LONGEST_RETRY
+        managed.setbacks = 1 if proved else managed.setbacks + 1
+        managed.instance, managed.state, managed.ready_check = None, "DEAD", None
+        managed.reason = f"its worker died ({reason}) and is being replaced"
+        self._judge()
+        self._on_lost(managed.slots, lost)
+        if self._closed:
+            return
+        task = self._loop.create_task(self._replace(managed))
+        self._replacing.add(task)
+        task.add_done_callback(self._replacing.discard)
+
+    async def _replace(self, managed: ManagedInstance) -> None:
+        while True:
+            await asyncio.sleep(_delay(managed.setbacks))
+            worker = self._start_worker(managed)
+            try:
+                instance = await asyncio.wrap_future(worker.started)
+            except NaiadError as error:
+                managed.setbacks += 1
+                managed.reason = f"its worker died and a new one failed to start ({error})"
+                _logger.error("instance '%s': %s; trying again", managed.placement.name, managed.reason)
+                self._judge()
+                self._on_lost((), ())
+                continue
+            _logger.warning("instance '%s' has a new worker", managed.placement.name)
+            for slot in managed.slots:
+                self.workers[slot] = worker.execute
+            self._go_live(managed, instance)
+            return
+
+    def _judge(self) -> None:
+        self.hopeful = any(managed.is_hopeful() for managed in self.all)
+
+
+def _check_members(instance: Instance) -> None:
+    """Read what the event loop will read, while whatever that raises fails the load alone."""
+    int(getattr(instance, "concurrency", 1))
+    list(getattr(instance, "input_devices", ()))
+    hasattr(instance, "sequence_ended")
+
+
+def _delay(setbacks: int) -> float:
+    """Seconds to wait before the next try: none at first."""
+    return 0.0 if setbacks < 2 else min(_FIRST_RETRY * 2.0 ** min(setbacks - 2, 20), _LONGEST_RETRY)

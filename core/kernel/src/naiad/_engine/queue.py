@@ -1,0 +1,499 @@
+"""The queue of one model version: drives a pure scheduler with the real clock, and sends its batches to instances."""
+
+import asyncio
+import functools
+import logging
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from time import monotonic
+from typing import cast
+
+from naiad._engine.alarm import Alarm
+from naiad._engine.batches import BatchBuilder, Instruct, no_instance
+from naiad._engine.call import Call
+from naiad._engine.containment import logged
+from naiad._engine.delivery import Delivery, errors_of
+from naiad._engine.execution import Execution
+from naiad._engine.gated_slots import GatedSlots
+from naiad._engine.refusals import came_too_late, expired, reason_of, refusal, scheduler_started_anew
+from naiad._engine.responses import ResponseBuilder
+from naiad._engine.statistics import FailureReason, VersionCounters
+from naiad._engine.streams import ResponseStream, Sent, Streams
+from naiad.backend import Sender
+from naiad.batch import Batch
+from naiad.codec import BatchCodec, QueueCodec, QueuedRequest, ReplyReader
+from naiad.errors import InternalError, NaiadError
+from naiad.extend import ExecutionGate, Suspension
+from naiad.foreign_errors import describe_error, raise_interrupt
+from naiad.scheduler import Dispatch, Drop, Scheduler, SequenceEndReason, Ticket
+from naiad.server import Deliver
+from naiad.types import Request
+
+_logger = logging.getLogger("naiad.model")
+
+_ROUNDS = 3
+_LASTING = 8
+
+
+class DecisionCoalescer:
+    """Asks for one decision on all that happens in a round of the event loop.
+
+    A transport may hand over in several rounds what came at once. While requests keep coming and a slot is idle, up to
+    three rounds more are waited for, if one of the last eight batches joined several requests: with 16 concurrent
+    requests over gRPC that makes batches of twice the size.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, decide: Callable[[], None], idle: Sequence[int]) -> None:
+        """`idle` are the idle slots at any time."""
+        self._loop = loop
+        self._decide = decide
+        self._idle = idle
+        self._armed = False
+        self._arrivals = self._seen = 0
+        self._rounds = self._crowd = 0
+
+    def arrive(self) -> None:
+        """A request has come."""
+        self._arrivals += 1
+        if not self._armed:
+            self.arm()
+
+    def arm(self) -> None:
+        """Ask for a decision at the end of this round."""
+        if not self._armed:
+            self._armed = True
+            self._rounds = _ROUNDS
+            self._seen = -1
+            self._loop.call_soon(self._end_round)
+
+    def dispatched(self, requests: int) -> None:
+        """A batch of so many requests was dispatched."""
+        if requests > 1:
+            self._crowd = _LASTING
+        elif self._crowd:
+            self._crowd -= 1
+
+    def _end_round(self) -> None:
+        if self._crowd and self._rounds and self._seen != self._arrivals and self._idle:
+            self._seen = self._arrivals
+            self._rounds -= 1
+            self._loop.call_soon(self._end_round)
+            return
+        self._armed = False
+        self._decide()
+
+
+class ModelQueue:
+    """Requests in, batches out; to be opened before the first. Every method is for the event loop's thread.
+
+    `responses` reads what models send one by one. With a `gate` a slot is idle only while the gate lets it execute. A
+    `codec` makes the batches and takes them back, where the scheduler brought one.
+    """
+
+    def __init__(
+        self,
+        responses: ResponseBuilder,
+        counters: VersionCounters,
+        gate: ExecutionGate | None = None,
+        codec: BatchCodec | None = None,
+    ) -> None:
+        model = self._model = responses.model
+        self.responses = responses
+        self._counters = counters
+        self._loop = asyncio.get_running_loop()
+        self._waiting: dict[int, Call] = {}
+        self._executing: dict[int, Call] = {}
+        self._streaming: dict[int, Call] = {}
+        self._idle: list[int] = []
+        self._gated: GatedSlots | None = None
+        self._add_idle: Callable[[int], None] = self._idle.append
+        self._decide: Callable[[], None] = self._decide_with_idle
+        if gate is not None:
+            gated = GatedSlots(gate, self._idle, self._decide_with_idle, lambda: self.waiting, self._executing)
+            self._gated, self._add_idle, self._decide = gated, gated.free, gated.decide
+        suspend_sender = None if self._gated is None else self._gated.suspend_sender
+        pass_on = self._pass_on if codec is None else self._pass_on_to_codec
+        self._streams = Streams(responses, pass_on, suspend_sender)
+        self._delivery = Delivery(model, counters, codec is not None and codec.requeues)
+        self._first_id = self._last_id = 0
+        self._coalescer = DecisionCoalescer(self._loop, self._decide, self._idle)
+        self._alarm = Alarm(self._loop, self._woken)
+        self._wake_at: float | None = None
+        self._draining = False
+        self._recount = asyncio.Event()
+        self._batch_codec = codec
+        self.codec: QueueCodec | None = None
+        self._batches: BatchBuilder | None = None
+
+    def open(
+        self,
+        make_scheduler: Callable[[], Scheduler],
+        workers: Sequence[Callable[[Execution], None]],
+        instruct: Instruct = no_instance,
+    ) -> None:
+        """Take requests from now on. Raises what making the scheduler or opening the codec raises.
+
+        `workers` take a batch each, by slot.
+        """
+        self._make_scheduler = make_scheduler
+        self._workers = workers
+        self.instruct = instruct
+        self._start_scheduler()
+        if self._batch_codec is not None:
+            self.codec = self._batch_codec.open(self)
+            self._batches = BatchBuilder(self.codec, self._model)
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for an instance."""
+        return len(self._waiting)
+
+    @property
+    def outstanding(self) -> int:
+        """How many requests wait, execute or stream."""
+        return len(self._waiting) + len(self._executing) + len(self._streaming)
+
+    def submit(self, request: Request, batch_size: int, shape_key: Hashable, deliver: Deliver) -> Call:
+        """Take a checked request in.
+
+        Raises QueueFullError when the scheduler refuses it, DeadlineExceededError when it comes too late.
+        """
+        now = monotonic()
+        if request.deadline is not None and request.deadline <= now:
+            self._counters.failed(1, 0, FailureReason.REJECTED)
+            raise came_too_late(self._model)
+        self._last_id += 1
+        ticket = Ticket(
+            self._last_id,
+            now,
+            batch_size,
+            shape_key,
+            request.priority,
+            request.timeout_microseconds / 1e6 if request.timeout_microseconds else 0.0,
+            request.correlation_id,
+            request.sequence_start,
+            request.sequence_end,
+        )
+        call = Call(self.take_back, request, deliver, ticket, now)
+        try:
+            refused = self._arrive(ticket)
+        except BaseException as error:
+            self._counters.failed(1, 0, FailureReason.OTHER)
+            raise self._scheduler_failed(error) from error
+        if refused is not None:
+            self._counters.failed(1, 0, reason_of(refused))
+            raise refusal(refused, self._model)
+        self._waiting[ticket.id] = call
+        if self._ordered:
+            self._delivery.expect(call)
+        if request.deadline is not None:
+            call.timer = self._loop.call_later(max(0.0, request.deadline - now), self._expire, call)
+        self._coalescer.arrive()
+        return call
+
+    def waiting_calls(self) -> list[Call]:
+        """The calls that neither execute nor stream."""
+        return list(self._waiting.values())
+
+    def streaming(self) -> list[Call]:
+        """The calls whose execution has returned and goes on with them."""
+        return list(self._streaming.values())
+
+    def free(self, slot: int) -> None:
+        """A slot of an instance is idle; it pulls its next batch."""
+        self._add_idle(slot)
+        if self._waiting:
+            self._decide()
+
+    def lose(self, slot: int) -> None:
+        """A slot is gone until it is free again, with all that its instance remembered."""
+        if slot in self._idle:
+            self._idle.remove(slot)
+        if self._gated is not None:
+            self._gated.lose(slot)
+        lost = getattr(self._scheduler, "lost", None)
+        try:
+            if lost is not None:
+                lost(slot, monotonic())
+            if self.codec is not None:
+                self.codec.lost(slot)
+        except BaseException as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
+            self._scheduler_failed(error)
+        if lost is not None:
+            self._coalescer.arm()
+
+    def suspend(self, slot: int) -> Suspension | None:
+        """The execution at the slot waits for another model, and gives up its grant; None where it holds none."""
+        return self._gated.suspend(slot) if self._gated is not None else None
+
+    def done(self, execution: Execution) -> None:
+        """A batch came back: let the slot pull its next one, and answer the calls while that executes."""
+        following = None if self._batches is None else self._batches.complete(execution)
+        try:
+            self._settle_execution(execution)
+        finally:
+            try:
+                if following is None:
+                    self.free(execution.slot)
+                else:
+                    self._workers[following.slot](following)
+            finally:
+                self._delivery.answer(execution)
+
+    def lost(self, execution: Execution) -> None:
+        """A batch died with its worker: its calls fail and those that were to follow it too; the slot stays away."""
+        following = None if self._batches is None else self._batches.complete(execution)
+        try:
+            self._settle_execution(execution)
+        finally:
+            self._delivery.answer(execution)
+        if following is not None:
+            following.error, following.started_ns = execution.error, execution.done_ns
+            following.done_ns = execution.done_ns
+            self.lost(following)
+
+    def take_back(self, call: Call) -> None:
+        """The caller of a request has gone."""
+        self._counters.cancelled(_ns_since(call.arrival, monotonic()), self._is_busy(call))
+        self._forget(call)
+
+    def fail_all(self, error: NaiadError, executing: bool = False) -> None:
+        """Fail everything that waits; what executes goes on, and with `executing` fails too."""
+        calls = list(self._waiting.values())
+        if executing:
+            calls = [*self._streaming.values(), *self._executing.values(), *calls]
+        for call, each in zip(calls, errors_of(error, len(calls)), strict=True):
+            self._fail_call(call, each)
+
+    async def drained(self) -> None:
+        """Return when no request waits, executes or streams, and the codec has nothing open."""
+        self._draining = True
+        while self.outstanding or (self.codec is not None and self.codec.open):
+            self._recount.clear()
+            await self._recount.wait()
+
+    def retire(self) -> None:
+        """The version goes out of service: what the codec knows is over."""
+        if self.codec is not None:
+            self._guarded(self.codec.end_all, SequenceEndReason.UNLOAD)
+
+    def close(self) -> None:
+        """End the timers. To be called when the queue is drained or given up."""
+        self._alarm.close()
+
+    @property
+    def backlog(self) -> int | None:
+        """How many sequences wait for a slot, None where the scheduler does not say."""
+        try:
+            waiting = getattr(self._scheduler, "backlog", None)
+        except BaseException as error:  # noqa: BLE001 - metrics ask for this property of a plugin
+            raise_interrupt(error)
+            return None
+        return waiting if isinstance(waiting, int) else None
+
+    # Deciding
+
+    def _decide_with_idle(self) -> None:
+        now = monotonic()
+        try:
+            decision = self._scheduler.decide(now, tuple(self._idle))
+            if decision.ended and self.codec is not None:
+                self.codec.ended(decision.ended)
+            for dispatch in decision.dispatches:
+                self._dispatch(dispatch)
+            for drop in decision.drops:
+                self._drop(drop)
+            if decision.wake_at != self._wake_at:
+                self._wake_at = decision.wake_at
+                self._alarm.set(decision.wake_at)
+        except BaseException as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
+            self._scheduler_failed(error)
+
+    def _dispatch(self, dispatch: Dispatch) -> None:
+        slot, tickets = dispatch.instance, dispatch.tickets
+        unique = set(tickets)
+        if slot not in self._idle or not unique or len(unique) < len(tickets) or not unique <= self._waiting.keys():
+            raise RuntimeError(
+                f"it sent the tickets {list(tickets)} to instance {slot}; "
+                "every ticket must wait and be named once, and the instance must be idle"
+            )
+        execution = self._build(dispatch)
+        self._counters.by_slot[slot].closed(dispatch.reason)  # raises for a reason that is not hashable
+        self._idle.remove(slot)
+        self._coalescer.dispatched(len(tickets))
+        for ticket in tickets:
+            self._executing[ticket] = self._waiting.pop(ticket)
+        self._workers[slot](execution)
+
+    def _build(self, dispatch: Dispatch) -> Execution:
+        calls, requests, sizes, traces = [], [], [], []
+        for ticket in dispatch.tickets:
+            call = self._waiting[ticket]
+            request = call.request
+            calls.append(call)
+            requests.append(request)
+            sizes.append(call.ticket.batch_size)
+            if request.trace is not None:
+                traces.append(request.trace)
+        if self._batches is not None and (execution := self._batches.build(dispatch, calls)) is not None:
+            return execution
+        open_sender = functools.partial(self._streams.sender, calls, dispatch.instance)
+        batch = Batch(requests, sizes, open_sender, self.responses.layout)
+        return Execution(dispatch.instance, dispatch.tickets, calls, batch, dispatch.reason, traces)
+
+    def _drop(self, drop: Drop) -> None:
+        for ticket in drop.tickets:
+            call = self._waiting.get(ticket)
+            if call is not None:
+                self._fail_call(call, refusal(drop, self._model), reason_of(drop), settled=True)
+
+    def _woken(self) -> None:
+        self._wake_at = None
+        self._decide()
+
+    # Settling
+
+    def _settle_execution(self, execution: Execution) -> None:
+        tickets = execution.tickets
+        if execution.error is None:
+            for call in execution.calls:
+                if call.stream is not None and not call.stream.ended:
+                    self._streaming[call.ticket.id] = call
+                    tickets = [ticket for ticket in tickets if ticket != call.ticket.id]
+        for ticket in execution.tickets:
+            self._executing.pop(ticket, None)
+        self._settle(tickets)
+
+    def _pass_on(self, stream: ResponseStream, sent: Sequence[Sent]) -> None:
+        """A model has sent responses; with the last of them the request is over."""
+        self._delivery.pass_on(stream, sent)
+        ticket = stream.call.ticket.id
+        if stream.ended and self._streaming.pop(ticket, None) is not None:
+            self._settle((ticket,))
+
+    def _settle(self, tickets: Sequence[int]) -> None:
+        """These tickets are over; one that the scheduler refused or dropped it knows to be."""
+        if tickets and tickets[0] >= self._first_id:  # else a scheduler that is gone took them in
+            try:
+                if self._scheduler.settle(tickets, monotonic()):
+                    self._coalescer.arm()
+            except BaseException as error:  # noqa: BLE001 - a scheduler plugin may raise anything
+                self._scheduler_failed(error)
+        if self._draining and not self.outstanding:
+            self._recount.set()
+
+    def _fail_call(
+        self, call: Call, error: NaiadError, reason: FailureReason = FailureReason.OTHER, settled: bool = False
+    ) -> None:
+        if not call.over:
+            self._counters.failed(1, _ns_since(call.arrival, monotonic()), reason)
+            self._delivery.conclude(call, error)
+        self._forget(call, settled)
+
+    def _expire(self, call: Call) -> None:
+        if call.over:
+            return
+        executing = self._is_busy(call)
+        error = expired(self._model, executing, monotonic() - call.arrival)
+        self._fail_call(call, error, FailureReason.CANCELED if executing else FailureReason.REJECTED)
+
+    def _is_busy(self, call: Call) -> bool:
+        return call.ticket.id in self._executing or call.ticket.id in self._streaming
+
+    def _forget(self, call: Call, settled: bool = False) -> None:
+        """Drop an ended call from the queue; one that executes leaves with its batch, or when it has streamed all."""
+        if call.timer is not None:
+            call.timer.cancel()
+        if self._is_busy(call):
+            call.notify_model()
+        else:
+            if self.codec is not None:
+                self._guarded(self.codec.withdrawn, call)
+            ticket = call.ticket.id
+            if self._waiting.pop(ticket, None) is not None:
+                self._settle((ticket,) if not settled else ())
+            if self._gated is not None and not self.waiting:
+                self._gated.withdraw()
+        self._delivery.release()
+
+    # For the codec
+
+    def sender(self, request: QueuedRequest, slot: int, replies: ReplyReader) -> Sender:
+        """The sender of a call that executes at that slot. For any thread; see `naiad.codec.CodecQueue`."""
+        return self._streams.sender((cast("Call", request),), slot, 0, replies)
+
+    def requeue(self, request: QueuedRequest) -> NaiadError | None:
+        """Queue a call again that has come back; the error where the scheduler refuses that."""
+        call = cast("Call", request)
+        old = call.ticket
+        if old.id < self._first_id:
+            return scheduler_started_anew(self._model)
+        self._last_id += 1
+        ticket = replace(
+            old, id=self._last_id, arrival=monotonic(), sequence_start=False, sequence_end=False, continues=old.id
+        )
+        try:
+            refused = self._scheduler.arrive(ticket)
+        except BaseException as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
+            return self._scheduler_failed(error)
+        if refused is not None:
+            return refusal(refused, self._model)
+        call.ticket = ticket
+        self._waiting[ticket.id] = call
+        self._coalescer.arm()
+        return None
+
+    def recount(self) -> None:
+        """What the codec has open may have become nothing."""
+        self._recount.set()
+
+    def _arrive_with_codec(self, ticket: Ticket) -> Drop | None:
+        """As the scheduler's `arrive`, for a queue with a codec, which has to know the tickets that are taken in."""
+        refused = self._scheduler.arrive(ticket)
+        if refused is None and self.codec is not None:
+            self.codec.arrived(ticket)
+        return refused
+
+    def _pass_on_to_codec(self, stream: ResponseStream, sent: Sequence[Sent]) -> None:
+        """As `_pass_on`, for a queue with a codec, which has to know the end of each stream first."""
+        call = stream.call
+        last = next((each.outcome for each in sent if isinstance(each.outcome, NaiadError) or each.outcome.final), None)
+        if last is not None and self.codec is not None:
+            self._guarded(self.codec.streamed, call, last)
+        self._pass_on(stream, sent)
+        if last is not None and call.ticket.id in self._waiting:
+            self._forget(call)  # it waits to be executed again, although its model has said that all is sent
+
+    def _guarded(self, act: Callable[..., None], *arguments: object) -> None:
+        """Call the codec; what it raises is logged, because nothing may hang for it."""
+        with logged(f"the batch codec of model '{self._model}'", model=self._model):
+            act(*arguments)
+
+    # A scheduler that fails
+
+    def _start_scheduler(self) -> None:
+        self._scheduler = self._make_scheduler()
+        self._arrive = self._scheduler.arrive if self._batch_codec is None else self._arrive_with_codec
+        self._ordered = bool(getattr(self._scheduler, "preserves_ordering", False))
+        self._first_id = self._last_id + 1
+        if self.codec is not None:  # what is under way is the old scheduler's
+            self._guarded(self.codec.end_all, SequenceEndReason.CANCELLED)
+
+    def _scheduler_failed(self, error: BaseException) -> InternalError:
+        """Start a new scheduler and fail all that waited with the old one; returns their error."""
+        raise_interrupt(error)
+        _logger.error("the scheduler of model '%s' failed; it starts anew", self._model, exc_info=error)
+        try:
+            self._start_scheduler()
+        except BaseException as again:
+            raise_interrupt(again)
+            _logger.exception("no new scheduler for model '%s' can be made; the old one goes on", self._model)
+        failure = InternalError(f"the scheduler of model '{self._model}' failed: {describe_error(error)}")
+        calls = list(self._waiting.values())
+        for call, each in zip(calls, errors_of(failure, len(calls) + 1)[1:], strict=True):
+            self._fail_call(call, each, settled=True)
+        return failure
+
+
+def _ns_since(start: float, now: float) -> int:
+    return int((now - start) * 1e9)

@@ -1,0 +1,141 @@
+"""Counting what a model version does, in whole batches: a request costs well under 3 µs of it."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from enum import StrEnum
+
+from naiad._engine.cache_counters import CacheCounters
+from naiad._engine.execution import ExecutionCounters, PhaseTotals
+from naiad._engine.response_counters import ResponseCounters, ResponseKind
+from naiad.backend import MemoryUsage
+from naiad.metrics import VersionObserver
+from naiad.reports import BatchStatistics, Duration, ModelStatistics
+
+
+class FailureReason(StrEnum):
+    """Why a request failed, in the words of the metric that counts failures."""
+
+    REJECTED = "REJECTED"
+    """It was never executed, because the queue was full or it waited too long."""
+    CANCELED = "CANCELED"
+    """Its caller took it back."""
+    BACKEND = "BACKEND"
+    """Its execution failed."""
+    OTHER = "OTHER"
+
+
+class VersionCounters:
+    """The counters of one model version. Every method is called on the event loop's thread.
+
+    What executions and their requests took is counted by device, as metrics need it, and is also there by slot.
+    `devices` has the GPU of each slot, -1 without one. `observer` makes what observes latencies, None without metrics.
+    `cache` is what the response cache does for the version, None where none does; `load_seconds` how long the version
+    took to load.
+    """
+
+    def __init__(self, observer: VersionObserver | None = None, devices: Sequence[int] = (-1,)) -> None:
+        self._observer = observer
+        self.failures = dict.fromkeys(FailureReason, 0)
+        self.cancelled_waiting = self.cancelled_executing = 0
+        self.cache: CacheCounters | None = None
+        self.load_seconds = 0.0
+        self._fail_ns = 0
+        self._responses = ResponseCounters()
+        self.execute_on(devices)
+
+    def execute_on(self, devices: Sequence[int]) -> None:
+        """These are the devices of the slots. To be called before anything is executed."""
+        observer = self._observer
+        self.by_device = {
+            device: ExecutionCounters(None if observer is None else observer.executions())
+            for device in devices or (-1,)
+        }
+        self.by_slot = [self.by_device[device] for device in devices]
+
+    def of_cache(self) -> CacheCounters:
+        """What the response cache does for the version; from now on there is something."""
+        if self.cache is None:
+            self.cache = CacheCounters(self._observer)
+        return self.cache
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Why batches were closed, as plain text, and how many of them."""
+        counts = Counter[str]()
+        for each in self.by_device.values():
+            counts.update({str(reason): count for reason, count in each.reasons.items()})
+        return dict(counts)
+
+    def hit(self, total_ns: int) -> None:
+        """A request was answered by the response cache after `total_ns`, none of which it waited in a queue."""
+        next(iter(self.by_device.values())).hit(total_ns)
+
+    def failed(self, requests: int, total_ns: int, reason: FailureReason) -> None:
+        """So many requests failed, were dropped or were taken back for that reason, after `total_ns` altogether."""
+        self.failures[reason] += requests
+        self._fail_ns += total_ns
+
+    def cancelled(self, total_ns: int, executing: bool) -> None:
+        """The caller of a request left after `total_ns`, while it waited or executed."""
+        self.failed(1, total_ns, FailureReason.CANCELED)
+        if executing:
+            self.cancelled_executing += 1
+        else:
+            self.cancelled_waiting += 1
+
+    def responded(self, index: int, infer_ns: int, output_ns: int, kind: ResponseKind) -> None:
+        """A request got its response number `index` (from 0 up), which took so long to compute and to read."""
+        self._responses.add(index, infer_ns, output_ns, kind)
+
+    # Of a servable without instances
+
+    def request_succeeded(
+        self, items: int, total_ns: int, queue_ns: int, phases: tuple[int, int, int], streamed: bool
+    ) -> None:
+        """A request with so many items was answered to the end, by what counts as one execution."""
+        counted = self.by_slot[0]
+        counted.executed(items, phases)
+        counted.succeeded(items, (total_ns,), (queue_ns,), phases, streamed)
+
+    def response_sent(self, index: int, waited_ns: int, empty: bool) -> None:
+        """A streamed request got response `index` (from 0 up); an `empty` one only says that it is over."""
+        self.responded(index, waited_ns, 0, ResponseKind.EMPTY_RESPONSE if empty else ResponseKind.SUCCESS)
+        if not index and not empty:
+            self.by_slot[0].first_responses((waited_ns,))
+
+    def request_failed(self, total_ns: int) -> None:
+        """A request failed; why is counted where it did."""
+        self.failed(1, total_ns, FailureReason.OTHER)
+
+    def report(self, name: str, version: int, memory: Sequence[MemoryUsage]) -> ModelStatistics:
+        """The counters as they stand."""
+        devices = self.by_device.values()
+        phases, by_batch_size = PhaseTotals(), defaultdict[int, PhaseTotals](PhaseTotals)
+        for each in devices:
+            phases += each.phases
+            for size, counted in each.by_batch_size.items():
+                by_batch_size[size] += counted
+        compute_input, compute_infer, compute_output = phases.durations()
+        cache_hit, cache_miss = self.cache.durations if self.cache is not None else (Duration(), Duration())
+        successes = sum(each.successes for each in devices)
+        return ModelStatistics(
+            name=name,
+            version=version,
+            last_inference=max(each.last_ns for each in devices) // 1_000_000,
+            inference_count=sum(each.inferences for each in devices),
+            execution_count=sum(each.executions for each in devices),
+            success=Duration(successes, sum(each.success_ns for each in devices)),
+            fail=Duration(sum(self.failures.values()), self._fail_ns),
+            queue=Duration(successes, sum(each.queue_ns for each in devices)),
+            compute_input=compute_input,
+            compute_infer=compute_infer,
+            compute_output=compute_output,
+            cache_hit=cache_hit,
+            cache_miss=cache_miss,
+            batch_stats=tuple(
+                BatchStatistics(size, *counted.durations()) for size, counted in sorted(by_batch_size.items())
+            ),
+            memory_usage=tuple(memory),
+            batch_reasons=self.reasons,
+            response_stats=self._responses.report(),
+        )

@@ -1,0 +1,271 @@
+"""One loaded version of a model: its configuration, checks, queue, instances and counters in one place."""
+
+import asyncio
+import functools
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from naiad._engine.call import Call
+from naiad._engine.containment import logged
+from naiad._engine.execution import Execution
+from naiad._engine.instances import Instances
+from naiad._engine.occupancy import in_flight, occupancy, suspend
+from naiad._engine.queue import ModelQueue
+from naiad._engine.responses import CodecResponseBuilder, ResponseBuilder
+from naiad._engine.stages import OfferedStages, VersionStages
+from naiad._engine.statistics import VersionCounters
+from naiad._engine.validation import RequestValidator
+from naiad._engine.warming import Warmup
+from naiad.backend import BackendTraits, MemoryUsage, Model, ModelContext, Placement
+from naiad.codec import BatchCodec, StickyRoutes
+from naiad.devices import Device
+from naiad.errors import InvalidArgumentError, ModelNotReadyError, ShuttingDownError, UnsupportedError
+from naiad.extend import GateFactory, MakeWorker, Suspension
+from naiad.in_flight import InflightRequest, Occupancy, Occupant
+from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness, SequenceCounts
+from naiad.scheduler import SchedulerFactory
+from naiad.server import Deliver
+from naiad.threads import on_own_thread
+from naiad.trace_events import record_arrival
+from naiad.types import Request
+from naiad.warmup import WarmupSample
+
+_logger = logging.getLogger("naiad.model")
+
+
+class ModelVersion:
+    """Serves one version from its first instance to its last answer. Lives on the event loop's thread.
+
+    `counters` are what it has done since it was loaded, `stages` what plugins put around it.
+    """
+
+    def __init__(
+        self,
+        context: ModelContext,
+        model: Model,
+        placements: Sequence[Placement],
+        labels: Mapping[str, tuple[str, ...]],
+        warmup: Sequence[WarmupSample],
+        worker: MakeWorker,
+        counters: VersionCounters,
+        gates: GateFactory | None = None,
+        codec: BatchCodec | None = None,
+        stages: OfferedStages = OfferedStages(),  # noqa: B008 - it is frozen
+    ) -> None:
+        config = context.config
+        self.name, self.version, self.config = config.name, context.version, config
+        self.labels = labels
+        self._model = model
+        self._metrics = context.metrics
+        self.counters = counters
+        self._checker = RequestValidator(config)
+        strict = bool(getattr(model, "declares_outputs", True))
+        responses = self._reader = ResponseBuilder(config, context.version, strict)
+        reader = responses if codec is None else CodecResponseBuilder(responses, codec)
+        self._codec = codec
+        self.warmup = Warmup(config, warmup, reader, self._checker, codec)
+        make = functools.partial(self.warmup.instantiate, model)
+        self._gates = gates
+        self._gate = None if gates is None else gates.admit(config, placements)
+        self._queue = queue = ModelQueue(responses, counters, self._gate, codec)
+        self._instances = Instances(make, placements, reader, worker, queue.free, queue.done, self._lost)
+        self.stages = VersionStages(stages, self.submit, self._enqueue)
+        self._closing: asyncio.Task[None] | None = None
+
+    async def start(self, traits: BackendTraits, factory: SchedulerFactory) -> None:
+        """Make and warm up every instance, then open the queue.
+
+        Raises what the first failing instance raised; `close` frees what there is.
+        """
+        instances = self._instances
+        await instances.start(traits.loads_in_parallel)
+        if self._gate is not None:
+            self._gate.enter(instances.placements)
+        self.counters.execute_on(instances.devices)
+        make_scheduler = functools.partial(factory.create, self.config, instances.slot_count)
+        self._queue.open(make_scheduler, instances.workers, instances.instruct)
+        instances.serve()
+
+    def submit(self, request: Request, deliver: Deliver, streams: bool = False) -> InflightRequest:
+        """Check a request and queue it. Raises InvalidArgumentError, ModelNotReadyError or QueueFullError at once.
+
+        Raises UnsupportedError when the model is decoupled and the caller cannot take several responses.
+        """
+        if self._reader.decoupled and not streams:
+            raise UnsupportedError(
+                f"this call takes exactly one response and doesn't support models with decoupled transaction policy, "
+                f"such as '{self.name}'; ask it over ModelStreamInfer (gRPC), generate_stream (HTTP) or Server.stream"
+            )
+        transfer = request.transfer
+        if transfer is not None and request.on_device is None and transfer.on_device is not None:
+            request = replace(request, on_device=transfer.on_device)  # the caller's own stays as it is
+        if self.stages.host_only and request.on_device is not None:
+            request = replace(request, on_device=None)
+        batch_size, shape_key = self._checker.check(request)
+        queue = self._queue
+        if not self._instances.hopeful:
+            raise ModelNotReadyError(f"model '{self.name}' version {self.version}: {self._no_instance()}", 1.0)
+        seen = self._checker.to_model_shape(request)
+        if transfer is not None and (self.stages.host_only or request.trace is not None or self._reader.decoupled):
+            transfer.may_lend = False  # whoever keeps or shows tensors needs copies
+        if request.trace is not None:
+            record_arrival(request.trace, self.version, request, seen)
+        if self.stages.checked is not None:
+            return self.stages.checked(request, deliver, streams)
+        return queue.submit(seen, batch_size, shape_key, deliver)
+
+    def _enqueue(self, request: Request, deliver: Deliver, streams: bool) -> Call:
+        """Queue a request that `submit` has checked and that has passed the stages."""
+        queue = self._queue
+        batch_size, shape_key = self._checker.measure(request)
+        return queue.submit(self._checker.to_model_shape(request), batch_size, shape_key, deliver)
+
+    def input_devices(self, name: str) -> frozenset[Device]:
+        """The devices whose tensors an instance takes as that input; none where it is no rows, or a stage reads it."""
+        layout = self._reader.layout
+        if self.stages.host_only or (layout is not None and layout.covers(name)):
+            return frozenset()
+        return self._instances.input_devices
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether executions may wait for an execution gate."""
+        return self._gates is not None
+
+    def in_flight(self, requests: Sequence[Request]) -> Sequence[Call]:
+        """Those of these requests that the instances execute, or go on with."""
+        return in_flight(requests, self._instances, self._queue)
+
+    def suspend(self, request: Occupant) -> Suspension | None:
+        """The execution of that request waits for another model, and gives up its grant; None where it holds none."""
+        return suspend(request, self._instances, self._queue)
+
+    def occupancy(self) -> Sequence[Occupancy]:
+        """The instances, where they execute anything."""
+        return occupancy(self.name, self._instances, self._queue)
+
+    async def drain(self) -> None:
+        """Return when every request taken in has been answered."""
+        await self.stages.drained()
+        await self._queue.drained()
+
+    async def close(self, grace: float | None = None) -> bool:
+        """Fail what still waits, end the instances, free the model; whether that ended within `grace` seconds.
+
+        What executes is answered first, unless it takes longer than that: then it fails too, and nothing is freed. May
+        be called again, for what an earlier call is still waiting for.
+        """
+        self._fail_all(executing=False)
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._end())
+        _, late = await asyncio.wait([self._closing], timeout=grace)
+        if late:
+            self._closing.cancel()
+        self._fail_all(executing=True)  # what streams may go on when all instances have ended
+        return not late
+
+    def readiness(self) -> Readiness:
+        """Ready while at least one instance can serve; the reasons tell what is wrong with the others all the same."""
+        reasons = self._instances.reasons_against()
+        return Readiness(not all(reasons), tuple(reason for reason in reasons if reason))
+
+    def instances(self) -> tuple[InstanceReport, ...]:
+        """Every instance as it stands."""
+        return tuple(instance.report() for instance in self._instances.all)
+
+    @property
+    def sticky(self) -> StickyRoutes | None:
+        """What keeps requests at this version when it goes out of service, None where nothing does."""
+        return self._queue.codec
+
+    def sequences(self) -> SequenceCounts | None:
+        """How many sequences there are of a model whose requests come in sequences; None for any other."""
+        queue = self._queue
+        return None if queue.codec is None else SequenceCounts(queue.codec.live, queue.backlog)
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for their execution."""
+        return self._queue.waiting
+
+    @property
+    def outstanding(self) -> int:
+        """How many requests wait, execute or stream, or are held by a stage."""
+        return self.stages.outstanding + self._queue.outstanding
+
+    def statistics(self) -> ModelStatistics:
+        """The counters as they stand."""
+        return self.counters.report(self.name, self.version, self._memory_usage())
+
+    @functools.cached_property
+    def metadata(self) -> ModelMetadata:
+        """The model as clients see it, with this version alone."""
+        return ModelMetadata.of(self.config, self.version)
+
+    def _lost(self, slots: Sequence[int], executions: Sequence[Execution]) -> None:
+        queue = self._queue
+        for slot in slots:
+            queue.lose(slot)
+        for execution in executions:
+            queue.lost(execution)
+        if not self._instances.hopeful:
+            queue.fail_all(ModelNotReadyError(f"model '{self.name}': {self._no_instance()}", retry_after=1.0))
+
+    def _no_instance(self) -> str:
+        reasons = [instance.reason for instance in self._instances.all if instance.reason]
+        return "it has no live instance" + (f": {'; '.join(reasons)}" if reasons else "")
+
+    def _fail_all(self, executing: bool) -> None:
+        stopping = "Server is stopping, scheduler for model '{}' has stopped accepting new inference requests"
+        error = ShuttingDownError(stopping.format(self.name))
+        self.stages.fail_all(error)
+        self._queue.fail_all(error, executing)
+        self._queue.close()
+
+    async def _end(self) -> None:
+        self._queue.retire()
+        try:
+            await self._instances.close()
+        finally:
+            if self._gate is not None:  # those that hang, and are given up, hold nothing back from the others
+                with logged(f"closing the execution gate of model '{self.name}'", model=self.name):
+                    self._gate.close()
+        await on_own_thread(f"naiad-close-{self.name}", self._free)
+
+    def _memory_usage(self) -> Sequence[MemoryUsage]:
+        usage = getattr(self._model, "memory_usage", None)
+        if usage is None:
+            return ()
+        with logged(f"reading the memory usage of model '{self.name}' version {self.version}", model=self.name):
+            return tuple(usage())
+        return ()
+
+    def _free(self) -> None:
+        """Close the model, on a thread of its own: one that hangs holds up no other, SystemExit ends no event loop."""
+        try:
+            self._model.close()
+        except BaseException:
+            _logger.exception("closing model '%s' version %d failed", self.name, self.version)
+        self._metrics.close()
+
+
+def labels_of(context: ModelContext) -> dict[str, tuple[str, ...]]:
+    """The lines of each output's label file, which lies in the model's folder.
+
+    Raises InvalidArgumentError when a file is not there, not UTF-8 or outside the folder.
+    """
+    labels = {}
+    for output in context.config.output:
+        if not output.label_filename:
+            continue
+        path = context.path_inside(output.label_filename, f"label file '{output.label_filename}'")
+        try:
+            lines = path.read_bytes().decode("utf-8-sig").removesuffix("\n").split("\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidArgumentError(
+                f"label file '{path}' of output '{output.name}' of model '{context.config.name}' cannot be read: "
+                f"{error}; it must be text in UTF-8, a label a line"
+            ) from error
+        labels[output.name] = tuple(line.removesuffix("\r") for line in lines)
+    return labels

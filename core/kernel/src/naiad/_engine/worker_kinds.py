@@ -1,0 +1,63 @@
+"""The kernel's kinds of worker, and which kind a model gets: the one that it asks for, or the server's choice."""
+
+from collections.abc import Sequence
+
+from naiad._engine.event_loop_worker import EventLoopWorker
+from naiad.backend import BackendTraits
+from naiad.errors import InvalidArgumentError
+from naiad.extend import MakeWorker, WorkerKind
+from naiad.workers import ThreadWorker
+from naiad_config import ModelConfig
+
+EXECUTE_ON = "execute_on"
+"""The model parameter that chooses; without it the server does."""
+
+
+class ThreadKind:
+    """Each instance on a thread of its own: what a model gets unless another kind of worker takes it."""
+
+    name = choice = "thread"
+
+    def worker_for(self, config: ModelConfig, traits: BackendTraits, execute_on: str) -> MakeWorker | None:
+        """See `WorkerKind`."""
+        return ThreadWorker if execute_on in ("", self.choice) else None
+
+
+class EventLoopKind:
+    """Instances on the event loop's thread, for models that ask for it."""
+
+    name = choice = "event_loop"
+
+    def worker_for(self, config: ModelConfig, traits: BackendTraits, execute_on: str) -> MakeWorker | None:
+        """See `WorkerKind`."""
+        if execute_on != self.choice:
+            return None
+        policy = config.model_transaction_policy
+        if policy is not None and policy.decoupled:
+            raise InvalidArgumentError(
+                f"model '{config.name}' is decoupled and cannot execute on the event loop, which must not wait for "
+                f"slow readers; drop parameter '{EXECUTE_ON}'"
+            )
+        return EventLoopWorker
+
+
+KERNEL_KINDS: tuple[WorkerKind, ...] = (ThreadKind(), EventLoopKind())
+"""The kinds that need no plugin; those of plugins come before them."""
+
+
+def worker_for(config: ModelConfig, traits: BackendTraits, kinds: Sequence[WorkerKind]) -> MakeWorker:
+    """How the instances of a model of that backend are run: the answer of the first kind that has one.
+
+    Raises InvalidArgumentError when the model asks for a kind that there is not, or that cannot run it.
+    """
+    parameter = config.parameters.get(EXECUTE_ON)
+    execute_on = parameter.string_value if parameter is not None else ""
+    choices = dict.fromkeys(kind.choice for kind in kinds if kind.choice)
+    if parameter is None or execute_on in choices:
+        for kind in kinds:
+            make = kind.worker_for(config, traits, execute_on)
+            if make is not None:
+                return make
+    raise InvalidArgumentError(
+        f"parameter '{EXECUTE_ON}' of model '{config.name}' is '{execute_on}'; it can be {' or '.join(choices)}"
+    )

@@ -1,0 +1,1 @@
+"""The model repository: read configurations, detect, load, swap, drain and unload models."""

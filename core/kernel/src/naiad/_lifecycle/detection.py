@@ -1,0 +1,264 @@
+"""Detection of a model's backend: from its configuration, from the files of a version, or from its name."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
+
+from naiad._plugins.known_plugins import where_to_get
+from naiad.backend import BackendTraits
+from naiad.errors import ConfigError, Problem
+from naiad_config import ModelConfig
+from naiad_config.mistakes import nearest
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFormat:
+    """A file or folder in a version folder that marks the model as a backend's, with its platform ("" for none)."""
+
+    file: str
+    backend: str
+    platform: str = ""
+
+
+KNOWN_FORMATS = (
+    KnownFormat("model.savedmodel", "tensorflow", "tensorflow_savedmodel"),
+    KnownFormat("model.graphdef", "tensorflow", "tensorflow_graphdef"),
+    KnownFormat("model.plan", "tensorrt", "tensorrt_plan"),
+    KnownFormat("model.onnx", "onnxruntime", "onnxruntime_onnx"),
+    KnownFormat("model.xml", "openvino"),
+    KnownFormat("model.pt", "pytorch", "pytorch_libtorch"),
+    KnownFormat("model.pt2", "pytorch", "torch_aoti"),
+    KnownFormat("model.netdef", "caffe2", "caffe2_netdef"),
+    KnownFormat("libcustom.so", "custom", "custom"),
+    KnownFormat("model.saved_model", "openvino"),
+    KnownFormat("model.tflite", "openvino"),
+    KnownFormat("model.pdmodel", "openvino"),
+    KnownFormat("model.py", "python"),
+)
+"""In the order of detection: the first file that is there decides."""
+
+
+def backend_of_platform(platform: str) -> str:
+    """The well-known backend that serves a platform, "" when there is none."""
+    return next((known.backend for known in KNOWN_FORMATS if platform and known.platform == platform), "")
+
+
+def resolve_backend(
+    config: ModelConfig,
+    version_directory: Path,
+    traits: Sequence[BackendTraits],
+    installed: Mapping[str, str] = MappingProxyType({}),
+) -> ModelConfig:
+    """The configuration with `backend`, `platform` and `default_model_filename` filled in where they can be detected.
+
+    `traits` are those of the installed backends; `installed` maps the installed distributions to why each was skipped
+    ("" when it was not). Raises ConfigError, with what to install, when platform and backend contradict each other,
+    when no installed backend serves the model, or when none can be detected.
+    """
+    search = _Search(config, config.name or version_directory.parent.name, version_directory, traits, installed)
+    chosen = search.backend()
+    platform = config.platform or search.platform(chosen)
+    return replace(
+        config,
+        backend=config.backend or chosen.name,
+        platform=platform,
+        default_model_filename=config.default_model_filename or search.filename(chosen, platform),
+    )
+
+
+def describe_rivals(written: ModelConfig, chosen: str, version_directory: Path, traits: Sequence[BackendTraits]) -> str:
+    """A sentence for the log when the version folder has files of several backends and nothing chooses, else "".
+
+    `written` is the configuration as it was before its backend was found, and `chosen` is that backend.
+    """
+    configured = written.backend or written.platform or written.default_model_filename or written.cc_model_filenames
+    name = written.name or version_directory.parent.name
+    search = _Search(written, name, version_directory, traits, {})
+    readers = {} if configured else search.readers()
+    if len(set(readers.values())) < 2:
+        return ""
+    listed = " and ".join(f"{file} ({backend})" for file, backend in readers.items())
+    return (
+        f"model '{name}' has files of several backends, {listed}, and its configuration names none of them: it is "
+        f"served by {chosen}; set 'backend' to choose, or take the files of the others away"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """The search for one model's backend among the installed ones."""
+
+    _config: ModelConfig
+    _name: str
+    _directory: Path
+    _traits: Sequence[BackendTraits]
+    _distributions: Mapping[str, str]
+
+    def backend(self) -> BackendTraits:
+        if self._config.backend:
+            return self._by_backend(self._config.backend, self._config.platform)
+        if self._config.platform:
+            return self._by_platform(self._config.platform)
+        return self._by_files() or self._by_name()
+
+    def platform(self, chosen: BackendTraits) -> str:
+        """The platform of the model file that is configured or there; without one, the only one of the backend."""
+        for file, platform in chosen.files.items():
+            if _alike(self._config.default_model_filename, file) or self._has(file):
+                return platform
+        platforms = set(chosen.files.values()) or set(chosen.platforms)
+        return platforms.pop() if len(platforms) == 1 else ""
+
+    def filename(self, chosen: BackendTraits, platform: str) -> str:
+        """The backend's file of that platform which is there, else its first; a backend without files has none.
+
+        The model `x.<backend>` of a backend without files has `model.<backend>`.
+        """
+        files = [file for file, of in chosen.files.items() if of in ("", platform) or not platform]
+        if files:
+            return next(filter(self._has, files), files[0])
+        suffix = self._suffix()
+        return f"model.{suffix}" if suffix in (chosen.name, *chosen.aliases) else ""
+
+    def _by_backend(self, backend: str, platform: str) -> BackendTraits:
+        chosen = self._named(backend)
+        usual = backend_of_platform(platform)
+        platforms = chosen.platforms if chosen is not None else ()
+        if usual not in ("", backend) and platform not in platforms:
+            raise self._unlike(f"platform '{platform}' goes with backend '{usual}'")
+        if chosen is None:
+            raise self._not_installed(backend, "backend")
+        if platform and platform not in platforms and self._named(platform) is not chosen:
+            listed = ", ".join(f"'{known}'" for known in platforms)
+            raise self._unlike(f"backend '{backend}' serves {listed}" if listed else "leave the platform out")
+        return chosen
+
+    def _by_platform(self, platform: str) -> BackendTraits:
+        serving = next((each for each in self._traits if platform in each.platforms), None) or self._named(platform)
+        if serving is not None:
+            return serving
+        backend = backend_of_platform(platform)
+        if backend and self._named(backend) is None:
+            raise self._not_installed(backend, "platform")
+        known = sorted({"ensemble", *(known for each in self._traits for known in each.platforms)})
+        near = nearest(platform, known)
+        hint = f"did you mean '{near}'?" if near else f"the platforms that are installed are {', '.join(known)}"
+        message = f"unexpected platform type '{platform}' for '{self._name}'"
+        raise ConfigError([Problem(message, "platform", hint=self._source_of(platform) or hint)])
+
+    def _by_files(self) -> BackendTraits | None:
+        """The backend of the first known format that the model has; None when it has none."""
+        formats = [*KNOWN_FORMATS, *_formats_of(self._traits)]
+        present = [known for known in formats if self._is_configured(known)]
+        present += [known for known in formats if self._has(known.file)]
+        if not present:
+            return None
+        chosen = self._claiming(present[0])
+        if chosen is not None:
+            return chosen
+        also = self._other_ways(present)
+        raise self._not_installed(present[0].backend, "", f" for its file '{present[0].file}'", also)
+
+    def readers(self) -> dict[str, str]:
+        """The model files in the version folder, in the order of detection, each with the backend that reads it."""
+        readers: dict[str, str] = {}
+        for known in (*KNOWN_FORMATS, *_formats_of(self._traits)):
+            if known.file not in readers and self._has(known.file):
+                readers[known.file] = " or ".join(each.name for each in self._reading(known)) or known.backend
+        return readers
+
+    def _other_ways(self, present: Sequence[KnownFormat]) -> str:
+        """Backends for the other model files, when no plugin reads the first of them."""
+        for known in present[1:]:
+            for other in self._reading(known):
+                return f"Or set 'backend' to '{other.name}', which reads its file '{known.file}'"
+        missing = {known.backend: known.file for known in present[1:] if known.backend != present[0].backend}
+        return " ".join(
+            f"Its file '{file}' is one of the backend '{backend}'; {self._source_of(backend)}"
+            for backend, file in missing.items()
+        )
+
+    def _by_name(self) -> BackendTraits:
+        suffix = self._suffix()
+        chosen = self._named(suffix)
+        if chosen is not None:
+            return chosen
+        if self._source_of(suffix):
+            raise self._not_installed(suffix, "", " for the end of its name")
+        files = ", ".join(dict.fromkeys(known.file for known in (*KNOWN_FORMATS, *_formats_of(self._traits))))
+        message = (
+            f"could not determine the backend of '{self._name}': its configuration names neither 'backend' nor "
+            f"'platform', its version folder '{self._directory.name}' holds none of {files}, and its name is not of "
+            f"the form 'model.<backend_name>'"
+        )
+        raise ConfigError([Problem(message, "backend", hint=f"set 'backend'; {self._installed()}")])
+
+    def _claiming(self, known: KnownFormat) -> BackendTraits | None:
+        """The installed backend for this format, None without one. Raises ConfigError when there are several."""
+        claiming = self._reading(known)
+        if len(claiming) > 1:
+            names = " or ".join(f"'{each.name}'" for each in claiming)
+            message = f"several backends read the file '{known.file}' of '{self._name}'"
+            raise ConfigError([Problem(message, "backend", hint=f"set 'backend' to {names}")])
+        return next(iter(claiming), None)
+
+    def _reading(self, known: KnownFormat) -> Sequence[BackendTraits]:
+        """The installed backends for this format.
+
+        A well-known file is for its own backend; without that it is for those that have it as their own first file, and
+        not for those that can read it besides: a model must not change its framework with what else is installed.
+        """
+        if known not in KNOWN_FORMATS:
+            return [each for each in self._traits if known.file in each.files]
+        usual = self._named(known.backend)
+        if usual is not None:
+            return [usual]
+        return [each for each in self._traits if next(iter(each.files), "") == known.file]
+
+    def _is_configured(self, known: KnownFormat) -> bool:
+        """Whether the configuration names a model file of this format."""
+        filenames = (self._config.default_model_filename, *self._config.cc_model_filenames.values())
+        return any(_alike(filename, known.file) for filename in filenames)
+
+    def _has(self, file: str) -> bool:
+        return (self._directory / file).exists()
+
+    def _named(self, backend: str) -> BackendTraits | None:
+        return next((each for each in self._traits if backend and backend in (each.name, *each.aliases)), None)
+
+    def _suffix(self) -> str:
+        """What follows the last dot of the model's name, "" when there is no dot."""
+        return self._name.rpartition(".")[2] if "." in self._name else ""
+
+    def _unlike(self, hint: str) -> ConfigError:
+        message = f"unexpected 'platform' and 'backend' pair, got: {self._config.platform}, {self._config.backend}"
+        return ConfigError([Problem(message, "platform", hint=hint)])
+
+    def _not_installed(self, backend: str, path: str, reason: str = "", also: str = "") -> ConfigError:
+        message = f"'{self._name}' needs the backend '{backend}'{reason}, which no installed plugin offers"
+        near = nearest(backend, [known for each in self._traits for known in (each.name, *each.aliases)])
+        source = self._source_of(backend)
+        steps = [source or (f"did you mean '{near}'?" if near else ""), also, self._installed()]
+        if not source:
+            steps += [f"{name} was skipped: {reason}" for name, reason in self._distributions.items() if reason]
+        return ConfigError([Problem(message, path, hint=" ".join(filter(None, steps)))])
+
+    def _source_of(self, backend: str) -> str:
+        return where_to_get("backend", backend, self._distributions)
+
+    def _installed(self) -> str:
+        names = ", ".join(sorted(each.name for each in self._traits))
+        return f"Installed backends: {names}." if names else "No backend is installed."
+
+
+def _formats_of(traits: Sequence[BackendTraits]) -> Iterator[KnownFormat]:
+    for each in traits:
+        for file, platform in each.files.items():
+            yield KnownFormat(file, each.name, platform)
+
+
+def _alike(filename: str, file: str) -> bool:
+    """Whether two file names are of one format: equal, or with the same suffix."""
+    suffix = PurePosixPath(filename).suffix
+    return filename == file or bool(suffix and suffix == PurePosixPath(file).suffix)

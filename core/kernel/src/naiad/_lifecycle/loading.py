@@ -1,0 +1,170 @@
+"""Loading of models: every version of a prepared model is loaded, with its instances warmed up, or none."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
+from functools import partial
+from typing import TypeVar, cast
+
+from naiad._engine.bounded_threads import BoundedThreads
+from naiad._engine.containment import logged
+from naiad._engine.stages import OfferedStages
+from naiad._engine.statistics import VersionCounters
+from naiad._engine.version import ModelVersion, labels_of
+from naiad._engine.warmup_progress import Warmups
+from naiad._lifecycle.preparation import Preparer
+from naiad._lifecycle.prepared import Prepared, PreparedModel
+from naiad._lifecycle.repository import ModelSource
+from naiad._lifecycle.servables import loading
+from naiad._plugins.registry import PluginRegistry
+from naiad.backend import Model, ModelContext
+from naiad.call_service import VersionCalls
+from naiad.codec import BatchCodec
+from naiad.errors import ConfigError, InvalidArgumentError, NaiadError
+from naiad.extend import GateFactory, LoopRunner
+from naiad.options import Settings
+from naiad.scheduler import SchedulerFactory
+from naiad.threads import on_own_thread
+from naiad.warmup import WarmupSample
+
+SECONDS_TO_CLOSE = 30.0
+"""How long a failed load waits for what it had loaded to close."""
+
+_logger = logging.getLogger("naiad.model")
+_T = TypeVar("_T")
+
+
+class Loader:
+    """Prepares and loads models on `threads`; what fails is tried again as often as the options say.
+
+    `gates` decide when slots may execute, None where nothing is limited. `runner` runs the event loop on changing
+    threads, None where the loop stays on its thread. Imports take the interpreter from the event loop for 5 ms at a
+    time, and each request needs it several times: so the switch interval is short during a load.
+    """
+
+    def __init__(
+        self,
+        preparer: Preparer,
+        plugins: PluginRegistry,
+        settings: Settings,
+        gates: GateFactory | None,
+        runner: LoopRunner | None,
+    ) -> None:
+        self.threads = BoundedThreads("naiad-load", settings["model-load-thread-count"])
+        self.warmups = Warmups()
+        self._preparer = preparer
+        self._plugins = plugins
+        self._gates = gates
+        self._retries: int = settings["model-load-retry-count"]
+        self._short_switch_interval = nullcontext if runner is None else runner.short_switch_interval
+
+    async def prepare(self, source: ModelSource) -> Prepared:
+        """A model ready to be loaded. Its backend opens the model's files for that, which may fail for a while only."""
+        prepare = partial(self.threads.run, self._preparer.prepare, source)
+        with self._short_switch_interval():
+            return await self._tried(source.name, "preparing it", prepare)
+
+    async def load(self, prepared: PreparedModel) -> dict[int, ModelVersion]:
+        """Every version of a prepared model, ready to serve.
+
+        Raises InvalidArgumentError with the version and the reason when one fails; the others are closed then.
+        """
+        loaded: dict[int, ModelVersion] = {}
+
+        async def load_one(context: ModelContext) -> None:
+            name, version = context.config.name, context.version
+            try:
+                attempt = partial(self._load, prepared, context)
+                loaded[version] = await self._tried(name, f"loading version {version}", attempt)
+            except NaiadError as error:
+                raise InvalidArgumentError(
+                    f"load failed for model '{name}': version {version} is at UNAVAILABLE state: {error};"
+                ) from error
+
+        try:
+            results = await asyncio.gather(*map(load_one, prepared.contexts), return_exceptions=True)
+        except asyncio.CancelledError:
+            await asyncio.gather(*(version.close(0.0) for version in loaded.values()))
+            raise
+        failure = next((result for result in results if result is not None), None)
+        if failure is None:
+            return loaded
+        try:
+            await asyncio.gather(*(version.close(SECONDS_TO_CLOSE) for version in loaded.values()))
+            raise failure
+        finally:
+            del failure, results  # whose traceback holds this frame, and with it what was prepared
+
+    async def _load(self, prepared: PreparedModel, context: ModelContext) -> ModelVersion:
+        try:
+            with self._short_switch_interval():
+                return await self._load_version(prepared, context)
+        except BaseException:
+            context.metrics.close()
+            raise
+
+    async def _load_version(self, prepared: PreparedModel, context: ModelContext) -> ModelVersion:
+        counters = VersionCounters(self._preparer.observer(context.config))
+        load = self._load_blocking
+        model, labels, warmup, codec, stages = await self.threads.run(load, prepared, context, counters)
+        try:
+            placements, worker = prepared.placements, prepared.worker
+            version = ModelVersion(
+                context, model, placements, labels, warmup, worker, counters, self._gates, codec, stages
+            )
+        except BaseException:
+            closing = asyncio.ensure_future(on_own_thread(f"naiad-close-{context.config.name}", _close_quietly, model))
+            await asyncio.wait([closing], timeout=SECONDS_TO_CLOSE)
+            raise
+        try:
+            with self.warmups.following(version.name, version.version, version.warmup.progress):
+                await version.start(prepared.backend.traits, prepared.factory)
+        except asyncio.CancelledError:
+            await version.close(0.0)  # a cancelled load does not wait for a model that hangs
+            raise
+        except BaseException:
+            await version.close(SECONDS_TO_CLOSE)
+            raise
+        if self._preparer.calls is not None:
+            cast("VersionCalls", context.models).serves(version)
+        return version
+
+    def _load_blocking(
+        self, prepared: PreparedModel, context: ModelContext, counters: VersionCounters
+    ) -> tuple[Model, dict[str, tuple[str, ...]], Sequence[WarmupSample], BatchCodec | None, OfferedStages]:
+        with loading(context.config.name):
+            labels, codec = labels_of(context), _codec_of(prepared.factory, context)
+            warmup, stages = self._plugins.warmup(context), self._preparer.stages(context, counters)
+            return prepared.backend.load(context), labels, warmup, codec, stages
+
+    async def _tried(self, name: str, step: str, attempt: Callable[[], Awaitable[_T]]) -> _T:
+        """The step's result; when it fails it is tried again, unless the configuration is wrong."""
+        for _ in range(self._retries):
+            try:
+                with loading(name):
+                    return await attempt()
+            except ConfigError:
+                raise
+            except NaiadError as error:
+                _logger.warning("model '%s': %s failed, trying again: %s", name, step, error)
+        with loading(name):
+            return await attempt()
+
+
+def _codec_of(factory: SchedulerFactory, context: ModelContext) -> BatchCodec | None:
+    """The batch codec that the scheduler brings for a version, None without one: models with sequences need it."""
+    make = getattr(factory, "codec", None)
+    codec: BatchCodec | None = None if make is None else make(context)
+    if codec is None and context.config.sequence_batching is not None:
+        raise InvalidArgumentError(
+            f"model '{context.config.name}' has sequence_batching, and its scheduler '{factory.name}' has no batch "
+            "codec, which keeps the requests of a sequence together; drop the parameter 'scheduler'"
+        )
+    return codec
+
+
+def _close_quietly(model: Model) -> None:
+    """Close a model that no version was made of; the error that kept it from one matters more."""
+    with logged("closing a model that did not load"):
+        model.close()

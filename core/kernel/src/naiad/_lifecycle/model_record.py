@@ -1,0 +1,136 @@
+"""The record of one model: its versions, the state of each, and the reasons for clients and the log."""
+
+import asyncio
+import tempfile
+from dataclasses import dataclass, field
+
+from naiad._lifecycle.prepared import PreparedDependent
+from naiad._lifecycle.servables import ServedVersion, readiness_of
+from naiad.errors import ModelNotReadyError, NaiadError, NotFoundError
+from naiad.reports import IndexEntry
+
+LOADING, READY, UNLOADING, UNAVAILABLE = "LOADING", "READY", "UNLOADING", "UNAVAILABLE"
+UNLOADED = "unloaded"
+"""The reason of a version that was taken out of service on purpose."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionState:
+    """A version's state, and the reason for it where there is one."""
+
+    state: str
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class ModelRecord:
+    """One model of the server. Changed only by `Models`, under `lock` where a load is under way.
+
+    `serving` are the READY versions; `states` has every version that was ever to be loaded. `reason` says why there is
+    no version at all, `reload_error` why the last reload failed while the earlier versions serve on. `folder` holds
+    the files of the load request that the versions come from. `explicit` models were loaded by name, and not only for
+    a model that depends on them; `ambiguous` ones are in several repositories. `prepared` is bound to the models that
+    it `depends` on.
+    """
+
+    name: str
+    serving: dict[int, ServedVersion] = field(default_factory=dict)
+    states: dict[int, VersionState] = field(default_factory=dict)
+    reason: str = ""
+    reload_error: str = ""
+    fingerprint: str | None = None
+    overridden: bool = False
+    unloaded: bool = False
+    explicit: bool = False
+    ambiguous: bool = False
+    prepared: PreparedDependent | None = None
+    depends: tuple[str, ...] = ()
+    folder: "tempfile.TemporaryDirectory[str] | None" = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def succeeded(self) -> None:
+        """A load succeeded: what serves is READY, and earlier failures are forgotten."""
+        self.reason = self.reload_error = ""
+        self.states = {
+            version: state
+            for version, state in self.states.items()
+            if state.state != UNAVAILABLE or state.reason == UNLOADED
+        }
+        self.states.update({version: VersionState(READY) for version in self.serving})
+
+    def is_over(self) -> bool:
+        """Whether it was unloaded on purpose and all its versions are closed."""
+        return self.unloaded and all(state.state != UNLOADING for state in self.states.values())
+
+    def has_failed(self) -> bool:
+        """Whether the last load failed."""
+        return bool(self.reload_error) or (bool(self.reason) and not self.unloaded)
+
+    def failed(self, error: NaiadError) -> None:
+        """A load failed: what was loading is unavailable, and what served before serves on."""
+        if self.serving:
+            self.reload_error = f"the last reload failed and the earlier generation serves: {error}"
+        else:
+            self.reason = str(error)
+        for version, state in self.states.items():
+            if version not in self.serving and state.state == LOADING:
+                self.states[version] = VersionState(UNAVAILABLE, str(error))
+
+    def retired(self) -> None:
+        """The model was unloaded on purpose; versions that still drain stay UNLOADING until they are done."""
+        self.unloaded, self.fingerprint, self.reason, self.reload_error = True, None, UNLOADED, ""
+        self.explicit, self.prepared, self.depends = False, None, ()
+        for version, state in self.states.items():
+            if state.state != UNLOADING:
+                self.states[version] = VersionState(UNAVAILABLE, UNLOADED)
+
+    def because(self) -> str:
+        """Why no version serves, as the end of a sentence."""
+        every = dict.fromkeys([self.reason, *(state.reason or state.state for state in self.states.values())])
+        reasons = "; ".join(filter(None, every))
+        return f": {reasons}" if reasons else ""
+
+    def missing(self, version: int) -> NaiadError:
+        """The error for a version that does not serve; version 0 stands for any."""
+        unknown = f"Request for unknown model: '{self.name}'"
+        if not version:
+            return ModelNotReadyError(f"{unknown} has no available versions{self.because()}")
+        state = self.states.get(version)
+        if state is None:
+            return NotFoundError(f"{unknown} version {version} is not found")
+        return ModelNotReadyError(f"{unknown} version {version} is not at ready state: {state.reason or state.state}")
+
+    def not_ready_reasons(self) -> list[str]:
+        """Why the model does not serve all its versions; none when it does, or was unloaded on purpose."""
+        if self.unloaded:
+            return []
+        if not self.serving:
+            return [f"model '{self.name}' has no version that serves{self.because()}"]
+        reasons = []
+        for number, state in self.states.items():
+            version = self.serving.get(number)
+            if version is None:
+                if state.state == UNAVAILABLE and state.reason != UNLOADED:
+                    reasons.append(f"model '{self.name}' version {number} is {state.state}: {state.reason}")
+                continue
+            readiness = readiness_of(version)
+            if not readiness.ready:
+                reasons.append(f"model '{self.name}' version {number}: {'; '.join(readiness.reasons)}")
+        return reasons
+
+    def index(self) -> list[IndexEntry]:
+        """One entry a version, or one for the model when no version is known."""
+        if not self.states:
+            state = UNAVAILABLE if self.reason else LOADING
+            return [IndexEntry(self.name, 0, state, self.reason)]
+        return [
+            IndexEntry(self.name, version, state.state, self._reason(version, state))
+            for version, state in sorted(self.states.items())
+        ]
+
+    def _reason(self, version: int, state: VersionState) -> str:
+        if version in self.serving:
+            return self.reload_error
+        if state.reason == UNLOADED and not self.serving:  # perhaps a later load failed
+            return self.reason or state.reason
+        return state.reason

@@ -1,0 +1,317 @@
+"""Loading, swapping and unloading the models of a server without losing a request."""
+
+import asyncio
+import functools
+import logging
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from naiad._engine.bounded_threads import lent
+from naiad._engine.load_waits import LoadWaits
+from naiad._lifecycle.binding import Binder, refused
+from naiad._lifecycle.configs import not_found
+from naiad._lifecycle.loading import Loader
+from naiad._lifecycle.model_record import LOADING, ModelRecord, VersionState
+from naiad._lifecycle.model_registry import ModelRegistry
+from naiad._lifecycle.overrides import unpacked
+from naiad._lifecycle.prepared import PreparedDependent
+from naiad._lifecycle.repository import ModelSource, RepositoryReader, is_folder_name
+from naiad._lifecycle.servables import ServedVersion, has_requests, loading
+from naiad._lifecycle.version_swapper import Folder, VersionSwapper
+from naiad.errors import InvalidArgumentError, NaiadError, ShuttingDownError
+from naiad.options import Settings
+from naiad.reports import IndexEntry
+
+_logger = logging.getLogger("naiad.model")
+
+
+class Models(ModelRegistry):
+    """Loads and unloads. Every method runs on the event loop's thread; what blocks is sent to threads.
+
+    `closed` says that there will be no more loads; `alive` are all versions that are not freed.
+    """
+
+    def __init__(self, loader: Loader, settings: Settings) -> None:
+        roots = [Path(root).absolute() for root in settings["model-repository"]]
+        super().__init__(RepositoryReader(roots, compares_content=settings["model-control-mode"] != "none"))
+        self._loader = loader
+        self._load_slots = asyncio.Semaphore(settings["model-load-thread-count"])
+        self._load_waits = LoadWaits()
+        self._swapper = VersionSwapper(self, self._own, self._forget)
+        self.alive = self._swapper.alive
+        self._binder = Binder(self, self._swapper)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loads: dict[str, asyncio.Task[None]] = {}
+        self.closed = False
+
+    def index(self, only_ready: bool = False) -> list[IndexEntry]:
+        """Every model, version and state; a version that loads says how far its warmup is."""
+        return self._loader.warmups.told_in(super().index(only_ready))
+
+    async def fresh_index(self, only_ready: bool = False) -> list[IndexEntry]:
+        """As `index`, over the folders as they are now; where these cannot be read, as they were."""
+        if not only_ready:
+            try:
+                await self.repositories.read()
+            except NaiadError as error:
+                _logger.warning("%s", error)
+        return self.index(only_ready)
+
+    async def load_all(self, names: Sequence[str] | None = None) -> None:
+        """Load these models, or all of the repositories; a failure stays with its model.
+
+        Raises NotFoundError for a repository that cannot be read.
+        """
+        folders = await self.repositories.read()
+        listed = sorted(folders) if names is None else list(dict.fromkeys(names))
+        await self._load_many({name: folders.get(name, []) for name in listed})
+
+    async def load(self, name: str, config: str = "", files: Mapping[str, bytes] | None = None) -> None:
+        """Load or reload one model; the earlier generation serves until the new one is ready, or on if it fails.
+
+        The models that it depends on are loaded with it where they do not serve. The load goes on when its caller goes
+        away. Raises NotFoundError without such a folder, InvalidArgumentError with the reason when a version fails.
+        """
+        name = name.strip()
+        if not name:
+            raise InvalidArgumentError("Model name cannot be empty. Please enter a valid name to deploy.")
+        if not is_folder_name(name):
+            raise InvalidArgumentError(
+                f"invalid model name '{name[:80]}', model name must not contain path traversal characters or be "
+                "longer than a folder's name can be"
+            )
+        if files and not config:
+            raise InvalidArgumentError("Load parameter 'config' must be specified for model file override")
+        folders = await self.repositories.find(name)
+        if not folders and not files:
+            raise not_found(name)
+        await self._owned(name, self._load(name, folders, config, files or {}, again=True))
+        record = self.records.get(name)
+        if record is not None:  # it may have been unloaded since
+            record.explicit = True
+
+    async def unload(self, name: str, dependents: bool = False) -> None:
+        """Take a model and what depends on it out of service; what it has taken in is still answered.
+
+        With `dependents` so are the models that it depends on, that were not loaded by name and that no other model
+        depends on.
+        """
+        record = self.records.get(name)
+        if record is None:
+            return
+        async with record.lock:
+            unneeded = self._binder.unneeded(record) if dependents else []
+            self._swapper.swap(record, {})
+            record.retired()
+            self._binder.follow(name)
+        for each in unneeded:
+            await self.unload(each, dependents)
+
+    async def follow_disk(self) -> None:
+        """Load what is new or changed in the repositories and unload what is gone."""
+        folders = await self.repositories.read()
+        gone = [name for name, record in self.records.items() if name not in folders and not record.unloaded]
+        for name in gone:
+            _logger.info("model '%s' is gone from the repositories", name, extra={"model": name})
+            await self.unload(name)
+        await self._load_many(folders)
+
+    @asynccontextmanager
+    async def nested(self, waiter: str, name: str) -> AsyncIterator[None]:
+        """A load, unless it is "", lends its slot and thread while it waits. Raises InvalidArgumentError in a ring."""
+        if not waiter:
+            yield
+            return
+        with self._load_waits.nested(waiter, name):
+            async with self._loader.threads.lent(), lent(self._load_slots):  # gets them back in the order of any load
+                yield
+
+    def has_work(self) -> bool:
+        """Whether any version that is not freed has a request that is not over."""
+        return any(map(has_requests, self.alive))
+
+    async def give_up_loads(self) -> None:
+        """Load nothing from now on; loads under way fail at once."""
+        self.closed = True
+        tasks = set(self._tasks)
+        for task in tasks:  # what retires is among them; `close` awaits that
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def finish_sequences(self, seconds: float) -> None:
+        """Load nothing from now on, and start no sequence; those under way may go on for that long."""
+        self.sticky_routing.begin(self.alive)
+        await self.give_up_loads()
+        await self.sticky_routing.finish(self.alive, seconds)
+
+    async def close(self, grace: float) -> bool:
+        """Answer what was taken in within `grace` seconds, then end every instance; whether all of it ended in time."""
+        deadline = monotonic() + grace
+        await self.give_up_loads()
+        return await self._swapper.close(deadline - monotonic())
+
+    async def _forget(self, record: ModelRecord) -> None:
+        """Drop the record of an unloaded model that is in no repository."""
+        name = record.name
+        if not record.is_over():
+            return
+        folders = await self.repositories.find(name)
+        if not folders and record.is_over() and name not in self._loads and self.records.get(name) is record:
+            del self.records[name]
+            self.repositories.forget(name)
+
+    # The steps of a load
+
+    async def _load_many(self, models: Mapping[str, Sequence[Path]]) -> None:
+        await asyncio.gather(*(self._load_quietly(name, folders, explicit=True) for name, folders in models.items()))
+
+    async def _load_quietly(self, name: str, folders: Sequence[Path], explicit: bool = False) -> None:
+        if not folders:
+            self.records.setdefault(name, ModelRecord(name)).reason = str(not_found(name))
+            _logger.error("%s", not_found(name), extra={"model": name})
+            return
+        try:
+            await self._owned(name, self._load(name, folders))
+        except NaiadError as error:
+            _logger.error("model '%s' is UNAVAILABLE: %s", name, error, extra={"model": name})
+        record = self.records.get(name)
+        if record is not None and explicit:
+            record.explicit = True
+
+    async def _owned(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        """Await the work in a task of its own, which goes on when the caller is cancelled; `close` cancels it."""
+        task = self._loads[name] = self._own(work)
+        task.add_done_callback(functools.partial(self._load_ended, name))
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                raise ShuttingDownError("the server is stopping; the load was given up") from None
+            raise
+        finally:
+            del task  # which holds the error, whose traceback holds this frame, and the files of the request
+
+    def _load_ended(self, name: str, task: asyncio.Task[None]) -> None:
+        if self._loads.get(name) is task:
+            del self._loads[name]
+
+    def _own(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _load(
+        self,
+        name: str,
+        folders: Sequence[Path],
+        config: str = "",
+        files: Mapping[str, bytes] | None = None,
+        again: bool = False,
+    ) -> None:
+        """`again` tries what has failed although nothing has changed."""
+        if self.closed:
+            raise ShuttingDownError("the server is stopping and loads no model")
+        record = self.records.setdefault(name, ModelRecord(name))
+        record.ambiguous = len(folders) > 1
+        async with record.lock:
+            fingerprint = await self.repositories.fingerprint(folders)
+            same = fingerprint is not None and fingerprint == record.fingerprint and not (config or record.overridden)
+            if same and not (again and record.has_failed()):
+                return
+            record.unloaded, record.fingerprint, record.overridden, record.reason = False, fingerprint, bool(config), ""
+            folder = None
+            try:
+                if files:
+                    with loading(name):
+                        folder = await self.repositories.threads.run(unpacked, files)
+                    folders = [Path(folder.name)]
+                await self._replace_generation(record, _source(name, folders, config), folder, again)
+            except NaiadError as error:
+                record.failed(error)
+                self._binder.follow(name)
+                raise
+            finally:
+                if folder is not None and record.folder is not folder:
+                    await self.repositories.threads.run(folder.cleanup)
+
+    async def _replace_generation(
+        self, record: ModelRecord, source: ModelSource, folder: Folder | None, again: bool
+    ) -> None:
+        started = monotonic()
+        async with self._load_slots:
+            prepared = await self._loader.prepare(source)
+            for context in prepared.contexts:
+                if context.version not in record.serving:
+                    record.states[context.version] = VersionState(LOADING)
+            versions: Mapping[int, ServedVersion] = {}
+            if prepared.dependent is None:
+                versions = await self._loader.load(prepared)
+                record.prepared, record.depends = None, ()
+        if prepared.dependent is not None:
+            versions, folder = await self._bound(record, prepared.dependent, again), None
+        self._swapper.swap(record, versions, folder)
+        record.succeeded()
+        self._binder.follow(record.name)
+        for version, loaded in versions.items():
+            loaded.counters.load_seconds = monotonic() - started
+            label = {"model": record.name, "version": str(version)}
+            message = "model '%s' version %d is READY after %.3f s"
+            _logger.info(message, record.name, version, loaded.counters.load_seconds, extra=label)
+
+    async def _bound(
+        self, record: ModelRecord, prepared: PreparedDependent, again: bool
+    ) -> Mapping[int, ServedVersion]:
+        """Its versions over those that it depends on, once these are loaded; it may come into service only later."""
+        dependencies = prepared.dependencies
+        depended, record.depends = record.depends, dependencies
+        others = [name for name in dependencies if not self._binder.leads_back(record.name, name)]
+        rings = await asyncio.gather(*(self._ensure(prepared.kind, record.name, name, again) for name in others))
+        try:
+            if any(rings):
+                raise InvalidArgumentError("; ".join(filter(None, rings)))
+            versions = self._binder.bound(prepared, record.serving)
+        except NaiadError as error:
+            if record.serving:
+                record.depends = depended
+            else:
+                record.prepared = prepared
+            raise refused(record.name, error) from error
+        record.prepared = prepared
+        return versions
+
+    async def _ensure(self, kind: str, dependent: str, name: str, again: bool) -> str:
+        """Wait for the model's load, or load it, unless it serves, or has failed and is not tried `again`.
+
+        Returns the reason where its load waits for that of the dependent, which is of that kind.
+        """
+        task, record = self._loads.get(name), self.records.get(name)
+        if task is not None and not task.done():
+            if not self._load_waits.leads_to(name, dependent):
+                with self._load_waits.waiting(dependent, name):
+                    await asyncio.wait([task])
+            elif record is None or not record.serving:
+                return (
+                    f"{kind} '{dependent}' needs model '{name}', which is being loaded and waits for '{dependent}' "
+                    f"itself; let the model not ask for the {kind}, which comes into service as soon as the model does"
+                )
+            return ""
+        if record is not None and (record.serving or (record.has_failed() and not again)):
+            return ""
+        with self._load_waits.waiting(dependent, name):
+            folders = await self.repositories.find(name)
+            if folders:
+                await self._load_quietly(name, folders)
+        return ""
+
+
+def _source(name: str, folders: Sequence[Path], config: str) -> ModelSource:
+    if len(folders) > 1:
+        raise InvalidArgumentError(
+            f"failed to poll model '{name}': not unique across all model repositories; "
+            f"model appears in two or more repositories: {', '.join(str(folder.parent) for folder in folders)}"
+        )
+    return ModelSource(name, folders[0], config)

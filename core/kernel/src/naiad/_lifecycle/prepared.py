@@ -1,0 +1,56 @@
+"""Prepared models: configurations that were read, completed and checked, and wait for instances or for other models."""
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from naiad._lifecycle.configs import WrittenConfig
+from naiad.backend import Backend, ModelContext, Placement
+from naiad.extend import MakeWorker
+from naiad.scheduler import SchedulerFactory
+from naiad.servables import PreparedServable
+from naiad_config import ModelConfig
+
+
+@dataclass(frozen=True, slots=True)
+class _Contexts:
+    """A context for each version to serve, with the same configuration."""
+
+    contexts: tuple[ModelContext, ...]
+
+    @property
+    def config(self) -> ModelConfig:
+        """The configuration."""
+        return self.contexts[-1].config
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedModel(_Contexts):
+    """A model that is ready to be loaded, and who loads, schedules and runs it."""
+
+    backend: Backend
+    factory: SchedulerFactory
+    placements: tuple[Placement, ...]
+    worker: MakeWorker
+    dependent: None = None
+    dependencies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreparedDependent(_Contexts):
+    """A model that a servable factory of that `kind` has prepared; `written` has the locations of its keys."""
+
+    kind: str
+    written: WrittenConfig
+    servable: PreparedServable
+    dependencies: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dependencies", tuple(self.servable.dependencies))  # on a loader thread: it may raise
+
+    @property
+    def dependent(self) -> "PreparedDependent":
+        """It is bound to other models."""
+        return self
+
+
+Prepared: TypeAlias = PreparedModel | PreparedDependent

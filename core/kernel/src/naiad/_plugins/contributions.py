@@ -1,0 +1,116 @@
+"""What one plugin contributes: the objects that its hooks return, checked against their contracts, and their names."""
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+from naiad._plugins.known_plugins import what_to_install
+from naiad.errors import PluginError
+
+if TYPE_CHECKING:
+    from naiad.backend import Backend, BackendTraits
+    from naiad.cache import CacheFactory
+    from naiad.frontend import Frontend
+    from naiad.options import Option
+    from naiad.scheduler import SchedulerFactory
+    from naiad.servables import ServableFactory
+
+
+_CONTRACTS = {
+    "naiad_options": ("naiad.options", "Option"),
+    "naiad_backends": ("naiad.backend", "Backend"),
+    "naiad_schedulers": ("naiad.scheduler", "SchedulerFactory"),
+    "naiad_caches": ("naiad.cache", "CacheFactory"),
+    "naiad_frontends": ("naiad.frontend", "Frontend"),
+    "naiad_gates": ("naiad.extend", "GateFactory"),
+    "naiad_services": ("naiad.extend", "Service"),
+    "naiad_stages": ("naiad.extend", "RequestStage"),
+    "naiad_servables": ("naiad.servables", "ServableFactory"),
+    "naiad_workers": ("naiad.extend", "WorkerKind"),
+    "naiad_runners": ("naiad.extend", "LoopRunner"),
+    "naiad_warmup": ("naiad.warmup", "WarmupSample"),
+}
+_LATER = ("gates", "services", "stages", "workers", "runners", "warmup")
+"""The hooks that are called when a server starts or a model is loaded; the objects have no name before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """One thing that a plugin brings: its `kind` and `name`, for a backend with the `framework` of its traits.
+
+    `install` is the distribution to install, with an extra, for a backend whose framework is missing, "" if unknown.
+    """
+
+    kind: str
+    name: str
+    framework: tuple[str, ...] = ()
+    install: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Contributions:
+    """The objects that one plugin returns at start-up; `later` are the other hooks that it implements."""
+
+    options: "tuple[Option, ...]" = ()
+    backends: "tuple[Backend, ...]" = ()
+    schedulers: "tuple[SchedulerFactory, ...]" = ()
+    frontends: "tuple[Frontend, ...]" = ()
+    caches: "tuple[CacheFactory, ...]" = ()
+    servables: "tuple[ServableFactory, ...]" = ()
+    later: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, hooks: pluggy.PluginManager) -> "Contributions":
+        """Call the start-up hooks of a plugin, options first. Raises PluginError for objects of another contract."""
+        kinds = ("options", "backends", "schedulers", "frontends", "caches", "servables")
+        objects = {kind: call(hooks, f"naiad_{kind}") for kind in kinds}
+        later = tuple(kind for kind in _LATER if getattr(hooks.hook, f"naiad_{kind}").get_hookimpls())
+        return cls(**objects, later=later)
+
+    def names(self, plugin: str) -> tuple[Contribution, ...]:
+        """The names of all objects, without importing a framework; those that are made later have the plugin's name."""
+        names = {"runners": "event loop", "warmup": "samples"}
+        return (
+            *(_of_backend(each.traits) for each in self.backends),
+            *(Contribution("scheduler", each.name) for each in self.schedulers),
+            *(Contribution("servable", each.name) for each in self.servables),
+            *(Contribution("frontend", each.name) for each in self.frontends),
+            *(Contribution("cache", each.name) for each in self.caches),
+            *(Contribution(kind.removesuffix("s"), names.get(kind, plugin)) for kind in self.later),
+            *(Contribution("options", f"--{each.name}") for each in self.options),
+        )
+
+
+def _of_backend(traits: "BackendTraits") -> Contribution:
+    frameworks = (traits.framework,) if isinstance(traits.framework, str) else traits.framework
+    install = what_to_install("backend", traits.name)
+    return Contribution("backend", traits.name, tuple(filter(None, frameworks)), install)
+
+
+def call(hooks: pluggy.PluginManager, hook: str, **arguments: object) -> tuple[Any, ...]:
+    """The objects that a plugin's hook returns. Raises PluginError for an answer or an object of another contract."""
+    answers = getattr(hooks.hook, hook)(**arguments)
+    for answer in answers:
+        if not isinstance(answer, list | tuple):
+            raise PluginError(f"{hook} answered with {type(answer).__name__}; return a list")
+    return _checked(hook, [item for answer in answers for item in answer])
+
+
+def _checked(hook: str, objects: Sequence[Any]) -> tuple[Any, ...]:
+    if not objects:
+        return ()  # the module of a contract is imported only when it is needed: that of backends brings numpy
+    module, name = _CONTRACTS[hook]
+    contract = getattr(importlib.import_module(module), name)
+    for each in objects:
+        if not isinstance(each, contract):
+            members = {*contract.__annotations__, *(member for member in vars(contract) if not member.startswith("_"))}
+            lacking = ", ".join(sorted(member for member in members if not hasattr(each, member)))
+            reason = f"lacks {lacking}" if lacking else "is something else"
+            raise PluginError(f"{hook} offered a {type(each).__name__}, which is no {name}: it {reason}")
+    return tuple(objects)

@@ -1,0 +1,150 @@
+"""The published distributions and what they contribute, so that an unknown name is answered with what to install.
+
+A test holds this table against what the distributions of the workspace really offer.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from naiad_config import ModelConfig
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPlugin:
+    """A published distribution, what to `pip install`, and the names of its contributions.
+
+    `parameters` are the request parameters of its stages.
+    """
+
+    distribution: str
+    install: str
+    backends: tuple[str, ...] = ()
+    schedulers: tuple[str, ...] = ()
+    frontends: tuple[str, ...] = ()
+    caches: tuple[str, ...] = ()
+    services: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+    servables: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+
+def _names(*lines: str) -> tuple[str, ...]:
+    return tuple(name for line in lines for name in line.split())
+
+
+KNOWN_PLUGINS = (
+    KnownPlugin(
+        "naiad-cache",
+        "naiad-cache",
+        services=("cache",),
+        options=("cache-config", "cache-directory", "response-cache-byte-size"),
+    ),
+    KnownPlugin("naiad-cache-local", "naiad-cache-local", caches=("local",)),
+    KnownPlugin("naiad-cache-redis", "naiad-cache-redis", caches=("redis",)),
+    KnownPlugin("naiad-caffe2", "naiad-caffe2[cpu]", backends=("caffe2",)),
+    KnownPlugin("naiad-custom", "naiad-custom", backends=("custom", "python")),
+    KnownPlugin("naiad-explain", "naiad-explain", parameters=("explain",), options=("allow-explain",)),
+    KnownPlugin(
+        "naiad-grpc",
+        "naiad-grpc",
+        frontends=("grpc",),
+        options=_names(
+            "allow-grpc grpc-address grpc-handshake-timeout grpc-header-forward-pattern",
+            "grpc-http2-max-ping-strikes grpc-http2-max-pings-without-data",
+            "grpc-http2-min-recv-ping-interval-without-data grpc-infer-allocation-pool-size",
+            "grpc-infer-response-compression-level grpc-infer-thread-count grpc-keepalive-permit-without-calls",
+            "grpc-keepalive-time grpc-keepalive-timeout grpc-max-calls grpc-max-concurrent-streams",
+            "grpc-max-connection-age grpc-max-connection-age-grace grpc-max-connection-idle",
+            "grpc-max-connections grpc-max-message-size grpc-max-response-pool-size grpc-max-response-size",
+            "grpc-port grpc-restricted-protocol grpc-root-cert grpc-server-cert grpc-server-key grpc-use-ssl",
+            "grpc-use-ssl-mutual reuse-grpc-port",
+        ),
+    ),
+    KnownPlugin(
+        "naiad-http",
+        "naiad-http",
+        frontends=("http",),
+        options=_names(
+            "allow-http http-address http-body-seconds http-head-seconds http-header-forward-pattern",
+            "http-idle-seconds http-max-connections http-max-input-size http-max-json-output",
+            "http-max-pipelined-bytes http-port http-restricted-api http-root-cert http-server-cert",
+            "http-server-key http-thread-count http-use-ssl http-use-ssl-mutual reuse-http-port",
+        ),
+    ),
+    KnownPlugin("naiad-loop-handoff", "naiad-loop-handoff", options=("loop-handoff",)),
+    KnownPlugin(
+        "naiad-metrics",
+        "naiad-metrics",
+        frontends=("metrics",),
+        services=("metrics",),
+        options=_names(
+            "allow-cpu-metrics allow-gpu-metrics allow-metrics metrics-address metrics-config",
+            "metrics-interval-ms metrics-port",
+        ),
+    ),
+    KnownPlugin("naiad-model-calls", "naiad-model-calls", services=("model-calls",)),
+    KnownPlugin("naiad-onnx", "naiad-onnx[cpu]", backends=("onnxruntime",)),
+    KnownPlugin("naiad-openvino", "naiad-openvino[cpu]", backends=("openvino",)),
+    KnownPlugin("naiad-rate-limiter", "naiad-rate-limiter", options=("rate-limit", "rate-limit-resource")),
+    KnownPlugin("naiad-scheduler-dynamic", "naiad-scheduler-dynamic", schedulers=("dynamic", "dynamic_batching")),
+    KnownPlugin("naiad-scheduler-ensemble", "naiad-scheduler-ensemble", servables=("ensemble",)),
+    KnownPlugin("naiad-scheduler-sequence", "naiad-scheduler-sequence", schedulers=("sequence", "sequence_batching")),
+    KnownPlugin(
+        "naiad-shared-memory",
+        "naiad-shared-memory",
+        services=("shared-memory",),
+        options=("allow-client-shm", "max-shared-memory-regions", "shared-memory-lending"),
+    ),
+    KnownPlugin("naiad-tensorflow", "naiad-tensorflow[cpu]", backends=("tensorflow",)),
+    KnownPlugin("naiad-tensorrt", "naiad-tensorrt[tensorrt]", backends=("tensorrt",)),
+    KnownPlugin("naiad-torch", "naiad-torch[cpu]", backends=("pytorch",)),
+    KnownPlugin(
+        "naiad-tracing",
+        "naiad-tracing",
+        services=("tracing",),
+        options=("trace-config", "trace-count", "trace-file", "trace-level", "trace-log-frequency", "trace-rate"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationNeed:
+    """A section of model configurations that only a plugin with that `option` serves; `noun` names it in a message."""
+
+    section: str
+    noun: str
+    option: str
+
+    def is_in(self, config: "ModelConfig") -> bool:
+        """Whether the configuration has the section, and does not disable it."""
+        section = getattr(config, self.section)
+        return section is not None and bool(getattr(section, "enable", True))
+
+
+CONFIGURATION_NEEDS = (ConfigurationNeed("response_cache", "a response cache", "cache-config"),)
+"""What is ignored, with a warning, in a server without the plugin."""
+
+
+_KINDS = ("backend", "scheduler", "frontend", "cache", "service", "parameter", "servable", "option")
+_TABLE = {(kind, name): each for each in KNOWN_PLUGINS for kind in _KINDS for name in getattr(each, f"{kind}s")}
+
+
+def what_to_install(kind: str, name: str) -> str:
+    """What to give to `pip install` for a thing and all that it needs, "" when no known distribution offers it."""
+    plugin = _TABLE.get((kind, name))
+    return plugin.install if plugin is not None else ""
+
+
+def where_to_get(kind: str, name: str, installed: Mapping[str, str]) -> str:
+    """A sentence with the next step for a missing thing, "" when no known distribution offers it.
+
+    `installed` maps the distributions that are installed to why each was skipped ("" when it was not).
+    """
+    plugin = _TABLE.get((kind, name))
+    if plugin is None:
+        return ""
+    if installed.get(plugin.distribution):
+        return f"{plugin.distribution} would offer it, but was skipped: {installed[plugin.distribution].rstrip('.')}."
+    return f"It comes with {plugin.distribution}: pip install '{plugin.install}'."

@@ -1,0 +1,216 @@
+"""The plugin registry: what the plugins of one server contribute, by kind and name, and what to install besides."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from naiad._plugins.contributions import Contributions
+from naiad._plugins.discovery import Plugin, Source, installed_plugins, listed_plugins
+from naiad._plugins.known_plugins import CONFIGURATION_NEEDS, KNOWN_PLUGINS, where_to_get
+from naiad.errors import NotFoundError, PluginError
+from naiad_config.normalisation import is_ensemble
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from naiad.backend import Backend, ModelContext
+    from naiad.cache import CacheFactory
+    from naiad.extend import GateFactory, LoopRunner, RequestStage, Service, StageContext, WorkerKind
+    from naiad.frontend import Frontend
+    from naiad.options import Option, Settings
+    from naiad.scheduler import SchedulerFactory
+    from naiad.servables import ServableFactory
+    from naiad.warmup import WarmupSample
+    from naiad_config import ModelConfig
+
+_T = TypeVar("_T")
+_Named = Iterable[tuple[str, _T]]
+
+
+class PluginRegistry:
+    """The plugins of one server. There is no global one: every server, command and test makes its own.
+
+    A plugin that cannot be imported, has a hook that is misspelt or raises in one at start-up is skipped; it fails
+    only those who need it. `plugins` has a report for each plugin, `warnings` a sentence for each that was skipped.
+    """
+
+    def __init__(self, sources: Iterable[Source]) -> None:
+        loaded = [source.load() for source in sources]
+        self._loaded = [each for each in loaded if isinstance(each, Plugin)]
+        self.plugins = tuple(each.report if isinstance(each, Plugin) else each for each in loaded)
+
+    @classmethod
+    def discover(cls) -> "PluginRegistry":
+        """The plugins that are installed, in the order of their names.
+
+        Raises PluginError when two distributions have a plugin of one name.
+        """
+        return cls(installed_plugins())
+
+    @classmethod
+    def of(cls, plugins: Sequence[object]) -> "PluginRegistry":
+        """Exactly these plugins, modules or objects with hooks. Raises PluginError when one is listed twice."""
+        return cls(listed_plugins(plugins))
+
+    def warnings(self) -> tuple[str, ...]:
+        """One sentence for each plugin that was skipped."""
+        return tuple(f"plugin {report} is skipped: {report.skipped}" for report in self.plugins if report.skipped)
+
+    def check(self) -> None:
+        """Raise PluginError when two plugins contribute something of one name."""
+        for lookup in (self.options, self.backends, self.schedulers, self.servables, self.frontends, self.caches):
+            lookup()
+
+    # Contributions of start-up; raise PluginError when two share a name
+
+    def options(self) -> "tuple[Option, ...]":
+        """The kernel's options and those of the plugins."""
+        from naiad._plugins.kernel_options import KERNEL_OPTIONS
+
+        own = {f"--{option.name}": option for option in KERNEL_OPTIONS}
+        return tuple(self._by_name("option", lambda each: [(f"--{it.name}", it) for it in each.options], own).values())
+
+    def backends(self) -> "Mapping[str, Backend]":
+        """Every backend, by its name and by its aliases."""
+
+        def named(each: Contributions) -> "_Named[Backend]":
+            return [(name, it) for it in each.backends for name in (it.traits.name, *it.traits.aliases)]
+
+        return self._by_name("backend", named)
+
+    def schedulers(self) -> "tuple[SchedulerFactory, ...]":
+        """Every kind of scheduler, of which no two serve one scheduling choice."""
+        self._by_name("scheduler for", lambda each: [(it.choice, it) for it in each.schedulers if it.choice])
+        return tuple(self._by_name("scheduler", lambda each: [(it.name, it) for it in each.schedulers]).values())
+
+    def frontends(self) -> "Mapping[str, Frontend]":
+        """Every frontend by name."""
+        return self._by_name("frontend", lambda each: [(it.name, it) for it in each.frontends])
+
+    def caches(self) -> "Mapping[str, CacheFactory]":
+        """Every kind of cache by name."""
+        return self._by_name("cache", lambda each: [(it.name, it) for it in each.caches])
+
+    def servables(self) -> "Mapping[str, ServableFactory]":
+        """Every factory of servables by name."""
+        return self._by_name("servable", lambda each: [(it.name, it) for it in each.servables])
+
+    # One contribution; raise NotFoundError with what is installed and what to install
+
+    def cache(self, name: str) -> "CacheFactory":
+        """The kind of cache of that name."""
+        return self._find("cache", name, self.caches())
+
+    def backend(self, name: str) -> "Backend":
+        """The backend of that name or alias."""
+        return self._find("backend", name, self.backends())
+
+    def frontend(self, name: str) -> "Frontend":
+        """The frontend of that name."""
+        return self._find("frontend", name, self.frontends())
+
+    def scheduler(self, name: str) -> "SchedulerFactory":
+        """The kind of scheduler of that name, or for that scheduling choice (`dynamic_batching`)."""
+        factories = self.schedulers()
+        by_choice = {factory.choice: factory for factory in factories if factory.choice}
+        return self._find("scheduler", name, by_choice | {factory.name: factory for factory in factories})
+
+    def servable(self, config: "ModelConfig") -> "ServableFactory | None":
+        """The factory that serves a configuration, None where a backend is to serve it.
+
+        Raises PluginError when several claim it, NotFoundError with what to install for an ensemble that none claims.
+        """
+        servables = self.servables()
+        claiming = [each for each in servables.values() if each.claims(config)]
+        if len(claiming) > 1:
+            names = " and ".join(f"'{each.name}'" for each in claiming)
+            raise PluginError(f"the servables {names} both claim model '{config.name}'; uninstall one of them")
+        if not claiming and is_ensemble(config):
+            return self._find("servable", "ensemble", servables)
+        return claiming[0] if claiming else None
+
+    # Hooks of a server and of a model; raise NaiadError as `Plugin.call`
+
+    def services(self, settings: "Settings") -> "Mapping[str, Service]":
+        """New services of all plugins, by name. Raises PluginError when two share one."""
+        services = self._call("naiad_services", settings=settings)
+        return _unique("service", ((plugin, each.name, each) for plugin, each in services))
+
+    def gates(self, settings: "Settings") -> "GateFactory | None":
+        """What decides when instances may execute, None where no plugin limits anything; PluginError for two."""
+        gates = self._call("naiad_gates", settings=settings)
+        return _unique("gate", ((plugin, "execution", each) for plugin, each in gates)).get("execution")
+
+    def workers(self, settings: "Settings", runner: "LoopRunner | None") -> "tuple[WorkerKind, ...]":
+        """New kinds of worker, for a server that `runner` runs. Raises PluginError when two share a name."""
+        kinds = self._call("naiad_workers", settings=settings, runner=runner)
+        return tuple(_unique("kind of worker", ((plugin, each.name, each) for plugin, each in kinds)).values())
+
+    def loop_runner(self, loop: "asyncio.AbstractEventLoop", settings: "Settings") -> "LoopRunner | None":
+        """What runs the event loop of the process, None where no plugin does. Raises PluginError for two."""
+        runners = self._call("naiad_runners", loop=loop, settings=settings)
+        return _unique("runner", ((plugin, "event loop", each) for plugin, each in runners)).get("event loop")
+
+    def warmup(self, context: "ModelContext") -> "list[WarmupSample]":
+        """The warmup samples of all plugins for that model version."""
+        return [sample for _, sample in self._call("naiad_warmup", context=context)]
+
+    def stages(self, context: "StageContext") -> "list[RequestStage]":
+        """The request stages of all plugins for that model version."""
+        return [stage for _, stage in self._call("naiad_stages", context=context)]
+
+    def _call(self, hook: str, **arguments: object) -> "Iterator[tuple[Plugin, Any]]":
+        return ((plugin, each) for plugin in self._loaded for each in plugin.call(hook, **arguments))
+
+    # What no plugin contributes
+
+    def missing_parameters(self, stages: "Sequence[RequestStage]") -> dict[str, str]:
+        """The request parameters of known stages that are not among these, each with how to get its stage."""
+        present = {stage.parameter for stage in stages}
+        missing = {name for plugin in KNOWN_PLUGINS for name in plugin.parameters} - present
+        return {name: " ".join(self.where_to_get("parameter", name)) for name in missing}
+
+    def unmet_needs(self, config: "ModelConfig") -> list[str]:
+        """A sentence for each section of a configuration that no installed plugin serves, and that is ignored then."""
+        options = {option.name for plugin in self._loaded for option in plugin.contributions.options}
+        unmet = [need for need in CONFIGURATION_NEEDS if need.is_in(config) and need.option not in options]
+        advice = {need: " ".join(self.where_to_get("option", need.option)) for need in unmet}
+        return [f"model '{config.name}' asks for {need.noun}. {advice[need]}" for need in unmet]
+
+    def where_to_get(self, kind: str, name: str) -> list[str]:
+        """Sentences with the next step for a thing that no plugin brings: what to install, else what was skipped."""
+        advice = self.what_to_install(kind, name)
+        skipped = [f"Plugin {report} was skipped: {report.skipped}" for report in self.plugins if report.skipped]
+        return [advice] if advice else skipped
+
+    def what_to_install(self, kind: str, name: str) -> str:
+        """A sentence with the distribution that contributes a thing, "" when no known distribution does."""
+        return where_to_get(kind, name, {report.distribution: report.skipped for report in self.plugins})
+
+    def _by_name(
+        self, kind: str, named: Callable[[Contributions], _Named[_T]], own: Mapping[str, _T] | None = None
+    ) -> dict[str, _T]:
+        every = ((plugin, name, each) for plugin in self._loaded for name, each in named(plugin.contributions))
+        return _unique(kind, every, own)
+
+    def _find(self, kind: str, name: str, named: Mapping[str, _T]) -> _T:
+        if name in named:
+            return named[name]
+        installed = ", ".join(sorted(named)) or "none"
+        message = f"no plugin offers the {kind} '{name}'; installed {kind}s: {installed}."
+        raise NotFoundError(" ".join([message, *self.where_to_get(kind, name)]))
+
+
+def _unique(
+    kind: str, objects: "Iterable[tuple[Plugin, str, _T]]", own: Mapping[str, _T] | None = None
+) -> dict[str, _T]:
+    """The objects by name, after the kernel's `own`. Raises PluginError, naming both plugins, for two of one name."""
+    by_name = dict(own or {})
+    owners = dict.fromkeys(by_name, "the kernel")
+    for plugin, name, each in objects:
+        owner = f"plugin {plugin.report}"
+        if name in by_name:
+            both = f"{owner} offers" if owners[name] == owner else f"{owners[name]} and {owner} both offer"
+            step = "mend it" if owners[name] == owner else "uninstall one of them"
+            raise PluginError(f"{both} the {kind} '{name}'; {step}")
+        by_name[name], owners[name] = each, owner
+    return by_name

@@ -1,0 +1,1 @@
+"""The composition root: builds a server of the installed plugins."""

@@ -1,0 +1,59 @@
+"""The composition root: how the parts of a server are made from plugins and settings, and who gets which."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from naiad._engine.worker_kinds import KERNEL_KINDS
+from naiad._lifecycle.loading import Loader
+from naiad._lifecycle.models import Models
+from naiad._lifecycle.preparation import Preparer
+from naiad._plugins.registry import PluginRegistry
+from naiad._server.frontends import Frontends
+from naiad._server.services import Services
+from naiad.call_service import ModelCallService
+from naiad.extend import GateFactory, LoopRunner
+from naiad.metrics import Metrics
+from naiad.options import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a server is made of."""
+
+    services: Services
+    gates: GateFactory | None
+    models: Models
+    frontends: Frontends
+
+
+def compose(plugins: PluginRegistry, settings: Settings, runner: LoopRunner | None) -> Parts:
+    """The parts of a server, none of which is started. Raises NaiadError for options and plugins that do not fit.
+
+    `runner` runs the event loop; None where the loop stays on its thread.
+    """
+    services = Services(plugins, settings)
+    gates = plugins.gates(settings)
+    workers = (*plugins.workers(settings, runner), *KERNEL_KINDS)
+    calls = services.find(ModelCallService)
+    metrics = services.find(Metrics)
+    preparer = Preparer(plugins, settings, services.require, metrics, workers, calls)
+    loader = Loader(preparer, plugins, settings, gates, runner)
+    models = Models(loader, settings)
+    frontends = Frontends(tuple(plugins.frontends().values()))
+    return Parts(services, gates, models, frontends)
+
+
+def compose_preparer(plugins: PluginRegistry, settings: Settings) -> Preparer:
+    """What prepares models as a server with these plugins and settings does, and loads none."""
+    services = Services(plugins, settings)
+    workers = (*plugins.workers(settings, None), *KERNEL_KINDS)
+    return Preparer(plugins, settings, services.require, services.find(Metrics), workers)
+
+
+def plugins_of(plugins: Sequence[object] | None) -> PluginRegistry:
+    """The installed plugins for None, else exactly these and the kernel's own, which come through the same hooks."""
+    if plugins is None:
+        return PluginRegistry.discover()
+    from naiad import default_scheduler, default_warmup
+
+    return PluginRegistry.of([*plugins, *(own for own in (default_scheduler, default_warmup) if own not in plugins)])

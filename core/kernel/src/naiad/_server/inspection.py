@@ -1,0 +1,80 @@
+"""Configurations of models, read, completed and checked without loading a model, as `naiad check` does."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from naiad._engine.gpus import gpu_count
+from naiad._engine.version import labels_of
+from naiad._lifecycle.checking import problems_of_dependents
+from naiad._lifecycle.configs import scheduler_name
+from naiad._lifecycle.prepared import Prepared
+from naiad._lifecycle.repository import ModelSource, scan
+from naiad._plugins.registry import PluginRegistry
+from naiad._server.composition import compose_preparer
+from naiad.errors import ConfigError, NaiadError, NotFoundError
+from naiad.options import Settings
+from naiad.scheduler import SchedulerFactory
+from naiad_config import ModelConfig
+from naiad_config.normalisation import normalise
+from naiad_config.text import parse_text_with_positions
+from naiad_config.validation import problems
+
+
+class ModelInspector:
+    """Reads models as a server with these plugins and settings would, and loads none."""
+
+    def __init__(self, plugins: PluginRegistry, settings: Settings | None = None) -> None:
+        self._plugins = plugins
+        settings = Settings(plugins.options(), {}) if settings is None else settings
+        self._preparer = compose_preparer(plugins, settings)
+
+    def problems(self, repositories: Sequence[str | Path]) -> Mapping[str, Sequence[str]]:
+        """The problems of each model by its name; none for a sound one.
+
+        Raises NotFoundError without such a repository.
+        """
+        folders = scan([Path(root).absolute() for root in repositories])
+        prepared: dict[str, Prepared] = {}
+        every = {name: self._problems(name, folders[name], prepared) for name in sorted(folders)}
+        broken = {name: problems for name, problems in every.items() if problems}
+        return every | problems_of_dependents({name: prepared[name] for name in folders if name not in broken}, broken)
+
+    def config(self, path: Path) -> ModelConfig:
+        """The configuration as the server would work by it.
+
+        A model directory is completed by its backend, a file is not. Raises NotFoundError where nothing is at `path`,
+        and ConfigError with every problem of what is there.
+        """
+        if path.is_dir():
+            directory = path.absolute()
+            return self._preparer.prepare(ModelSource(directory.name, directory)).contexts[-1].config
+        if not path.is_file():
+            advice = "name a config.pbtxt or a model directory"
+            raise NotFoundError(f"there is neither a file nor a folder at {path}; {advice}")
+        parsed = parse_text_with_positions(path.read_bytes(), str(path))
+        config = normalise(parsed.config, traits=None, gpus=gpu_count())
+        if listed := problems(config, positions=parsed.positions, file=str(path), complete=False):
+            raise ConfigError(listed)
+        return config
+
+    def scheduler(self, config: ModelConfig) -> SchedulerFactory:
+        """The kind of scheduler of a model. Raises NotFoundError with what is installed and what to install."""
+        return self._plugins.scheduler(scheduler_name(config))
+
+    def _problems(self, name: str, folders: Sequence[Path], prepared: dict[str, Prepared]) -> Sequence[str]:
+        """Those of one model, which is put among the prepared ones if it can be."""
+        if len(folders) > 1:
+            return [f"the model is in more than one repository: {', '.join(str(folder.parent) for folder in folders)}"]
+        try:
+            prepared[name] = self._preparer.prepare(ModelSource(name, folders[0]))
+        except ConfigError as error:
+            return [str(problem) for problem in error.problems]
+        except NaiadError as error:
+            return [str(error)]
+        broken = []
+        for part in (labels_of, self._plugins.warmup):
+            try:
+                part(prepared[name].contexts[-1])
+            except NaiadError as error:
+                broken.append(str(error))
+        return broken

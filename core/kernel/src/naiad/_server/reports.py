@@ -1,0 +1,62 @@
+"""What a server reports of itself: protocol extensions, the versions that serve, and the metrics of its parts."""
+
+from collections.abc import Callable, Iterable
+
+from naiad._engine.containment import logged
+from naiad._lifecycle.servables import ServedVersion, label
+from naiad._plugins.registry import PluginRegistry
+from naiad._server.services import Services
+from naiad.extend import MetricSource
+from naiad.metrics import MetricFamily
+from naiad.reports import SequenceCounts, VersionReport
+
+_EXTENSIONS = (
+    "classification", "sequence", "model_repository", "model_repository(unload_dependents)", "schedule_policy",
+    "model_configuration", "system_shared_memory", "cuda_shared_memory", "binary_tensor_data", "parameters",
+    "statistics", "trace", "logging",
+)  # fmt: skip
+_OF_PLUGINS = frozenset({"sequence", "system_shared_memory", "cuda_shared_memory", "trace"})
+
+
+def extensions_of(plugins: PluginRegistry, services: Services) -> tuple[str, ...]:
+    """The protocol extensions by the names that clients know; those of plugins only where these are installed."""
+    brought = {name for service in services for name in getattr(service, "extensions", ())}
+    if any(factory.choice == "sequence_batching" for factory in plugins.schedulers()):
+        brought.add("sequence")
+    known = (name for name in _EXTENSIONS if name not in _OF_PLUGINS or name in brought)
+    return (*known, *sorted(brought.difference(_EXTENSIONS)))
+
+
+def reports_of(version: ServedVersion) -> list[VersionReport]:
+    """One version as it stands, for metrics; no report of a version whose code raises."""
+    with logged(f"reporting {label(version)}", model=version.name):
+        counters = version.counters
+        sequences: Callable[[], SequenceCounts | None] | None = getattr(version, "sequences", None)
+        report = VersionReport(
+            name=version.name,
+            version=version.version,
+            config=version.config,
+            load_seconds=counters.load_seconds,
+            waiting=version.waiting,
+            outstanding=version.outstanding,
+            failures={reason.value: count for reason, count in counters.failures.items()},
+            cancelled_waiting=counters.cancelled_waiting,
+            cancelled_executing=counters.cancelled_executing,
+            batch_reasons={str(reason): count for reason, count in counters.reasons.items()},
+            instances=version.instances(),
+            devices=tuple(executions.report(device) for device, executions in counters.by_device.items()),
+            cache=None if counters.cache is None else counters.cache.report(),
+            sequences=None if sequences is None else sequences(),
+        )
+        return [report]
+    return []
+
+
+def metrics_of(sources: Iterable[object]) -> list[MetricFamily]:
+    """The metric families of those that are metric sources; a source whose code raises is left out."""
+    families: list[MetricFamily] = []
+    for source in sources:
+        if isinstance(source, MetricSource):
+            with logged(f"reading the metrics of a {type(source).__name__}"):
+                families.extend(source.metrics())
+    return families

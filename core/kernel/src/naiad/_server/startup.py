@@ -1,0 +1,34 @@
+"""The models of a server at its start, and the poller of the repositories from then on."""
+
+import asyncio
+import logging
+
+from naiad._lifecycle.models import Models
+from naiad.errors import ModelNotReadyError, NotFoundError
+from naiad.options import Settings
+
+_logger = logging.getLogger("naiad")
+
+
+async def load_startup_models(models: Models, settings: Settings) -> None:
+    """Load the models that the options name. Raises ModelNotReadyError when one failed and `exit-on-error` is set."""
+    names = tuple(settings["load-model"]) if settings["model-control-mode"] == "explicit" else ("*",)
+    await models.load_all(None if names == ("*",) else names)
+    failures = models.failures()
+    if failures and settings["exit-on-error"]:
+        reasons = "\n".join(f"- {reason}" for reason in failures)
+        raise ModelNotReadyError(
+            f"failed to load all models:\n{reasons}\nMend them, or start with --exit-on-error=false"
+        )
+
+
+async def poll_repositories(models: Models, every_seconds: float) -> None:
+    """Load and unload what changes in the repositories, until it is cancelled."""
+    while True:
+        await asyncio.sleep(every_seconds)
+        try:
+            await models.follow_disk()
+        except NotFoundError as error:
+            _logger.error("%s; what is loaded stays loaded", error)
+        except Exception:
+            _logger.exception("polling the model repositories failed; trying again")

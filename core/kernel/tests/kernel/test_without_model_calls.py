@@ -1,0 +1,36 @@
+"""A server without model calls: `ModelContext.models` refuses, and says what to install."""
+
+from pathlib import Path
+
+import pytest
+
+from naiad.backend import ModelContext
+from naiad.errors import UnsupportedError
+
+from .serving import Steered, SteeredModel, request, running, write_model
+
+
+async def test_calls_are_refused_with_what_to_install(tmp_path: Path) -> None:
+    contexts: list[ModelContext] = []
+
+    def load(context: ModelContext) -> SteeredModel:
+        contexts.append(context)
+        return SteeredModel(backend)
+
+    backend = Steered(load=load)
+    write_model(tmp_path, "m")
+
+    async with running(tmp_path, backend) as server:
+        models = contexts[0].models.within([])
+        for call in (
+            lambda: models.infer(request("m", 1)),
+            lambda: models.begin(request("m", 1)),
+            lambda: models.stream(request("m", 1)),
+            lambda: models.ready("m"),
+            lambda: models.load("m"),
+            lambda: models.unload("m"),
+        ):
+            with pytest.raises(UnsupportedError, match=r"this server cannot .*pip install 'naiad-model-calls'"):
+                call()
+
+        assert (await server.infer(request("m", 1))).outputs["OUTPUT"].array.tolist() == [1]
