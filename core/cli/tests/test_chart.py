@@ -49,13 +49,13 @@ def test_steps_are_indented_below_their_models() -> None:
         "executions": [EXECUTION],
         "answered": 1350.0,
     }
-    told = {"model": "pipe", "version": 1, "received": 0.0, "queued": 4.0, "steps": [step], "answered": 1400.0}
+    report = {"model": "pipe", "version": 1, "received": 0.0, "queued": 4.0, "steps": [step], "answered": 1400.0}
 
-    table = rows(told)
+    table = rows(report)
 
     assert [name for name, *_ in table][1:-1] == ["first", "  take in", "  wait", "  input", "  infer", "  output"]
     assert table[1][1:] == ("5.0", "1345.0", "version 2")
-    assert [name for name, *_ in plain(told)] == [
+    assert [name for name, *_ in plain(report)] == [
         "take in",
         "first",
         *(f"first/{phase}" for phase in ("take in", "wait", "input", "infer", "output")),
@@ -64,18 +64,18 @@ def test_steps_are_indented_below_their_models() -> None:
 
 
 def test_a_hit_of_the_cache_has_no_executions() -> None:
-    told = {"model": "m", "version": 1, "received": 0.0, "cache": "hit", "looked_up": 9.0, "answered": 12.0}
+    report = {"model": "m", "version": 1, "received": 0.0, "cache": "hit", "looked_up": 9.0, "answered": 12.0}
 
-    assert rows(told) == [("look up", "0.0", "9.0", "cache hit"), ("answer", "9.0", "3.0", "")]
+    assert rows(report) == [("look up", "0.0", "9.0", "cache hit"), ("answer", "9.0", "3.0", "")]
 
 
 def test_the_cache_may_be_asked_behind_the_checks() -> None:
-    told = {"model": "m", "version": 1, "received": 0.0, "queued": 4.0, "cache": "miss", "looked_up": 9.0} | {
+    report = {"model": "m", "version": 1, "received": 0.0, "queued": 4.0, "cache": "miss", "looked_up": 9.0} | {
         "executions": [EXECUTION],
         "answered": 1400.0,
     }
 
-    assert [row[:3] for row in rows(told)[:3]] == [
+    assert [row[:3] for row in rows(report)[:3]] == [
         ("take in", "0.0", "4.0"),
         ("look up", "4.0", "5.0"),
         ("wait", "9.0", "393.8"),
@@ -83,13 +83,13 @@ def test_the_cache_may_be_asked_behind_the_checks() -> None:
 
 
 def test_a_stream_tells_its_responses() -> None:
-    told = PLAIN | {"responses": {"count": 5, "first": 500.0, "last": 1300.5}}
+    message = PLAIN | {"responses": {"count": 5, "first": 500.0, "last": 1300.5}}
 
-    assert rows(told)[-2][3] == "5 responses from 500.0 to 1300.5"
+    assert rows(message)[-2][3] == "5 responses from 500.0 to 1300.5"
 
 
 def test_bars_stay_within_their_place_whatever_the_times_are() -> None:
-    told = {"model": "m", "version": 1, "received": 0.0, "queued": 0.0, "answered": 0.0}
+    report = {"model": "m", "version": 1, "received": 0.0, "queued": 0.0, "answered": 0.0}
 
-    assert drawn(told)[1:] == ["answer       0.0      0.0"]
+    assert drawn(report)[1:] == ["answer       0.0      0.0"]
     assert all(len(line) <= 80 for line in drawn(PLAIN))

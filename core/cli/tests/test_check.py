@@ -72,7 +72,7 @@ def test_without_completion_the_configuration_must_be_whole(tmp_path: Path) -> N
     assert any("data_type" in problem for problem in bare["bare"])
 
 
-def test_every_mistake_of_a_file_is_told_with_its_place(tmp_path: Path) -> None:
+def test_every_mistake_of_a_file_is_reported_with_its_place(tmp_path: Path) -> None:
     write_model(tmp_path, "typos", "max_batch_sise: 4\nbackend: 7\n")
 
     first, second = checked(tmp_path)["typos"]
@@ -82,7 +82,7 @@ def test_every_mistake_of_a_file_is_told_with_its_place(tmp_path: Path) -> None:
     assert "config.pbtxt:2:" in second
 
 
-def test_every_invalid_value_is_told_with_its_place(tmp_path: Path) -> None:
+def test_every_invalid_value_is_reported_with_its_place(tmp_path: Path) -> None:
     write_model(tmp_path, "values", 'max_batch_size: -1\noutput { name: "x" data_type: TYPE_FP32 dims: [0] }\n')
 
     found = checked(tmp_path)["values"]
@@ -92,7 +92,7 @@ def test_every_invalid_value_is_told_with_its_place(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "beads", "told"),
+    ("config", "beads", "message"),
     [
         ("", None, "at least one version must be available"),
         ("", "unreadable", "beads.txt cannot be read"),
@@ -110,8 +110,8 @@ def test_every_invalid_value_is_told_with_its_place(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_each_way_to_be_broken_is_told_and_harms_no_other_model(
-    tmp_path: Path, config: str, beads: str | None, told: str
+def test_each_way_to_be_broken_is_reported_and_harms_no_other_model(
+    tmp_path: Path, config: str, beads: str | None, message: str
 ) -> None:
     write_model(tmp_path, "m", config, beads)
     write_model(tmp_path, "sound")
@@ -119,7 +119,7 @@ def test_each_way_to_be_broken_is_told_and_harms_no_other_model(
     found = checked(tmp_path)
 
     assert found["sound"] == []
-    assert told in "\n".join(found["m"])
+    assert message in "\n".join(found["m"])
 
 
 def test_a_model_that_two_repositories_have_is_a_problem(tmp_path: Path) -> None:

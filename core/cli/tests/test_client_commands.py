@@ -130,7 +130,7 @@ def test_infer_asks_one_version_where_it_is_given(server: Canned, capsys: pytest
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ([], "no --input is given; the model takes A FP32[-1, 2], B BYTES[-1, 1]"),
         (["--input", "Z=1"], "model 'add' has no input 'Z'; the model takes A FP32[-1, 2], B BYTES[-1, 1]"),
@@ -140,26 +140,26 @@ def test_infer_asks_one_version_where_it_is_given(server: Canned, capsys: pytest
     ],
 )
 def test_infer_tells_what_is_wrong_with_the_inputs(
-    server: Canned, capsys: pytest.CaptureFixture[str], words: list[str], told: str
+    server: Canned, capsys: pytest.CaptureFixture[str], words: list[str], message: str
 ) -> None:
     server.answer("/v2/models/add", METADATA)
 
     status = main(["infer", "add", "--url", server.url, *words])
 
-    assert (status, capsys.readouterr().err) == (1, f"naiad infer: {told}\n")
+    assert (status, capsys.readouterr().err) == (1, f"naiad infer: {message}\n")
 
 
 def test_infer_asks_for_an_explanation_and_prints_it_below_the_outputs(
     server: Canned, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = {"model": "add", "version": 2, "received": 0.0, "queued": 5.0, "answered": 9.5}
+    report = {"model": "add", "version": 2, "received": 0.0, "queued": 5.0, "answered": 9.5}
     server.answer("/v2/models/add", METADATA)
     server.answer(
         "/v2/models/add/infer",
         {
             "model_name": "add",
             "model_version": "2",
-            "parameters": {"other": 1, "explain": json.dumps(told)},
+            "parameters": {"other": 1, "explain": json.dumps(report)},
             "outputs": [{"name": "C", "datatype": "FP32", "shape": [1], "data": [2.0]}],
         },
     )
@@ -181,7 +181,7 @@ def test_infer_asks_for_an_explanation_and_prints_it_below_the_outputs(
     ]
 
 
-def test_a_server_without_explanations_is_told(server: Canned, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_server_without_explanations_is_reported(server: Canned, capsys: pytest.CaptureFixture[str]) -> None:
     server.answer("/v2/models/add", METADATA)
     server.answer("/v2/models/add/infer", {"model_name": "add", "model_version": "2", "outputs": []})
 
@@ -191,7 +191,7 @@ def test_a_server_without_explanations_is_told(server: Canned, capsys: pytest.Ca
     assert capsys.readouterr().err == "the server gave no explanation; start it with --allow-explain\n"
 
 
-def test_no_server_is_told_with_how_to_start_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_server_is_notified_with_how_to_start_one(capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["models", "--url", "http://127.0.0.1:9"])
 
     assert status == 1
@@ -201,16 +201,16 @@ def test_no_server_is_told_with_how_to_start_one(capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize(
-    ("url", "told"), [("ftp://x", "--url ftp://x is no HTTP address"), ("http://127.0.0.1:x", "no answer from")]
+    ("url", "message"), [("ftp://x", "--url ftp://x is not an HTTP address"), ("http://127.0.0.1:x", "no answer from")]
 )
-def test_what_is_no_address_is_refused(capsys: pytest.CaptureFixture[str], url: str, told: str) -> None:
+def test_what_is_no_address_is_refused(capsys: pytest.CaptureFixture[str], url: str, message: str) -> None:
     status = main(["models", "--url", url])
 
     assert status == 1
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-def test_an_answer_that_is_no_json_is_told(server: Canned, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_answer_that_is_no_json_is_reported(server: Canned, capsys: pytest.CaptureFixture[str]) -> None:
     server.answers["/v2/repository/index"] = (502, {}, b"<html>bad gateway")
 
     status = main(["models", "--url", server.url])

@@ -14,6 +14,7 @@ import pytest
 from naiad.errors import InvalidArgumentError
 from naiad.log_settings import LOG_OPTIONS, VERBOSE_2
 from naiad_cli.logs import formatter, logging_to
+from naiad_kit.frontends.log_settings import update_log_settings
 
 DEFAULTS: Mapping[str, Any] = {option.name: option.default for option in LOG_OPTIONS}
 LOGGER = logging.getLogger("naiad")
@@ -214,7 +215,7 @@ def test_settings_change_while_lines_are_logged() -> None:
 
     with logging_to(DEFAULTS, out, err) as control:
         for changes in ({}, {"log_info": False}, {"log_info": True, "log_verbose_level": 1}, {"log_warning": False}):
-            control.update(changes)
+            update_log_settings(control, changes)
             LOGGER.debug("fine")
             LOGGER.info("news")
             LOGGER.warning("trouble")
@@ -227,9 +228,9 @@ def test_the_format_changes_for_every_stream() -> None:
     out, err = io.StringIO(), Terminal()
 
     with logging_to(DEFAULTS, out, err) as control:
-        control.update({"log_format": "json"})
+        update_log_settings(control, {"log_format": "json"})
         LOGGER.info("news")
-        control.update({"log_format": "ISO8601"})
+        update_log_settings(control, {"log_format": "ISO8601"})
         LOGGER.error("trouble")
 
     assert json.loads(out.getvalue())["message"] == "news"
@@ -240,6 +241,6 @@ def test_changes_are_undone_with_the_log() -> None:
     before = LOGGER.level
 
     with logging_to(DEFAULTS, io.StringIO(), io.StringIO()) as control:
-        control.update({"log_verbose_level": 2})
+        update_log_settings(control, {"log_verbose_level": 2})
 
     assert LOGGER.level == before

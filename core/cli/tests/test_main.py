@@ -11,12 +11,12 @@ def test_without_a_command_all_are_listed(words: list[str], capsys: pytest.Captu
     with pytest.raises(SystemExit) as left:
         main(words)
 
-    told = capsys.readouterr().out
+    message = capsys.readouterr().out
     assert left.value.code == 0
-    assert all(command.name in told and command.help in told for command in COMMANDS)
+    assert all(command.name in message and command.help in message for command in COMMANDS)
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         main(["--version"])
 
@@ -25,15 +25,15 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("command", [command.name for command in COMMANDS])
 def test_every_command_has_help_in_both_ways_of_asking(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    told = []
+    recorded = []
     for words in (["help", command], [command, "--help"]):
         with pytest.raises(SystemExit) as left:
             main(words)
-        told.append((left.value.code, capsys.readouterr().out))
+        recorded.append((left.value.code, capsys.readouterr().out))
 
-    assert told[0] == told[1]
-    assert told[0][0] == 0
-    assert told[0][1].startswith(f"usage: naiad {command}")
+    assert recorded[0] == recorded[1]
+    assert recorded[0][0] == 0
+    assert recorded[0][1].startswith(f"usage: naiad {command}")
 
 
 def test_an_unknown_command_is_answered_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,7 +45,7 @@ def test_an_unknown_command_is_answered_with_those_there_are(capsys: pytest.Capt
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["serve"], "naiad serve: no model repository is given; write naiad serve DIR\n"),
         (["serve", "--model-repositry=x"], "naiad serve: unknown option --model-repositry. Did you mean"),
@@ -53,9 +53,9 @@ def test_an_unknown_command_is_answered_with_those_there_are(capsys: pytest.Capt
     ],
 )
 def test_a_mistake_is_one_sentence_and_status_1(
-    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status = main(words)
 
     assert status == 1
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err

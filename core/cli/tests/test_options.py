@@ -5,7 +5,7 @@ import pytest
 from naiad import PluginRegistry
 from naiad.errors import InvalidArgumentError
 from naiad.options import Option, boolean
-from naiad_cli.options import add_options, given, in_order, refuse_unknown
+from naiad_cli.options import add_options, chosen_values, in_order, refuse_unknown
 from naiad_cli.parser import Parser
 
 OPTIONS = (
@@ -24,7 +24,7 @@ def parsed(*words: str) -> dict[str, object]:
     add_options(parser, OPTIONS, "options")
     parser.rewrite = lambda given_words: in_order(given_words, OPTIONS)
     arguments = parser.parse_args(words)
-    return given(OPTIONS, arguments) | {"folders": arguments.folders}
+    return chosen_values(OPTIONS, arguments) | {"folders": arguments.folders}
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_an_option_has_the_other_name_that_users_of_triton_know() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--port=x"], "argument --port: 'x' is not a number"),
         (["--strict=maybe"], "argument --strict: 'maybe' is neither true nor false"),
@@ -77,12 +77,14 @@ def test_an_option_has_the_other_name_that_users_of_triton_know() -> None:
         (["--por=1"], "unrecognized arguments: --por=1"),
     ],
 )
-def test_a_mistake_is_told_with_status_1(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_is_reported_with_status_1(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as left:
         parsed(*words)
 
     assert left.value.code == 1
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -90,10 +90,10 @@ def test_groups_on_gpus_that_are_not_here_count_too(tmp_path: Path, capsys: pyte
     ("words", "complaint"),
     [
         (("--arrivals", "gamma:3"), "poisson:RATE"),
-        (("--arrivals", "uniform:1", "--service-time-ms", "1+2+3"), "no time in milliseconds"),
-        (("--arrivals", "uniform:1", "--service-time-ms", "-1"), "no time in milliseconds"),
-        (("--arrivals", "uniform:1", "--duration", "soon"), "no positive number of seconds"),
-        (("--arrivals", "uniform:1", "--instances", "0"), "no whole number from 1"),
+        (("--arrivals", "uniform:1", "--service-time-ms", "1+2+3"), "not a time in milliseconds"),
+        (("--arrivals", "uniform:1", "--service-time-ms", "-1"), "not a time in milliseconds"),
+        (("--arrivals", "uniform:1", "--duration", "soon"), "not a positive number of seconds"),
+        (("--arrivals", "uniform:1", "--instances", "0"), "not a whole number from 1"),
         ((), "--arrivals"),
     ],
 )
@@ -107,7 +107,7 @@ def test_a_wrong_argument_is_answered_with_a_sentence(
     assert complaint in capsys.readouterr().err
 
 
-def test_a_mistake_in_the_configuration_is_told_with_its_place(
+def test_a_mistake_in_the_configuration_is_reported_with_its_place(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = tmp_path / "config.pbtxt"
@@ -115,12 +115,12 @@ def test_a_mistake_in_the_configuration_is_told_with_its_place(
 
     assert main(["simulate", str(config), "--arrivals", "uniform:1"]) == 1
 
-    told = capsys.readouterr().err
-    assert f"{config}:3:3" in told
-    assert "preferred_batch_size" in told
+    message = capsys.readouterr().err
+    assert f"{config}:3:3" in message
+    assert "preferred_batch_size" in message
 
 
-def test_a_rule_that_the_configuration_breaks_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_rule_that_the_configuration_breaks_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = tmp_path / "config.pbtxt"
     config.write_text("max_batch_size: 4\ndynamic_batching { preferred_batch_size: 9 }\n")
 
@@ -227,7 +227,7 @@ def test_a_number_from_1_is_wanted(config: Path, capsys: pytest.CaptureFixture[s
     assert "whole number from 1" in capsys.readouterr().err
 
 
-def test_what_a_model_is_told_of_its_sequences_is_read_from_its_configuration() -> None:
+def test_what_a_model_is_notified_of_its_sequences_is_read_from_its_configuration() -> None:
     config = parse_text(
         'sequence_batching { control_input [ { name: "S" control { kind: CONTROL_SEQUENCE_START } }, '
         '{ name: "ALL" control { kind: CONTROL_SEQUENCE_READY } control { kind: CONTROL_SEQUENCE_END } }, '

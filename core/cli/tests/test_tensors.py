@@ -57,7 +57,7 @@ def test_files_of_numpy_and_json_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "datatype", "told"),
+    ("text", "datatype", "message"),
     [
         ("1,2,3", "FP32", "has 3 values, which do not fill the shape [2]"),
         ("1,x", "FP32", "cannot be read from '1,x'"),
@@ -68,11 +68,11 @@ def test_files_of_numpy_and_json_are_read(tmp_path: Path) -> None:
         ("@x.txt", "FP32", "give a .npy or a .json file"),
     ],
 )
-def test_what_is_no_such_tensor_is_refused_by_the_name_of_the_input(text: str, datatype: str, told: str) -> None:
+def test_what_is_no_such_tensor_is_refused_by_the_name_of_the_input(text: str, datatype: str, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match="input 'x'") as caught:
         read_tensor("x", text, datatype, [2])
 
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 FIXED_SIZE = sorted(name for name, kind in TENSOR_TYPES.items() if kind.itemsize)
@@ -132,13 +132,13 @@ def test_outputs_may_be_binary_or_json_in_one_answer() -> None:
 def test_values_are_shown_as_people_write_them() -> None:
     strings = np.array([b"caf\xc3\xa9", b"\xff"], dtype=object)
 
-    told = [
+    recorded = [
         shown(np.array([0x3F80], dtype=np.uint16), "BF16"),
         shown(strings, "BYTES"),
         shown(np.arange(3), "INT64"),
     ]
 
-    assert told == ["[1.]", "['café', b'\\xff']", "[0, 1, 2]"]
+    assert recorded == ["[1.]", "['café', b'\\xff']", "[0, 1, 2]"]
 
 
 @pytest.mark.parametrize("value", [True, 3, 1.5, "plain", "[1]", "null"])

@@ -43,7 +43,7 @@ def test_the_example_is_valid():
     assert problems(parse_text(example)) == ()
 
 
-def test_the_messages_on_the_page_are_what_is_told():
+def test_the_messages_on_the_page_are_those_of_the_code():
     text = '\n\nmax_batchsize: 2\nmax_batch_size: 32\nname: "images" backend: "b"\n'
     with pytest.raises(ConfigError) as caught:
         parse_text(text, "models/images/config.pbtxt")

@@ -79,7 +79,7 @@ def test_all_mistakes_are_reported_at_once():
     [
         ("[" * 100_000, "JSON: the JSON is nested too deep (a model configuration has seven levels)"),
         ('{"a":1,"a":2}', "JSON: broken JSON: the key 'a' is given twice in one object"),
-        ('{"a":NaN}', 'JSON: broken JSON: NaN is no JSON number; write it as a string, "NaN"'),
+        ('{"a":NaN}', 'JSON: broken JSON: NaN is not a JSON number; write it as a string, "NaN"'),
         ("[1]", "JSON: a model configuration is a JSON object (start it with '{')"),
         ('{"name": "m",\n x', "JSON:2:2: broken JSON: Expecting property name enclosed in double quotes"),
         (b'{"\xff', "JSON: the JSON is not UTF-8: invalid start byte at byte 2"),

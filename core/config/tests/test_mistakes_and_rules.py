@@ -15,7 +15,7 @@ def test_what_can_be_read_beside_a_mistake_is_read() -> None:
 
     assert parsed.config == ModelConfig(input=(ModelInput(name="x", dims=(0,)),))
     assert [problem.path for problem in parsed.problems] == ["max_batch_sise", "input[0].data_type"]
-    assert parsed.places["input[0].dims[0]"] == (1, 66)
+    assert parsed.positions["input[0].dims[0]"] == (1, 66)
 
 
 def test_a_list_with_an_element_that_cannot_be_read_is_left_out() -> None:

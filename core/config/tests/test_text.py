@@ -18,7 +18,7 @@ from naiad_config import (
     TimeoutAction,
     VersionsAll,
 )
-from naiad_config.text import parse_text, parse_text_with_places, to_text
+from naiad_config.text import parse_text, parse_text_with_positions, to_text
 
 COMPLETE = """
 # an image model
@@ -219,10 +219,10 @@ def test_a_byte_order_mark_is_no_part_of_the_text():
 
 
 def test_keys_and_elements_have_places():
-    parsed = parse_text_with_places('name: "m"\ninput [\n  { dims: [ 1,\n 2 ] } ]\nparameters { key: "a.b" }\n')
+    parsed = parse_text_with_positions('name: "m"\ninput [\n  { dims: [ 1,\n 2 ] } ]\nparameters { key: "a.b" }\n')
 
     assert parsed.config.name == "m"
-    assert parsed.places == {
+    assert parsed.positions == {
         "": (1, 1),
         "name": (1, 1),
         "input": (2, 1),

@@ -4,8 +4,8 @@ import pytest
 
 from naiad.errors import Problem
 from naiad_config import ModelConfig
-from naiad_config.text import parse_text, parse_text_with_places
-from naiad_config.validation import misnamed, placed, problems
+from naiad_config.text import parse_text, parse_text_with_positions
+from naiad_config.validation import misnamed, problems, with_positions
 
 from .rules import INPUT, OUTPUT, VALID, found, only
 
@@ -32,9 +32,9 @@ dynamic_batching {
 instance_group { kind: KIND_CPU gpus: [ 0 ] }
 default_model_filename: "/etc/passwd"
 """
-    parsed = parse_text_with_places(text)
+    parsed = parse_text_with_positions(text)
 
-    reason = problems(parsed.config, places=parsed.places, file="m/config.pbtxt")
+    reason = problems(parsed.config, positions=parsed.positions, file="m/config.pbtxt")
 
     assert [(problem.line, problem.column, problem.path) for problem in reason] == [
         (5, 44, "input[0].dims[0]"),
@@ -104,7 +104,7 @@ def test_a_problem_without_a_text_has_no_place():
 def test_problems_that_have_a_place_keep_it():
     own = Problem("x", "name", "other", 7, 8)
 
-    assert placed([own, Problem("y", "name")], {"name": (1, 2)}, "f") == (own, Problem("y", "name", "f", 1, 2))
+    assert with_positions([own, Problem("y", "name")], {"name": (1, 2)}, "f") == (own, Problem("y", "name", "f", 1, 2))
 
 
 def test_the_name_must_be_that_of_the_folder():

@@ -97,9 +97,9 @@ def found(text, **options):
     ],
 )
 def test_sequence_rules(text, path, phrase):
-    ((told_path, message),) = found(f"sequence_batching {{ {text} }}")
+    ((problem_path, message),) = found(f"sequence_batching {{ {text} }}")
 
-    assert told_path == f"sequence_batching.{path}"
+    assert problem_path == f"sequence_batching.{path}"
     assert phrase in message
 
 

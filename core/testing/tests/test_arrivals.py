@@ -83,7 +83,7 @@ def test_a_duration_cuts_a_recording_and_none_leaves_it_whole(tmp_path):
         ("a.csv", "batch_size\n1\n", "a.csv:2 lacks a time"),
         ("a.csv", "time\n1,2\n", "a.csv:2 has more values"),
         ("a.jsonl", '{"time": 1}\n{"time": \n', "a.jsonl:2 is not JSON"),
-        ("a.jsonl", "[1]\n", "a.jsonl:1 is no JSON object"),
+        ("a.jsonl", "[1]\n", "a.jsonl:1 is not a JSON object"),
         ("a.jsonl", '{"time": [1]}\n', "a.jsonl:1: '\\[1\\]' is no valid time"),
         ("a.jsonl", "\xff\xfe", "a.jsonl cannot be read"),
     ],
@@ -101,7 +101,7 @@ def test_a_recording_that_is_not_there_is_named(tmp_path):
         recorded(tmp_path / "none.csv")
 
 
-def test_arrivals_are_dealt_to_sequences_told_in_turn():
+def test_arrivals_are_dealt_to_sequences_in_turn():
     dealt = in_sequences([Arrival(float(time)) for time in range(7)], at_once=2, length=2)
 
     marks = [(each.sequence_id, each.sequence_start, each.sequence_end) for each in dealt]

@@ -21,13 +21,13 @@ class Doubling:
 
     def complete(self, context):
         self.read(context)
-        wanted = {"data_type": DataType.TYPE_FP32, "dims": (2,)}
-        given = context.config
+        target = {"data_type": DataType.TYPE_FP32, "dims": (2,)}
+        sent = context.config
         return replace(
-            given,
-            max_batch_size=given.max_batch_size or 4,
-            input=given.input or (ModelInput(name="X", **wanted),),
-            output=given.output or (ModelOutput(name="Y", **wanted),),
+            sent,
+            max_batch_size=sent.max_batch_size or 4,
+            input=sent.input or (ModelInput(name="X", **target),),
+            output=sent.output or (ModelOutput(name="Y", **target),),
         )
 
     def load(self, context):
@@ -82,7 +82,7 @@ def test_a_good_backend_passes(case):
     check_backend(Doubling(), case)
 
 
-def test_an_answer_that_is_not_expected_is_told(case):
+def test_an_answer_that_is_not_expected_breaks_the_contract(case):
     with pytest.raises(ContractBroken, match=r"request 0 alone: output 'Y' is .* expected"):
         check_backend(Doubling(), replace(case, expected=[{"Y": [[1, 1]]}, *case.expected[1:]]))
 
@@ -135,7 +135,7 @@ class Unready(Instance):
         (Unready, ContractBroken, "says it is not ready: 'never'"),
     ],
 )
-def test_an_instance_that_breaks_the_contract_is_told(case, kind, error, message):
+def test_an_instance_that_breaks_the_contract_is_refused(case, kind, error, message):
     backend = Doubling()
     backend.instance = kind
 
@@ -173,12 +173,12 @@ class Empty(Doubling):
         (object(), "is no backend: it needs traits with a name"),
     ],
 )
-def test_a_backend_that_breaks_the_contract_is_told(case, backend, message):
+def test_a_backend_that_breaks_the_contract_is_refused(case, backend, message):
     with pytest.raises(ContractBroken, match=message):
         check_backend(backend, case)
 
 
-def test_a_plugin_that_imports_its_framework_is_told(tmp_path, monkeypatch):
+def test_a_plugin_that_imports_its_framework_is_refused(tmp_path, monkeypatch):
     (tmp_path / "heavy.py").write_text("import sqlite3")
     (tmp_path / "light.py").write_text("def naiad_backends():\n    return []\n")
     monkeypatch.syspath_prepend(tmp_path)

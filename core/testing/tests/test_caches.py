@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from naiad.cache import CachedResponse, CacheReport
 from naiad.types import Tensor
+from naiad_kit.caches import CachedResponse, CacheReport
 from naiad_testing.caches import ContractBroken, FakeCache, check_cache
 
 Found = Callable[[CachedResponse | None], None]
@@ -85,7 +85,7 @@ def test_the_fake_keeps_the_contract() -> None:
         (Silent, "was not answered within"),
         (Talkative, "was answered 2 times"),
         (Generous, "a key that nobody inserted finds something"),
-        (Loyal, "differs from what was inserted"),
+        (Loyal, "differs from the inserted one"),
         (Loose, "can be written to"),
         (Rounding, "the parameters are"),
         (Flattening, "the outputs are"),

@@ -25,7 +25,7 @@ def test_a_fake_model_answers_and_tells_what_it_was_asked() -> None:
     answer = models.within([outer]).infer(request("double", 4))
 
     assert answer.outputs["OUTPUT"].array.tolist() == [8]
-    assert [each.model_name for each in models.asked] == ["double"]
+    assert [each.model_name for each in models.requests] == ["double"]
     assert models.outer == [[outer]]
 
 
@@ -53,7 +53,7 @@ def test_a_fake_model_that_is_decoupled_cannot_be_asked_for_one_response() -> No
         FakeModels(count=lambda asked: [double(asked)]).infer(request("count"))
 
 
-def test_loads_and_unloads_are_told() -> None:
+def test_loads_and_unloads_are_recorded() -> None:
     models = FakeModels(double=double)
 
     models.load("double")

@@ -21,7 +21,7 @@ def test_the_fake_echoes_and_tells_what_was_called(tmp_path):
     assert [batch.size for batch in backend.batches] == [1]
 
 
-def test_the_fake_answers_as_it_is_told(tmp_path):
+def test_the_fake_answers_as_a_test_sets_it(tmp_path):
     backend = FakeBackend(answer=lambda batch: {"OUTPUT": batch.input("INPUT") * 2})
 
     with serve(backend.write(tmp_path, "m"), plugins=[backend]) as client:

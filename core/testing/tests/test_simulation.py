@@ -4,7 +4,7 @@ import pytest
 
 from naiad.default_scheduler import FifoScheduler
 from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason, Row, SequenceEnd, SequenceEndReason
-from naiad_testing.history import Arrival, Crash, Dropped, Ended, Left, Lost, Sent, SequenceOver, Streamed, Waited
+from naiad_testing.history import Arrival, Crash, Departed, Dropped, Ended, Lost, Sent, SequenceOver, Streamed, Waited
 from naiad_testing.simulation import ContractBroken, simulate
 
 
@@ -44,7 +44,7 @@ def test_the_default_scheduler_gives_each_instance_one_request_at_a_time():
     assert log.stranded == ()
 
 
-def test_all_that_happens_at_one_instant_is_told_before_the_question():
+def test_all_that_happens_at_one_instant_precedes_the_decision():
     scheduler = Scripted(Decision((Dispatch(0, (1,), "go"),)), Decision((Dispatch(0, (2, 3), "go"),)), NOTHING)
 
     simulate(scheduler, [Arrival(0.0), Arrival(1.0), Arrival(1.0)], service_time=1.0)
@@ -85,10 +85,10 @@ def test_the_service_time_may_depend_on_the_size_of_the_batch():
     assert log.entries == (Sent(0.0, 0, (1, 2), "go", 8), Ended(2.0, 0, (1, 2)))
 
 
-def test_a_caller_that_leaves_while_it_waits_is_told_to_the_scheduler():
+def test_a_caller_that_leaves_while_it_waits_is_settled_with_the_scheduler():
     log = simulate(FifoScheduler(), [Arrival(0.0), Arrival(0.0, leaves=0.5)], service_time=1.0)
 
-    assert log.left == (Left(0.5, 2),)
+    assert log.departed == (Departed(0.5, 2),)
     assert [entry.tickets for entry in log.sent] == [(1,)]
 
 
@@ -177,7 +177,7 @@ def test_an_instance_that_crashes_takes_its_batch_along_and_comes_back():
     )
 
 
-def test_a_scheduler_is_told_of_the_instance_that_it_lost():
+def test_a_scheduler_is_notified_of_the_instance_that_it_lost():
     scheduler = Scripted(NOTHING)
     scheduler.lost = lambda instance, now: scheduler.events.append(("lost", now, instance))
 

@@ -43,7 +43,7 @@ def test_percentiles_are_those_of_the_waits_of_all_requests():
 def test_callers_that_left_are_counted():
     log = simulate(FifoScheduler(), [Arrival(0.0), Arrival(0.0, leaves=0.5)], service_time=1.0)
 
-    assert summarise(log).left == 1
+    assert summarise(log).departed == 1
 
 
 @pytest.mark.parametrize("arrivals", [(), (Arrival(1.0),)], ids=["no arrivals", "no time passes"])

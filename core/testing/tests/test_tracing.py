@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from naiad.tracing import Trace, Tracing
+from naiad.tracing import Trace
 from naiad.types import Tensor
+from naiad_kit.tracing import Tracing
 from naiad_testing.tracing import FakeTrace, FakeTracing
 
 
-def test_a_fake_trace_remembers_what_it_is_told() -> None:
+def test_a_fake_trace_remembers_what_it_records() -> None:
     fake = FakeTrace("m", context="{}")
     trace: Trace = fake
 
@@ -19,10 +20,10 @@ def test_a_fake_trace_remembers_what_it_is_told() -> None:
     trace.record("REQUEST_END")
     trace.end()
 
-    assert (fake.told, fake.times) == (["REQUEST_START", "REQUEST_END", "end"], {"REQUEST_START": 5})
+    assert (fake.events, fake.times) == (["REQUEST_START", "REQUEST_END", "end"], {"REQUEST_START": 5})
     assert fake.shapes == {"TENSOR_QUEUE_INPUT": [(1, 2)]}
     assert (inside, fake.is_current, trace.context()) == (True, False, "{}")
-    assert [(child.model, child.request_id, child.told) for child in fake.children] == [("step", "s", ["end"])]
+    assert [(child.model, child.request_id, child.events) for child in fake.children] == [("step", "s", ["end"])]
 
 
 def test_fake_tracing_traces_everything_and_takes_every_setting() -> None:
@@ -30,8 +31,8 @@ def test_fake_tracing_traces_everything_and_takes_every_setting() -> None:
     tracing: Tracing = fake
 
     trace = tracing.sample("m", 2, "r", "00-ab-cd-01")
-    told = tracing.update({"trace_level": ["TENSORS"], "trace_rate": None, "trace_count": ["3"]}, "m")
+    settings = tracing.update({"trace_level": ["TENSORS"], "trace_rate": None, "trace_count": ["3"]}, "m")
 
     assert [trace] == fake.traces
-    assert fake.asked == [("m", 2, "r", "00-ab-cd-01", "")]
-    assert told == tracing.settings() == {"trace_level": ("TENSORS",), "trace_count": "3"}
+    assert fake.samples == [("m", 2, "r", "00-ab-cd-01", "")]
+    assert settings == tracing.settings() == {"trace_level": ("TENSORS",), "trace_count": "3"}

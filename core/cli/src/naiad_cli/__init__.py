@@ -1,1 +1,1 @@
-"""The command line: one module a command, each with `add_parser`."""
+"""The command `naiad`: one module per subcommand, each with `add_parser`."""

@@ -1,4 +1,4 @@
-"""`naiad check`: every problem of every model in a repository, found without loading one."""
+"""`naiad check`: reports every problem of every model in a repository, without loading a model."""
 
 import argparse
 import sys
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from naiad import PluginRegistry
 from naiad.options import Option, Settings
-from naiad_cli.options import add_options, given, in_order
+from naiad_cli.options import add_options, chosen_values, in_order
 from naiad_cli.parser import Parser, Subparsers
 
 _NAMES = ("model-config-name", "disable-auto-complete-config", "backend-config")
@@ -33,14 +33,14 @@ def run(arguments: argparse.Namespace) -> int:
     for warning in registry.warnings():
         print(f"warning: {warning}", file=sys.stderr)
     registry.check()
-    settings = Settings(registry.options(), given(_options(), arguments))
-    found = ModelInspector(registry, settings).problems(arguments.repositories)
-    for name, problems in found.items():
+    settings = Settings(registry.options(), chosen_values(_options(), arguments))
+    models = ModelInspector(registry, settings).problems(arguments.repositories)
+    for name, problems in models.items():
         print(f"{name}: {_count(len(problems), 'problem') if problems else 'ok'}")
         for problem in problems:
             print("  " + problem.replace("\n", "\n  "))
-    broken = sum(bool(problems) for problems in found.values())
-    print(f"{_count(len(found), 'model')}, {broken} with problems")
+    broken = sum(bool(problems) for problems in models.values())
+    print(f"{_count(len(models), 'model')}, {broken} with problems")
     return 1 if broken else 0
 
 

@@ -1,4 +1,4 @@
-"""Talks to a running server over HTTP, with the standard library alone."""
+"""HTTP client of the subcommands that talk to a running server; uses the standard library alone."""
 
 import http.client
 import json
@@ -26,7 +26,7 @@ class Answer:
         try:
             return json.loads(self.body)
         except ValueError as error:
-            raise NaiadError("the answer is no JSON; is this an inference server?") from error
+            raise NaiadError("the answer is not valid JSON; is this an inference server?") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Client:
     def _address(self, path: tuple[str, ...]) -> str:
         base = self.url if "://" in self.url else f"http://{self.url}"
         if not base.startswith(("http://", "https://")):
-            raise InvalidArgumentError(f"--url {self.url} is no HTTP address; write it as {DEFAULT_URL}")
+            raise InvalidArgumentError(f"--url {self.url} is not an HTTP address; write it as {DEFAULT_URL}")
         return "/".join([base.rstrip("/"), *(urllib.parse.quote(part, safe="") for part in path)])
 
     def _call(self, request: urllib.request.Request) -> Answer:

@@ -1,4 +1,4 @@
-"""`naiad infer`: one request to a running server, its inputs written on the command line, its outputs printed."""
+"""`naiad infer`: sends one request, whose inputs stand on the command line, and prints the outputs."""
 
 import argparse
 import json
@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from naiad.errors import InvalidArgumentError
-from naiad.explaining import EXPLAIN
 from naiad_cli.chart import drawn, plain
 from naiad_cli.client import DEFAULT_URL, Client
 from naiad_cli.parser import Parser, Subparsers
 from naiad_cli.tables import print_table
 from naiad_cli.tensors import outputs_of, parameter, read_tensor, shown, to_wire
+from naiad_kit.explaining import EXPLAIN
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
 
@@ -86,8 +86,8 @@ def request_body(arguments: argparse.Namespace, metadata: Mapping[str, Any]) -> 
     taken = {each["name"]: each for each in metadata["inputs"]}
     unknown = sorted(set(written) - set(taken))
     if unknown or not written:
-        told = f"model '{arguments.model}' has no input '{unknown[0]}'" if unknown else "no --input is given"
-        raise InvalidArgumentError(f"{told}; the model takes {_signature(metadata['inputs'])}")
+        problem = f"model '{arguments.model}' has no input '{unknown[0]}'" if unknown else "no --input is given"
+        raise InvalidArgumentError(f"{problem}; the model takes {_signature(metadata['inputs'])}")
     inputs, chunks = [], []
     for name, text in written.items():
         datatype = taken[name]["datatype"]

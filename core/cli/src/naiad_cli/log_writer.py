@@ -1,4 +1,4 @@
-"""The thread that writes log lines, behind a bounded queue: a pipe that is not read or a slow disk stops nothing.
+"""Log writer: a thread with a bounded queue, so that a full pipe or a slow disk never blocks the server.
 
 A line that does not fit in the queue any more is lost, and counted: the log says how many were, once it is read again.
 """
@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, Protocol
 
-from naiad.sparse_log import SECONDS_BETWEEN
+from naiad_kit.sparse_log import SECONDS_BETWEEN
 
 _logger = logging.getLogger("naiad")
 

@@ -1,4 +1,4 @@
-"""Logging: where lines go and how they look, in the two formats that users of Triton know and as JSON.
+"""Logging of `naiad serve`: the destinations and the formats (default, ISO8601 and JSON).
 
 Everything that Naiad logs goes through the logger `naiad`; what concerns one model goes through `naiad.model`, whose
 records carry `model`, `version` and `request_id` where these are known.

@@ -1,4 +1,4 @@
-"""The `naiad` command: imports the subcommand that is asked for, and turns its errors into a sentence and a status."""
+"""Entry point of the command `naiad`: imports one subcommand and runs it; turns errors into a message and a status."""
 
 import importlib
 import os
@@ -39,13 +39,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
-    wanted = words[0] if words else ""
+    command_name = words[0] if words else ""
     try:
-        arguments = _parser(wanted).parse_args(words or ["--help"])
+        arguments = _parser(command_name).parse_args(words or ["--help"])
         arguments.words = words
         return int(arguments.run(arguments))
     except NaiadError as error:
-        print(f"naiad {wanted}: {error}", file=sys.stderr)
+        print(f"naiad {command_name}: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
@@ -54,13 +54,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
 
 
-def _parser(wanted: str) -> Parser:
+def _parser(command_name: str) -> Parser:
     """The parser of all commands; only the one that is wanted knows its arguments."""
     parser = Parser("naiad", description="Naiad, an inference server that is assembled from parts.")
     parser.add_argument("--version", action="version", version=f"naiad {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     for command in COMMANDS:
-        if command.name == wanted:
+        if command.name == command_name:
             importlib.import_module(command.module).add_parser(subparsers)
         else:
             subparsers.add_parser(command.name, help=command.help)

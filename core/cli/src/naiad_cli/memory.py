@@ -1,4 +1,4 @@
-"""Memory of a process that has grown: garbage collections, and free pages of the allocator given back to the system.
+"""Memory trimming: garbage collections and `malloc_trim` when the process has grown.
 
 Requests are freed by reference counts. Collections are the safety net for cycles in the code of models and libraries,
 since `naiad serve` lets the collector run seldom. What large messages took would stay with glibc, in the arenas of many
@@ -74,17 +74,17 @@ class Retries:
     """
 
     def __init__(self) -> None:
-        self._wait = self._left = _FIRST_RETRY
+        self._wait = self._collections_to_wait = _FIRST_RETRY
 
     def is_due(self, is_large: bool) -> bool:
         """Count a look of an idle server; whether to try again now."""
         if not is_large:
-            self._wait = self._left = _FIRST_RETRY
+            self._wait = self._collections_to_wait = _FIRST_RETRY
             return False
-        self._left -= 1
-        if self._left:
+        self._collections_to_wait -= 1
+        if self._collections_to_wait:
             return False
-        self._wait = self._left = min(2 * self._wait, _LAST_RETRY)
+        self._wait = self._collections_to_wait = min(2 * self._wait, _LAST_RETRY)
         return True
 
 

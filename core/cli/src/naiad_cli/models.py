@@ -1,4 +1,4 @@
-"""`naiad models`: the models of a running server, their states and the reasons."""
+"""`naiad models`: lists the models of a running server with their states and reasons."""
 
 import argparse
 

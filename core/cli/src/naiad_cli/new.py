@@ -1,4 +1,4 @@
-"""`naiad new`: write the start of a model or of a backend, small, working and tested."""
+"""`naiad new`: creates the files of a model or of a backend plugin from templates, with a test."""
 
 import argparse
 import re
@@ -63,7 +63,8 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
 def _new_model(arguments: argparse.Namespace) -> int:
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", arguments.name):
         raise InvalidArgumentError(
-            f"'{arguments.name}' is no name for a model: use letters, digits, '_', '-' and '.', and no '.' or '-' first"
+            f"'{arguments.name}' is not a name for a model: use letters, digits, '_', '-' and '.', "
+            "a letter or digit first"
         )
     repository = Path(arguments.directory)
     identifier = re.sub(r"\W", "_", arguments.name)
@@ -76,7 +77,7 @@ def _new_model(arguments: argparse.Namespace) -> int:
 def _new_backend(arguments: argparse.Namespace) -> int:
     if not re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", arguments.name):
         raise InvalidArgumentError(
-            f"'{arguments.name}' is no name for a backend: use small letters, digits, '-' and '_', a letter first"
+            f"'{arguments.name}' is not a name for a backend: use small letters, digits, '-' and '_', a letter first"
         )
     identifier = arguments.name.replace("-", "_")
     classname = "".join(part.capitalize() for part in identifier.split("_")) + "Backend"
@@ -92,8 +93,8 @@ def _write(templates: Mapping[str, str], folder: Path, names: Mapping[str, str])
     if folder.exists():
         raise AlreadyExistsError(f"'{folder}' is there already; choose another name or remove it")
     source = resources.files("naiad_cli") / "templates"
-    for template, place in templates.items():
-        target = folder / Template(place).substitute(names)
+    for template, target_name in templates.items():
+        target = folder / Template(target_name).substitute(names)
         target.parent.mkdir(parents=True, exist_ok=True)
         text = source.joinpath(*template.split("/")).read_text(encoding="utf-8")
         target.write_text(Template(text).substitute(names), encoding="utf-8")

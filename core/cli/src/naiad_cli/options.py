@@ -29,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser, options: Sequence[Option], titl
         )
 
 
-def given(options: Sequence[Option], arguments: argparse.Namespace) -> dict[str, Any]:
+def chosen_values(options: Sequence[Option], arguments: argparse.Namespace) -> dict[str, Any]:
     """The values of the options that were given, by name; repeatable ones as tuples."""
     values = {option.name: getattr(arguments, option.name) for option in options if hasattr(arguments, option.name)}
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
@@ -42,21 +42,21 @@ def in_order(words: Sequence[str], options: Sequence[Option]) -> list[str]:
     """
     named = {f"--{option.name}": option for option in options}
     named |= {f"--{alias}": named[f"--{name}"] for alias, name in ALIASES.items() if f"--{name}" in named}
-    told: list[str] = []
+    switches: list[str] = []
     plain: list[str] = []
-    left = list(words)
-    while left:
-        word = left.pop(0)
+    remaining = list(words)
+    while remaining:
+        word = remaining.pop(0)
         option = named.get(word)
         if word == "--":
-            return [*told, word, *plain, *left]
+            return [*switches, word, *plain, *remaining]
         if option is not None and _is_switch(option):
-            told.append(f"{word}={left.pop(0) if left and _converts(option, left[0]) else 'true'}")
-        elif option is not None and left:
-            told.append(f"{word}={left.pop(0)}")
+            switches.append(f"{word}={remaining.pop(0) if remaining and _converts(option, remaining[0]) else 'true'}")
+        elif option is not None and remaining:
+            switches.append(f"{word}={remaining.pop(0)}")
         else:
-            (told if word.startswith("-") else plain).append(word)
-    return [*told, *plain]
+            (switches if word.startswith("-") else plain).append(word)
+    return [*switches, *plain]
 
 
 def refuse_unknown(words: Sequence[str], options: Sequence[Option], what_to_install: Callable[[str], str]) -> None:

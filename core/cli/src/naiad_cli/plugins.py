@@ -1,11 +1,12 @@
-"""`naiad plugins`: what is installed, what each plugin offers, and why one was skipped."""
+"""`naiad plugins`: lists the installed plugins, what each offers, and why one was skipped."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from naiad import PluginRegistry
 from naiad_cli.parser import Parser, Subparsers
 from naiad_cli.tables import print_table
+from naiad_kit.backends.frameworks import installed_framework
 
 
 def add_parser(subparsers: "Subparsers[Parser]") -> None:
@@ -30,6 +31,18 @@ def rows(registry: PluginRegistry) -> Iterator[tuple[str, ...]]:
         if report.skipped:
             yield report.name, distribution, "skipped", report.skipped
             continue
-        offers = [str(offer).removeprefix(f"{offer.kind} ") for offer in report.offers if offer.kind != "options"]
+        offers = [
+            offer.name + describe_framework(offer.framework, offer.install)
+            for offer in report.contributions
+            if offer.kind != "options"
+        ]
         kinds = [kind for kind in report.kinds if kind != "options"]
         yield report.name, distribution, ", ".join(kinds), ", ".join(offers)
+
+
+def describe_framework(names: Sequence[str], install: str) -> str:
+    """The installed one of these frameworks with its version, in brackets, or what to `pip install`; "" for none."""
+    if not names:
+        return ""
+    advice = f": pip install '{install}'" if install else ""
+    return f" ({installed_framework(names) or f'{names[0]} is not installed{advice}'})"

@@ -1,4 +1,4 @@
-"""The end of the process of `naiad serve`, where threads that never end may be left."""
+"""Process exit of `naiad serve`: flushes the output and exits even if threads of models never end."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""What `naiad simulate` reads from the configuration of a model of sequences."""
+"""Sequence settings of a model configuration, for `naiad simulate`."""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ def wants_sequences(config: "ModelConfig") -> bool:
 
 
 def has_text_ids(config: "ModelConfig") -> bool:
-    """Whether the model is told correlation ids as texts."""
+    """Whether the model takes correlation ids as strings."""
     from naiad_config import DataType
 
     batching = config.sequence_batching

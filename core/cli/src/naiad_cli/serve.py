@@ -1,4 +1,4 @@
-"""`naiad serve`: reads the options, serves until a signal, and leaves with a status that says how it went."""
+"""`naiad serve`: reads the options, runs the server until a signal, and exits with a status."""
 
 import argparse
 import asyncio
@@ -12,7 +12,7 @@ from naiad.errors import InvalidArgumentError
 from naiad.log_settings import LogControl
 from naiad.options import Settings
 from naiad_cli.logs import logging_to
-from naiad_cli.options import add_options, given, in_order, refuse_unknown
+from naiad_cli.options import add_options, chosen_values, in_order, refuse_unknown
 from naiad_cli.parser import Parser, Subparsers
 from naiad_cli.process_end import end_process, end_process_later, flush
 from naiad_cli.supervisor import Supervisor, is_supervised
@@ -34,7 +34,7 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
     )
     parser.add_argument("repositories", nargs="*", metavar="DIR", help="a model repository, as --model-repository")
     of_plugins = {
-        report.name: {offer.name.removeprefix("--") for offer in report.offers if offer.kind == "options"}
+        report.name: {offer.name.removeprefix("--") for offer in report.contributions if offer.kind == "options"}
         for report in registry.plugins
     }
     foreign = {name for names in of_plugins.values() for name in names}
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
     """Serve, and return 0 when everything that was in flight could be answered in time, else 1."""
     registry.check()
     options = registry.options()
-    values = given(options, arguments)
+    values = chosen_values(options, arguments)
     values["model-repository"] = (*values.get("model-repository", ()), *arguments.repositories)
     if not values["model-repository"]:
         raise InvalidArgumentError("no model repository is given; write naiad serve DIR")
@@ -85,7 +85,7 @@ def _serve(
         runner = registry.loop_runner(loop, settings)
         run_loop = loop.run_until_complete if runner is None else runner.run
         end = run_loop(serve(values, status_line, log, runner))
-        if end.left_threads or not flush():
+        if end.threads_remain or not flush():
             end_process(end.status)
         end_process_later(end.status)
     return end.status
@@ -98,9 +98,9 @@ def _allow_many_files() -> None:
     except ImportError:  # Windows has no such limit
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MANY_FILES if hard == resource.RLIM_INFINITY else min(hard, _MANY_FILES)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    limit = _MANY_FILES if hard == resource.RLIM_INFINITY else min(hard, _MANY_FILES)
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def _loop_factory() -> Any:

@@ -1,4 +1,4 @@
-"""From start to the last answer: loads with progress, waits for a signal, drains."""
+"""The run of a server: loads models with a progress line, waits for a signal, drains."""
 
 import asyncio
 import gc
@@ -31,7 +31,7 @@ class ServerEnd:
     """The exit status, and whether threads may still be busy with a model, so that the process must not wait."""
 
     status: int
-    left_threads: bool = False
+    threads_remain: bool = False
 
 
 async def serve(
@@ -69,7 +69,7 @@ async def serve(
             await stop.wait()
     ended = await server.stop(0.0 if interrupted else server.settings["lame-duck-secs"])
     _logger.info("stopped" if ended else "stopped with requests unanswered")
-    return ServerEnd(0 if ended else 1, left_threads=interrupted or not ended)
+    return ServerEnd(0 if ended else 1, threads_remain=interrupted or not ended)
 
 
 def _settle_memory() -> None:
@@ -136,12 +136,14 @@ async def _tick(server: naiad.Server, status_line: StatusLine) -> None:
     started = monotonic()
     while True:
         await asyncio.sleep(0.1)
-        asked = [entry for entry in server.index() if entry.state]
-        loading = [_told(entry) for entry in asked if entry.state == "LOADING"]
-        counted = f"loading models: {len(asked) - len(loading)} of {len(asked)} done, {monotonic() - started:.1f} s"
+        requested = [entry for entry in server.index() if entry.state]
+        loading = [_described(entry) for entry in requested if entry.state == "LOADING"]
+        counted = (
+            f"loading models: {len(requested) - len(loading)} of {len(requested)} done, {monotonic() - started:.1f} s"
+        )
         status_line.show(f"{counted}, waiting for {', '.join(loading)}" if loading else "")
 
 
-def _told(entry: IndexEntry) -> str:
+def _described(entry: IndexEntry) -> str:
     """A version that loads, and how far its warmup is."""
     return f"{entry.name} ({entry.reason})" if entry.reason else entry.name

@@ -1,4 +1,4 @@
-"""`naiad simulate`: what a model's scheduler makes of arrivals, on a virtual clock."""
+"""`naiad simulate`: runs a model's scheduler over recorded or random arrivals, on a virtual clock."""
 
 import argparse
 import json
@@ -61,7 +61,7 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
         type=_number_from_one,
         default="8",
         metavar="N",
-        help="how many sequences are told at once, where a model wants sequences and arrivals name none "
+        help="how many sequences run at once, if the model needs sequences and the arrivals name none "
         "(default: %(default)s)",
     )
     parser.add_argument(
@@ -131,7 +131,7 @@ def _print_tables(summary: Summary, scheduler: str, instances: int) -> None:
         ("requests", str(summary.requests)),
         ("sent", f"{summary.sent} in {summary.batches} batches, {summary.mean_batch_size:.2f} items each"),
         *((f"dropped: {reason}", str(count)) for reason, count in summary.dropped.items()),
-        *((("left by their callers", str(summary.left)),) if summary.left else ()),
+        *((("left by their callers", str(summary.departed)),) if summary.departed else ()),
         ("wait p50", _milliseconds(summary.wait_p50)),
         ("wait p99", _milliseconds(summary.wait_p99)),
         ("wait max", _milliseconds(summary.wait_max)),
@@ -154,13 +154,13 @@ def _milliseconds(seconds: float) -> str:
 def _seconds(text: str) -> float:
     number = _number(text)
     if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"'{text}' is no positive number of seconds")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a positive number of seconds")
     return number
 
 
 def _number_from_one(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is no whole number from 1")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 1")
     return int(text)
 
 
@@ -169,7 +169,7 @@ def _service_time(text: str) -> Callable[[int], float]:
     fixed, plus, per_item = text.partition("+")
     milliseconds = (_number(fixed), _number(per_item) if plus else 0.0)
     if not all(0 <= part < math.inf for part in milliseconds):
-        raise argparse.ArgumentTypeError(f"'{text}' is no time in milliseconds such as 5 or 4+0.3")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a time in milliseconds such as 5 or 4+0.3")
     return lambda size: (milliseconds[0] + milliseconds[1] * size) / 1e3
 
 

@@ -63,14 +63,14 @@ def _shaped(name: str, array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     """The flat array in the model's shape; the last -1 takes what the fixed dimensions leave, other ones become 1."""
     fixed: int = math.prod(length for length in shape if length >= 0)
     dims = [1 if length < 0 else length for length in shape]
-    free = [place for place, length in enumerate(shape) if length < 0]
+    free = [axis for axis, length in enumerate(shape) if length < 0]
     if free and fixed:
         dims[free[-1]] = array.size // fixed
     try:
         return array.reshape(dims)
     except ValueError:
-        told = f"input '{name}' has {array.size} values, which do not fill the shape {list(shape)}"
-        raise InvalidArgumentError(told) from None
+        message = f"input '{name}' has {array.size} values, which do not fill the shape {list(shape)}"
+        raise InvalidArgumentError(message) from None
 
 
 def to_wire(array: np.ndarray) -> bytes:
@@ -85,11 +85,11 @@ def from_wire(chunk: bytes, datatype: str, shape: Sequence[int]) -> np.ndarray:
     try:
         if datatype != "BYTES":
             return np.frombuffer(chunk, dtype=tensor_type(datatype).dtype.newbyteorder("<")).reshape(shape)
-        elements, place = [], 0
-        while place < len(chunk):
-            (length,) = struct.unpack_from("<I", chunk, place)
-            elements.append(chunk[place + 4 : place + 4 + length])
-            place += 4 + length
+        elements, offset = [], 0
+        while offset < len(chunk):
+            (length,) = struct.unpack_from("<I", chunk, offset)
+            elements.append(chunk[offset + 4 : offset + 4 + length])
+            offset += 4 + length
         array = np.empty(len(elements), dtype=object)
         array[:] = elements
         return array.reshape(shape)
@@ -124,13 +124,13 @@ def parameter(text: str) -> bool | int | float | str:
 
 def outputs_of(answer: Mapping[str, Any], tail: bytes) -> list[tuple[str, str, np.ndarray]]:
     """Name, datatype and array of each output; `tail` holds the binary ones, in order."""
-    found = []
+    outputs = []
     for output in answer.get("outputs", []):
         name, datatype, shape = output["name"], output["datatype"], output["shape"]
         size = output.get("parameters", {}).get("binary_data_size")
         if size is None:
-            found.append((name, datatype, _convert(output["data"], datatype).reshape(shape)))
+            outputs.append((name, datatype, _convert(output["data"], datatype).reshape(shape)))
             continue
-        found.append((name, datatype, from_wire(tail[:size], datatype, shape)))
+        outputs.append((name, datatype, from_wire(tail[:size], datatype, shape)))
         tail = tail[size:]
-    return found
+    return outputs

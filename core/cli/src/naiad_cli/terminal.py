@@ -1,4 +1,4 @@
-"""A status line at the foot of a terminal, below whatever else is written there."""
+"""Status line at the bottom of a terminal, below the log lines."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

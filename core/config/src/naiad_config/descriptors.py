@@ -30,28 +30,28 @@ def message_class(cls: type) -> type[Message]:
 
 def to_message(config: Any) -> Message:
     """The protobuf message of a configuration or of any part of it."""
-    made = message_class(type(config))()
-    _fill(made, config)
-    return made
+    message = message_class(type(config))()
+    _fill(message, config)
+    return message
 
 
 def from_message(message: Message, cls: type = ModelConfig) -> Any:
     """The configuration (or the part that `cls` is) in a protobuf message of ours or of a client's classes."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for spec in specs(cls).values():
         if spec.cardinality != "optional":
-            found[spec.attribute] = _many(spec, getattr(message, spec.name))
+            values[spec.attribute] = _many(spec, getattr(message, spec.name))
         elif not (spec.is_message or spec.oneof) or message.HasField(spec.name):
-            found[spec.attribute] = _from_value(spec, getattr(message, spec.name))
-    return cls(**found)
+            values[spec.attribute] = _from_value(spec, getattr(message, spec.name))
+    return cls(**values)
 
 
 @functools.cache
 def pool() -> descriptor_pool.DescriptorPool:
     """Our descriptor pool, with `model_config.proto` in it; other files of the protocol may be added to it."""
-    made = descriptor_pool.DescriptorPool()
-    made.Add(file_descriptor())
-    return made
+    new_pool = descriptor_pool.DescriptorPool()
+    new_pool.Add(file_descriptor())
+    return new_pool
 
 
 def file_descriptor() -> FileDescriptorProto:
@@ -64,16 +64,16 @@ def file_descriptor() -> FileDescriptorProto:
 
 def _classes(root: type) -> set[type]:
     """The message and enum classes that a message class is made of, itself included."""
-    found: set[type] = set()
+    classes: set[type] = set()
     waiting = [root]
     while waiting:
         cls = waiting.pop()
-        if cls in found:
+        if cls in classes:
             continue
-        found.add(cls)
+        classes.add(cls)
         if not issubclass(cls, IntEnum):
             waiting += [spec.type for spec in specs(cls).values() if not spec.scalar]
-    return found
+    return classes
 
 
 def _declare(file: FileDescriptorProto, cls: type) -> None:
@@ -134,7 +134,7 @@ def _type(field: FieldDescriptorProto, spec: FieldSpec) -> None:
 
 
 def _fill(message: Any, config: Any) -> None:
-    for spec, value in _given(config):
+    for spec, value in _set_fields(config):
         target = getattr(message, spec.name)
         if spec.cardinality == "map":
             for key, content in value.items():
@@ -156,7 +156,7 @@ def _fill(message: Any, config: Any) -> None:
             setattr(message, spec.name, value)
 
 
-def _given(config: Any) -> Iterator[tuple[FieldSpec, Any]]:
+def _set_fields(config: Any) -> Iterator[tuple[FieldSpec, Any]]:
     for spec in specs(type(config)).values():
         value = getattr(config, spec.attribute)
         if value is not None:

@@ -36,8 +36,8 @@ class Problem:
     hint: str = ""
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
-        reason = ": ".join(part for part in (place, self.path, self.message) if part)
+        position = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        reason = ": ".join(part for part in (position, self.path, self.message) if part)
         return f"{reason} ({self.hint})" if self.hint else reason
 
 

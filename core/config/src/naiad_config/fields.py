@@ -93,12 +93,12 @@ def proto_name(cls: type) -> str:
 
 def specs(cls: type) -> Mapping[str, FieldSpec]:
     """Every field of the message class `cls`, by protobuf name, in the order of declaration."""
-    found = _SPECS.get(cls)
-    if found is None:
+    specs = _SPECS.get(cls)
+    if specs is None:
         hints = typing.get_type_hints(cls, include_extras=True)
         fields = (_spec(name, hint) for name, hint in hints.items() if typing.get_origin(hint) is Annotated)
-        found = _SPECS[cls] = {spec.name: spec for spec in fields}
-    return found
+        specs = _SPECS[cls] = {spec.name: spec for spec in fields}
+    return specs
 
 
 def _spec(name: str, hint: Any) -> FieldSpec:

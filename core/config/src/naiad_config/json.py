@@ -36,12 +36,12 @@ def read_json(text: str | bytes | Mapping[str, Any], file: str = "JSON") -> Pars
 
     Raises ConfigError for a broken syntax.
     """
-    found = text if isinstance(text, Mapping) else _document(text, file)
+    values = text if isinstance(text, Mapping) else _document(text, file)
     mistakes = Mistakes(file)
-    if not isinstance(found, Mapping):
+    if not isinstance(values, Mapping):
         mistakes.add("a model configuration is a JSON object", hint="start it with '{'")
-        found = {}
-    config = _Reader(mistakes).message(ModelConfig, found, "")
+        values = {}
+    config = _Reader(mistakes).message(ModelConfig, values, "")
     return Parsed(config, problems=tuple(mistakes.problems))
 
 
@@ -60,16 +60,16 @@ def _document(text: str | bytes, file: str) -> Any:
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
         names = [name for name, _ in pairs]
         double = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the key '{double}' is given twice in one object")
-    return found
+    return values
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f'{name} is no JSON number; write it as a string, "{name}"')
+    raise ValueError(f'{name} is not a JSON number; write it as a string, "{name}"')
 
 
 def _camel(name: str) -> str:
@@ -83,23 +83,23 @@ class _Reader:
     def __init__(self, mistakes: Mistakes) -> None:
         self._mistakes = mistakes
 
-    def message(self, cls: type[_T], given: Mapping[str, Any], path: str) -> _T:
+    def message(self, cls: type[_T], content: Mapping[str, Any], path: str) -> _T:
         fields = specs(cls)
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         oneofs: dict[str, str] = {}
-        for key, value in given.items():
+        for key, value in content.items():
             spec = fields.get(key) or next((one for one in fields.values() if _camel(one.name) == key), None)
             here = member(path, key)
             if spec is None:
                 self._mistakes.unknown_key(cls, key, here)
             elif value is None:
                 continue
-            elif spec.attribute in found:
+            elif spec.attribute in values:
                 self._mistakes.repeated(spec.name, here)
             else:
                 self._note_oneof(oneofs, spec, here)
-                found[spec.attribute] = self._field(spec, value, here)
-        return cls(**readable(found))
+                values[spec.attribute] = self._field(spec, value, here)
+        return cls(**readable(values))
 
     def _note_oneof(self, oneofs: dict[str, str], spec: FieldSpec, path: str) -> None:
         first = oneofs.setdefault(spec.oneof, spec.name) if spec.oneof else spec.name
@@ -119,12 +119,12 @@ class _Reader:
         self._mistakes.add(f"expected a JSON object, found {shown(value)}", path)
         return None
 
-    def _map(self, spec: FieldSpec, given: Mapping[str, Any], path: str) -> dict[Any, Any]:
-        found = {}
-        for name, value in given.items():
+    def _map(self, spec: FieldSpec, content: Mapping[str, Any], path: str) -> dict[Any, Any]:
+        values = {}
+        for name, value in content.items():
             key = read_scalar(name, spec.map_key, path, self._mistakes)
-            found[key] = self._value(spec, value, entry(path, name if key is None else key))
-        return found
+            values[key] = self._value(spec, value, entry(path, name if key is None else key))
+        return values
 
     def _value(self, spec: FieldSpec, value: Any, path: str) -> Any:
         if not spec.is_message:

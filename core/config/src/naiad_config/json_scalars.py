@@ -18,10 +18,10 @@ def read_scalar(value: Any, spec: FieldSpec, path: str, mistakes: Mistakes) -> A
     """The value that stands for a JSON value in that field, or None after its mistake was noted."""
     if spec.is_enum:
         return _enum(value, spec.type, path, mistakes)
-    found = _plain(value, spec.scalar)
-    if found is None:
+    number = _plain(value, spec.scalar)
+    if number is None:
         mistakes.wrong_type(spec, _described(value), path)
-    return found
+    return number
 
 
 def _plain(value: Any, scalar: str) -> Any:
@@ -59,8 +59,8 @@ def _real(value: Any, scalar: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
-        found = _SPECIAL[value] if value in _SPECIAL else float(value)
-        return float32(found) if scalar == "float" else found
+        number = _SPECIAL[value] if value in _SPECIAL else float(value)
+        return float32(number) if scalar == "float" else number
     except (ValueError, OverflowError):
         return None
 

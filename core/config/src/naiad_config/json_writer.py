@@ -28,12 +28,12 @@ def to_json(config: ModelConfig) -> dict[str, Any]:
 
 
 def _message(message: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    document: dict[str, Any] = {}
     for spec in specs(type(message)).values():
         value = getattr(message, spec.attribute)
         if value is not None:
-            found[spec.name] = _field(type(message), spec, value)
-    return found
+            document[spec.name] = _field(type(message), spec, value)
+    return document
 
 
 def _field(owner: type, spec: FieldSpec, value: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Literal
 from naiad_config.errors import ConfigError, Problem
 
 Kind = Literal["word", "number", "string", "mark", "end"]
-Place = tuple[int, int]
+Position = tuple[int, int]
 """Line and column, both counted from 1."""
 
 _TOKEN = re.compile(
@@ -44,9 +44,9 @@ class Source:
         self._line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
         self.tokens = self._cut(text)
 
-    def place(self, token: Token) -> Place:
+    def position(self, token: Token) -> Position:
         """Where the token starts."""
-        return self._place(token.offset)
+        return self._position(token.offset)
 
     def error(self, message: str, token: Token, hint: str = "") -> ConfigError:
         """The error that stops reading at that token."""
@@ -76,9 +76,9 @@ class Source:
         return self._error(f"the character {character!r} has no meaning here", position)
 
     def _error(self, message: str, offset: int, hint: str = "") -> ConfigError:
-        line, column = self._place(offset)
+        line, column = self._position(offset)
         return ConfigError([Problem(message, "", self.file, line, column, hint)])
 
-    def _place(self, offset: int) -> Place:
+    def _position(self, offset: int) -> Position:
         line = bisect_right(self._line_starts, offset)
         return line, offset - self._line_starts[line - 1] + 1

@@ -7,9 +7,9 @@ from typing import Any
 
 from naiad_config.errors import Problem
 from naiad_config.fields import FieldSpec, proto_name, specs
-from naiad_config.lexer import Place
+from naiad_config.lexer import Position
 
-NOWHERE: Place = (0, 0)
+NOWHERE: Position = (0, 0)
 
 
 class Mistakes:
@@ -19,42 +19,42 @@ class Mistakes:
         self.file = file
         self.problems: list[Problem] = []
 
-    def add(self, message: str, path: str = "", place: Place = NOWHERE, hint: str = "") -> None:
+    def add(self, message: str, path: str = "", position: Position = NOWHERE, hint: str = "") -> None:
         """Note one problem of the key at `path`."""
-        self.problems.append(Problem(message, path, self.file, *place, hint=hint))
+        self.problems.append(Problem(message, path, self.file, *position, hint=hint))
 
-    def unknown_key(self, cls: type, key: str, path: str, place: Place = NOWHERE) -> None:
+    def unknown_key(self, cls: type, key: str, path: str, position: Position = NOWHERE) -> None:
         """Note a key that the message class does not have, with the nearest that it has."""
         owner = "a model configuration" if proto_name(cls) == "ModelConfig" else f"{proto_name(cls)}"
-        self.add(f"unknown key '{key}' in {owner}", path, place, _key_hint(cls, key))
+        self.add(f"unknown key '{key}' in {owner}", path, position, _key_hint(cls, key))
 
-    def unknown_enum(self, enum: type[IntEnum], value: str, path: str, place: Place = NOWHERE) -> None:
+    def unknown_enum(self, enum: type[IntEnum], value: str, path: str, position: Position = NOWHERE) -> None:
         """Note a value that the enum does not have, with the nearest that it has."""
         names = [member.name for member in enum]
         near = nearest(value.upper(), names) or nearest(f"{names[0].split('_')[0]}_{value.upper()}", names)
         hint = f"did you mean '{near}'?" if near else f"use one of {', '.join(names)}"
-        self.add(f"unknown value '{value}'", path, place, hint)
+        self.add(f"unknown value '{value}'", path, position, hint)
 
-    def repeated(self, key: str, path: str, place: Place = NOWHERE) -> None:
+    def repeated(self, key: str, path: str, position: Position = NOWHERE) -> None:
         """Note a key that takes one value and was given twice."""
-        self.add(f"'{key}' is given more than once", path, place, "keep one of them")
+        self.add(f"'{key}' is given more than once", path, position, "keep one of them")
 
-    def oneof(self, first: str, second: str, path: str, place: Place = NOWHERE) -> None:
+    def oneof(self, first: str, second: str, path: str, position: Position = NOWHERE) -> None:
         """Note two keys that exclude each other."""
-        self.add(f"'{second}' and '{first}' exclude each other", path, place, "keep one of them")
+        self.add(f"'{second}' and '{first}' exclude each other", path, position, "keep one of them")
 
-    def wrong_type(self, spec: FieldSpec, found: str, path: str, place: Place = NOWHERE) -> None:
+    def wrong_type(self, spec: FieldSpec, actual: str, path: str, position: Position = NOWHERE) -> None:
         """Note a value of another type than the field's; `found` describes the value."""
-        self.add(f"expected {expectation(spec)}, found {found}", path, place)
+        self.add(f"expected {expectation(spec)}, found {actual}", path, position)
 
 
-def readable(found: Mapping[str, Any]) -> dict[str, Any]:
+def readable(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values of fields without those that could not be read, which are None, or a list with a None in it.
 
     Such a list is left out whole: the other elements would move to the places of their neighbours.
     """
     kept: dict[str, Any] = {}
-    for name, value in found.items():
+    for name, value in values.items():
         if isinstance(value, Mapping):
             kept[name] = {key: each for key, each in value.items() if key is not None and each is not None}
         elif isinstance(value, list | tuple):
@@ -87,8 +87,8 @@ INTEGER_RANGES = {
 
 def nearest(name: str, known: Iterable[str], likeness: float = 0.6) -> str:
     """The known name that looks most like `name`, or "" when none is as like as `likeness` (1.0 is equal)."""
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=likeness)
-    return found[0] if found else ""
+    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=likeness)
+    return matches[0] if matches else ""
 
 
 def _key_hint(cls: type, key: str) -> str:

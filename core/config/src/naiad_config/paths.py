@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from naiad_config.lexer import Place
+from naiad_config.lexer import Position
 
 
 def member(path: str, name: str) -> str:
@@ -20,10 +20,10 @@ def entry(path: str, key: str | int) -> str:
     return f'{path}["{key}"]' if isinstance(key, str) else f"{path}[{key}]"
 
 
-def place_of(path: str, places: Mapping[str, Place]) -> Place:
+def position_of(path: str, positions: Mapping[str, Position]) -> Position:
     """Where the key at `path` stands, or the nearest key around it when it is absent; (0, 0) when there is no text."""
-    while path not in places:
+    while path not in positions:
         if not path:
             return 0, 0
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
-    return places[path]
+    return positions[path]

@@ -28,7 +28,7 @@ def read_scalar(leaf: Leaf, spec: FieldSpec, path: str, mistakes: Mistakes) -> A
     else:
         value = _real(leaf, spec.scalar)
     if value is None and not spec.is_enum:
-        mistakes.wrong_type(spec, _described(leaf), path, leaf.place)
+        mistakes.wrong_type(spec, _described(leaf), path, leaf.position)
     return value
 
 
@@ -60,9 +60,9 @@ def _enum(leaf: Leaf, spec: FieldSpec, path: str, mistakes: Mistakes) -> IntEnum
     if leaf.kind == "word" and leaf.text in enum.__members__:
         return enum[leaf.text]
     if leaf.kind == "string" and leaf.text in enum.__members__:
-        mistakes.add(f"'{leaf.text}' is in quotes", path, leaf.place, "write the name of the value without quotes")
+        mistakes.add(f"'{leaf.text}' is in quotes", path, leaf.position, "write the name of the value without quotes")
     else:
-        mistakes.unknown_enum(enum, leaf.text, path, leaf.place)
+        mistakes.unknown_enum(enum, leaf.text, path, leaf.position)
     return None
 
 

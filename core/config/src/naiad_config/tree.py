@@ -1,11 +1,11 @@
-"""Read the syntax of protobuf text: a tree of keys and values with their places, whatever they mean."""
+"""Read the syntax of protobuf text: a tree of keys and values with their positions."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 from naiad_config.errors import ConfigError
 from naiad_config.escapes import unescape
-from naiad_config.lexer import Place, Source, Token
+from naiad_config.lexer import Position, Source, Token
 
 DEEPEST = 100
 """Messages nested deeper than this are refused, as protobuf refuses them; a configuration needs seven levels."""
@@ -19,7 +19,7 @@ class Leaf:
 
     kind: Literal["string", "number", "word"]
     text: str
-    place: Place
+    position: Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Branch:
     """A message value: its entries in the order of the text."""
 
     entries: "tuple[Entry, ...]"
-    place: Place
+    position: Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,13 @@ class Entry:
     """A key with its values: one, or any number when they were `listed` in brackets."""
 
     key: str
-    place: Place
+    position: Position
     values: tuple[Leaf | Branch, ...]
     listed: bool
 
 
 def read_tree(text: str, file: str) -> Branch:
-    """The tree of the whole text. Raises ConfigError at the first place where the syntax breaks."""
+    """The tree of the whole text. Raises ConfigError at the first syntax error."""
     return _Reader(Source(text, file)).read()
 
 
@@ -59,12 +59,12 @@ class _Reader:
     def _entries(self, closing: str, depth: int) -> tuple[Entry, ...]:
         if depth > DEEPEST:
             raise self._error(f"messages are nested deeper than {DEEPEST} levels")
-        found = []
+        entries = []
         while not self._at_end(closing):
-            found.append(self._entry(depth))
+            entries.append(self._entry(depth))
             if self._now.text in (",", ";") and self._now.kind == "mark":
                 self._position += 1
-        return tuple(found)
+        return tuple(entries)
 
     def _at_end(self, closing: str) -> bool:
         token = self._now
@@ -83,10 +83,10 @@ class _Reader:
             raise self._source.error(f"expected a key, found {_shown(key)}", key)
         colon = self._skip(":")
         if self._now.kind == "mark" and self._now.text == "[":
-            return Entry(key.text, self._source.place(key), self._list(colon, depth), listed=True)
+            return Entry(key.text, self._source.position(key), self._list(colon, depth), listed=True)
         if not colon and not self._opens_message():
             raise self._error(f"expected ':' or '{{' after the key '{key.text}', found {_shown(self._now)}")
-        return Entry(key.text, self._source.place(key), (self._value(depth),), listed=False)
+        return Entry(key.text, self._source.position(key), (self._value(depth),), listed=False)
 
     def _list(self, colon: bool, depth: int) -> tuple[Leaf | Branch, ...]:
         self._position += 1
@@ -108,21 +108,21 @@ class _Reader:
     def _value(self, depth: int) -> Leaf | Branch:
         if self._opens_message():
             opening = self._take()
-            return Branch(self._entries(_CLOSING[opening.text], depth + 1), self._source.place(opening))
+            return Branch(self._entries(_CLOSING[opening.text], depth + 1), self._source.position(opening))
         return self._leaf()
 
     def _leaf(self) -> Leaf:
         token = self._take()
-        place = self._source.place(token)
+        position = self._source.position(token)
         if token.kind == "string":
-            return Leaf("string", self._string(token), place)
+            return Leaf("string", self._string(token), position)
         sign = ""
         if token.kind == "mark" and token.text == "-":
             sign, token = "-", self._take()
         if token.kind == "number":
-            return Leaf("number", sign + token.text, place)
+            return Leaf("number", sign + token.text, position)
         if token.kind == "word":
-            return Leaf("word", sign + token.text, place)
+            return Leaf("word", sign + token.text, position)
         raise self._source.error(f"expected a value, found {_shown(token)}", token)
 
     def _string(self, first: Token) -> str:
@@ -152,9 +152,9 @@ class _Reader:
         return token
 
     def _skip(self, mark: str) -> bool:
-        found = self._now.kind == "mark" and self._now.text == mark
-        self._position += found
-        return found
+        matches = self._now.kind == "mark" and self._now.text == mark
+        self._position += matches
+        return matches
 
     def _error(self, message: str) -> ConfigError:
         return self._source.error(message, self._now)

@@ -24,7 +24,7 @@ def test_values_are_parsed_and_what_is_not_given_is_the_default():
     reader.finish()
 
 
-def test_all_mistakes_are_told_at_once_each_with_its_key():
+def test_all_mistakes_are_reported_at_once_each_with_its_key():
     reader = reader_of({"limit": "x"}, THREADS="-1", STREAMS="0", STREMAS="1")
     for key, parse in (("THREADS", count), ("STREAMS", positive_count)):
         reader.read(key, parse, 1)

@@ -38,7 +38,7 @@ def test_a_taken_port_is_shared_only_with_who_allows_it() -> None:
             assert made.getsockname()[1] == port
 
 
-def test_what_is_no_address_is_told_with_its_option() -> None:
+def test_an_invalid_address_is_refused_with_its_option() -> None:
     with pytest.raises(InvalidArgumentError, match="--x-address: 'no host' is no address of this machine"):
         bound(address="no host")
 
@@ -76,7 +76,7 @@ def test_what_is_no_socket_is_not_left_over(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("error", ["it is taken", OSError(98, "it is taken")])
-def test_a_place_that_cannot_be_had_is_told_with_the_options(error: OSError | str) -> None:
+def test_an_address_that_cannot_be_bound_is_refused_with_the_options(error: OSError | str) -> None:
     of_tcp, of_unix = (str(cannot_listen("gRPC", address, 7, error)) for address in ("::1", "unix:/s"))
 
     assert of_tcp.startswith("gRPC cannot listen on ::1 port 7: it is taken; choose another port with --grpc-port (0 ")

@@ -6,7 +6,7 @@ from naiad.reports import BatchStatistics, Duration, ResponseStatistics
 from naiad_kit.frontends.statistics import durations
 
 
-def test_each_duration_is_told_with_its_count_and_nanoseconds() -> None:
+def test_each_duration_has_its_count_and_nanoseconds() -> None:
     batch = BatchStatistics(2, Duration(1, 2), Duration(3, 4), Duration(5, 6))
 
     assert durations(batch) == {

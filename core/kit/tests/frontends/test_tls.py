@@ -1,4 +1,4 @@
-"""TLS as options ask for it, where they make no sense; what does is tried where protocols are served over it."""
+"""TLS options that are invalid; the tests of the frontends use valid ones."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def test_a_certificate_is_needed(switch: str) -> None:
         server_context({**OFF, switch: True}, "gRPC")
 
 
-def test_a_file_that_cannot_be_read_is_told_with_its_option(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_refused_with_its_option(tmp_path: Path) -> None:
     (tmp_path / "cert").touch()
     files = {"grpc-server-cert": str(tmp_path / "cert"), "grpc-server-key": str(tmp_path / "none")}
 
@@ -34,7 +34,7 @@ def test_a_file_that_cannot_be_read_is_told_with_its_option(tmp_path: Path) -> N
         server_context({**OFF, "grpc-use-ssl": True, **files}, "gRPC")
 
 
-def test_what_is_no_certificate_is_told(tmp_path: Path) -> None:
+def test_an_invalid_certificate_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("precious")
     files = dict.fromkeys(("grpc-server-cert", "grpc-server-key"), str(tmp_path / "file"))
 

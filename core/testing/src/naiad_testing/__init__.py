@@ -1,8 +1,9 @@
 """For tests of models and plugins: a server in the same process, published fakes and conformance checks.
 
 `serve` is in `naiad_testing.serving`, `Client` in `naiad_testing.clients`, the fixture `naiad_serve` in
-`naiad_testing.fixtures`, checks and fakes for backends in `naiad_testing.backends`, for schedulers in
-`naiad_testing.schedulers`, fakes for tracing in `naiad_testing.tracing`, memory checks in `naiad_testing.retention`,
+`naiad_testing.fixtures`, the conformance suite of backends in `naiad_testing.backend_suite`, checks and fakes for them
+in `naiad_testing.backends`, for schedulers in `naiad_testing.schedulers`, for frontends the table of behaviours in
+`naiad_testing.frontends`, fakes for tracing in `naiad_testing.tracing`, memory checks in `naiad_testing.retention`,
 checks of CPU time in `naiad_testing.cost`.
 """
 

@@ -56,7 +56,7 @@ def recorded(file: Path) -> list[Arrival]:
         rows = list(_csv_rows(file) if file.suffix.lower() == ".csv" else _json_rows(file))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InvalidArgumentError(f"the arrivals in {file} cannot be read: {error}") from error
-    arrivals = sorted((_arrival(row, place) for place, row in rows), key=lambda arrival: arrival.time)
+    arrivals = sorted((_arrival(row, location) for location, row in rows), key=lambda arrival: arrival.time)
     start = arrivals[0].time if arrivals else 0.0
     return [
         replace(each, time=each.time - start, leaves=None if each.leaves is None else each.leaves - start)
@@ -121,29 +121,29 @@ def _json_rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         except ValueError as error:
             raise InvalidArgumentError(f"{file}:{number} is not JSON: {error}") from error
         if not isinstance(row, dict):
-            raise InvalidArgumentError(f'{file}:{number} is no JSON object such as {{"time": 0.25}}')
+            raise InvalidArgumentError(f'{file}:{number} is not a JSON object such as {{"time": 0.25}}')
         yield f"{file}:{number}", row
 
 
-def _arrival(row: Mapping[str, Any], place: str) -> Arrival:
-    values = {name: _value(name, text, place) for name, text in row.items() if text not in ("", None)}
+def _arrival(row: Mapping[str, Any], location: str) -> Arrival:
+    values = {name: _value(name, text, location) for name, text in row.items() if text not in ("", None)}
     if "time" not in values:
-        raise InvalidArgumentError(f"{place} lacks a time, in seconds")
+        raise InvalidArgumentError(f"{location} lacks a time, in seconds")
     leaves_after = values.pop("leaves_after", None)
     timeout = values.pop("timeout_microseconds", 0) / 1e6
     leaves = None if leaves_after is None else values["time"] + leaves_after
     return Arrival(shape_key=values.pop("shape", None), timeout=timeout, leaves=leaves, **values)
 
 
-def _value(name: str, text: Any, place: str) -> Any:
+def _value(name: str, text: Any, location: str) -> Any:
     if name not in _COLUMNS:
         nearest = get_close_matches(name, _COLUMNS, 1)
         hint = f"did you mean {nearest[0]}?" if nearest else f"the columns are {', '.join(_COLUMNS)}"
-        raise InvalidArgumentError(f"{place} has an unknown column '{name}'; {hint}")
+        raise InvalidArgumentError(f"{location} has an unknown column '{name}'; {hint}")
     try:
         return _COLUMNS[name](text)
     except (TypeError, ValueError):
-        raise InvalidArgumentError(f"{place}: '{text}' is no valid {name}") from None
+        raise InvalidArgumentError(f"{location}: '{text}' is no valid {name}") from None
 
 
 def _number(least: int) -> Callable[[Any], int]:

@@ -40,7 +40,7 @@ class BackendCase:
 
     `requests` are inputs by name, with their batch dimension where the model has one; `expected` are the outputs for
     each, compared within `tolerance` (relative, and absolute around 0); where a model streams, each is a sequence of
-    its responses. `settings` are `--backend-config` values.
+    its responses. `settings` are `--backend-config` values. The instances are on GPU 0 where the machine has `gpus`.
     """
 
     model_directory: Path
@@ -49,6 +49,7 @@ class BackendCase:
     version: int = 1
     tolerance: float = 1e-5
     settings: Mapping[str, str] | None = None
+    gpus: int = 0
 
 
 def check_backend(backend: Backend, case: BackendCase) -> None:
@@ -61,7 +62,7 @@ def check_backend(backend: Backend, case: BackendCase) -> None:
     """
     config = _checked_config(backend, case)
     with _loaded(backend, _context(case, config)) as model:
-        first, second = _instance(model, "check_0"), _instance(model, "check_1")
+        first, second = (_instance(model, name, case) for name in ("check_0", "check_1"))
         _check_answers(first, case, config)
         _check_two_at_once((first, second), case, config)
         _check_reports(model, first)
@@ -86,9 +87,9 @@ def check_imports_no_framework(module: str, *frameworks: str) -> None:
     )
     if done.returncode:
         raise ContractBroken(f"importing '{module}' failed:\n{done.stderr}")
-    found = json.loads(done.stdout)
-    if found:
-        raise ContractBroken(f"importing '{module}' imports {', '.join(found)}; import it where you load a model")
+    imported = json.loads(done.stdout)
+    if imported:
+        raise ContractBroken(f"importing '{module}' imports {', '.join(imported)}; import it where you load a model")
 
 
 def _checked_config(backend: Backend, case: BackendCase) -> ModelConfig:
@@ -98,10 +99,10 @@ def _checked_config(backend: Backend, case: BackendCase) -> ModelConfig:
     completed = backend.complete(_context(case, written))
     if backend.complete(_context(case, completed)) != completed:
         raise ContractBroken("completing a configuration that is complete changes it; keep what is there")
-    config = normalise(completed, traits=backend.traits)
-    found = problems(config)
-    if found:
-        raise ContractBroken("the completed configuration is not valid:\n" + "\n".join(map(str, found)))
+    config = normalise(completed, traits=backend.traits, gpus=case.gpus)
+    invalid = problems(config)
+    if invalid:
+        raise ContractBroken("the completed configuration is not valid:\n" + "\n".join(map(str, invalid)))
     if not config.input or not config.output:
         raise ContractBroken("the completed configuration has no inputs or no outputs")
     return config
@@ -110,8 +111,10 @@ def _checked_config(backend: Backend, case: BackendCase) -> ModelConfig:
 def _written(backend: Backend, case: BackendCase) -> ModelConfig:
     path = case.model_directory / "config.pbtxt"
     config = parse_text(path.read_text(encoding="utf-8"), file=str(path)) if path.is_file() else ModelConfig()
-    file = config.default_model_filename or next(iter(backend.traits.files), "")
-    platform = config.platform or backend.traits.files.get(file, "")
+    files = backend.traits.files
+    of_platform = [file for file, platform in files.items() if platform == config.platform]
+    file = config.default_model_filename or next(iter(of_platform or files), "")
+    platform = config.platform or files.get(file, "")
     return replace(
         config,
         name=case.model_directory.name,
@@ -135,8 +138,8 @@ def _loaded(backend: Backend, context: ModelContext) -> Iterator[Model]:
         model.close()
 
 
-def _instance(model: Model, name: str) -> Instance:
-    return model.instantiate(Placement(name, "CPU", 0, ModelInstanceGroup(name="check")))
+def _instance(model: Model, name: str, case: BackendCase) -> Instance:
+    return model.instantiate(Placement(name, "GPU" if case.gpus else "CPU", 0, ModelInstanceGroup(name="check")))
 
 
 def _check_answers(instance: Instance, case: BackendCase, config: ModelConfig) -> None:
@@ -203,9 +206,9 @@ def _check_broken_files(backend: Backend, case: BackendCase) -> None:
 
 def _check_refused(backend: Backend, case: BackendCase, config: ModelConfig, what: str) -> None:
     try:
-        completed = normalise(backend.complete(_context(case, config)), traits=backend.traits)
+        completed = normalise(backend.complete(_context(case, config)), traits=backend.traits, gpus=case.gpus)
         with _loaded(backend, _context(case, completed)) as model:
-            _instance(model, "check_0").close()
+            _instance(model, "check_0", case).close()
     except NaiadError as error:
         if not str(error):
             raise ContractBroken(f"{what} is refused without a word; name the file and the reason") from error

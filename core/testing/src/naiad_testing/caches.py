@@ -6,15 +6,16 @@ from time import monotonic, sleep
 
 import numpy as np
 
-from naiad.cache import Cache, CachedResponse, CacheFactory, CacheReport
+from naiad.cache import CacheFactory
 from naiad.datatypes import TENSOR_TYPES
 from naiad.hookspecs import hookimpl
 from naiad.types import ParameterValue, Response, Tensor
+from naiad_kit.caches import Cache, CachedResponse, CacheReport
 from naiad_testing.simulation import ContractBroken
 
 __all__ = ["ContractBroken", "FakeCache", "check_cache", "sample_responses"]
 
-_Found = Callable[[CachedResponse | None], None]
+_Deliver = Callable[[CachedResponse | None], None]
 
 
 class FakeCache:
@@ -34,7 +35,7 @@ class FakeCache:
         self.events: list[str] = []
         self.settings: Mapping[str, str] = {}
         self.entries: dict[bytes, CachedResponse] = {}
-        self._held: list[tuple[bytes, _Found]] | None = None
+        self._held: list[tuple[bytes, _Deliver]] | None = None
         self._hits = 0
 
     @hookimpl
@@ -54,18 +55,18 @@ class FakeCache:
     def release(self) -> None:
         """Answer the lookups that were held back, in order, and all others at once."""
         held, self._held = self._held or [], None
-        for key, found in held:
-            self._answer(key, found)
+        for key, deliver in held:
+            self._answer(key, deliver)
 
-    def lookup(self, key: bytes, found: _Found) -> None:
+    def lookup(self, key: bytes, deliver: _Deliver) -> None:
         """What is in the dict, now or when it is released."""
         self.events.append("lookup")
         if self.failure is not None:
             raise self.failure
         if self._held is None:
-            self._answer(key, found)
+            self._answer(key, deliver)
         else:
-            self._held.append((key, found))
+            self._held.append((key, deliver))
 
     def insert(self, key: bytes, response: CachedResponse) -> None:
         """Put it into the dict."""
@@ -87,10 +88,10 @@ class FakeCache:
         self.events.append("close")
         self.entries.clear()
 
-    def _answer(self, key: bytes, found: _Found) -> None:
+    def _answer(self, key: bytes, deliver: _Deliver) -> None:
         response = self.entries.get(key)
         self._hits += response is not None
-        found(response)
+        deliver(response)
 
 
 def check_cache(open_cache: Callable[[], Cache], patience: float = 5.0) -> None:
@@ -107,7 +108,7 @@ def check_cache(open_cache: Callable[[], Cache], patience: float = 5.0) -> None:
         _check_report(cache)
     finally:
         cache.close()
-    _expect(_asked(cache, _random_key(), patience) is None, "a closed cache still finds something")
+    _expect(_lookup(cache, _random_key(), patience) is None, "a closed cache still finds something")
 
 
 def sample_responses() -> list[CachedResponse]:
@@ -134,7 +135,7 @@ def _tensor(name: str, wire: str, shape: tuple[int, ...], chance: np.random.Gene
 
 
 def _check_answers(cache: Cache, patience: float) -> None:
-    _expect(_asked(cache, _random_key(), patience) is None, "a key that nobody inserted finds something")
+    _expect(_lookup(cache, _random_key(), patience) is None, "a key that nobody inserted finds something")
     keys = {_random_key(): response for response in sample_responses()}
     for key, response in keys.items():
         cache.insert(key, response)
@@ -145,42 +146,44 @@ def _check_answers(cache: Cache, patience: float) -> None:
         _expect_found(cache, replaced, response, patience)
 
 
-def _expect_found(cache: Cache, key: bytes, wanted: CachedResponse, patience: float) -> None:
+def _expect_found(cache: Cache, key: bytes, expected: CachedResponse, patience: float) -> None:
     """Ask until the cache has it: one that is elsewhere takes a while."""
     until = monotonic() + patience
-    found = _asked(cache, key, patience)
-    while (found is None or _differs(found, wanted)) and monotonic() < until:
+    cached = _lookup(cache, key, patience)
+    while (cached is None or _differs(cached, expected)) and monotonic() < until:
         sleep(0.001)
-        found = _asked(cache, key, patience)
-    names = [tensor.name for tensor in wanted.outputs]
-    if found is None:
+        cached = _lookup(cache, key, patience)
+    names = [tensor.name for tensor in expected.outputs]
+    if cached is None:
         raise ContractBroken(f"a response with the outputs {names} was inserted and is not there")
-    _expect(not _differs(found, wanted), f"what is found differs from what was inserted: {_differs(found, wanted)}")
-    for tensor in found.outputs:
+    _expect(
+        not _differs(cached, expected), f"a cached response differs from the inserted one: {_differs(cached, expected)}"
+    )
+    for tensor in cached.outputs:
         _expect(not tensor.array.flags.writeable, f"the array of output '{tensor.name}' can be written to")
 
 
-def _differs(found: CachedResponse, wanted: CachedResponse) -> str:
+def _differs(cached: CachedResponse, expected: CachedResponse) -> str:
     """In what, "" for in nothing."""
-    message = [(tensor.name, tensor.datatype, tensor.shape, tensor.array.dtype) for tensor in found.outputs]
-    if message != [(tensor.name, tensor.datatype, tensor.shape, tensor.array.dtype) for tensor in wanted.outputs]:
+    message = [(tensor.name, tensor.datatype, tensor.shape, tensor.array.dtype) for tensor in cached.outputs]
+    if message != [(tensor.name, tensor.datatype, tensor.shape, tensor.array.dtype) for tensor in expected.outputs]:
         return f"the outputs are {message}"
-    for one, other in zip(found.outputs, wanted.outputs, strict=True):
+    for one, other in zip(cached.outputs, expected.outputs, strict=True):
         if one.array.shape != other.array.shape or one.array.tolist() != other.array.tolist():
             return f"output '{one.name}' is {one.array!r}"
-    kinds = [{name: (type(value), value) for name, value in each.parameters.items()} for each in (found, wanted)]
-    return "" if kinds[0] == kinds[1] else f"the parameters are {dict(found.parameters)}"
+    kinds = [{name: (type(value), value) for name, value in each.parameters.items()} for each in (cached, expected)]
+    return "" if kinds[0] == kinds[1] else f"the parameters are {dict(cached.parameters)}"
 
 
-def _asked(cache: Cache, key: bytes, patience: float) -> CachedResponse | None:
+def _lookup(cache: Cache, key: bytes, patience: float) -> CachedResponse | None:
     answers: list[CachedResponse | None] = []
     answered = threading.Event()
 
-    def found(response: CachedResponse | None) -> None:
+    def deliver(response: CachedResponse | None) -> None:
         answers.append(response)
         answered.set()
 
-    cache.lookup(key, found)
+    cache.lookup(key, deliver)
     _expect(answered.wait(patience), f"a lookup was not answered within {patience:g} seconds")
     _expect(len(answers) == 1, f"a lookup was answered {len(answers)} times")
     return answers[0]

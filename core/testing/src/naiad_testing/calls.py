@@ -24,7 +24,7 @@ class FakeModels:
 
     def __init__(self, **models: Callable[[Request], FakeAnswer]) -> None:
         self.models: dict[str, Callable[[Request], FakeAnswer]] = dict(models)
-        self.asked: list[Request] = []
+        self.requests: list[Request] = []
         self.outer: list[Sequence[Request]] = []
         self.events: list[str] = []
         self._within: Sequence[Request] = ()
@@ -33,7 +33,7 @@ class FakeModels:
     def within(self, requests: Sequence[Request]) -> "FakeModels":
         """The same models, asked within these requests."""
         bound = FakeModels()
-        bound.models, bound.asked, bound.outer, bound.events = self.models, self.asked, self.outer, self.events
+        bound.models, bound.requests, bound.outer, bound.events = self.models, self.requests, self.outer, self.events
         bound._lock, bound._within = self._lock, requests
         return bound
 
@@ -69,7 +69,7 @@ class FakeModels:
 
     def _answer(self, request: Request) -> FakeAnswer:
         with self._lock:
-            self.asked.append(request)
+            self.requests.append(request)
             self.outer.append(self._within)
         model = self.models.get(request.model_name)
         if model is None:
@@ -83,7 +83,7 @@ class FakeResponses:
     def __init__(self, answer: Callable[[], FakeAnswer]) -> None:
         self.closed = False
         self._answer = answer
-        self._left: Iterator[Response] | None = None
+        self._remaining: Iterator[Response] | None = None
 
     def __iter__(self) -> Iterator[Response]:
         return self
@@ -91,11 +91,11 @@ class FakeResponses:
     def __next__(self) -> Response:
         if self.closed:
             raise StopIteration
-        if self._left is None:
+        if self._remaining is None:
             answer = self._answer()
             responses = [answer] if isinstance(answer, Response) else answer
-            self._left = iter([response for response in responses if not response.is_empty])
-        return next(self._left)
+            self._remaining = iter([response for response in responses if not response.is_empty])
+        return next(self._remaining)
 
     def begin_next(self) -> "Future[Response | None]":
         """The next response, None after the last, as a future that is done."""

@@ -114,10 +114,10 @@ class Client:
     def call(self, action: "Callable[[ServerApi], _T]") -> _T:
         """Something that the server answers at once (`lambda server: server.statistics()`), asked on its own thread."""
 
-        async def asked(server: "ServerApi") -> _T:
+        async def call(server: "ServerApi") -> _T:
             return action(server)
 
-        return self.wait_for(asked)
+        return self.wait_for(call)
 
     def wait_for(self, action: "Callable[[ServerApi], Coroutine[Any, Any, _T]]") -> _T:
         """Something that the server is awaited for (`lambda server: server.load("name")`)."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from naiad._kernel.answers import AnswerReader
+from naiad._engine.responses import ResponseBuilder
 from naiad.backend import Batch, Instance
 from naiad.datatypes import wire_name
 from naiad.errors import NaiadError
@@ -49,24 +49,31 @@ def outputs_of(
 
     Raises what the instance answered as errors, and TimeoutError when a sender never gets its final response.
     """
+    return [list(map(_arrays, responses)) for responses in outcomes_of(instance, requests, config)]
+
+
+def outcomes_of(
+    instance: Instance, requests: Sequence[Mapping[str, Any]], config: ModelConfig
+) -> list[Sequence[Response | NaiadError]]:
+    """The responses and errors of one execution for each request; raises what the instance raises."""
     datatypes = {each.name: wire_name(each.data_type) for each in config.input}
-    made = [
+    received = [
         Request(config.name, {name: _tensor(name, value, datatypes.get(name, "")) for name, value in each.items()})
         for each in requests
     ]
     sizes = [_size(each) if config.max_batch_size > 0 else 1 for each in requests]
-    senders = [CollectingSender() for _ in made]
-    reader = AnswerReader(config, 1)
-    batch = Batch(made, sizes, senders.__getitem__, reader.layout)
+    senders = [CollectingSender() for _ in received]
+    reader = ResponseBuilder(config, 1)
+    batch = Batch(received, sizes, senders.__getitem__, reader.layout)
     answer = instance.execute(batch)
     if isinstance(answer, Future):
         answer = answer.result(PATIENCE)
     outcomes: list[Sequence[Response | NaiadError]] = []
-    for outcome, request, size, sender in zip(reader.read(answer, batch), made, sizes, senders, strict=True):
+    for outcome, request, size, sender in zip(reader.read(answer, batch), received, sizes, senders, strict=True):
         sent = [] if outcome is not None else sender.wait_until_ended(PATIENCE)
         streamed = [each if isinstance(each, NaiadError) else reader.response(each, request, size) for each in sent]
         outcomes.append(streamed if outcome is None else [outcome])
-    return [list(map(_arrays, responses)) for responses in outcomes]
+    return outcomes
 
 
 def _arrays(outcome: Response | NaiadError) -> Mapping[str, np.ndarray]:
@@ -94,20 +101,20 @@ def compare(
         expected = [expected]
     if len(responses) != len(expected):
         raise ContractBroken(f"{where}: there are {len(responses)} responses, expected {len(expected)}")
-    for number, (outputs, wanted) in enumerate(zip(responses, expected, strict=True)):
-        _compare_one(outputs, wanted, tolerance, f"{where}, response {number}" if len(expected) > 1 else where)
+    for number, (outputs, value) in enumerate(zip(responses, expected, strict=True)):
+        _compare_one(outputs, value, tolerance, f"{where}, response {number}" if len(expected) > 1 else where)
 
 
 def _compare_one(outputs: Mapping[str, np.ndarray], expected: Mapping[str, Any], tolerance: float, where: str) -> None:
-    for name, wanted in expected.items():
+    for name, value in expected.items():
         if name not in outputs:
             raise ContractBroken(f"{where}: there is no output '{name}', only {list(outputs)}")
-        found, wanted = outputs[name], np.asarray(wanted)
-        if found.shape != wanted.shape:
-            raise ContractBroken(f"{where}: output '{name}' has shape {found.shape}, expected {wanted.shape}")
-        if found.dtype.kind == "f":
-            equal = np.allclose(found, wanted, rtol=tolerance, atol=tolerance, equal_nan=True)
+        output, value = outputs[name], np.asarray(value)
+        if output.shape != value.shape:
+            raise ContractBroken(f"{where}: output '{name}' has shape {output.shape}, expected {value.shape}")
+        if output.dtype.kind == "f":
+            equal = np.allclose(output, value, rtol=tolerance, atol=tolerance, equal_nan=True)
         else:
-            equal = found.tolist() == wanted.tolist()
+            equal = output.tolist() == value.tolist()
         if not equal:
-            raise ContractBroken(f"{where}: output '{name}' is {found.tolist()}, expected {wanted.tolist()}")
+            raise ContractBroken(f"{where}: output '{name}' is {output.tolist()}, expected {value.tolist()}")

@@ -103,7 +103,7 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class Departed:
     """A caller went away while its ticket waited."""
 
     time: float
@@ -118,7 +118,7 @@ class Waited:
     until: float
 
 
-Entry = Sent | Ended | Streamed | Lost | SequenceOver | Dropped | Left | Waited
+Entry = Sent | Ended | Streamed | Lost | SequenceOver | Dropped | Departed | Waited
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +146,9 @@ class Log:
         return tuple(entry for entry in self.entries if isinstance(entry, Dropped))
 
     @property
-    def left(self) -> tuple[Left, ...]:
+    def departed(self) -> tuple[Departed, ...]:
         """The callers that went away while they waited."""
-        return tuple(entry for entry in self.entries if isinstance(entry, Left))
+        return tuple(entry for entry in self.entries if isinstance(entry, Departed))
 
     @property
     def over(self) -> tuple[SequenceOver, ...]:

@@ -10,7 +10,7 @@ from html import escape
 from naiad_testing.history import Log
 from naiad_testing.timeline import MOST_BATCHES, Column, columns_of, lane_word
 
-_WIDTH, _LEFT, _RIGHT, _LANE, _GAP = 960, 120, 20, 24, 16
+_WIDTH, _MARGIN, _RIGHT, _LANE, _GAP = 960, 120, 20, 24, 16
 _COLOURS = ("#8ecae6", "#ffb703", "#95d5b2", "#f4978e", "#cdb4db", "#e9c46a", "#a3b18a", "#bde0fe")
 _STYLE = (
     "text{font:12px sans-serif;fill:#222}.b{font-weight:bold}.s{font-size:10px;fill:#666}"
@@ -55,7 +55,7 @@ class _Picture:
         """The whole file."""
         if title:
             self._y += 26
-            self._write(_LEFT, self._y - 6, title, "b")
+            self._write(_MARGIN, self._y - 6, title, "b")
         self._draw_arrivals()
         for instance in range(self._log.instances):
             self._draw_instance(instance, [column for column in self._columns if column.instance == instance])
@@ -142,12 +142,12 @@ class _Picture:
         self._y += 18
 
     def _lane(self, name: str) -> int:
-        self._write(_LEFT - 10, self._y + 16, name, "e")
+        self._write(_MARGIN - 10, self._y + 16, name, "e")
         self._y += _LANE
         return self._y - _LANE
 
     def _x(self, time: float) -> float:
-        return _LEFT + time / self._end * (_WIDTH - _LEFT - _RIGHT)
+        return _MARGIN + time / self._end * (_WIDTH - _MARGIN - _RIGHT)
 
     def _write(self, x: float, y: float, words: str, style: str) -> None:
         self._parts.append(f'<text class="{style}" x="{x:.1f}" y="{y:.1f}">{escape(words)}</text>')

@@ -94,7 +94,6 @@ def freed_by_reference_counts(seconds: float = 0.0) -> Iterator[PayloadWatch]:
     `seconds` is how long payloads that die on other threads may take for it. Raises RetentionError.
     """
     was_enabled = gc.isenabled()
-    gc.collect()
     gc.disable()
     watch = PayloadWatch()
     try:

@@ -18,7 +18,7 @@ class CollectingSender:
 
     def __init__(self, room: int | None = None) -> None:
         self.replies: list[Reply | NaiadError] = []
-        self._left = room
+        self._room = room
         self._ended = threading.Event()
         self._cancelled = False
         self._lock = threading.Lock()
@@ -39,7 +39,7 @@ class CollectingSender:
                 raise InternalError("something was sent after the last response; send it before")
             if reply is not None:
                 self.replies.append(reply)
-                self._left = None if self._left is None else self._left - 1
+                self._room = None if self._room is None else self._room - 1
             if final:
                 self._ended.set()
             if final or self._cancelled or not self._is_full():
@@ -56,7 +56,7 @@ class CollectingSender:
     def take(self, count: int = 1) -> None:
         """Make room for so many more replies."""
         with self._lock:
-            self._left = None if self._left is None else self._left + count
+            self._room = None if self._room is None else self._room + count
             waiting = None if self._is_full() else self._released()
         _let_go(waiting)
 
@@ -79,7 +79,7 @@ class CollectingSender:
         return self.replies
 
     def _is_full(self) -> bool:
-        return self._left is not None and self._left <= 0
+        return self._room is not None and self._room <= 0
 
     def _released(self) -> "Future[None] | None":
         waiting, self._waiting = self._waiting, None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from naiad.scheduler import DropReason, Row, SequenceEndReason
-from naiad_testing.history import Arrival, Dropped, Ended, Left, Log, Lost, Sent, SequenceOver, Streamed
+from naiad_testing.history import Arrival, Departed, Dropped, Ended, Log, Lost, Sent, SequenceOver, Streamed
 
 _ROUNDING = 1e-9
 
@@ -30,7 +30,7 @@ class _Account:
     last_ticket: int = 0
     closed: bool = False
     ended: bool = False
-    left: bool = False
+    departed: bool = False
     over: bool = False
 
 
@@ -65,9 +65,9 @@ class Witness:
                     self._settle(entry.time, [ticket for ticket in entry.tickets if not self._streams(ticket)])
                 case Streamed():
                     self._settle(entry.time, [entry.ticket])
-                case Left():
+                case Departed():
                     account = self._of_ticket[entry.ticket]
-                    account.left = True
+                    account.departed = True
                     account.waiting.discard(entry.ticket)
                     self._forget(account)
                 case Lost():
@@ -78,9 +78,9 @@ class Witness:
                     yield from self._over(entry)
                 case Dropped():
                     yield from self._dropped(entry)
-        left = [number for placed in self._placed for number in placed]
-        if left:
-            yield f"all is quiet, but the sequences {left} have neither ended nor are they over"
+        unfinished = [number for placed in self._placed for number in placed]
+        if unfinished:
+            yield f"all is quiet, but the sequences {unfinished} have neither ended nor are they over"
 
     # Requests come
 
@@ -92,7 +92,7 @@ class Witness:
             came = self._rounds[self._arrived]
             if came > time or (came == time and isinstance(entry, Ended | Streamed | Lost)):
                 return
-            if isinstance(entry, Left) and came == time and self._rounds[entry.ticket - 1] < time:
+            if isinstance(entry, Departed) and came == time and self._rounds[entry.ticket - 1] < time:
                 return
             if isinstance(entry, Dropped) and number == entry.tickets[0] and number in self._refused:
                 return
@@ -155,7 +155,7 @@ class Witness:
             yield f"{what} was sent to instance {batch.instance}; it belongs to {account.number} on {account.instance}"
         if self._keeps_rows and account.row != index:
             yield f"{what} is in row {index}; its sequence is in row {account.row}"
-        if account.over or account.left or account.ended:
+        if account.over or account.departed or account.ended:
             yield f"{what} was sent after the end of its sequence"
         if row.ticket < account.last_ticket:
             yield f"{what} was sent after ticket {account.last_ticket}, which came later"
@@ -218,7 +218,7 @@ class Witness:
             silent = entry.time - account.answered
             if abs(silent - self._idle_limit) > _ROUNDING:
                 yield f"sequence {entry.sequence} is over after {silent} s of silence, not {self._idle_limit} s"
-        elif not (entry.reason is SequenceEndReason.CANCELLED and account.left):
+        elif not (entry.reason is SequenceEndReason.CANCELLED and account.departed):
             yield f"sequence {entry.sequence} is over as {entry.reason}, which has not happened"
         self._finish(account)
 
@@ -237,13 +237,13 @@ class Witness:
                 yield f"of one sequence the tickets {entry.tickets} were dropped, and {account.waiting} were not"
             self._forget(account)
             happened = {
-                DropReason.CANCELLED: account.left,
+                DropReason.CANCELLED: account.departed,
                 DropReason.LOST: self._crashed_at == entry.time,
                 DropReason.TIMEOUT: not account.number and abs(account.patience - entry.time) <= _ROUNDING,
             }
             if not happened.get(entry.reason):
                 yield f"the tickets {entry.tickets} were dropped as '{entry.reason}', which has not happened"
-            account.left = True
+            account.departed = True
 
 
 def _rounds(log: Log) -> list[float]:

@@ -8,16 +8,15 @@ from naiad.backend import ModelContext
 from naiad.devices import Device
 from naiad.errors import ConfigError, Problem
 from naiad.hookspecs import hookimpl
+from naiad.in_flight import InflightRequest, Occupancy
 from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness
 from naiad.servables import (
     ConfiguredModels,
-    InflightRequest,
     Lease,
     ModelResolver,
     Servable,
     ServableContext,
     ServableFactory,
-    WaitTarget,
 )
 from naiad.server import Deliver
 from naiad.types import Request
@@ -97,8 +96,9 @@ class _Alias:
         target = self._lease.servable
         return target.submit(replace(request, model_name=target.name), deliver, streams)
 
-    def waits_of(self, request: InflightRequest) -> Sequence[WaitTarget]:
-        return self._lease.servable.waits_of(request)
+    def occupancy(self) -> Sequence[Occupancy]:
+        """None: the instances are those of the target."""
+        return ()
 
     async def drain(self) -> None:
         """The requests are those of the target: there is nothing to wait for but what the test says."""

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -107,19 +108,20 @@ def _is_model(path: Path) -> bool:
     return (path / "config.pbtxt").is_file() or any(each.name.isdigit() and each.is_dir() for each in path.iterdir())
 
 
-def _installed() -> list[object]:
+@cache
+def _installed() -> Sequence[object]:
     """The installed plugins without their frontends; one that cannot be imported is left to `naiad plugins`."""
-    found = []
+    members = []
     for entry_point in sorted(metadata.entry_points(group="naiad"), key=lambda each: each.name):
         try:
             plugin = entry_point.load()
         except Exception:  # noqa: BLE001, S112 - a broken plugin fails only those who need it
             continue
         if not hasattr(plugin, "naiad_frontends"):
-            found.append(plugin)
+            members.append(plugin)
         elif hasattr(plugin, "naiad_services"):
-            found.append(without_frontends(plugin))
-    return found
+            members.append(without_frontends(plugin))
+    return members
 
 
 def without_frontends(plugin: object) -> object:

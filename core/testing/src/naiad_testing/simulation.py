@@ -12,10 +12,10 @@ from naiad.scheduler import Dispatch, Drop, Scheduler, Ticket
 from naiad_testing.history import (
     Arrival,
     Crash,
+    Departed,
     Dropped,
     Ended,
     Entry,
-    Left,
     Log,
     Lost,
     Sent,
@@ -72,7 +72,7 @@ class _Simulation:
         # (time, rank, number, batch): what ends before callers that leave; the number is an instance or a ticket
         self._events: list[tuple[float, int, int, float]] = []
         self._wake_at: float | None = None
-        self._wanted = False
+        self._decision_due = False
         self._vain_wakes = 0
         self._entries: list[Entry] = []
 
@@ -83,10 +83,10 @@ class _Simulation:
             self._plan(crash.time, _CRASH, crash.instance, crash.seconds)
         while (instant := self._next_instant()) is not None:
             self._now = instant
-            self._wanted = self._wake_at is not None and self._wake_at <= instant
+            self._decision_due = self._wake_at is not None and self._wake_at <= instant
             self._take_events()
             self._take_arrivals()
-            if self._wanted:
+            if self._decision_due:
                 done = len(self._entries)
                 self._decide()
                 self._count_vain_wakes(self._entries[done:])
@@ -122,9 +122,9 @@ class _Simulation:
                 if more == self._batches[number]:
                     self._free(number)
             elif rank == _ASK:
-                self._wanted = True
+                self._decision_due = True
             elif self._waiting.pop(number, None) is not None:
-                self._entries.append(Left(self._now, number))
+                self._entries.append(Departed(self._now, number))
                 self._settle((number,))
 
     def _end(self, instance: int) -> None:
@@ -155,16 +155,16 @@ class _Simulation:
         lost = getattr(self._scheduler, "lost", None)
         if lost is not None:
             lost(instance, self._now)
-        self._wanted = True
+        self._decision_due = True
         self._plan(self._now + seconds, _BACK, instance, self._batches[instance])
 
     def _free(self, instance: int) -> None:
         self._idle.append(instance)
-        self._wanted = self._wanted or bool(self._waiting)
+        self._decision_due = self._decision_due or bool(self._waiting)
 
     def _settle(self, tickets: Sequence[int]) -> None:
         if self._scheduler.settle(tickets, self._now):
-            self._wanted = True
+            self._decision_due = True
 
     def _take_arrivals(self) -> None:
         while self._arrived < len(self._arrivals) and self._arrivals[self._arrived].time <= self._now:
@@ -176,7 +176,7 @@ class _Simulation:
         self._origins.append(origin)
         ticket = _ticket(len(self._origins), self._now, arrival, continues)
         self._returns[ticket.id] = returns
-        self._wanted = True
+        self._decision_due = True
         refusal = self._scheduler.arrive(ticket)
         if refusal is None:
             self._waiting[ticket.id] = ticket

@@ -19,7 +19,7 @@ class Summary:
     requests: int
     sent: int
     items: int
-    left: int
+    departed: int
     dropped: Mapping[str, int]
     batches: int
     batch_sizes: Mapping[int, int]
@@ -55,7 +55,7 @@ def summarise(log: Log) -> Summary:
         requests=len(log.arrivals),
         sent=len(waits),
         items=sum(batch.size for batch in sent),
-        left=len(log.left),
+        departed=len(log.departed),
         dropped=dict(sorted(dropped.items())),
         batches=len(sent),
         batch_sizes=dict(sorted(Counter(batch.size for batch in sent).items())),

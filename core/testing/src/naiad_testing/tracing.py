@@ -1,16 +1,16 @@
-"""Published fakes for tracing: they remember what they are told, and write nothing."""
+"""Published fakes of a trace and of the tracing service, which record in memory."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from naiad.tracing import TraceSettings
 from naiad.types import Tensor
+from naiad_kit.tracing import TraceSettings
 
 
 class FakeTrace:
-    """A trace of everything, that remembers what it is told.
+    """A trace that records everything.
 
-    `told` are its events in order, and `end` for each call of it; `times` are those that came with a time, by event;
+    `events` are its events in order, and `end` for each call of it; `times` are those that came with a time, by event;
     `shapes` are the tensors' by activity; `is_current` says whether a block of `current` runs.
     """
 
@@ -20,7 +20,7 @@ class FakeTrace:
         self.model = model
         self.version = version
         self.request_id = request_id
-        self.told: list[str] = []
+        self.events: list[str] = []
         self.times: dict[str, int] = {}
         self.shapes: dict[str, list[tuple[int, ...]]] = {}
         self.children: list[FakeTrace] = []
@@ -29,7 +29,7 @@ class FakeTrace:
 
     def record(self, event: str, ns: int | None = None) -> None:
         """Remember it."""
-        self.told.append(event)
+        self.events.append(event)
         if ns is not None:
             self.times[event] = ns
 
@@ -57,20 +57,21 @@ class FakeTrace:
 
     def end(self) -> None:
         """Remember it."""
-        self.told.append("end")
+        self.events.append("end")
 
 
 class FakeTracing:
     """The service `tracing` for servers of tests: traces every request while it is `active`.
 
-    `asked` are the arguments of `sample`, `traces` what it returned. `update` checks nothing.
+    `samples` are the arguments of `sample`, `traces` what it returned. `update` checks nothing.
     """
 
     name = "tracing"
+    extensions = ("trace",)
 
     def __init__(self, active: bool = False) -> None:
         self.active = active
-        self.asked: list[tuple[str, int, str, str, str]] = []
+        self.samples: list[tuple[str, int, str, str, str]] = []
         self.traces: list[FakeTrace] = []
         self._settings: dict[str, str | tuple[str, ...]] = {"trace_level": ("TIMESTAMPS",), "trace_rate": "1"}
 
@@ -96,6 +97,6 @@ class FakeTracing:
         self, model: str, version: int, request_id: str, traceparent: str = "", tracestate: str = ""
     ) -> FakeTrace:
         """One more of `traces`."""
-        self.asked.append((model, version, request_id, traceparent, tracestate))
+        self.samples.append((model, version, request_id, traceparent, tracestate))
         self.traces.append(FakeTrace(model, version, request_id))
         return self.traces[-1]

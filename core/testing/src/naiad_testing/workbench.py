@@ -42,7 +42,7 @@ def batch_of(
     requests = [
         Request(
             "m",
-            {name: given if isinstance(given, Tensor) else Tensor.of(name, given) for name, given in each.items()},
+            {name: value if isinstance(value, Tensor) else Tensor.of(name, value) for name, value in each.items()},
             requested=requested,
         )
         for each in inputs

@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from naiad_config.errors import Problem
-from naiad_config.lexer import Place
+from naiad_config.lexer import Position
 from naiad_config.model import ModelConfig
-from naiad_config.paths import place_of
+from naiad_config.paths import position_of
 from naiad_config.validation import (
     batch_tensors,
     batching,
@@ -47,24 +47,24 @@ _RULES_OF_COMPLETE: tuple[Callable[[ModelConfig], Iterator[Problem]], ...] = (
 def problems(
     config: ModelConfig,
     *,
-    places: Mapping[str, Place] | None = None,
+    positions: Mapping[str, Position] | None = None,
     file: str = "",
     model_directory: Path | None = None,
     complete: bool = True,
 ) -> tuple[Problem, ...]:
     """Everything wrong in a configuration, in the order of its topics; () when it is valid.
 
-    `places` are those of `parse_text_with_places`, so that each problem names line and column in `file`. With
+    `positions` are those of `parse_text_with_positions`, so that each problem names line and column in `file`. With
     `model_directory` also the files that the configuration names are checked. `complete=False` is for a configuration
     as it was written, which detection, the backend and normalisation have still to fill: what is missing there is no
     problem yet. Check that before a backend sees the configuration: afterwards no file name leaves its folder.
     """
-    found = [problem for rule in _RULES for problem in rule(config)]
+    problems_found = [problem for rule in _RULES for problem in rule(config)]
     if complete:
-        found += [problem for rule in _RULES_OF_COMPLETE for problem in rule(config)]
+        problems_found += [problem for rule in _RULES_OF_COMPLETE for problem in rule(config)]
     if model_directory is not None:
-        found += files.missing(config, model_directory)
-    return placed(found, places or {}, file)
+        problems_found += files.missing(config, model_directory)
+    return with_positions(problems_found, positions or {}, file)
 
 
 def misnamed(config: ModelConfig, directory: str) -> tuple[Problem, ...]:
@@ -75,10 +75,10 @@ def misnamed(config: ModelConfig, directory: str) -> tuple[Problem, ...]:
     return (Problem(message, "name", hint=f"rename the folder, or set name to '{directory}', or leave it out"),)
 
 
-def unexplained(found: Iterable[Problem], mistakes: Iterable[Problem]) -> tuple[Problem, ...]:
+def unexplained(problems_found: Iterable[Problem], mistakes: Iterable[Problem]) -> tuple[Problem, ...]:
     """The problems but for those of a key that could not be read as it was meant, or of what is around it."""
     misread = [mistake.path for mistake in mistakes]
-    return tuple(problem for problem in found if not any(_is_about(problem.path, path) for path in misread))
+    return tuple(problem for problem in problems_found if not any(_is_about(problem.path, path) for path in misread))
 
 
 def _is_about(path: str, misread: str) -> bool:
@@ -87,11 +87,13 @@ def _is_about(path: str, misread: str) -> bool:
     return bool(shorter) and longer.startswith(shorter) and longer[len(shorter) :][:1] in ("", ".", "[")
 
 
-def placed(found: Iterable[Problem], places: Mapping[str, Place], file: str = "") -> tuple[Problem, ...]:
+def with_positions(
+    problems_found: Iterable[Problem], positions: Mapping[str, Position], file: str = ""
+) -> tuple[Problem, ...]:
     """The same problems with the place of their key in `file`; a problem that has a place keeps it."""
-    return tuple(problem if problem.line else _placed(problem, places, file) for problem in found)
+    return tuple(problem if problem.line else _with_position(problem, positions, file) for problem in problems_found)
 
 
-def _placed(problem: Problem, places: Mapping[str, Place], file: str) -> Problem:
-    line, column = place_of(problem.path, places)
+def _with_position(problem: Problem, positions: Mapping[str, Position], file: str) -> Problem:
+    line, column = position_of(problem.path, positions)
     return replace(problem, file=problem.file or file, line=line, column=column)

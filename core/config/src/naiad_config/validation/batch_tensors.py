@@ -13,20 +13,20 @@ _TYPES = (DataType.TYPE_INT32, DataType.TYPE_FP32)
 
 def problems(config: ModelConfig) -> Iterator[Problem]:
     """What is wrong in the batch inputs and outputs themselves."""
-    for index, given in enumerate(config.batch_input):
+    for index, batch_input in enumerate(config.batch_input):
         path = element("batch_input", index)
-        if given.data_type not in _TYPES:
-            message = f"batch input data type must be TYPE_INT32 or TYPE_FP32, not {given.data_type.name}"
+        if batch_input.data_type not in _TYPES:
+            message = f"batch input data type must be TYPE_INT32 or TYPE_FP32, not {batch_input.data_type.name}"
             yield Problem(message, f"{path}.data_type")
-        yield from _one_source(f"batch input kind '{given.kind.name}'", given.source_input, path)
-        if not given.target_name:
-            yield Problem(f"batch input kind '{given.kind.name}' has no target_name for {config.name}", path)
+        yield from _one_source(f"batch input kind '{batch_input.kind.name}'", batch_input.source_input, path)
+        if not batch_input.target_name:
+            yield Problem(f"batch input kind '{batch_input.kind.name}' has no target_name for {config.name}", path)
     yield from _taken_targets(config)
     seen: set[str] = set()
-    for index, made in enumerate(config.batch_output):
+    for index, batch_output in enumerate(config.batch_output):
         path = element("batch_output", index)
-        yield from _one_source(f"batch output kind '{made.kind.name}'", made.source_input, path)
-        for position, name in enumerate(made.target_name):
+        yield from _one_source(f"batch output kind '{batch_output.kind.name}'", batch_output.source_input, path)
+        for position, name in enumerate(batch_output.target_name):
             if name in seen:
                 message = f"target output name '{name}' can only be specified once for {config.name}"
                 yield Problem(message, element(f"{path}.target_name", position))
@@ -35,21 +35,21 @@ def problems(config: ModelConfig) -> Iterator[Problem]:
 
 def unknown_names(config: ModelConfig) -> Iterator[Problem]:
     """Names of batch inputs and outputs that no input or output of the complete model has."""
-    inputs = [given.name for given in config.input]
-    outputs = [made.name for made in config.output]
-    for index, given in enumerate(config.batch_input):
-        yield from _unknown("source input", given.source_input, inputs, f"batch_input[{index}].source_input")
-    for index, made in enumerate(config.batch_output):
-        yield from _unknown("source input", made.source_input, inputs, f"batch_output[{index}].source_input")
-        yield from _unknown("target output", made.target_name, outputs, f"batch_output[{index}].target_name")
+    inputs = [tensor.name for tensor in config.input]
+    outputs = [output.name for output in config.output]
+    for index, tensor in enumerate(config.batch_input):
+        yield from _unknown("source input", tensor.source_input, inputs, f"batch_input[{index}].source_input")
+    for index, output in enumerate(config.batch_output):
+        yield from _unknown("source input", output.source_input, inputs, f"batch_output[{index}].source_input")
+        yield from _unknown("target output", output.target_name, outputs, f"batch_output[{index}].target_name")
         yield from _unlike_sources(config, index)
 
 
 def _taken_targets(config: ModelConfig) -> Iterator[Problem]:
     """Clients do not send what the server makes, and it makes each tensor in one way."""
-    seen = {given.name: "an input that clients send" for given in config.input if given.name}
-    for index, given in enumerate(config.batch_input):
-        for position, name in enumerate(given.target_name):
+    seen = {tensor.name: "an input that clients send" for tensor in config.input if tensor.name}
+    for index, tensor in enumerate(config.batch_input):
+        for position, name in enumerate(tensor.target_name):
             path = element(f"batch_input[{index}].target_name", position)
             if name in seen:
                 message = f"target input name '{name}' of {config.name} is {seen[name]} already"
@@ -59,9 +59,9 @@ def _taken_targets(config: ModelConfig) -> Iterator[Problem]:
 
 def _unlike_sources(config: ModelConfig, index: int) -> Iterator[Problem]:
     """The variable dims of a scattered output are those of its source at the same place."""
-    made = config.batch_output[index]
-    source = next((given for given in config.input if given.name in made.source_input[:1]), None)
-    for position, name in enumerate(made.target_name):
+    batch_output = config.batch_output[index]
+    source = next((tensor for tensor in config.input if tensor.name in batch_output.source_input[:1]), None)
+    for position, name in enumerate(batch_output.target_name):
         output = next((output for output in config.output if output.name == name), None)
         if output is None or source is None:
             continue
@@ -77,8 +77,8 @@ def _unlike_sources(config: ModelConfig, index: int) -> Iterator[Problem]:
             yield Problem(message, path, hint="write as many dims for the output as the source input has")
 
 
-def _model_dims(given: ModelInput) -> Sequence[int]:
-    return given.dims if given.reshape is None else given.reshape.shape
+def _model_dims(tensor: ModelInput) -> Sequence[int]:
+    return tensor.dims if tensor.reshape is None else tensor.reshape.shape
 
 
 def _one_source(what: str, sources: Sequence[str], path: str) -> Iterator[Problem]:

@@ -56,8 +56,8 @@ def _levels(batching: ModelDynamicBatching, name: str) -> Iterator[Problem]:
     if not 1 <= batching.default_priority_level <= levels:
         message = f"default priority level must be in range [1, {levels}] for {name}"
         hint = "it is the level of requests that name none"
-        found = f", not {batching.default_priority_level}" if batching.default_priority_level else ""
-        yield Problem(f"{message}{found}", "dynamic_batching.default_priority_level", hint=hint)
+        actual = f", not {batching.default_priority_level}" if batching.default_priority_level else ""
+        yield Problem(f"{message}{actual}", "dynamic_batching.default_priority_level", hint=hint)
     for level in batching.priority_queue_policy:
         if not 1 <= level <= levels:
             message = f"priority queue policy must have priority level in range [1, {levels}] for {name}, not {level}"

@@ -51,7 +51,7 @@ def _foreign(config: ModelConfig) -> Iterator[Problem]:
 
 def _graph(config: ModelConfig, scheduling: ModelEnsembling) -> Iterator[Problem]:
     name = config.name
-    writers: dict[str, EnsembleStep | None] = {given.name: None for given in config.input}
+    writers: dict[str, EnsembleStep | None] = {model_input.name: None for model_input in config.input}
     for index, step in enumerate(scheduling.step):
         for output, tensor in step.output_map.items():
             if tensor in writers:
@@ -61,14 +61,14 @@ def _graph(config: ModelConfig, scheduling: ModelEnsembling) -> Iterator[Problem
             else:
                 writers[tensor] = step
     readers = {tensor for step in scheduling.step for tensor in step.input_map.values()}
-    outputs = {made.name for made in config.output}
-    for index, given in enumerate(config.input):
-        if given.name not in readers:
-            message = f"ensemble input '{given.name}' for ensemble '{name}' is not used"
+    outputs = {model_output.name for model_output in config.output}
+    for index, model_input in enumerate(config.input):
+        if model_input.name not in readers:
+            message = f"ensemble input '{model_input.name}' for ensemble '{name}' is not used"
             yield Problem(message, f"input[{index}].name", hint="no step has it in its input_map")
     for tensor, writer in writers.items():
         if writer is not None and tensor not in readers and tensor not in outputs:
-            path = _place(scheduling, writer, tensor)
+            path = _step_location(scheduling, writer, tensor)
             yield Problem(f"ensemble tensor '{tensor}' is unused in ensemble '{name}'", path)
     yield from _outputs(config, writers, readers)
 
@@ -76,32 +76,32 @@ def _graph(config: ModelConfig, scheduling: ModelEnsembling) -> Iterator[Problem
 def _outputs(config: ModelConfig, writers: Mapping[str, EnsembleStep | None], readers: set[str]) -> Iterator[Problem]:
     """Outputs that no chain of steps produces from the inputs."""
     connected = _connected(config, writers)
-    for index, made in enumerate(config.output):
+    for index, model_output in enumerate(config.output):
         path = f"output[{index}].name"
-        if made.name in connected:
+        if model_output.name in connected:
             continue
-        if made.name not in writers and made.name not in readers:
-            message = f"ensemble output '{made.name}' for ensemble '{config.name}' is not used"
+        if model_output.name not in writers and model_output.name not in readers:
+            message = f"ensemble output '{model_output.name}' for ensemble '{config.name}' is not used"
             yield Problem(message, path, hint="no step has it in its output_map")
             continue
-        missing = _unconnected(made.name, writers, connected)
-        message = f"output '{made.name}' for ensemble '{config.name}' is not written"
-        if missing != made.name:
+        missing = _unconnected(model_output.name, writers, connected)
+        message = f"output '{model_output.name}' for ensemble '{config.name}' is not written"
+        if missing != model_output.name:
             message += f": at least one of its depending tensors, '{missing}', is not connected"
         yield Problem(message, path)
 
 
 def _connected(config: ModelConfig, writers: Mapping[str, EnsembleStep | None]) -> set[str]:
     """The tensors that the inputs lead to."""
-    found = {given.name for given in config.input}
+    connected = {each.name for each in config.input}
     growing = True
     while growing:
         growing = False
         for tensor, step in writers.items():
-            if tensor not in found and step is not None and found.issuperset(step.input_map.values()):
-                found.add(tensor)
+            if tensor not in connected and step is not None and connected.issuperset(step.input_map.values()):
+                connected.add(tensor)
                 growing = True
-    return found
+    return connected
 
 
 def _unconnected(tensor: str, writers: Mapping[str, EnsembleStep | None], connected: set[str]) -> str:
@@ -116,6 +116,6 @@ def _unconnected(tensor: str, writers: Mapping[str, EnsembleStep | None], connec
     return tensor
 
 
-def _place(scheduling: ModelEnsembling, writer: EnsembleStep, tensor: str) -> str:
+def _step_location(scheduling: ModelEnsembling, writer: EnsembleStep, tensor: str) -> str:
     path = element("ensemble_scheduling.step", scheduling.step.index(writer))
     return next(entry(f"{path}.output_map", name) for name, written in writer.output_map.items() if written == tensor)

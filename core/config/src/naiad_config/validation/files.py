@@ -39,21 +39,21 @@ def missing(config: ModelConfig, model_directory: Path) -> Iterator[Problem]:
         if _leaves(filename):
             continue
         file = model_directory / folder / filename
-        found = _size(file)
-        if found is None:
+        size = _size(file)
+        if size is None:
             yield Problem(f"the file '{filename}' is not there", path, hint=f"put it at {file}")
-        elif found < expected:
+        elif size < expected:
             message = f"{folder} setting expects {expected} bytes, but the data provided from {filename} "
-            yield Problem(f"{message}only has {found} bytes", path)
+            yield Problem(f"{message}only has {size} bytes", path)
 
 
 def _samples(config: ModelConfig) -> Iterator[tuple[str, str, str, int]]:
     """Every file with the content of a tensor: path of its key, file name, folder, and bytes that it must hold."""
     for index, sample in enumerate(config.model_warmup):
-        for name, given in sample.inputs.items():
-            if given.input_data_file is not None:
+        for name, data in sample.inputs.items():
+            if data.input_data_file is not None:
                 path = entry(f"model_warmup[{index}].inputs", name)
-                yield f"{path}.input_data_file", given.input_data_file, "warmup", _bytes(given.data_type, given.dims)
+                yield f"{path}.input_data_file", data.input_data_file, "warmup", _bytes(data.data_type, data.dims)
     states = config.sequence_batching.state if config.sequence_batching is not None else ()
     for index, state in enumerate(states):
         for position, initial in enumerate(state.initial_state):

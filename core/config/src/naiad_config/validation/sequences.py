@@ -49,10 +49,10 @@ def _strategies(batching: ModelSequenceBatching, config: ModelConfig) -> Iterato
 def _controls(batching: ModelSequenceBatching, name: str) -> Iterator[Problem]:
     kinds: set[SequenceControlKind] = set()
     tensors: set[str] = set()
-    for index, given in enumerate(batching.control_input):
+    for index, control_input in enumerate(batching.control_input):
         path = element("sequence_batching.control_input", index)
-        yield from _tensor(given, path, tensors, name)
-        for position, control in enumerate(given.control):
+        yield from _tensor(control_input, path, tensors, name)
+        for position, control in enumerate(control_input.control):
             here = element(f"{path}.control", position)
             if control.kind in kinds:
                 message = f"sequence batching specifies multiple {control.kind.name} tensors for {name}"
@@ -61,23 +61,23 @@ def _controls(batching: ModelSequenceBatching, name: str) -> Iterator[Problem]:
             yield from _correlation(control, here, name) if control.kind is _CORRELATION else _flag(control, here, name)
 
 
-def _tensor(given: SequenceControlInput, path: str, tensors: set[str], name: str) -> Iterator[Problem]:
-    if not given.name:
+def _tensor(tensor: SequenceControlInput, path: str, tensors: set[str], name: str) -> Iterator[Problem]:
+    if not tensor.name:
         yield Problem(f"sequence batching control tensor must have a name for {name}", path)
-    if len(given.control) > 1 or (given.name and given.name in tensors):
-        message = f"sequence batching control tensor '{given.name}' is specified for multiple control kinds for {name}"
+    if len(tensor.control) > 1 or (tensor.name and tensor.name in tensors):
+        message = f"sequence batching control tensor '{tensor.name}' is specified for multiple control kinds for {name}"
         yield Problem(message, path, hint="give each control a tensor of its own")
-    tensors.add(given.name)
+    tensors.add(tensor.name)
 
 
 def _given_twice(batching: ModelSequenceBatching, config: ModelConfig) -> Iterator[Problem]:
     """What the server gives to the model comes from nowhere else."""
-    inputs = {given.name for given in config.input}
-    controls = {given.name for given in batching.control_input}
-    for index, given in enumerate(batching.control_input):
-        if given.name and given.name in inputs:
+    inputs = {tensor.name for tensor in config.input}
+    controls = {tensor.name for tensor in batching.control_input}
+    for index, tensor in enumerate(batching.control_input):
+        if tensor.name and tensor.name in inputs:
             path = element("sequence_batching.control_input", index)
-            yield _twice(f"{path}.name", f"control '{given.name}'", "an input of clients", config)
+            yield _twice(f"{path}.name", f"control '{tensor.name}'", "an input of clients", config)
     for index, state in enumerate(batching.state):
         path = f"{element('sequence_batching.state', index)}.input_name"
         if state.input_name and state.input_name in inputs:
@@ -92,16 +92,16 @@ def _twice(path: str, what: str, other: str, config: ModelConfig) -> Problem:
 
 def _flag(control: SequenceControl, path: str, name: str) -> Iterator[Problem]:
     """START, END and READY carry a pair of values: one for false, one for true."""
-    given = [key for key in _VALUES if getattr(control, key)]
-    if not given:
+    keys = [key for key in _VALUES if getattr(control, key)]
+    if not keys:
         message = "sequence batching must specify either 'int32_false_true', 'fp32_false_true' or 'bool_false_true'"
         hint = "as int32_false_true: [ 0, 1 ]"
         yield Problem(f"{message} for {control.kind.name} for {name}", path, hint=hint)
-    if len(given) > 1:
-        reason = " and ".join(f"'{key}'" for key in given)
+    if len(keys) > 1:
+        reason = " and ".join(f"'{key}'" for key in keys)
         message = f"sequence batching specifies more than one of the value pairs for {control.kind.name} for {name}"
-        yield Problem(f"{message}: {reason}", f"{path}.{given[1]}", hint="keep one of them")
-    for key in given:
+        yield Problem(f"{message}: {reason}", f"{path}.{keys[1]}", hint="keep one of them")
+    for key in keys:
         count = len(getattr(control, key))
         if count != 2:
             message = f"sequence batching control '{key}' must have exactly 2 entries for {control.kind.name}"

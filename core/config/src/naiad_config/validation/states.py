@@ -13,17 +13,17 @@ def problems(config: ModelConfig) -> Iterator[Problem]:
     """What is wrong in the states of `sequence_batching`."""
     states = config.sequence_batching.state if config.sequence_batching is not None else ()
     seen: set[str] = set()
-    left: set[str] = set()
+    unpaired: set[str] = set()
     for index, state in enumerate(states):
         path = element("sequence_batching.state", index)
         yield from _state(state, path)
         yield from _as_output(state, config, path)
         if state.input_name and state.input_name in seen:
             yield Problem(f"State input name '{state.input_name}' specified more than once.", f"{path}.input_name")
-        if state.output_name and state.output_name in left:
+        if state.output_name and state.output_name in unpaired:
             yield Problem(f"State output name '{state.output_name}' specified more than once.", f"{path}.output_name")
         seen.add(state.input_name)
-        left.add(state.output_name)
+        unpaired.add(state.output_name)
         for position, initial in enumerate(state.initial_state):
             yield from _initial(state, initial, element(f"{path}.initial_state", position))
 
@@ -71,11 +71,11 @@ def _initial(state: SequenceState, initial: SequenceInitialState, path: str) -> 
         message = "Number of dimensions in 'initial_state' doesn't match the size of 'state' dimensions for state input"
         yield Problem(f"{message} '{name}'. {len(initial.dims)} != {len(state.dims)}", f"{path}.dims")
         return
-    for index, (dim, wanted) in enumerate(zip(initial.dims, state.dims, strict=True)):
+    for index, (dim, expected) in enumerate(zip(initial.dims, state.dims, strict=True)):
         here = element(f"{path}.dims", index)
         if dim < 1:
             message = f"'initial_state' field for state input name '{name}' contains variable dimensions."
             yield Problem(message, here, hint="an initial state has a fixed shape")
-        elif wanted not in (-1, dim):
+        elif expected not in (-1, dim):
             message = f"'initial_state' dim for input name '{name}' doesn't match 'state' dim description."
-            yield Problem(f"{message} {dim} != {wanted}", here)
+            yield Problem(f"{message} {dim} != {expected}", here)

@@ -25,10 +25,10 @@ def problems(config: ModelConfig) -> Iterator[Problem]:
             if tensor.name and tensor.name in seen:
                 yield Problem(f"{what} is given more than once", f"{path}.name", hint="rename or remove one of them")
             seen.add(tensor.name)
-    for index, given in enumerate(config.input):
-        if given.format != InputFormat.FORMAT_NONE and given.dims and len(given.dims) != 3:
+    for index, tensor in enumerate(config.input):
+        if tensor.format != InputFormat.FORMAT_NONE and tensor.dims and len(tensor.dims) != 3:
             message = (
-                f"model input NHWC/NCHW require 3 dims for {config.name}, but '{given.name}' has {len(given.dims)}"
+                f"model input NHWC/NCHW require 3 dims for {config.name}, but '{tensor.name}' has {len(tensor.dims)}"
             )
             yield Problem(message, f"input[{index}].format", hint="leave the batch dimension out of 'dims'")
 

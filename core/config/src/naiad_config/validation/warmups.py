@@ -14,15 +14,15 @@ _SOURCES = ("zero_data", "random_data", "input_data_file")
 
 def problems(config: ModelConfig) -> Iterator[Problem]:
     """What is wrong in the warmup samples themselves."""
-    for _, name, given, path in _inputs(config):
+    for _, name, data, path in _inputs(config):
         what = f"warmup input '{name}' of {config.name}"
-        for index, dim in enumerate(given.dims):
+        for index, dim in enumerate(data.dims):
             if dim < 1:
                 hint = "a sample has a fixed shape, without the batch dimension"
                 yield Problem(f"{what} has the dimension {dim}", element(f"{path}.dims", index), hint=hint)
-        if given.data_type == DataType.TYPE_INVALID:
+        if data.data_type == DataType.TYPE_INVALID:
             yield Problem(f"{what} must specify 'data_type'", path)
-        chosen = [key for key in _SOURCES if getattr(given, key) is not None]
+        chosen = [key for key in _SOURCES if getattr(data, key) is not None]
         if len(chosen) != 1:
             reason = " and ".join(f"'{key}'" for key in chosen) or "none"
             message = f"{what} takes one of 'zero_data', 'random_data' and 'input_data_file', and has {reason}"
@@ -31,17 +31,17 @@ def problems(config: ModelConfig) -> Iterator[Problem]:
 
 def unlike_inputs(config: ModelConfig) -> Iterator[Problem]:
     """Where the samples differ from the inputs of the complete model: other names, other types, inputs left out."""
-    types = {given.name: given.data_type for given in (*config.input, *extra_inputs(config))}
+    types = {tensor.name: tensor.data_type for tensor in (*config.input, *extra_inputs(config))}
     known = {*types, *_made_by_the_server(config)}
-    for _, name, given, path in _inputs(config):
+    for _, name, tensor, path in _inputs(config):
         if name not in known:
             near = nearest(name, known)
             hint = f"did you mean '{near}'?" if near else f"the inputs are {', '.join(sorted(known)) or 'none'}"
             yield Problem(f"warmup input '{name}' is no input of {config.name}", path, hint=hint)
-        elif given.data_type not in (types.get(name, given.data_type), DataType.TYPE_INVALID):
-            message = f"warmup input '{name}' is {given.data_type.name}, but the input of {config.name} is"
+        elif tensor.data_type not in (types.get(name, tensor.data_type), DataType.TYPE_INVALID):
+            message = f"warmup input '{name}' is {tensor.data_type.name}, but the input of {config.name} is"
             yield Problem(f"{message} {types[name].name}", f"{path}.data_type")
-    required = [given.name for given in config.input if not given.optional]
+    required = [tensor.name for tensor in config.input if not tensor.optional]
     for index, sample in enumerate(config.model_warmup):
         absent = [name for name in required if name not in sample.inputs]
         if absent and sample.batch_size:
@@ -54,14 +54,14 @@ def unlike_inputs(config: ModelConfig) -> Iterator[Problem]:
 def _inputs(config: ModelConfig) -> Iterator[tuple[int, str, WarmupInput, str]]:
     """Every input of every sample, as index of the sample, name, input and path."""
     for index, sample in enumerate(config.model_warmup):
-        for name, given in sample.inputs.items():
-            yield index, name, given, entry(f"{element('model_warmup', index)}.inputs", name)
+        for name, data in sample.inputs.items():
+            yield index, name, data, entry(f"{element('model_warmup', index)}.inputs", name)
 
 
 def _made_by_the_server(config: ModelConfig) -> set[str]:
     """Tensors that clients do not send: samples go past the scheduler that would add them."""
     batching = config.sequence_batching
-    made = {name for given in config.batch_input for name in given.target_name}
+    targets = {name for each in config.batch_input for name in each.target_name}
     if batching is None:
-        return made
-    return made | {given.name for given in batching.control_input} | {state.input_name for state in batching.state}
+        return targets
+    return targets | {each.name for each in batching.control_input} | {state.input_name for state in batching.state}

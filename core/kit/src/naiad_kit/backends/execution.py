@@ -1,10 +1,20 @@
-"""Executing a batch so that a request that cannot be executed fails itself and no other."""
+"""Execution of batches: aligned inputs, and a request that cannot be executed fails alone."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from naiad.backend import Answer, Batch, Reply
 from naiad.errors import ModelFailedError, NaiadError
+
+
+def aligned(array: np.ndarray) -> np.ndarray:
+    """The array, or a copy where its elements are not aligned in memory.
+
+    A view on a received buffer may begin at any byte; the vector instructions of a framework's kernels need alignment.
+    """
+    return array if array.flags.aligned else array.copy()
 
 
 def run_or_each_alone(

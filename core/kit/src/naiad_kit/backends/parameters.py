@@ -100,7 +100,7 @@ class ParameterReader:
         self.problems: list[Problem] = []
 
     def read(self, key: str, parse: Callable[[str], _T], default: _D) -> _T | _D:
-        """The parameter of that key, the default where it is not given or makes no sense.
+        """The parameter of that key, the default where it is missing or invalid.
 
         `parse` raises ValueError with what a value must be.
         """
@@ -136,12 +136,12 @@ def _is_one_slip(written: str, meant: str) -> bool:
     start = 0
     while start < min(len(written), len(meant)) and written[start] == meant[start]:
         start += 1
-    left, wanted = written[start:], meant[start:]
-    while left and wanted and left[-1] == wanted[-1]:
-        left, wanted = left[:-1], wanted[:-1]
-    if len(left) == len(wanted) == 2:
-        return left == wanted[::-1]
-    return written != meant and max(len(left), len(wanted)) == 1
+    rest, expected = written[start:], meant[start:]
+    while rest and expected and rest[-1] == expected[-1]:
+        rest, expected = rest[:-1], expected[:-1]
+    if len(rest) == len(expected) == 2:
+        return rest == expected[::-1]
+    return written != meant and max(len(rest), len(expected)) == 1
 
 
 def _like(key: str, known: Iterable[str]) -> str:

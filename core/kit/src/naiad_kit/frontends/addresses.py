@@ -18,20 +18,20 @@ async def bind_tcp(address: str, port: int, option: str, share: bool = False) ->
     InvalidArgumentError, which names the `option` that the address comes from, for a bad address.
     """
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(
+        resolved = await asyncio.get_running_loop().getaddrinfo(
             without_brackets(address), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
     except OSError as error:
         raise InvalidArgumentError(
             f"--{option}: '{address}' is no address of this machine: {error.strerror or error}"
         ) from error
-    family, kind, protocol, _, place = found[0]
+    family, kind, protocol, _, socket_address = resolved[0]
     bound = socket.socket(family, kind, protocol)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if share:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        bound.bind(place)
+        bound.bind(socket_address)
     except OSError:
         bound.close()
         raise

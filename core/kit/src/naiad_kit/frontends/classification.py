@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from naiad.buffers import object_array
 from naiad.errors import InvalidArgumentError
 from naiad.types import Tensor
+from naiad_kit.buffers import object_array
 
 _MOST_ELEMENTS = 1_000_000
 _WITHOUT_CLASSES = frozenset(("BYTES", "BOOL", "FP16", "BF16"))

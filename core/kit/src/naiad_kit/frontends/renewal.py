@@ -62,7 +62,7 @@ class CertificateRenewal:
 
 def _state_of(path: str) -> tuple[int, int, int] | None:
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except OSError:
         return None
-    return found.st_size, found.st_mtime_ns, found.st_ino
+    return status.st_size, status.st_mtime_ns, status.st_ino

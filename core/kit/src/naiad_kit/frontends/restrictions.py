@@ -51,8 +51,8 @@ class RestrictedApis:
         key = self._keys.get(api)
         if key is None:
             return ""
-        given = next((value for name, value in headers if name == key.lowered), b"")
-        return "" if hmac.compare_digest(given.strip(), key.value) else key.header
+        header = next((value for name, value in headers if name == key.lowered), b"")
+        return "" if hmac.compare_digest(header.strip(), key.value) else key.header
 
     def _add(self, name: str, key: _Key) -> None:
         if name not in APIS:

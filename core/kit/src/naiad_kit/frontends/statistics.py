@@ -23,5 +23,5 @@ def durations(counted: ModelStatistics | ResponseStatistics | BatchStatistics) -
         names = _OF_REQUESTS
     elif isinstance(counted, ResponseStatistics):
         names = _OF_RESPONSES
-    found = {name: getattr(counted, name) for name in names}
-    return {name: {"count": duration.count, "ns": duration.ns} for name, duration in found.items()}
+    durations = {name: getattr(counted, name) for name in names}
+    return {name: {"count": duration.count, "ns": duration.ns} for name, duration in durations.items()}

@@ -125,7 +125,7 @@ def test_dims_without_the_batch_dimension_lead_to_max_batch_size():
     assert problem.hint == "write dims: [-1,16], or set max_batch_size"
 
 
-def test_dims_with_the_batch_dimension_written_out_are_told_how_they_add_up():
+def test_dims_with_the_batch_dimension_written_out_are_explained():
     (problem,) = mismatches(changed("dims: [ 16 ]", "dims: [ -1, 16 ]"), MODEL)
 
     assert "an initial batch dimension because max_batch_size > 0 followed by the explicit tensor" in problem.message
@@ -133,7 +133,7 @@ def test_dims_with_the_batch_dimension_written_out_are_told_how_they_add_up():
     assert problem.hint == "write dims: [16]"
 
 
-def test_all_mismatches_are_told_at_once():
+def test_all_mismatches_are_reported_at_once():
     config = parse_text(
         """
         name: "m"
@@ -205,20 +205,47 @@ def test_optional_inputs_may_be_left_out_of_the_configuration():
     assert mismatches(parse_text(FITTING), model) == ()
 
 
+STATE, CONTROL = "sequence_batching.state[0]", "sequence_batching.control_input[0]"
+INITIAL = 'dims: [ -1 ] initial_state {{ name: "i" data_type: TYPE_FP32 dims: [ {} ] zero_data: true }}'
+NO_STATE = "is not a valid state name: unexpected inference"
+
+
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new", "path", "message"),
     [
-        ('"START"', '"BEGIN"', "unexpected inference input 'BEGIN'"),
-        ("fp32_false_true", "int32_false_true", "configuration expects datatype TYPE_INT32 for input 'START'"),
-        ('"STATE"', '"STATUS"', "unexpected inference input 'STATUS'"),
-        ('"STATE_OUT"', '"STATUS_OUT"', "unexpected inference output 'STATUS_OUT'"),
-        ("dims: [ 3 ]", "dims: [ 2 ]", "tensor 'STATE': the model expects dims [3]"),
+        ('"START"', '"BEGIN"', CONTROL, "unexpected inference input 'BEGIN'"),
+        (
+            "fp32_false_true",
+            "int32_false_true",
+            f"{CONTROL}.control[0].int32_false_true",
+            "expects datatype TYPE_INT32 for input 'START', model provides TYPE_FP32",
+        ),
+        ('"STATE"', '"KEPT"', f"{STATE}.input_name", f"'KEPT' {NO_STATE} input 'KEPT', allowed inputs are: IN, START"),
+        ('"STATE_OUT"', '"KEPT"', f"{STATE}.output_name", f"'KEPT' {NO_STATE} output 'KEPT', allowed outputs are: OUT"),
+        ("TYPE_FP32 dims: [ 3 ]", "TYPE_INT32 dims: [ 3 ]", f"{STATE}.data_type", "TYPE_INT32 for input 'STATE'"),
+        ("dims: [ 3 ]", "dims: [ 2 ]", f"{STATE}.dims", "tensor 'STATE': the model expects dims [3]"),
+        ("dims: [ 3 ]", "dims: [ 3, 1 ]", f"{STATE}.dims", "tensor 'STATE_OUT': the model expects 2 dimensions"),
+        ("dims: [ 3 ]", "dims: [ -1 ]", f"{STATE}.dims", "takes dims [3], and with -1 in its dims it begins with dims"),
+        ("dims: [ 3 ]", INITIAL.format(2), f"{STATE}.initial_state[0].dims", "and its initial_state has dims [2]"),
     ],
 )
-def test_controls_and_states_are_held_against_the_model(old, new, message):
+def test_controls_and_states_are_held_against_the_model(old, new, path, message):
     problems = mismatches(changed(old, new, SEQUENCE), SEQUENCE_MODEL)
 
-    assert any(message in problem.message for problem in problems)
+    assert path in {problem.path for problem in problems if message in problem.message}
+
+
+def test_an_initial_state_that_fits_the_model_makes_variable_dims_fixed():
+    assert mismatches(changed("dims: [ 3 ]", INITIAL.format(3), SEQUENCE), SEQUENCE_MODEL) == ()
+
+
+def test_a_state_that_the_model_does_not_take_back_is_reported():
+    wide = tensor_of("STATE_OUT", "tensor(float)", (-1, 4))
+    variable = changed("dims: [ 3 ]", "dims: [ -1 ]", SEQUENCE)
+
+    problems = mismatches(variable, Interface(SEQUENCE_MODEL.inputs, (SEQUENCE_MODEL.outputs[0], wide)))
+
+    assert any("gives 'STATE_OUT' with shape [-1,4] and takes 'STATE' with" in problem.message for problem in problems)
 
 
 def test_a_control_holds_one_element_a_request():

@@ -34,11 +34,11 @@ def input_claims(config: ModelConfig) -> Iterator[Claim]:
     for index, entry in enumerate(config.input):
         claim = _claim(f"input[{index}]", "input", entry)
         yield replace(claim, whole=(-1,)) if entry.allow_ragged_batch else claim
-    for index, made in enumerate(config.batch_input):
-        path, whole = f"batch_input[{index}]", batch_input_shape(made, config)
-        for place, name in enumerate(made.target_name):
+    for index, batch_input in enumerate(config.batch_input):
+        path, whole = f"batch_input[{index}]", batch_input_shape(batch_input, config)
+        for position, name in enumerate(batch_input.target_name):
             keys = (f"{path}.data_type", path)
-            yield Claim(f"{path}.target_name[{place}]", "input", name, made.data_type, (), *keys, whole=whole)
+            yield Claim(f"{path}.target_name[{position}]", "input", name, batch_input.data_type, (), *keys, whole=whole)
     if config.sequence_batching is not None:
         yield from _control_claims(config.sequence_batching)
         yield from _state_claims(config.sequence_batching, "input")
@@ -61,11 +61,11 @@ def _claim(path: str, kind: str, entry: Entry, exact: bool = False) -> Claim:
 
 def _control_claims(sequences: ModelSequenceBatching) -> Iterator[Claim]:
     """Control tensors hold one element a request."""
-    for index, given in enumerate(sequences.control_input):
-        for number, control in enumerate(given.control):
+    for index, control_input in enumerate(sequences.control_input):
+        for number, control in enumerate(control_input.control):
             path = f"sequence_batching.control_input[{index}]"
             data_type, key = _control_type(control)
-            yield Claim(path, "input", given.name, data_type, (1,), f"{path}.control[{number}].{key}", path)
+            yield Claim(path, "input", control_input.name, data_type, (1,), f"{path}.control[{number}].{key}", path)
 
 
 def _state_claims(sequences: ModelSequenceBatching, kind: str) -> Iterator[Claim]:

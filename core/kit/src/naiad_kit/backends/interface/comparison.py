@@ -35,12 +35,12 @@ class _Comparison:
 
     def _count(self) -> Iterator[Problem]:
         """The model must get every input that it cannot do without."""
-        given = {entry.name for entry in self._config.input} | reserved_inputs(self._config)
+        names = {entry.name for entry in self._config.input} | reserved_inputs(self._config)
         required = [tensor.name for tensor in self._interface.inputs if not tensor.optional]
-        missing = [name for name in required if name not in given]
+        missing = [name for name in required if name not in names]
         if missing:
             yield Problem(
-                f"unable to load model '{self._config.name}', configuration expects {len(given)} inputs, model "
+                f"unable to load model '{self._config.name}', configuration expects {len(names)} inputs, model "
                 f"provides {len(required)}: not configured is {_quoted(missing)}",
                 "input",
                 hint="add what is missing, or leave the inputs out to have them filled from the model",

@@ -27,7 +27,7 @@ def completed(config: ModelConfig, interface: Interface, default_batch_size: int
     unknown = [*_without_rank(config, inputs, interface.inputs), *_without_rank(config, outputs, interface.outputs)]
     if unknown:
         raise ConfigError(unknown)
-    found = replace(
+    completed_config = replace(
         config,
         max_batch_size=max_batch_size,
         input=tuple(_filled(entry, interface.inputs, batching) for entry in inputs),
@@ -35,8 +35,8 @@ def completed(config: ModelConfig, interface: Interface, default_batch_size: int
     )
     scheduled = config.dynamic_batching or config.sequence_batching or config.ensemble_scheduling
     if max_batch_size > 1 and scheduled is None:
-        return replace(found, dynamic_batching=ModelDynamicBatching())
-    return found
+        return replace(completed_config, dynamic_batching=ModelDynamicBatching())
+    return completed_config
 
 
 def is_complete(config: ModelConfig) -> bool:
@@ -79,10 +79,10 @@ def _writes_whole_shapes(config: ModelConfig, interface: Interface) -> bool:
 def _inputs(config: ModelConfig, interface: Interface) -> list[ModelInput]:
     """The inputs that are written, and behind them what the model needs besides and the server does not fill."""
     reserved = reserved_inputs(config)
-    wanted = [tensor.name for tensor in interface.inputs if not tensor.optional and tensor.name not in reserved]
-    entries = _named(config.input, wanted)
+    required = [tensor.name for tensor in interface.inputs if not tensor.optional and tensor.name not in reserved]
+    entries = _named(config.input, required)
     written = {entry.name for entry in entries}
-    return entries + [ModelInput(name=name) for name in wanted if name not in written]
+    return entries + [ModelInput(name=name) for name in required if name not in written]
 
 
 def _outputs(config: ModelConfig, interface: Interface) -> list[ModelOutput]:
@@ -109,10 +109,10 @@ def _flat(entry: ModelInput) -> ModelInput:
 
 def _like_source(entry: ModelOutput, config: ModelConfig) -> ModelOutput:
     """A scattered output without dims gets those of the input that gives it its shape."""
-    sources = [made.source_input for made in config.batch_output if entry.name in made.target_name]
+    sources = [each.source_input for each in config.batch_output if entry.name in each.target_name]
     if entry.dims or not sources:
         return entry
-    dims = [given.dims for given in config.input if given.name in sources[0]]
+    dims = [tensor.dims for tensor in config.input if tensor.name in sources[0]]
     return replace(entry, dims=(dims and dims[0]) or (-1,))
 
 

@@ -21,10 +21,10 @@ class NarrowInputs:
         shapes = {tensor.name: tensor.shape for tensor in interface.inputs}
         batching = config.max_batch_size > 0
         self._shapes: Mapping[str, tuple[int, ...]] = {
-            given.name: shapes[given.name][1 if batching and given.is_shape_tensor else 0 :]
-            for given in config.input
-            if not given.allow_ragged_batch
-            and _leaves_open(model_dims(given), shapes.get(given.name, ())[1 if batching else 0 :])
+            tensor.name: shapes[tensor.name][1 if batching and tensor.is_shape_tensor else 0 :]
+            for tensor in config.input
+            if not tensor.allow_ragged_batch
+            and _leaves_open(model_dims(tensor), shapes.get(tensor.name, ())[1 if batching else 0 :])
         }
 
     def check(self, batch: Batch) -> None:
@@ -43,5 +43,5 @@ def _leaves_open(written: tuple[int, ...], dims: tuple[int, ...]) -> bool:
     return any(one == -1 != other for one, other in zip(written, dims, strict=False))
 
 
-def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    return len(shape) == len(wanted) and all(other in (-1, one) for one, other in zip(shape, wanted, strict=True))
+def _fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    return len(shape) == len(target) and all(other in (-1, one) for one, other in zip(shape, target, strict=True))

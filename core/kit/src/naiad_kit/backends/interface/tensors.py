@@ -47,8 +47,8 @@ class Interface:
 
     @property
     def _counted(self) -> Iterator[ModelTensor]:
-        yield from (given for given in self.inputs if not given.optional)
-        yield from (made for made in self.outputs if made.data_type is not None and not made.optional)
+        yield from (tensor for tensor in self.inputs if not tensor.optional)
+        yield from (tensor for tensor in self.outputs if tensor.data_type is not None and not tensor.optional)
 
 
 def shape_text(shape: Iterable[int]) -> str:

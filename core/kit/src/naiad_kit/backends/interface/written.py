@@ -21,7 +21,7 @@ def reserved_inputs(config: ModelConfig) -> frozenset[str]:
 
 def scattered_outputs(config: ModelConfig) -> frozenset[str]:
     """The outputs that come in one piece for a whole batch."""
-    return frozenset(name for made in config.batch_output for name in made.target_name)
+    return frozenset(name for each in config.batch_output for name in each.target_name)
 
 
 def wanted_outputs(config: ModelConfig) -> tuple[str, ...]:
