@@ -9,8 +9,8 @@ from onnx import helper
 
 from naiad_caffe2.messages import message_class
 from naiad_caffe2.net import GivenInput, Translated, translate
-from naiad_caffe2.parameters import RunSettings
 from naiad_caffe2.sessions import open_session
+from naiad_kit.backends.onnx_runtime import SessionSettings
 
 FILLS = {
     "float32": ("GivenTensorFill", "floats"),
@@ -39,9 +39,9 @@ class Net:
         """A blob that the init net fills."""
         array = np.asarray(array)
         kind, field = FILLS[array.dtype.name]
-        made = self.init.op.add(type=kind, output=[name])
-        made.arg.add(name="shape", ints=array.shape)
-        made.arg.add(name="values", **{field: array.ravel().tolist()})
+        operator = self.init.op.add(type=kind, output=[name])
+        operator.arg.add(name="shape", ints=array.shape)
+        operator.arg.add(name="values", **{field: array.ravel().tolist()})
         self.net.external_input.append(name)
         return name
 
@@ -68,9 +68,9 @@ def add_operator(
     net: Any, kind: str, inputs: Sequence[str], outputs: Sequence[str], arguments: Mapping[str, Any]
 ) -> None:
     """Add an operator to a net; whole numbers, numbers, texts, and lists of them are arguments."""
-    made = net.op.add(type=kind, input=inputs, output=outputs)
+    operator = net.op.add(type=kind, input=inputs, output=outputs)
     for name, value in arguments.items():
-        argument = made.arg.add(name=name)
+        argument = operator.arg.add(name=name)
         if isinstance(value, list | tuple):
             field = "floats" if any(isinstance(each, float) for each in value) else "ints"
             getattr(argument, field).extend(value)
@@ -85,23 +85,23 @@ def add_operator(
 def run(translated: Translated, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """What ONNX Runtime makes of a translated net."""
     model, weights = translated.model(translated.outputs)
-    session = open_session(model, weights, "m", RunSettings(intra_op_threads=1), ("CPU", 0))
-    values = session.run([made.value for made in translated.outputs.values()], dict(feeds))
+    session = open_session(model, weights, "m", SessionSettings(intra_op_threads=1), ("CPU", 0))
+    values = session.run([output.value for output in translated.outputs.values()], dict(feeds))
     return dict(zip(translated.outputs, values, strict=True))
 
 
 def one(kind: str, *inputs: np.ndarray, constants: Sequence[int] = (), outputs: int = 1, **arguments: Any) -> Any:
     """What one operator gives for these inputs: an array, or a list of several. Those at `constants` are weights."""
     names = "abcdefgh"[: len(inputs)]
-    given = dict(zip(names, inputs, strict=True))
-    weights = {names[place]: given.pop(names[place]) for place in constants}
-    net = Net(*given)
+    sent = dict(zip(names, inputs, strict=True))
+    weights = {names[index]: sent.pop(names[index]) for index in constants}
+    net = Net(*sent)
     for name, array in weights.items():
         net.weights(name, array)
-    made = [f"out{place}" for place in range(outputs)]
-    net.op(kind, list(names), made, **arguments)
-    found = list(net.gives(*made).run(**given).values())
-    return found[0] if outputs == 1 else found
+    output_names = [f"out{index}" for index in range(outputs)]
+    net.op(kind, list(names), output_names, **arguments)
+    actual = list(net.gives(*output_names).run(**sent).values())
+    return actual[0] if outputs == 1 else actual
 
 
 def _given(name: str, array: np.ndarray) -> GivenInput:

@@ -72,11 +72,11 @@ WITH_ARGUMENTS = [
 ]
 
 
-def check(kind, given, expected, **arguments):
-    answer = one(kind, given, **arguments)
+def check(kind, sent, expected, **arguments):
+    answer = one(kind, sent, **arguments)
 
-    assert answer.dtype == given.dtype
-    np.testing.assert_allclose(answer, expected(torch.from_numpy(given)).numpy(), rtol=1e-5, atol=1e-6)
+    assert answer.dtype == sent.dtype
+    np.testing.assert_allclose(answer, expected(torch.from_numpy(sent)).numpy(), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", SIGNED)
@@ -95,9 +95,9 @@ def test_a_function_with_arguments(kind, arguments, expected, random):
 
 
 def test_logit_keeps_from_the_ends():
-    given = np.array([0.0, 0.25, 1.0], np.float32)
+    sent = np.array([0.0, 0.25, 1.0], np.float32)
 
-    answer = one("Logit", given, eps=0.1)
+    answer = one("Logit", sent, eps=0.1)
 
     np.testing.assert_allclose(answer, np.log([1 / 9, 1 / 3, 9]), rtol=1e-5)
 
@@ -114,15 +114,15 @@ def test_not_turns_truth_round():
 
 @pytest.mark.parametrize(("order", "channel"), [("NCHW", 1), ("NHWC", 3)])
 def test_prelu_has_a_slope_for_each_channel_or_one_for_all(order, channel, random):
-    given = random.standard_normal((2, 3, 3, 3)).astype(np.float32)
+    sent = random.standard_normal((2, 3, 3, 3)).astype(np.float32)
     slopes = np.array([0.1, 0.2, 0.3], np.float32)
     laid = slopes.reshape([3 if axis == channel else 1 for axis in range(4)])
 
-    answer = one("PRelu", given, slopes, order=order)
-    alike = one("PRelu", given, slopes[:1], order=order)
+    answer = one("PRelu", sent, slopes, order=order)
+    alike = one("PRelu", sent, slopes[:1], order=order)
 
-    np.testing.assert_allclose(answer, np.where(given < 0, given * laid, given), rtol=1e-6)
-    np.testing.assert_allclose(alike, np.where(given < 0, given * slopes[0], given), rtol=1e-6)
+    np.testing.assert_allclose(answer, np.where(sent < 0, sent * laid, sent), rtol=1e-6)
+    np.testing.assert_allclose(alike, np.where(sent < 0, sent * slopes[0], sent), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -137,12 +137,12 @@ def test_a_cast_takes_a_number_or_a_name(to, dtype):
 
 
 def test_half_precision_goes_both_ways():
-    given = np.array([0.5, 1.1], np.float32)
+    sent = np.array([0.5, 1.1], np.float32)
 
-    half = one("FloatToHalf", given)
+    half = one("FloatToHalf", sent)
 
     assert half.dtype == np.float16
-    assert one("HalfToFloat", half).tolist() == given.astype(np.float16).astype(np.float32).tolist()
+    assert one("HalfToFloat", half).tolist() == sent.astype(np.float16).astype(np.float32).tolist()
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_half_precision_goes_both_ways():
         ("Relu", {"spin": 1}, "unknown arguments: 'spin'; this operator has no arguments"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(kind, arguments, message):
+def test_arguments_that_are_invalid_are_refused(kind, arguments, message):
     with pytest.raises(TranslationError) as raised:
         one(kind, np.ones(2, np.float32), **arguments)
 

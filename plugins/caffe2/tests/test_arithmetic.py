@@ -131,7 +131,7 @@ def test_where_chooses_elements_or_rows():
         ("WeightedSum", [(2,), (1,), (2,)], {}, "needs a weight behind every input"),
     ],
 )
-def test_inputs_that_do_not_fit_are_told(kind, shapes, arguments, message):
+def test_inputs_that_do_not_fit_are_reported(kind, shapes, arguments, message):
     with pytest.raises(TranslationError) as raised:
         one(kind, *(np.ones(shape, np.float32) for shape in shapes), **arguments)
 

@@ -38,31 +38,31 @@ def weights_for(arguments, channels, out, random):
 @pytest.mark.parametrize("order", ["NCHW", "NHWC"])
 @pytest.mark.parametrize(("arguments", "expected"), WINDOWS)
 def test_a_convolution_has_its_window_in_every_notation(order, arguments, expected, random):
-    given = random.standard_normal((2, 4, 9, 8)).astype(np.float32)
+    sent = random.standard_normal((2, 4, 9, 8)).astype(np.float32)
     weights = weights_for(arguments, 4, 8, random)
     bias = random.standard_normal(8).astype(np.float32)
-    wanted = functional.conv2d(*map(torch.from_numpy, (given, weights, bias)), **expected).numpy()
+    target = functional.conv2d(*map(torch.from_numpy, (sent, weights, bias)), **expected).numpy()
 
     if order == "NCHW":
-        answer = one("Conv", given, weights, bias, constants=[1, 2], **arguments)
+        answer = one("Conv", sent, weights, bias, constants=[1, 2], **arguments)
     else:
         last = weights.transpose(0, 2, 3, 1)
-        made = one("Conv", given.transpose(0, 2, 3, 1), last, bias, constants=[1], order=order, **arguments)
-        answer = made.transpose(0, 3, 1, 2)
+        output = one("Conv", sent.transpose(0, 2, 3, 1), last, bias, constants=[1], order=order, **arguments)
+        answer = output.transpose(0, 3, 1, 2)
 
-    np.testing.assert_allclose(answer, wanted, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(answer, target, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(("kind", "axes"), [("Conv1D", 1), ("Conv2D", 2), ("Conv3D", 3), ("Conv", 1), ("Conv", 3)])
 def test_pictures_have_as_many_axes_as_they_like(kind, axes, random):
-    given = random.standard_normal((2, 3, *[6] * axes)).astype(np.float32)
+    sent = random.standard_normal((2, 3, *[6] * axes)).astype(np.float32)
     weights = random.standard_normal((4, 3, *[2] * axes)).astype(np.float32)
     convolve = getattr(functional, f"conv{axes}d")
 
-    answer = one(kind, given, weights, kernels=[2] * axes, strides=[2] * axes, pads=[1] * 2 * axes)
+    answer = one(kind, sent, weights, kernels=[2] * axes, strides=[2] * axes, pads=[1] * 2 * axes)
 
-    wanted = convolve(torch.from_numpy(given), torch.from_numpy(weights), stride=2, padding=1).numpy()
-    np.testing.assert_allclose(answer, wanted, rtol=1e-4, atol=1e-4)
+    target = convolve(torch.from_numpy(sent), torch.from_numpy(weights), stride=2, padding=1).numpy()
+    np.testing.assert_allclose(answer, target, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("order", ["NCHW", "NHWC"])
@@ -77,19 +77,19 @@ def test_pictures_have_as_many_axes_as_they_like(kind, axes, random):
     ],
 )
 def test_a_transposed_convolution(order, arguments, expected, random):
-    given = random.standard_normal((2, 4, 5, 6)).astype(np.float32)
+    sent = random.standard_normal((2, 4, 5, 6)).astype(np.float32)
     out = 6 // expected.get("groups", 1)
     weights = random.standard_normal((4, out, arguments["kernel"], arguments["kernel"])).astype(np.float32)
     bias = random.standard_normal(6).astype(np.float32)
-    wanted = functional.conv_transpose2d(*map(torch.from_numpy, (given, weights, bias)), **expected).numpy()
+    target = functional.conv_transpose2d(*map(torch.from_numpy, (sent, weights, bias)), **expected).numpy()
 
     if order == "NCHW":
-        answer = one("ConvTranspose", given, weights, bias, **arguments)
+        answer = one("ConvTranspose", sent, weights, bias, **arguments)
     else:
-        turned = [array.transpose(0, 2, 3, 1) for array in (given, weights)]
+        turned = [array.transpose(0, 2, 3, 1) for array in (sent, weights)]
         answer = one("ConvTranspose", *turned, bias, order=order, **arguments).transpose(0, 3, 1, 2)
 
-    np.testing.assert_allclose(answer, wanted, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(answer, target, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -106,10 +106,10 @@ def test_a_transposed_convolution(order, arguments, expected, random):
         ({"kernel": 3, "group": 2}, "has pictures of 2 channels, and weights for 4 (2 in each of 2 groups)"),
     ],
 )
-def test_windows_that_make_no_sense_are_refused(arguments, message):
-    given, weights = np.ones((1, 2, 8, 8), np.float32), np.ones((4, 2, 3, 3), np.float32)
+def test_windows_that_are_invalid_are_refused(arguments, message):
+    sent, weights = np.ones((1, 2, 8, 8), np.float32), np.ones((4, 2, 3, 3), np.float32)
 
     with pytest.raises(TranslationError) as raised:
-        one("Conv", given, weights, **arguments)
+        one("Conv", sent, weights, **arguments)
 
     assert message in str(raised.value)

@@ -11,13 +11,13 @@ def test_rows_are_compared(random):
     a, b = (random.standard_normal((4, 3)).astype(np.float32) for _ in range(2))
     cosine = functional.cosine_similarity(torch.from_numpy(a), torch.from_numpy(b)).numpy()
 
-    for kind, wanted in (
+    for kind, expected in (
         ("DotProduct", (a * b).sum(1)),
         ("SquaredL2Distance", ((a - b) ** 2).sum(1) / 2),
         ("L1Distance", np.abs(a - b).sum(1)),
         ("CosineSimilarity", cosine),
     ):
-        np.testing.assert_allclose(one(kind, a, b), wanted, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(one(kind, a, b), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_elements_that_stand_alone_are_rows():
@@ -31,9 +31,9 @@ def test_rows_have_factors(random):
 
 
 def test_elements_have_factors_and_summands(random):
-    given = random.standard_normal((3, 2, 2)).astype(np.float32)
+    sent = random.standard_normal((3, 2, 2)).astype(np.float32)
     factors, summands = (random.standard_normal(4).astype(np.float32) for _ in range(2))
 
-    answer = one("ElementwiseLinear", given, factors, summands)
+    answer = one("ElementwiseLinear", sent, factors, summands)
 
-    np.testing.assert_allclose(answer, given * factors.reshape(2, 2) + summands.reshape(2, 2), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(answer, sent * factors.reshape(2, 2) + summands.reshape(2, 2), rtol=1e-5, atol=1e-6)

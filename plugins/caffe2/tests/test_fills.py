@@ -43,16 +43,16 @@ def test_floats_of_a_file_are_read_as_they_are_written(packed, behind):
     together = b"\x2a\x0c" + struct.pack("<3f", *numbers)
     content = b"\x0a\x06values" + (together if packed else one_by_one) + bytes.fromhex(behind)
 
-    found = floats_of(message_class("Argument").FromString(content))
+    actual = floats_of(message_class("Argument").FromString(content))
 
-    assert (found.dtype, found.tolist()) == (np.float32, numbers)
+    assert (actual.dtype, actual.tolist()) == (np.float32, numbers)
 
 
 def test_bytes_are_given_as_a_string():
     net = Net()
-    made = net.net.op.add(type="GivenTensorByteStringToUInt8Fill", output=["y"])
-    made.arg.add(name="shape", ints=[3])
-    made.arg.add(name="values", strings=[b"\x00\x7f\xff"])
+    operator = net.net.op.add(type="GivenTensorByteStringToUInt8Fill", output=["y"])
+    operator.arg.add(name="shape", ints=[3])
+    operator.arg.add(name="values", strings=[b"\x00\x7f\xff"])
 
     answer = net.gives("y").run()["y"]
 
@@ -60,7 +60,7 @@ def test_bytes_are_given_as_a_string():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "wanted"),
+    ("arguments", "expected"),
     [
         ({"shape": [2], "value": 1.5}, np.full(2, 1.5, np.float32)),
         ({"shape": [2], "value": 3}, np.full(2, 3, np.int64)),
@@ -70,18 +70,18 @@ def test_bytes_are_given_as_a_string():
         ({"value": 1.5}, np.array(1.5, np.float32)),
     ],
 )
-def test_a_constant_is_repeated(arguments, wanted):
+def test_a_constant_is_repeated(arguments, expected):
     answer = filled("ConstantFill", **arguments)
 
-    assert (answer.dtype, answer.tolist()) == (wanted.dtype, wanted.tolist())
+    assert (answer.dtype, answer.tolist()) == (expected.dtype, expected.tolist())
 
 
 def test_a_fill_has_the_shape_of_its_input():
-    given = {"x": np.zeros((2, 3), np.float32)}
+    sent = {"x": np.zeros((2, 3), np.float32)}
     shape = {"x": np.array([2, 3], np.int32)}
 
-    assert filled("ConstantFill", "x", given, value=2.0).tolist() == [[2.0] * 3] * 2
-    assert filled("ConstantFill", "x", given, value=2.0, extra_shape=[2]).shape == (2, 3, 2)
+    assert filled("ConstantFill", "x", sent, value=2.0).tolist() == [[2.0] * 3] * 2
+    assert filled("ConstantFill", "x", sent, value=2.0, extra_shape=[2]).shape == (2, 3, 2)
     assert filled("ConstantFill", "x", shape, value=2.0, input_as_shape=1).shape == (2, 3)
 
 

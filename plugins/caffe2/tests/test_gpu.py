@@ -19,13 +19,13 @@ def test_a_net_runs_on_a_gpu_as_on_the_cpu(workbench, kind):
     net.op("Softmax", "y", "y")
     net.gives("y").write(workbench.path("model.netdef"))
     config = 'max_batch_size: 4 input { name: "x" data_type: TYPE_FP32 dims: [ 3, 7, 7 ] }'
-    given = {"x": random.standard_normal((2, 3, 7, 7)).astype(np.float32)}
+    sent = {"x": random.standard_normal((2, 3, 7, 7)).astype(np.float32)}
     workbench.gpus = 1
 
-    on_cpu = workbench.load(config + "instance_group { kind: KIND_CPU }").execute(given)
+    on_cpu = workbench.load(config + "instance_group { kind: KIND_CPU }").execute(sent)
     served = workbench.load(config + f"instance_group {{ kind: {kind} count: 2 }}")
 
-    np.testing.assert_allclose(served.execute(given)["y"], on_cpu["y"], rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(served.execute(sent)["y"], on_cpu["y"], rtol=1e-3, atol=1e-5)
     assert [(each.type, each.id) for each in served.model.memory_usage()] == [("GPU", 0)]
 
 

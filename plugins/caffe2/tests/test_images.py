@@ -26,8 +26,8 @@ def in_order(order, kind, picture, *others, **arguments):
 def test_a_picture_is_resized_to_the_nearest(order, factors, picture):
     answer = in_order(order, "ResizeNearest", picture, height_scale=factors[0], width_scale=factors[1])
 
-    wanted = functional.interpolate(torch.from_numpy(picture), scale_factor=factors, mode="nearest").numpy()
-    np.testing.assert_array_equal(answer, wanted)
+    expected = functional.interpolate(torch.from_numpy(picture), scale_factor=factors, mode="nearest").numpy()
+    np.testing.assert_array_equal(answer, expected)
 
 
 @pytest.mark.parametrize("order", ["NCHW", "NHWC"])
@@ -36,8 +36,8 @@ def test_a_picture_is_resized_between_its_corners(order, factors, picture):
     answer = in_order(order, "UpsampleBilinear", picture, height_scale=factors[0], width_scale=factors[1])
 
     size = [int(side * factor) for side, factor in zip(picture.shape[2:], factors, strict=True)]
-    wanted = functional.interpolate(torch.from_numpy(picture), size, mode="bilinear", align_corners=True).numpy()
-    np.testing.assert_allclose(answer, wanted, rtol=1e-4, atol=1e-5)
+    expected = functional.interpolate(torch.from_numpy(picture), size, mode="bilinear", align_corners=True).numpy()
+    np.testing.assert_allclose(answer, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_factors_may_be_an_input(picture):
@@ -68,8 +68,8 @@ def test_a_picture_is_padded(order, mode, picture):
 def test_a_picture_is_padded_with_a_value(picture):
     answer = one("PadImage", picture, pad=1, value=7.0)
 
-    wanted = np.pad(picture, [(0, 0), (0, 0), (1, 1), (1, 1)], constant_values=7)
-    np.testing.assert_array_equal(answer, wanted)
+    expected = np.pad(picture, [(0, 0), (0, 0), (1, 1), (1, 1)], constant_values=7)
+    np.testing.assert_array_equal(answer, expected)
 
 
 @pytest.mark.parametrize("order", ["NCHW", "NHWC"])

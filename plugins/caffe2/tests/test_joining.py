@@ -13,7 +13,7 @@ B = np.arange(16, dtype=np.float32).reshape(2, 2, 4)
 
 @pytest.mark.parametrize("kind", ["Concat", "DepthConcat"])
 @pytest.mark.parametrize("arguments", [{}, {"axis": 1}, {"order": "NCHW"}, {"axis": -2}])
-def test_parts_are_joined_and_their_lengths_told(kind, arguments):
+def test_parts_are_joined_and_their_lengths_reported(kind, arguments):
     joined, lengths = one(kind, A, B, outputs=2, **arguments)
 
     assert joined.tolist() == np.concatenate([A, B], 1).tolist()
@@ -24,7 +24,7 @@ def test_channels_are_the_last_axis_in_nhwc():
     assert one("Concat", A, A, order="NHWC").shape == (2, 3, 8)
 
 
-def test_lengths_that_vary_are_told():
+def test_lengths_that_vary_are_reported():
     joined, lengths = one("Concat", A, A[:1], outputs=2, axis=0)
 
     assert (joined.shape, lengths.tolist()) == ((3, 3, 4), [2, 1])
@@ -56,14 +56,14 @@ def test_lengths_may_be_an_input(constants):
 def test_parts_are_equal_when_nothing_is_said():
     parts = one("Split", A, outputs=3)
 
-    assert [part.tolist() for part in parts] == [A[:, [place]].tolist() for place in range(3)]
+    assert [part.tolist() for part in parts] == [A[:, [index]].tolist() for index in range(3)]
     assert one("Split", A, outputs=4, order="NHWC")[3].tolist() == A[..., 3:].tolist()
 
 
 def test_parts_may_lose_the_axis():
     parts = one("Split", A, outputs=3, axis=1, add_axis=1)
 
-    assert [part.tolist() for part in parts] == [A[:, place].tolist() for place in range(3)]
+    assert [part.tolist() for part in parts] == [A[:, index].tolist() for index in range(3)]
 
 
 def test_what_was_joined_is_taken_apart_again():
@@ -85,7 +85,7 @@ def test_what_was_joined_is_taken_apart_again():
         ({"axis": 0}, 2, "splits axis 0, whose size varies, into equal parts"),
     ],
 )
-def test_lengths_that_make_no_sense_are_refused(arguments, outputs, message):
+def test_lengths_that_are_invalid_are_refused(arguments, outputs, message):
     with pytest.raises(TranslationError) as raised:
         one("Split", A, outputs=outputs, **arguments)
 

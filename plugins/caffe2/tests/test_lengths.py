@@ -47,8 +47,8 @@ def test_rows_are_gathered_before_they_are_reduced(lengths):
 
     np.testing.assert_allclose(summed, by_length(rows, lengths, lambda part: part.sum(0)), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(mean, by_length(rows, lengths, lambda part: part.mean(0)), rtol=1e-4, atol=1e-5)
-    wanted = by_length(rows * weights[:, None], lengths, lambda part: part.sum(0))
-    np.testing.assert_allclose(weighted, wanted, rtol=1e-4, atol=1e-5)
+    expected = by_length(rows * weights[:, None], lengths, lambda part: part.sum(0))
+    np.testing.assert_allclose(weighted, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_rows_have_weights():
@@ -59,7 +59,7 @@ def test_rows_have_weights():
     np.testing.assert_allclose(answer, [rows[0], 2 * rows[1] + 3 * rows[2]], rtol=1e-5)
 
 
-def test_each_row_is_told_its_segment():
+def test_each_row_is_reported_its_segment():
     answer = one("LengthsToSegmentIds", np.array([2, 0, 3], np.int32))
 
     assert (answer.dtype, answer.tolist()) == (np.int32, [0, 0, 2, 2, 2])

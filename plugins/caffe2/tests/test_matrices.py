@@ -28,16 +28,16 @@ def floats(random, *shape):
 )
 @pytest.mark.parametrize("kind", ["FC", "FCTransposed"])
 def test_a_layer_is_fully_connected(kind, shape, weights, arguments, expected, random):
-    given, matrix, bias = floats(random, *shape), floats(random, *weights), floats(random, 5)
-    wanted = functional.linear(*map(torch.from_numpy, (given.reshape(-1, 4), matrix.reshape(5, 4), bias))).numpy()
+    sent, matrix, bias = floats(random, *shape), floats(random, *weights), floats(random, 5)
+    target = functional.linear(*map(torch.from_numpy, (sent.reshape(-1, 4), matrix.reshape(5, 4), bias))).numpy()
     if kind == "FCTransposed":
         matrix = np.ascontiguousarray(matrix.reshape(5, 4).T)
         arguments = {name: value for name, value in arguments.items() if name != "axis_w"}
 
-    answer = one(kind, given, matrix, bias, constants=[1, 2], **arguments)
+    answer = one(kind, sent, matrix, bias, constants=[1, 2], **arguments)
 
     assert answer.shape == expected
-    np.testing.assert_allclose(answer, wanted.reshape(expected), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(answer, target.reshape(expected), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("trans_a", [0, 1])

@@ -3,8 +3,9 @@
 import pytest
 
 from naiad.errors import ConfigError
-from naiad_caffe2.parameters import RunSettings, run_settings
+from naiad_caffe2.parameters import run_settings
 from naiad_config.text import parse_text
+from naiad_kit.backends.onnx_runtime import SessionSettings
 
 
 def config_of(written="", **parameters):
@@ -15,7 +16,7 @@ def config_of(written="", **parameters):
 
 
 def test_without_parameters_onnx_runtime_decides():
-    assert run_settings(config_of(), {}) == RunSettings()
+    assert run_settings(config_of(), {}) == SessionSettings()
 
 
 def test_every_parameter_is_read():
@@ -26,7 +27,7 @@ def test_every_parameter_is_read():
         execution_mode="1",
     )
 
-    assert run_settings(config, {}) == RunSettings(3, 2, True, "ORT_ENABLE_EXTENDED")
+    assert run_settings(config, {}) == SessionSettings(3, 2, True, "ORT_ENABLE_EXTENDED")
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def test_every_parameter_is_read():
         ),
     ],
 )
-def test_what_makes_no_sense_is_refused(config, message):
+def test_what_is_invalid_is_refused(config, message):
     with pytest.raises(ConfigError) as raised:
         run_settings(config, {})
 

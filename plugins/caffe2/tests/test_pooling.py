@@ -26,8 +26,8 @@ def pooled_by_caffe(picture, kernel, stride, pad, best):
         bottom = min(size, y * stride - pad + kernel)
         row = []
         for x in range(count):
-            left = max(0, x * stride - pad)
-            row.append(best(picture[..., top:bottom, left : min(size, x * stride - pad + kernel)], axis=(-2, -1)))
+            remaining = max(0, x * stride - pad)
+            row.append(best(picture[..., top:bottom, remaining : min(size, x * stride - pad + kernel)], axis=(-2, -1)))
         rows.append(np.stack(row, -1))
     return np.stack(rows, -2)
 
@@ -59,14 +59,14 @@ def pooled_by_caffe(picture, kernel, stride, pad, best):
 )
 def test_a_picture_is_pooled(order, kind, arguments, expected, random):
     picture = random.standard_normal((2, 3, 7, 8)).astype(np.float32)
-    wanted = expected(torch.from_numpy(picture)).numpy()
+    target = expected(torch.from_numpy(picture)).numpy()
 
     if order == "NCHW":
         answer = one(kind, picture, **arguments)
     else:
         answer = one(kind, picture.transpose(0, 2, 3, 1), order=order, **arguments).transpose(0, 3, 1, 2)
 
-    np.testing.assert_allclose(answer, wanted, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(answer, target, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ def test_the_same_size_comes_out_with_same_padding(random):
 
     answer = one("MaxPool", picture, kernel=2, stride=2, legacy_pad=2)
 
-    wanted = functional.max_pool2d(torch.from_numpy(picture), 2, 2, ceil_mode=True).numpy()
-    np.testing.assert_allclose(answer, wanted)
+    target = functional.max_pool2d(torch.from_numpy(picture), 2, 2, ceil_mode=True).numpy()
+    np.testing.assert_allclose(answer, target)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_the_same_size_comes_out_with_same_padding(random):
         ("AveragePool", {"kernel": 2, "dilation": 2}, "has dilations, which only MaxPool and convolutions have"),
     ],
 )
-def test_windows_that_make_no_sense_are_refused(kind, arguments, message):
+def test_windows_that_are_invalid_are_refused(kind, arguments, message):
     with pytest.raises(TranslationError) as raised:
         one(kind, np.ones((1, 1, 4, 4), np.float32), **arguments)
 

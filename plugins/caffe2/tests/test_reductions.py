@@ -24,59 +24,59 @@ def floats(random, *shape):
 @pytest.mark.parametrize("kind", ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2"])
 @pytest.mark.parametrize("arguments", [{}, {"axes": [1]}, {"axes": [0, 2], "keepdims": 0}, {"axes": [-1]}])
 def test_axes_are_reduced(kind, arguments, random):
-    given, reduce = floats(random, 2, 3, 4), REDUCTIONS[kind.removeprefix("Reduce")]
+    sent, reduce = floats(random, 2, 3, 4), REDUCTIONS[kind.removeprefix("Reduce")]
     axes = tuple(arguments["axes"]) if "axes" in arguments else None
 
-    answer = one(kind, given, **arguments)
+    answer = one(kind, sent, **arguments)
 
-    wanted = reduce(given, axis=axes, keepdims=bool(arguments.get("keepdims", 1)))
-    assert answer.shape == wanted.shape
-    np.testing.assert_allclose(answer, wanted, rtol=1e-5, atol=1e-6)
+    expected = reduce(sent, axis=axes, keepdims=bool(arguments.get("keepdims", 1)))
+    assert answer.shape == expected.shape
+    np.testing.assert_allclose(answer, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["ReduceBackSum", "ReduceBackMean", "ReduceBackMax"])
 @pytest.mark.parametrize(("count", "axes"), [(None, (2,)), (2, (1, 2)), (3, (0, 1, 2))])
 def test_the_last_axes_are_reduced(kind, count, axes, random):
-    given = floats(random, 2, 3, 4)
+    sent = floats(random, 2, 3, 4)
 
-    answer = one(kind, given, **({} if count is None else {"num_reduce_dim": count}))
+    answer = one(kind, sent, **({} if count is None else {"num_reduce_dim": count}))
 
-    wanted = REDUCTIONS[kind.removeprefix("ReduceBack")](given, axis=axes)
-    np.testing.assert_allclose(answer, wanted, rtol=1e-5, atol=1e-6)
+    expected = REDUCTIONS[kind.removeprefix("ReduceBack")](sent, axis=axes)
+    np.testing.assert_allclose(answer, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["ReduceFrontSum", "ReduceFrontMean", "ReduceFrontMax"])
 @pytest.mark.parametrize(("count", "axes"), [(1, (0,)), (2, (0, 1))])
 def test_the_first_axes_are_reduced(kind, count, axes, random):
-    given = floats(random, 2, 3, 4)
+    sent = floats(random, 2, 3, 4)
 
-    answer = one(kind, given, num_reduce_dim=count)
+    answer = one(kind, sent, num_reduce_dim=count)
 
-    wanted = REDUCTIONS[kind.removeprefix("ReduceFront")](given, axis=axes)
-    np.testing.assert_allclose(answer, wanted, rtol=1e-5, atol=1e-6)
+    expected = REDUCTIONS[kind.removeprefix("ReduceFront")](sent, axis=axes)
+    np.testing.assert_allclose(answer, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_all_elements_become_one(random):
-    given = floats(random, 3, 4)
+    sent = floats(random, 3, 4)
 
-    for kind, arguments, wanted in (
-        ("SumElements", {}, given.sum()),
-        ("SumElements", {"average": 1}, given.mean()),
-        ("SumSqrElements", {}, (given**2).sum()),
-        ("SumSqrElements", {"average": 1}, (given**2).mean()),
-        ("AveragedLoss", {}, given.mean()),
+    for kind, arguments, expected in (
+        ("SumElements", {}, sent.sum()),
+        ("SumElements", {"average": 1}, sent.mean()),
+        ("SumSqrElements", {}, (sent**2).sum()),
+        ("SumSqrElements", {"average": 1}, (sent**2).mean()),
+        ("AveragedLoss", {}, sent.mean()),
     ):
-        answer = one(kind, given, **arguments)
+        answer = one(kind, sent, **arguments)
 
         assert answer.shape == ()
-        np.testing.assert_allclose(answer, wanted, rtol=1e-5)
+        np.testing.assert_allclose(answer, expected, rtol=1e-5)
 
 
 def test_matrices_have_a_largest_in_each_row_or_column(random):
-    given = floats(random, 2, 3, 4)
+    sent = floats(random, 2, 3, 4)
 
-    assert one("RowwiseMax", given).tolist() == given.max(2).tolist()
-    assert one("ColwiseMax", given).tolist() == given.max(1).tolist()
+    assert one("RowwiseMax", sent).tolist() == sent.max(2).tolist()
+    assert one("ColwiseMax", sent).tolist() == sent.max(1).tolist()
 
 
 def test_more_dims_than_there_are_cannot_be_reduced(random):

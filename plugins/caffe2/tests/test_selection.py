@@ -13,7 +13,7 @@ A = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
 
 @pytest.mark.parametrize(
-    ("starts", "ends", "wanted"),
+    ("starts", "ends", "expected"),
     [
         ([0, 1, 0], [-1, -1, 2], A[:, 1:, :2]),
         ([0, 0], [1, -2], A[:1, :2]),
@@ -22,11 +22,11 @@ A = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
         ([0, -1], [-1, -1], A[:, 3:]),
     ],
 )
-def test_a_piece_is_cut_out(starts, ends, wanted):
+def test_a_piece_is_cut_out(starts, ends, expected):
     bounds = [np.array(starts, np.int32), np.array(ends, np.int32)]
 
-    assert one("Slice", A, starts=starts, ends=ends).tolist() == wanted.tolist()
-    assert one("Slice", A, *bounds, constants=[1, 2]).tolist() == wanted.tolist()
+    assert one("Slice", A, starts=starts, ends=ends).tolist() == expected.tolist()
+    assert one("Slice", A, *bounds, constants=[1, 2]).tolist() == expected.tolist()
 
 
 @settings(deadline=None, max_examples=25)
@@ -62,10 +62,10 @@ def test_the_largest_are_given_with_their_places():
 @pytest.mark.parametrize("kind", ["ArgMax", "ArgMin"])
 def test_the_place_of_the_extreme_is_given(kind, random):
     numbers = random.permutation(24).reshape(2, 3, 4).astype(np.float32)
-    place = getattr(np, kind.lower())
+    index = getattr(np, kind.lower())
 
-    assert one(kind, numbers).tolist() == place(numbers, -1, keepdims=True).tolist()
-    assert one(kind, numbers, axis=1, keepdims=0).tolist() == place(numbers, 1).tolist()
+    assert one(kind, numbers).tolist() == index(numbers, -1, keepdims=True).tolist()
+    assert one(kind, numbers, axis=1, keepdims=0).tolist() == index(numbers, 1).tolist()
 
 
 def test_places_become_rows_with_a_single_one():

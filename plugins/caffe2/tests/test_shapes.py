@@ -76,7 +76,7 @@ def test_orders_of_pictures_are_turned_into_each_other():
     assert one("NHWC2NCHW", last).tolist() == picture.tolist()
 
 
-def test_dims_and_sizes_are_told():
+def test_dims_and_sizes_are_reported():
     assert one("Shape", NUMBERS).tolist() == [2, 3, 4]
     assert one("Shape", NUMBERS, axes=[2, 0]).tolist() == [4, 2]
     assert one("Size", NUMBERS).tolist() == [24]
@@ -101,7 +101,7 @@ def test_copies_stand_behind_each_other(tiles, axis, repeats):
         ("Tile", [NUMBERS, np.array([2])], {}, "takes its number of tiles or its axis from values that are computed"),
     ],
 )
-def test_dims_that_make_no_sense_are_refused(kind, inputs, arguments, message):
+def test_dims_that_are_invalid_are_refused(kind, inputs, arguments, message):
     with pytest.raises(TranslationError) as raised:
         one(kind, *inputs, **arguments)
 

@@ -67,11 +67,11 @@ def test_inputs_are_what_the_init_net_does_not_fill():
     assert inputs_of(net.net, net.init, {"w"}) == ["x", "y", "w"]
 
 
-def test_every_operator_that_is_not_known_is_told_with_its_place_up_to_five():
+def test_every_operator_that_is_not_known_is_reported_with_its_place_up_to_five():
     net = Net("x")
     net.net.op.add(type="Snap", name="first", input=["x"], output=["y"])
-    for place in range(6):
-        net.op(f"Crackle{place}", "y", "y")
+    for index in range(6):
+        net.op(f"Crackle{index}", "y", "y")
 
     with pytest.raises(TranslationError) as raised:
         net.gives("y").translated(x=X)
@@ -92,7 +92,7 @@ def test_every_operator_that_is_not_known_is_told_with_its_place_up_to_five():
         (lambda net: None, "the net has no external_output, so it gives nothing"),
     ],
 )
-def test_what_stops_a_net_is_told_with_its_place(build, message):
+def test_what_stops_a_net_is_reported_with_its_place(build, message):
     net = Net("x")
     build(net)
 
@@ -102,7 +102,7 @@ def test_what_stops_a_net_is_told_with_its_place(build, message):
     assert message in str(raised.value)
 
 
-def test_the_place_in_the_init_net_is_told():
+def test_the_place_in_the_init_net_is_reported():
     net = Net("x")
     net.init.op.add(type="Sqrt", input=["w"], output=["w"])
 

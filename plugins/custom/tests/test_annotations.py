@@ -6,7 +6,7 @@ from naiad.errors import ConfigError, InvalidArgumentError
 from naiad_config import DataType, ModelInput, ModelOutput
 from naiad_custom import FP32, Array, api, model
 from naiad_custom.declaration import ArraySpec
-from naiad_custom.native import Marked
+from naiad_custom.native import ModelDefinition
 
 
 def test_a_function_without_a_configuration_file_is_complete(folder):
@@ -128,7 +128,7 @@ def test_annotations_may_be_text(folder):
     assert [each.name for each in folder.completed().input] == ["a", "b"]
 
 
-def test_everything_wrong_with_a_signature_is_told_with_its_place_and_the_fix(folder):
+def test_everything_wrong_with_a_signature_is_reported_with_its_place_and_the_fix(folder):
     folder.write("""
         import numpy as np
         from naiad_custom import FP32, Array, model
@@ -175,7 +175,7 @@ def test_a_wrong_array_annotation_says_what_to_write(item, message):
     assert message in str(caught.value)
 
 
-def test_a_wrong_array_annotation_in_a_file_is_told_with_its_line(folder):
+def test_a_wrong_array_annotation_in_a_file_is_reported_with_its_line(folder):
     folder.write("""
         from naiad_custom import FP32, Array, model
 
@@ -188,7 +188,7 @@ def test_a_wrong_array_annotation_in_a_file_is_told_with_its_line(folder):
         folder.completed()
 
 
-def test_a_text_annotation_that_cannot_be_read_is_told_with_its_line(folder):
+def test_a_text_annotation_that_cannot_be_read_is_reported_with_its_line(folder):
     folder.write("""
         from __future__ import annotations
         from naiad_custom import FP32, Array, model
@@ -208,7 +208,7 @@ def test_a_tuple_without_names_asks_for_them():
         return a, a
 
     with pytest.raises(ConfigError, match=r'outputs=\("output0", "output1"\)'):
-        Marked(both)
+        ModelDefinition(both)
 
 
 @pytest.mark.parametrize(

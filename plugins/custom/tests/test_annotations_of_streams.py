@@ -7,7 +7,7 @@ import pytest
 from naiad.errors import ConfigError
 from naiad_config import DataType, ModelOutput, ModelTransactionPolicy
 from naiad_custom import FP32, Array, model
-from naiad_custom.native import Marked
+from naiad_custom.native import ModelDefinition
 
 
 @pytest.mark.parametrize(
@@ -80,10 +80,10 @@ def test_an_annotation_that_does_not_fit_what_is_yielded_says_what_to_write(fold
         folder.completed()
 
 
-def test_an_async_function_that_returns_an_iterator_is_told_to_yield():
+def test_an_async_function_that_returns_an_iterator_is_reported_to_yield():
     @model
     async def wrapped(a: Array[FP32, 4]) -> Iterator[Array[FP32, 4]]:
         return iter([a])
 
     with pytest.raises(ConfigError, match=r"only when it is awaited \(write -> AsyncIterator\[.* and yield each"):
-        Marked(wrapped)
+        ModelDefinition(wrapped)

@@ -157,7 +157,7 @@ def test_a_call_whose_caller_left_before_it_began_is_cancelled_at_its_first_wait
     assert isinstance(answer.exception(timeout=10), RequestCancelledError)
 
 
-def test_a_model_that_cancels_itself_is_told_apart(folder, batch_of):
+def test_a_model_that_cancels_itself_is_distinguished(folder, batch_of):
     folder.write("""
         import asyncio
         from naiad_custom import INT64, Array, model

@@ -121,7 +121,7 @@ def test_the_error_of_a_call_is_the_callers_if_nobody_catches_it(models, definit
         client["outer"].infer(X=[1])
 
 
-def test_a_function_that_calls_itself_is_told_at_once(models):
+def test_a_function_that_calls_itself_is_reported_at_once(models):
     code = """
     @model(outputs="Y", concurrency=2)
     async def outer(X: Array[INT64, 1], server) -> Array[INT64, 1]:
@@ -175,7 +175,7 @@ def test_a_call_that_nobody_awaits_any_more_is_taken_back():
     asyncio.run(leaves())
 
     assert seen.future.cancelled()
-    assert models.asked == []
+    assert models.requests == []
 
 
 def test_bf16_is_float32_in_the_outputs_and_a_tensor_says_that_it_is_bf16():
@@ -206,7 +206,7 @@ def test_the_requests_at_hand_are_those_that_a_call_is_made_for(folder):
     instance.execute(Batch(requests, [1, 1]))
 
     assert models.outer == [requests]
-    assert models.asked[0].inputs["x"].shape == (2, 1)
+    assert models.requests[0].inputs["x"].shape == (2, 1)
 
 
 def wrong_sync(x: Array[FP32, 1], server: AsyncServer) -> Array[FP32, 1]:

@@ -1,8 +1,11 @@
 """The backend `python` passes the checks that every backend is held against."""
 
+import numpy as np
 import pytest
 
+from naiad.datatypes import TENSOR_TYPES, fp32_to_bf16
 from naiad_custom.backend import PythonBackend
+from naiad_testing.backend_suite import DATATYPES
 from naiad_testing.backends import BackendCase, check_backend, check_imports_no_framework
 
 FUNCTION = """
@@ -55,6 +58,26 @@ def test_every_kind_of_model_keeps_the_contract(folder, code):
     )
 
     check_backend(PythonBackend(), case)
+
+
+ECHO = """
+    from naiad_custom import {datatype}, Array, model
+
+    @model(max_batch_size=4, outputs="Y")
+    def echo(X: Array[{datatype}, -1]) -> Array[{datatype}, -1]:
+        return X
+"""
+
+
+@pytest.mark.parametrize("datatype", DATATYPES)
+def test_every_datatype_passes_unchanged(folder, datatype):
+    rows = [[[b"a", b"\xff\0", b""]], [[b"", b"b" * 300, b"c"]]] if datatype == "BYTES" else [[[1, 0, 1]], [[0, 1, 1]]]
+    requests = [{"X": np.array(each, object if datatype == "BYTES" else np.float32)} for each in rows]
+    if datatype not in ("BYTES", "BF16"):
+        requests = [{"X": each["X"].astype(TENSOR_TYPES[datatype].dtype)} for each in requests]
+    expected = [{"Y": fp32_to_bf16(each["X"]) if datatype == "BF16" else each["X"]} for each in requests]
+
+    check_backend(PythonBackend(), BackendCase(folder.write(ECHO.format(datatype=datatype)), requests, expected))
 
 
 STREAM = """

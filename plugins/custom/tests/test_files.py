@@ -154,7 +154,7 @@ def test_the_top_level_of_a_file_runs_once_a_load(folder):
         ("x = 1", r"model\.py holds no model: mark a function or class with @naiad_custom\.model"),
     ],
 )
-def test_a_file_that_cannot_be_imported_is_told_with_its_line(folder, broken, message):
+def test_a_file_that_cannot_be_imported_is_reported_with_its_line(folder, broken, message):
     folder.write(broken)
 
     with pytest.raises(InvalidArgumentError, match=message):
@@ -168,14 +168,14 @@ def test_an_error_in_a_neighbour_names_the_neighbour(folder):
         folder.completed()
 
 
-def test_a_missing_file_is_told(folder):
+def test_a_missing_file_is_reported(folder):
     folder.write(config="max_batch_size: 1")
 
     with pytest.raises(InvalidArgumentError, match=r"there is no model file '.*/1/model\.py'"):
         folder.completed()
 
 
-def test_two_marked_functions_in_one_file_are_told_by_name(folder):
+def test_two_marked_functions_in_one_file_are_reported_by_name(folder):
     folder.write("""
         from naiad_custom import INT64, Array, model
 

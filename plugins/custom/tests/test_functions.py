@@ -208,7 +208,7 @@ def test_an_error_of_naiad_keeps_its_kind():
         client.infer(x=[1])
 
 
-def test_a_function_that_forgets_to_return_is_told_so():
+def test_a_function_that_forgets_to_return_is_reported():
     @model
     def forgetful(x: Array[INT64, 1]) -> Array[INT64, 1]:
         x + 1

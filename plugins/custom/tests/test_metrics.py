@@ -8,8 +8,8 @@ import pytest
 import triton_python_backend_utils as pb_utils
 from naiad.backend import ModelContext
 from naiad.errors import ModelNotReadyError
-from naiad.metrics import Metrics
 from naiad_custom import INT64, Array, model
+from naiad_kit.metrics import MetricsApi
 from naiad_testing import serve
 
 INITIALIZE = """
@@ -41,7 +41,7 @@ CONFIG = 'input { name: "X" data_type: TYPE_INT64 dims: 1 } output { name: "Y" d
 
 def shown(client) -> dict:
     """The metrics of models, by name and labels."""
-    families = client.call(lambda server: server.service(Metrics).collect())
+    families = client.call(lambda server: server.service(MetricsApi).collect())
     own = [family for family in families if not family.name.startswith("nv_")]
     return {(family.name, sample.labels): sample.value for family in own for sample in family.samples}
 

@@ -140,7 +140,7 @@ def _overwrite(buffer):
 
 
 @pytest.mark.parametrize("kind", OWNERS)
-def test_memory_that_a_model_fills_anew_is_copied_whoever_owns_it(kind):
+def test_memory_that_a_model_fills_anew_is_copied_for_every_owner(kind):
     make, wrap = OWNERS[kind]
     buffer = make()
     outputs = {"output": wrap(buffer)}

@@ -91,7 +91,7 @@ def test_a_function_that_takes_the_batch_needs_no_parameter_for_each(folder, bat
         ("x: Array[FP32, -1]", "x: Array[FP32, -1, 2]", "input[0].allow_ragged_batch", "'x' is ragged here"),
     ],
 )
-def test_what_the_function_takes_otherwise_is_told_at_load(folder, old, new, path, reason):
+def test_what_the_function_takes_otherwise_is_reported_at_load(folder, old, new, path, reason):
     folder.write(CODE.replace(old, new).replace("offsets[", "other[" if "other" in new else "offsets["), CONFIG)
 
     with pytest.raises(ConfigError) as caught:

@@ -86,7 +86,7 @@ def test_a_state_that_is_also_an_output_stays_one(folder):
         ),
     ],
 )
-def test_what_the_code_does_not_have_is_told_where_it_is_written(folder, old, new, path, message):
+def test_what_the_code_does_not_have_is_reported_where_it_is_written(folder, old, new, path, message):
     assert old in CONFIG
     folder.write(CODE, CONFIG.replace(old, new))
 

@@ -45,23 +45,23 @@ TELLING = """
 
         def execute(self, requests):
             self.batches.append([self.seen(request) for request in requests])
-            told = str(self.batches[-1]).encode()
-            return [self.answer(told) for request in requests]
+            report = str(self.batches[-1]).encode()
+            return [self.answer(report) for request in requests]
 
         def seen(self, request):
             tensors = [pb_utils.get_input_tensor_by_name(request, name) for name in ("START", "READY", "ID")]
             return (request.correlation_id(), request.flags(), [tensor.as_numpy().tolist() for tensor in tensors])
 
-        def answer(self, told):
+        def answer(self, report):
             import numpy as np
 
-            return pb_utils.InferenceResponse([pb_utils.Tensor("TOLD", np.array([[told]], object))])
+            return pb_utils.InferenceResponse([pb_utils.Tensor("REPORT", np.array([[report]], object))])
 """
 CONTROLS = """
 max_batch_size: 4
 instance_group [ { count: 1 } ]
 input { name: "X" data_type: TYPE_INT32 dims: 1 }
-output { name: "TOLD" data_type: TYPE_STRING dims: 1 }
+output { name: "REPORT" data_type: TYPE_STRING dims: 1 }
 sequence_batching {
   STRATEGY
   control_input [
@@ -119,9 +119,9 @@ def test_a_triton_model_sees_flags_ids_and_controls(folder):
     folder.write(TELLING, CONTROLS.replace("STRATEGY", "direct {}"))
 
     with asking(folder) as ask:
-        message = [ask(7, 0, start=True), ask(7, 0), ask(7, 0, end=True), ask(8, 0, start=True, end=True)]
+        reports = [ask(7, 0, start=True), ask(7, 0), ask(7, 0, end=True), ask(8, 0, start=True, end=True)]
 
-    assert message == [
+    assert reports == [
         b"[(7, 1, [[[1]], [[1.0]], [[7]]])]",
         b"[(7, 0, [[[0]], [[1.0]], [[7]]])]",
         b"[(7, 2, [[[0]], [[1.0]], [[7]]])]",
@@ -170,7 +170,7 @@ ENDING = """
 
 
 @pytest.mark.parametrize("kind", ["def", "async def"])
-def test_a_class_is_told_which_sequences_are_over_and_why(folder, kind):
+def test_a_class_is_reported_which_sequences_are_over_and_why(folder, kind):
     idle = "sequence_batching { max_sequence_idle_microseconds: 60000000 }"
     folder.write(ENDING.format(kind=kind), f"instance_group [ {{ count: 1 }} ] {idle}")
 
@@ -183,14 +183,14 @@ def test_a_class_is_told_which_sequences_are_over_and_why(folder, kind):
 
 
 @pytest.mark.parametrize("kind", ["def", "async def"])
-def test_a_model_that_does_not_listen_is_not_told(folder, kind):
+def test_a_model_that_does_not_listen_is_not_reported(folder, kind):
     folder.write(ADDING.format(kind=kind), STATE.replace("STRATEGY", ""))
 
     assert not hasattr(folder.instance(), "sequence_ended")
 
 
 def test_a_triton_model_may_listen_too(folder):
-    listens = "    def sequence_ended(self, *told):\n            self.batches.append(told)"
+    listens = "    def sequence_ended(self, *report):\n            self.batches.append(report)"
     folder.write(f"{TELLING.rstrip()}\n\n    {listens}", CONTROLS.replace("STRATEGY", ""))
     instance = folder.instance()
 

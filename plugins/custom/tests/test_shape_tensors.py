@@ -42,7 +42,7 @@ def test_clients_know_a_shape_without_the_batch_size(folder):
 
 
 @pytest.mark.parametrize("annotation", ["INT32, 3", "INT32, 1", "INT32, 2, 2"])
-def test_an_annotation_without_room_for_the_batch_size_is_told(folder, annotation):
+def test_an_annotation_without_room_for_the_batch_size_is_reported(folder, annotation):
     folder.write(CODE.replace("shape: Array[INT32, 2]", f"shape: Array[{annotation}]"), CONFIG)
 
     with pytest.raises(ConfigError) as caught:

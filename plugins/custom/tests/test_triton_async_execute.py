@@ -76,7 +76,7 @@ raise ValueError("broken")
         ("asyncio.CancelledError", "the model raised CancelledError; catch it where a task of the model's own"),
     ],
 )
-def test_whatever_an_async_execute_raises_its_callers_are_told_and_the_next_are_served(folder, raised, message):
+def test_whatever_an_async_execute_raises_its_callers_are_notified_and_the_next_are_served(folder, raised, message):
     body = f"""
 class Unspeakable(Exception):
     def __str__(self):

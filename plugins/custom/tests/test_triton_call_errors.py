@@ -82,7 +82,7 @@ def test_the_message_of_an_error_can_be_raised(models):
         client["outer"].infer(X=[1])
 
 
-def test_a_queue_that_is_full_is_told_as_that(models):
+def test_a_queue_that_is_full_is_reported_as_that(models):
     """The kind of an error goes through a model, not only its code."""
     models.triton(
         "outer",
@@ -103,7 +103,7 @@ def test_a_queue_that_is_full_is_told_as_that(models):
             client["outer"].infer(X=[1])
 
 
-def test_a_model_that_is_gone_is_told_by_its_state(models):
+def test_a_model_that_is_gone_is_reported_by_its_state(models):
     models.triton(
         "outer",
         """

@@ -45,7 +45,6 @@ CALL, COUNT = 1, 0
 
 @pytest.fixture(autouse=True)
 def _no_collector() -> Iterator[None]:
-    gc.collect()
     gc.disable()
     logging.disable()  # pytest keeps what is logged, and with it the tracebacks of errors
     yield

@@ -17,7 +17,7 @@ def test_datatypes_go_between_names_numbers_and_numpy(config):
     assert pb_utils.numpy_to_triton_type(numpy_type) == config
 
 
-def test_unknown_datatypes_are_told():
+def test_unknown_datatypes_are_reported():
     with pytest.raises(pb_utils.TritonModelException, match="'TYPE_FP31' has no numpy type; those that have one are"):
         pb_utils.triton_string_to_numpy("TYPE_FP31")
     assert pb_utils.triton_to_numpy_type(99) is None

@@ -123,7 +123,7 @@ def test_auto_complete_config_fills_the_configuration(folder):
         ('config.as_dict()["inputs"] = []; return config', "", "inputs"),
     ],
 )
-def test_an_auto_complete_config_that_goes_wrong_is_told(folder, end, config, message):
+def test_an_auto_complete_config_that_goes_wrong_is_reported(folder, end, config, message):
     folder.write(AUTO.format(end=end), config)
 
     with pytest.raises(InvalidArgumentError, match=message):

@@ -19,47 +19,47 @@ def thread():
 
 
 def test_a_task_waits_at_its_next_await(thread):
-    message, room = [], Future()
+    steps, room = [], Future()
 
     async def sending():
         wait_for_room(room)
-        message.append("sent")
+        steps.append("sent")
         await asyncio.sleep(0)
-        message.append("went on")
+        steps.append("went on")
         return "done"
 
     async def other():
         for _ in range(5):
             await asyncio.sleep(0)
-        message.append("another task")
+        steps.append("another task")
 
     running = thread.start(sending())
     thread.start(other()).result(10)
     room.set_result(None)
 
     assert running.result(10) == "done"
-    assert message == ["sent", "another task", "went on"]
+    assert steps == ["sent", "another task", "went on"]
 
 
 def test_a_task_that_was_made_by_a_task_waits_alone(thread):
-    message, room = [], Future()
+    steps, room = [], Future()
 
     async def child():
         wait_for_room(room)
         await asyncio.sleep(0)
-        message.append("child")
+        steps.append("child")
 
     async def parent():
         made = asyncio.create_task(child())
         for _ in range(5):
             await asyncio.sleep(0)
-        message.append("parent")
+        steps.append("parent")
         room.set_result(None)
         await made
 
     thread.start(parent()).result(10)
 
-    assert message == ["parent", "child"]
+    assert steps == ["parent", "child"]
 
 
 def test_what_is_awaited_gives_its_result_or_raises(thread):
@@ -80,7 +80,7 @@ def test_what_is_awaited_gives_its_result_or_raises(thread):
 
 
 def test_a_task_that_waits_for_room_can_be_cancelled(thread):
-    message, waiting = [], threading.Event()
+    steps, waiting = [], threading.Event()
 
     async def sending():
         wait_for_room(Future())
@@ -88,32 +88,32 @@ def test_a_task_that_waits_for_room_can_be_cancelled(thread):
         try:
             await asyncio.sleep(0)
         except asyncio.CancelledError:
-            message.append("cancelled")
+            steps.append("cancelled")
             raise
 
     running = thread.start(sending())
     assert waiting.wait(10)
     thread.cancel_all()
 
-    assert message == ["cancelled"]
+    assert steps == ["cancelled"]
     assert running.cancelled()
 
 
 def test_a_task_that_never_awaits_holds_its_loop_up_in_the_end(thread):
-    message, full, last = [], threading.Event(), Future()
+    steps, full, last = [], threading.Event(), Future()
 
     async def flooding():
         for _ in range(64):
             wait_for_room(Future())
         full.set()
         wait_for_room(last)
-        message.append("sent")
+        steps.append("sent")
 
     running = thread.start(flooding())
     assert full.wait(10)
-    soon(thread.loop, lambda: message.append("the loop goes on"))
+    soon(thread.loop, lambda: steps.append("the loop goes on"))
     last.set_result(None)
     running.result(10)
     thread.wait_for(lambda: None)
 
-    assert message == ["sent", "the loop goes on"]
+    assert steps == ["sent", "the loop goes on"]

@@ -71,16 +71,16 @@ requests[0].get_response_sender()
 return [None, response(1)]
 """
     written(folder, body, config=ONE)
-    instance, message = folder.instance(), []
+    instance, events = folder.instance(), []
 
-    class Told(CollectingSender):
+    class FirstSender(CollectingSender):
         def __del__(self) -> None:
-            message.append("dropped")
+            events.append("dropped")
 
-    senders = [Told(), CollectingSender()]
+    senders = [FirstSender(), CollectingSender()]
     batch = batch_of({"X": [1]}, {"X": [2]})
     batch = Batch(batch.requests, batch.sizes, lambda index: senders.pop(0) if index == 0 else senders[0])
     instance.execute(batch)
     del batch
 
-    assert message == ["dropped"]
+    assert events == ["dropped"]

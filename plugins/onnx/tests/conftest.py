@@ -17,6 +17,17 @@ from naiad_config import ModelConfig
 from naiad_onnx.backend import OnnxBackend
 from naiad_testing.workbench import Loaded, Workbench, batch_of
 
+RAGGED = """
+    max_batch_size: 8
+    input { name: "IN" data_type: TYPE_FP32 dims: [ -1 ] allow_ragged_batch: true }
+    output { name: "DOUBLE" data_type: TYPE_FP32 dims: [ -1 ] }
+    output { name: "SUM" data_type: TYPE_FP32 dims: [ 1 ] }
+    batch_input { kind: BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO target_name: "OFFSETS" data_type: TYPE_INT32
+                  source_input: "IN" }
+    batch_output { target_name: "DOUBLE" kind: BATCH_SCATTER_WITH_INPUT_SHAPE source_input: "IN" }
+"""
+"""The configuration of `ragged`."""
+
 
 def value(name: str, shape: Any, kind: int = TensorProto.FLOAT) -> Any:
     return helper.make_tensor_value_info(name, kind, shape)
@@ -56,16 +67,16 @@ def with_default() -> Any:
 
 
 def accumulator() -> Any:
-    """A model of sequences: OUT = IN + STATE, STATE_OUT = OUT, and control inputs START and READY."""
+    """A model of sequences: OUT = IN + STATE * (1 - START), and STATE_OUT = OUT."""
+    one = helper.make_tensor("ONE", TensorProto.FLOAT, [1], [1.0])
     nodes = [
-        helper.make_node("Mul", ["STATE", "READY"], ["kept"]),
-        helper.make_node("Mul", ["kept", "START"], ["old"]),
+        helper.make_node("Sub", ["ONE", "START"], ["goes_on"]),
+        helper.make_node("Mul", ["STATE", "goes_on"], ["old"]),
         helper.make_node("Add", ["IN", "old"], ["OUT"]),
         helper.make_node("Identity", ["OUT"], ["STATE_OUT"]),
     ]
-    names = ["IN", "STATE", "START", "READY"]
     outputs = [value("OUT", ["n", 1]), value("STATE_OUT", ["n", 1])]
-    return model_of(nodes, [value(name, ["n", 1]) for name in names], outputs)
+    return model_of(nodes, [value(name, ["n", 1]) for name in ("IN", "START", "STATE")], outputs, (one,))
 
 
 def dense(rows: int = 64, columns: int = 64) -> Any:
@@ -104,8 +115,8 @@ def sequence_output() -> Any:
 @pytest.fixture(scope="session")
 def models() -> SimpleNamespace:
     """The functions that make models, by name."""
-    made = (add_sub, identity, gather, with_default, accumulator, dense, ragged, sequence_output, model_of, value)
-    return SimpleNamespace(**{function.__name__: function for function in made})
+    functions = (add_sub, identity, gather, with_default, accumulator, dense, ragged, sequence_output, model_of, value)
+    return SimpleNamespace(**{function.__name__: function for function in functions})
 
 
 @dataclass

@@ -71,14 +71,6 @@ def picker() -> Any:
     return _finished(nodes, inputs, [_value("OUTPUT", ["n", 1]), _value("OUTPUT_STATE", ["n", 1])], 18, [table])
 
 
-def controlled() -> Any:
-    """X_SEEN = X for INPUT, for START (BOOL), END (FP32) and READY (INT32), and for ID (INT64), the correlation id."""
-    kinds = {"START": TensorProto.BOOL, "END": _FLOAT, "READY": TensorProto.INT32, "ID": TensorProto.INT64}
-    nodes = [helper.make_node("Identity", [name], [f"{name}_SEEN"]) for name in ("INPUT", *kinds)]
-    outputs = {"INPUT_SEEN": _FLOAT} | {f"{name}_SEEN": kind for name, kind in kinds.items()}
-    return _model(nodes, {"INPUT": _FLOAT} | kinds, outputs, ("n", 1))
-
-
 def config(
     data_type: str = "TYPE_FP32",
     dims: str = "1",

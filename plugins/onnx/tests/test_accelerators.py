@@ -11,9 +11,9 @@ ON_GPU = ("tensorrt", "cuda")
 
 def asking(accelerator, **parameters):
     side = "gpu" if accelerator in ON_GPU else "cpu"
-    given = "".join(f"parameters {{ key: '{key}' value: '{text}' }}" for key, text in parameters.items())
-    asked = f"{side}_execution_accelerator [ {{ name: '{accelerator}' {given} }} ]"
-    return parse_text(f"name: 'm' optimization {{ execution_accelerators {{ {asked} }} }}")
+    sent = "".join(f"parameters {{ key: '{key}' value: '{text}' }}" for key, text in parameters.items())
+    requested = f"{side}_execution_accelerator [ {{ name: '{accelerator}' {sent} }} ]"
+    return parse_text(f"name: 'm' optimization {{ execution_accelerators {{ {requested} }} }}")
 
 
 def openvino(**parameters):
@@ -30,7 +30,7 @@ def refusal(accelerator, **parameters):
     return problem.message.removeprefix(f"execution accelerator '{accelerator}' of model 'm': ")
 
 
-def test_openvino_computes_on_the_cpu_unless_told():
+def test_openvino_computes_on_the_cpu_unless_reported():
     assert openvino() == {"device_type": "CPU"}
 
 
@@ -45,7 +45,7 @@ def test_openvino_takes_its_parameters_in_the_words_of_the_provider():
 
 
 @pytest.mark.parametrize("device", ["GPU", "GPU.1", "NPU", "AUTO:GPU,CPU", "HETERO:GPU.0,CPU", "MULTI:NPU,GPU,CPU"])
-def test_off_the_cpu_openvino_keeps_the_precision_of_the_model_unless_told(device):
+def test_off_the_cpu_openvino_keeps_the_precision_of_the_model_unless_reported(device):
     assert openvino(device_type=device) == {"device_type": device, "precision": "ACCURACY"}
     assert openvino(device_type=device, precision="FP16") == {"device_type": device, "precision": "FP16"}
 
@@ -69,7 +69,7 @@ def test_a_device_that_openvino_would_take_for_another_is_refused(device):
         ("load_config", "[]", 'it must be properties by device, as {"CPU": {"ENABLE_HYPER_THREADING": "NO"}}'),
     ],
 )
-def test_values_that_make_no_sense_to_openvino_are_refused(key, text, message):
+def test_values_that_are_invalid_to_openvino_are_refused(key, text, message):
     assert refusal("openvino", **{key: text}) == f"'{key}' cannot be '{text}': {message}"
 
 
@@ -77,7 +77,7 @@ def test_a_switch_of_openvino_that_is_no_boolean_is_refused():
     assert refusal("openvino", disable_dynamic_shapes="maybe").startswith("'disable_dynamic_shapes' cannot be 'maybe'")
 
 
-def test_unknown_parameters_are_told_with_the_nearest_or_all():
+def test_unknown_parameters_are_reported_with_the_nearest_or_all():
     assert refusal("openvino", num_stream="2") == "unknown parameter 'num_stream'; did you mean 'num_streams'?"
     assert refusal("openvino", colour="red").startswith("unknown parameter 'colour'; there are device_type, precision,")
     assert refusal("tensorrt", precision_mod="FP16") == (
@@ -88,9 +88,9 @@ def test_unknown_parameters_are_told_with_the_nearest_or_all():
 
 
 def test_an_option_of_cuda_that_a_later_build_may_know_is_handed_on():
-    asked = accelerators_of(asking("cuda", use_tf32="0", colour="red"))
+    requested = accelerators_of(asking("cuda", use_tf32="0", colour="red"))
 
-    assert asked.on_gpu == {"cuda": {"use_tf32": "0", "colour": "red"}}
+    assert requested.on_gpu == {"cuda": {"use_tf32": "0", "colour": "red"}}
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_precision_that_tensorrt_lacks_is_refused():
     assert refusal("tensorrt", precision_mode="FP8") == "precision_mode 'FP8' is none of FP32, FP16, BF16, INT8"
 
 
-def test_all_mistakes_are_told_at_once():
+def test_all_mistakes_are_reported_at_once():
     with pytest.raises(ConfigError) as caught:
         accelerators_of(asking("openvino", num_streams="0", device_type="WARP", colour="red"))
 

@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from naiad.errors import ConfigError, InvalidArgumentError, NotFoundError, PluginError, UnsupportedError
+from naiad.errors import ConfigError, InvalidArgumentError, PluginError, UnsupportedError
 from naiad_config import ModelTensorReshape
 
 ADD_SUB = """
@@ -24,15 +24,6 @@ def parameter(key: str, text: str) -> str:
     return f'parameters {{ key: "{key}" value: {{ string_value: "{text}" }} }}'
 
 
-def test_a_model_without_configuration_is_completed_from_its_file(workbench, models):
-    config = workbench.complete(models.add_sub())
-
-    assert config.max_batch_size == 4
-    assert [(entry.name, entry.dims) for entry in config.input] == [("A", (16,)), ("B", (16,))]
-    assert [(entry.name, entry.dims) for entry in config.output] == [("SUM", (16,)), ("DIFFERENCE", (16,))]
-    assert config.dynamic_batching is not None
-
-
 def test_shapes_are_those_that_onnx_runtime_infers(workbench, models):
     inferred = models.identity([1, 3])
     inferred.graph.output[0].type.tensor_type.shape.dim[0].dim_param = "n"
@@ -41,12 +32,6 @@ def test_shapes_are_those_that_onnx_runtime_infers(workbench, models):
 
     assert config.max_batch_size == 0
     assert config.output[0].dims == (1, 3)
-
-
-def test_the_default_batch_size_comes_from_the_backend_settings(workbench, models):
-    config = workbench.complete(models.add_sub(), settings={"default-max-batch-size": "12"})
-
-    assert config.max_batch_size == 12
 
 
 def test_a_scalar_model_is_completed_and_loaded(workbench, models):
@@ -62,62 +47,12 @@ def test_a_complete_configuration_does_not_open_the_file_for_completion(workbenc
     assert workbench.backend.complete(context) is context.config
 
 
-def test_a_sequence_model_is_completed_without_its_controls_and_states(workbench, models):
-    config = workbench.complete(
-        models.accumulator(),
-        """
-        sequence_batching {
-          control_input [
-            { name: "START" control [ { kind: CONTROL_SEQUENCE_START fp32_false_true: [ 1, 0 ] } ] },
-            { name: "READY" control [ { kind: CONTROL_SEQUENCE_READY fp32_false_true: [ 0, 1 ] } ] }
-          ]
-          state [ { input_name: "STATE" output_name: "STATE_OUT" data_type: TYPE_FP32 dims: [ 1 ] } ]
-        }
-        """,
-    )
-
-    assert [entry.name for entry in config.input] == ["IN"]
-    assert [entry.name for entry in config.output] == ["OUT"]
-
-
-def test_controls_and_states_reach_the_model(workbench, models, float_array):
-    served = workbench.load(
-        models.accumulator(),
-        """
-        sequence_batching {
-          control_input [
-            { name: "START" control [ { kind: CONTROL_SEQUENCE_START fp32_false_true: [ 1, 0 ] } ] },
-            { name: "READY" control [ { kind: CONTROL_SEQUENCE_READY fp32_false_true: [ 0, 1 ] } ] }
-          ]
-          state [ { input_name: "STATE" output_name: "STATE_OUT" data_type: TYPE_FP32 dims: [ 1 ] } ]
-        }
-        """,
-    )
-    one = float_array([[1.0]])
-
-    answer = served.execute({"IN": float_array([[5.0]]), "STATE": float_array([[2.0]]), "START": one, "READY": one})
-
-    assert answer["OUT"].tolist() == [[7.0]]
-
-
 def test_outputs_that_are_no_tensors_are_left_out_with_a_warning(workbench, models, caplog):
     with caplog.at_level(logging.WARNING):
         served = workbench.load(models.sequence_output())
 
     assert [entry.name for entry in served.config.output] == ["OUT"]
     assert "output 'LIST' is seq(tensor(float)), which no client can take" in caplog.text
-
-
-def test_a_missing_file_is_named_with_what_is_there(workbench, models):
-    workbench.write(models.add_sub(), file="net.onnx")
-
-    with pytest.raises(NotFoundError) as caught:
-        workbench.load_files()
-
-    message = str(caught.value)
-    assert f"unable to find '{workbench.directory}/1/model.onnx' for model 'm'" in message
-    assert "the version folder has net.onnx" in message
-    assert "default_model_filename" in message
 
 
 def test_the_file_may_have_another_name(workbench, models, float_array):
@@ -128,7 +63,7 @@ def test_the_file_may_have_another_name(workbench, models, float_array):
     assert served.execute({"IN": float_array([[1]])})["OUT"].tolist() == [[1]]
 
 
-@pytest.mark.parametrize("content", [b"", b"this is no model", b"\x08\x09hello"], ids=["empty", "text", "cut"])
+@pytest.mark.parametrize("content", [b"", b"this is not a model", b"\x08\x09hello"], ids=["empty", "text", "cut"])
 @pytest.mark.parametrize("config", ["", ADD_SUB], ids=["completing", "loading"])
 def test_a_corrupt_file_is_named_with_what_onnx_runtime_says(workbench, content, config):
     with pytest.raises(InvalidArgumentError) as caught:
@@ -139,14 +74,7 @@ def test_a_corrupt_file_is_named_with_what_onnx_runtime_says(workbench, content,
     assert "onnx runtime error" in message
 
 
-def test_a_file_cut_short_is_refused(workbench, models):
-    whole = models.dense().SerializeToString()
-
-    with pytest.raises(InvalidArgumentError, match="Protobuf parsing failed"):
-        workbench.load(whole[: len(whole) // 2])
-
-
-def test_an_operator_that_onnx_runtime_lacks_is_told_without_blaming_the_file(workbench, models):
+def test_an_operator_that_onnx_runtime_lacks_is_reported_without_blaming_the_file(workbench, models):
     with pytest.raises(InvalidArgumentError) as caught:
         workbench.load(models.add_sub(("n", 2), TensorProto.BFLOAT16))
 
@@ -170,31 +98,12 @@ def test_the_model_may_be_a_folder_with_its_weights(workbench, models, save_with
     assert served.execute({"IN": np.ones((1, 64), np.float32)})["OUT"].tolist() == [[64.0] * 64]
 
 
-def test_missing_external_weights_are_told(workbench, models, save_with_external_weights):
+def test_missing_external_weights_are_reported(workbench, models, save_with_external_weights):
     save_with_external_weights(models.dense(), workbench.directory / "1" / "model.onnx")
     (workbench.directory / "1" / "weights.bin").unlink()
 
     with pytest.raises(InvalidArgumentError, match=r"weights\.bin"):
         workbench.load_files()
-
-
-def test_a_configuration_that_contradicts_the_file_is_refused_with_all_problems(workbench, models):
-    config = ADD_SUB.replace("dims: [ 16 ] }, ", "dims: [ 15 ] }, ").replace(
-        '"SUM" data_type: TYPE_FP32', '"SUM" data_type: TYPE_INT8'
-    )
-
-    with pytest.raises(ConfigError) as caught:
-        workbench.load(models.add_sub(), config)
-
-    assert [problem.path for problem in caught.value.problems] == ["input[0].dims", "output[0].data_type"]
-
-
-def test_a_gpu_instance_without_a_gpu_build_is_refused(workbench, models, monkeypatch):
-    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
-    workbench.folder.gpus = 1
-
-    with pytest.raises(UnsupportedError, match=r"model 'm' asks for a GPU, and this build .* has no CUDAExecution"):
-        workbench.load(models.add_sub(), "instance_group [ { kind: KIND_GPU } ]")
 
 
 def test_a_provider_that_does_not_start_fails_the_load(workbench, models, monkeypatch):
@@ -223,13 +132,6 @@ def test_a_model_with_bf16_and_strings_is_refused(workbench, models):
         workbench.load(models.model_of(nodes, inputs, outputs))
 
 
-def test_an_unknown_accelerator_is_refused(workbench, models):
-    asked = 'optimization { execution_accelerators { cpu_execution_accelerator [ { name: "warp" } ] } }'
-
-    with pytest.raises(ConfigError, match="unknown Execution Accelerator 'warp' is requested for model 'm'"):
-        workbench.load(models.add_sub(), asked)
-
-
 def test_mistakes_are_found_where_a_configuration_is_checked_and_nothing_is_loaded(workbench, models):
     warp = 'optimization { execution_accelerators { cpu_execution_accelerator [ { name: "warp" } ] } }'
     tensors = 'input { name: "A" data_type: TYPE_FP32 dims: 16 } output { name: "SUM" data_type: TYPE_FP32 dims: 16 }'
@@ -241,33 +143,22 @@ def test_mistakes_are_found_where_a_configuration_is_checked_and_nothing_is_load
 
 
 def test_gpu_accelerators_on_the_cpu_are_warned_about(workbench, models, caplog):
-    asked = 'optimization { execution_accelerators { gpu_execution_accelerator [ { name: "tensorrt" } ] } }'
+    requested = 'optimization { execution_accelerators { gpu_execution_accelerator [ { name: "tensorrt" } ] } }'
 
     with caplog.at_level(logging.WARNING):
-        workbench.load(models.add_sub(), asked)
+        workbench.load(models.add_sub(), requested)
 
     assert "gpu_execution_accelerator has no effect" in caplog.text
 
 
 def test_a_missing_onnx_runtime_says_what_to_install(workbench, models, monkeypatch):
-    from naiad_onnx.runtime import runtime
+    from naiad_kit.backends.onnx_runtime import onnx_runtime
 
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    runtime.cache_clear()
+    onnx_runtime.cache_clear()
 
     with pytest.raises(PluginError, match=r"pip install 'naiad-onnx\[cpu\]'"):
         workbench.load(models.add_sub())
-
-
-def test_asking_for_the_hooks_imports_no_framework():
-    program = """
-import sys, naiad_onnx
-(backend,) = naiad_onnx.naiad_backends()
-print(backend.traits.name, [name for name in ("onnxruntime", "onnx") if name in sys.modules])
-"""
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-
-    assert ran.stdout.split("\n")[0] == "onnxruntime []"
 
 
 def test_onnx_runtime_prints_nothing_of_its_own(tmp_path: Path, models):

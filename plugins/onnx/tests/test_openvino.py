@@ -19,9 +19,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def asked(**parameters):
-    given = "".join(f"parameters {{ key: '{key}' value: '{text}' }}" for key, text in parameters.items())
-    accelerator = f"cpu_execution_accelerator [ {{ name: 'openvino' {given} }} ]"
+def requested(**parameters):
+    supplied = "".join(f"parameters {{ key: '{key}' value: '{text}' }}" for key, text in parameters.items())
+    accelerator = f"cpu_execution_accelerator [ {{ name: 'openvino' {supplied} }} ]"
     return f"optimization {{ execution_accelerators {{ {accelerator} }} }}"
 
 
@@ -59,7 +59,7 @@ def sent():
 )
 def test_a_network_gives_what_it_gives_on_the_cpu(workbench, network, sent, opened, parameters):
     plain = workbench.load(network).execute({"IN": sent})["OUT"]
-    served = workbench.load(network, asked(**parameters))
+    served = workbench.load(network, requested(**parameters))
 
     answers = [served.execute({"IN": sent[:size]})["OUT"] for size in (8, 1, 3)]
     batched = served.execute({"IN": sent[:3]}, {"IN": sent[3:]})["OUT"]
@@ -70,7 +70,7 @@ def test_a_network_gives_what_it_gives_on_the_cpu(workbench, network, sent, open
 
 
 def test_two_instances_share_a_session_and_run_at_once(workbench, network, sent, request_batch):
-    served = workbench.load(network, asked())
+    served = workbench.load(network, requested())
     plain = served.execute({"IN": sent})["OUT"]
 
     with ThreadPoolExecutor(2) as threads:
@@ -84,9 +84,9 @@ def test_two_instances_share_a_session_and_run_at_once(workbench, network, sent,
 
 
 def test_strings_and_bf16_run_beside_openvino(workbench, models):
-    text = workbench.load(models.identity(["n", 1], TensorProto.STRING), asked())
+    text = workbench.load(models.identity(["n", 1], TensorProto.STRING), requested())
     words = text.execute({"IN": np.array([[b"so"], [b"what"]], dtype=object)})["OUT"]
-    half = workbench.load(models.identity(["n", 2], TensorProto.BFLOAT16), asked())
+    half = workbench.load(models.identity(["n", 2], TensorProto.BFLOAT16), requested())
 
     halves = half.execute({"IN": Tensor.of("IN", fp32_to_bf16(np.full((1, 2), 2.5)), "BF16")})["OUT"]
 
@@ -97,16 +97,16 @@ def test_strings_and_bf16_run_beside_openvino(workbench, models):
 def test_an_input_with_a_default_is_refused_which_openvino_takes_for_a_constant(workbench, models):
     inputs = 'input [ { name: "IN" }, { name: "SCALE" optional: true } ]'
 
-    served = workbench.load(models.with_default(), 'input { name: "IN" }' + asked())
+    served = workbench.load(models.with_default(), 'input { name: "IN" }' + requested())
     with pytest.raises(UnsupportedError, match="input 'SCALE' of model 'm' has a default in the model, which OpenVINO"):
-        workbench.load(models.with_default(), inputs + asked())
+        workbench.load(models.with_default(), inputs + requested())
 
     assert served.execute({"IN": np.array([1, 2, 3], np.float32)})["OUT"].tolist() == [2.0, 4.0, 6.0]
 
 
 def test_a_device_that_is_not_there_fails_the_load_and_nothing_falls_back(workbench, network):
     with pytest.raises(UnsupportedError) as caught:
-        workbench.load(network, asked(device_type="NPU"))
+        workbench.load(network, requested(device_type="NPU"))
 
     assert str(caught.value) == (
         "ONNX Runtime could not start OpenVINOExecutionProvider for model 'm' (its log above says why); check the "
@@ -116,7 +116,7 @@ def test_a_device_that_is_not_there_fails_the_load_and_nothing_falls_back(workbe
 
 def test_a_property_that_openvino_does_not_know_fails_the_load(workbench, network):
     with pytest.raises(InvalidArgumentError) as caught:
-        workbench.load(network, asked(load_config='{"CPU": {"NONSENSE": "1"}}'))
+        workbench.load(network, requested(load_config='{"CPU": {"NONSENSE": "1"}}'))
 
     message = str(caught.value)
     assert "of model 'm': onnx runtime error 1: Exception while Loading Network for graph" in message
@@ -131,4 +131,4 @@ def test_an_instance_on_a_gpu_is_refused_with_what_has_gpus(workbench, network):
     workbench.folder.gpus = 1
 
     with pytest.raises(UnsupportedError, match=r"asks for a GPU, .*has OpenVINOExecutionProvider.*naiad-onnx\[gpu\]"):
-        workbench.load(network, asked() + "instance_group [ { kind: KIND_GPU gpus: [ 0 ] } ]")
+        workbench.load(network, requested() + "instance_group [ { kind: KIND_GPU gpus: [ 0 ] } ]")

@@ -5,7 +5,6 @@ import pytest
 from naiad.errors import ConfigError
 from naiad_config import ModelConfig, ModelParameter
 from naiad_config.text import parse_text
-from naiad_kit.backends.parameters import default_batch_size
 from naiad_onnx.parameters import SHRINKAGE, GlobalThreads, RunSettings, run_settings
 
 
@@ -95,7 +94,7 @@ def test_older_cuda_parameters_become_options_of_the_provider():
     }
 
 
-def test_all_bad_values_are_told_at_once():
+def test_all_bad_values_are_reported_at_once():
     config = config_with(intra_op_thread_count="many", inter_op_thread_count="-1", enable_mem_arena="perhaps")
 
     with pytest.raises(ConfigError) as caught:
@@ -131,16 +130,6 @@ def test_thread_counts_of_the_backend_alone_start_no_global_pool():
     settings = run_settings(ModelConfig(), {"intra_op_thread_count": "4"})
 
     assert settings.global_threads is None
-
-
-def test_the_default_batch_size_is_four_or_what_is_set():
-    assert default_batch_size({}) == 4
-    assert default_batch_size({"default-max-batch-size": "16"}) == 16
-
-
-def test_a_bad_default_batch_size_is_refused():
-    with pytest.raises(ConfigError, match="'default-max-batch-size' cannot be 'big'"):
-        default_batch_size({"default-max-batch-size": "big"})
 
 
 def test_a_misspelt_parameter_is_refused_and_others_are_the_users_own():

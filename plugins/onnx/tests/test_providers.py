@@ -123,7 +123,7 @@ def test_openvino_has_no_part_in_instances_on_a_gpu():
         providers_for(config, RunSettings(), "GPU", 0, OPENVINO_BUILD)
 
 
-def test_an_accelerator_that_the_build_lacks_is_told_with_its_package():
+def test_an_accelerator_that_the_build_lacks_is_reported_with_its_package():
     config = asking('cpu_execution_accelerator [ { name: "openvino" } ]')
 
     with pytest.raises(UnsupportedError) as caught:
@@ -136,7 +136,7 @@ def test_an_accelerator_that_the_build_lacks_is_told_with_its_package():
     )
 
 
-def test_unknown_accelerators_are_all_told():
+def test_unknown_accelerators_are_all_reported():
     config = asking(
         'gpu_execution_accelerator [ { name: "cuda" }, { name: "warp" } ] '
         'cpu_execution_accelerator [ { name: "cuda" } ]'

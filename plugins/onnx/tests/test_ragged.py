@@ -7,37 +7,19 @@ import pytest
 from onnx import TensorProto, helper
 
 from naiad.errors import ConfigError, ModelFailedError
-from naiad_onnx.backend import OnnxBackend
-from naiad_testing.backends import BackendCase, check_backend
 
-RAGGED = """
-    max_batch_size: 8
-    input { name: "IN" data_type: TYPE_FP32 dims: [ -1 ] allow_ragged_batch: true }
-    output { name: "DOUBLE" data_type: TYPE_FP32 dims: [ -1 ] }
-    output { name: "SUM" data_type: TYPE_FP32 dims: [ 1 ] }
-    batch_input { kind: BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO target_name: "OFFSETS" data_type: TYPE_INT32
-                  source_input: "IN" }
-    batch_output { target_name: "DOUBLE" kind: BATCH_SCATTER_WITH_INPUT_SHAPE source_input: "IN" }
-"""
+from .conftest import RAGGED
 
 
-def given(*values: float) -> dict[str, Any]:
+def sent(*values: float) -> dict[str, Any]:
     return {"IN": np.array([values], dtype=np.float32)}
 
 
 def test_requests_of_different_lengths_run_as_one_batch(workbench, models):
-    outputs = workbench.load(models.ragged(), RAGGED).execute(given(1, 2, 3), given(4), given(5, 6))
+    outputs = workbench.load(models.ragged(), RAGGED).execute(sent(1, 2, 3), sent(4), sent(5, 6))
 
     assert outputs["DOUBLE"].tolist() == [2, 4, 6, 8, 10, 12]
     assert outputs["SUM"].tolist() == [[6], [4], [11]]
-
-
-def test_a_ragged_model_holds_the_contract_of_backends(workbench, models):
-    workbench.write(models.ragged())
-    (workbench.directory / "config.pbtxt").write_text(f'backend: "onnxruntime" {RAGGED}')
-    expected = [{"DOUBLE": [[2.0, 4.0, 6.0]], "SUM": [[6.0]]}, {"DOUBLE": [[8.0]], "SUM": [[4.0]]}]
-
-    check_backend(OnnxBackend(), BackendCase(workbench.directory, [given(1, 2, 3), given(4)], expected))
 
 
 def test_what_the_configuration_leaves_open_is_filled(workbench, models):
@@ -66,7 +48,7 @@ def test_a_request_that_fails_a_ragged_batch_fails_alone(workbench, models):
         output { name: "OUT" data_type: TYPE_FP32 dims: [ 2 ] }
     """
 
-    good, bad = workbench.load(proto, pairs).execute(given(1, 2), given(1, 2, 3))
+    good, bad = workbench.load(proto, pairs).execute(sent(1, 2), sent(1, 2, 3))
 
     assert good.outputs["OUT"].tolist() == [[1, 2]]
     assert isinstance(bad, ModelFailedError)
@@ -85,7 +67,7 @@ def test_a_request_that_fails_a_ragged_batch_fails_alone(workbench, models):
         (" allow_ragged_batch: true", "", "tensor 'IN': the model expects 1 dimensions (shape [-1])"),
     ],
 )
-def test_what_the_model_does_not_take_is_told_at_load(workbench, models, old, new, message):
+def test_what_the_model_does_not_take_is_reported_at_load(workbench, models, old, new, message):
     with pytest.raises(ConfigError) as caught:
         workbench.load(models.ragged(), RAGGED.replace(old, new))
 

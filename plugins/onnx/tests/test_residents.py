@@ -1,4 +1,4 @@
-"""Runs whose tensors stay on the GPU, over host memory, which ONNX Runtime is told that it is."""
+"""Runs whose tensors stay on the GPU; the tests let ONNX Runtime take host memory for GPU memory."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -47,7 +47,7 @@ def on_gpu(*rows: float, dtype: str = "float32", is_bf16: bool = False) -> FakeD
     return FakeDeviceArray(np.repeat(np.array(rows, dtype), 2).reshape(-1, 2), is_bf16=is_bf16)
 
 
-def asked(*inputs: Any, wish: Any = BOTH) -> Batch:
+def requested(*inputs: Any, wish: Any = BOTH) -> Batch:
     """A batch of requests with these pairs of A and B."""
     requests = [
         Request("m", {name: Tensor.of(name, value) for name, value in zip("AB", pair, strict=True)}, on_device=wish)
@@ -65,14 +65,14 @@ def held(value: Any) -> list[Any]:
 def test_tensors_are_read_and_left_on_the_gpu(models: Any) -> None:
     a, b = on_gpu(3), on_gpu(2)
 
-    answer = instance_of(models.add_sub(("n", 2))).execute(asked((a, b)))
+    answer = instance_of(models.add_sub(("n", 2))).execute(requested((a, b)))
 
     assert (held(answer["SUM"]), held(answer["DIFFERENCE"])) == ([[5, 5]], [[1, 1]])
     assert (a.copies, b.copies) == (0, 0)
 
 
 def test_outputs_that_nobody_takes_there_are_arrays(models: Any) -> None:
-    answer = instance_of(models.add_sub(("n", 2))).execute(asked((on_gpu(3), on_gpu(2)), wish={"SUM": [GPU]}))
+    answer = instance_of(models.add_sub(("n", 2))).execute(requested((on_gpu(3), on_gpu(2)), wish={"SUM": [GPU]}))
 
     assert held(answer["SUM"]) == [[5, 5]]
     assert answer["DIFFERENCE"].tolist() == [[1, 1]]
@@ -81,7 +81,7 @@ def test_outputs_that_nobody_takes_there_are_arrays(models: Any) -> None:
 def test_inputs_on_both_sides_meet(models: Any) -> None:
     a = on_gpu(3)
 
-    answer = instance_of(models.add_sub(("n", 2))).execute(asked((a, np.full((1, 2), 2, np.float32)), wish=None))
+    answer = instance_of(models.add_sub(("n", 2))).execute(requested((a, np.full((1, 2), 2, np.float32)), wish=None))
 
     assert answer["SUM"].tolist() == [[5, 5]]
     assert a.copies == 0
@@ -93,16 +93,16 @@ def test_inputs_on_both_sides_meet(models: Any) -> None:
 def test_requests_are_joined_on_the_gpu(models: Any, kind: int, dtype: str) -> None:
     pairs = [(on_gpu(1, 2, dtype=dtype), on_gpu(1, 1, dtype=dtype)), (on_gpu(5, dtype=dtype), on_gpu(2, dtype=dtype))]
 
-    answer = instance_of(models.add_sub(("n", 2), kind)).execute(asked(*pairs))
+    answer = instance_of(models.add_sub(("n", 2), kind)).execute(requested(*pairs))
 
     assert held(answer["SUM"]) == [[2, 2], [3, 3], [7, 7]]
     assert [array.copies for pair in pairs for array in pair] == [0] * 4
 
 
 def test_booleans_are_joined_on_the_gpu(models: Any) -> None:
-    given = [Request("m", {"IN": Tensor.of("IN", on_gpu(value, dtype="bool"))}) for value in (True, False)]
+    sent = [Request("m", {"IN": Tensor.of("IN", on_gpu(value, dtype="bool"))}) for value in (True, False)]
 
-    answer = instance_of(models.identity(["n", 2], TensorProto.BOOL)).execute(Batch(given, [1, 1]))
+    answer = instance_of(models.identity(["n", 2], TensorProto.BOOL)).execute(Batch(sent, [1, 1]))
 
     assert answer["OUT"].tolist() == [[True, True], [False, False]]
 
@@ -120,10 +120,10 @@ def test_bf16_is_read_and_left_on_the_gpu(models: Any) -> None:
 
 def test_an_output_that_stays_keeps_its_memory(models: Any) -> None:
     instance = instance_of(models.add_sub(("n", 2)))
-    first = instance.execute(asked((on_gpu(3), on_gpu(2))))
+    first = instance.execute(requested((on_gpu(3), on_gpu(2))))
 
     for _ in range(5):
-        instance.execute(asked((on_gpu(9), on_gpu(9))))
+        instance.execute(requested((on_gpu(9), on_gpu(9))))
     instance.close()
 
     assert held(first["SUM"]) == [[5, 5]]
@@ -131,12 +131,12 @@ def test_an_output_that_stays_keeps_its_memory(models: Any) -> None:
 
 def test_a_request_that_fails_alone_does_not_take_others_with_it(models: Any) -> None:
     instance = instance_of(models.gather())
-    given = [
+    sent = [
         Request("m", {"INDEX": Tensor.of("INDEX", FakeDeviceArray(np.array([[index]])))}, on_device={"OUT": [GPU]})
         for index in (1, 9)
     ]
 
-    good, bad = instance.execute(Batch(given, [1, 1]))
+    good, bad = instance.execute(Batch(sent, [1, 1]))
 
     assert held(good.outputs["OUT"]) == [[11.0]]
     assert "indices element out of data bounds" in str(bad)

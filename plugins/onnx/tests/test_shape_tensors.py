@@ -21,16 +21,16 @@ def widening(models):
     """WIDE is A repeated to the shape in S, and GIVEN that shape; S has room for the batch size and one value."""
     nodes = [helper.make_node("Expand", ["A", "S"], ["WIDE"]), helper.make_node("Identity", ["S"], ["GIVEN"])]
     shape = helper.make_tensor_value_info("S", TensorProto.INT64, [2])
-    given = helper.make_tensor_value_info("GIVEN", TensorProto.INT64, [2])
-    return models.model_of(nodes, [models.value("A", ["n", 1]), shape], [models.value("WIDE", ["n", "m"]), given])
+    sent = helper.make_tensor_value_info("GIVEN", TensorProto.INT64, [2])
+    return models.model_of(nodes, [models.value("A", ["n", 1]), shape], [models.value("WIDE", ["n", "m"]), sent])
 
 
-def asked(count, *values):
+def requested(count, *values):
     return {"A": np.full((count, 1), count, dtype=np.float32), "S": np.array(values, dtype=np.int64)}
 
 
 def test_the_model_gets_the_size_of_the_whole_batch_in_front_of_the_values(workbench, widening):
-    outputs = workbench.load(widening, ONE).execute(asked(2, 3), asked(1, 3))
+    outputs = workbench.load(widening, ONE).execute(requested(2, 3), requested(1, 3))
 
     assert outputs["WIDE"].tolist() == [[2, 2, 2], [2, 2, 2], [1, 1, 1]]
     assert outputs["GIVEN"].tolist() == [3, 3]  # clients get the second value
@@ -43,9 +43,9 @@ def test_what_is_not_written_is_filled_without_the_batch_size(workbench, widenin
     assert [(each.name, each.dims) for each in config.output] == [("WIDE", (-1,)), ("GIVEN", (1,))]
 
 
-def test_another_number_of_values_than_the_model_has_is_told(workbench, widening):
+def test_another_number_of_values_than_the_model_has_is_reported(workbench, widening):
     with pytest.raises(ConfigError, match="S"):
         workbench.load(widening, SHAPES.replace("DIMS", "2"))
     served = workbench.load(widening, SHAPES.replace("[ DIMS ] is", "[ -1 ] is", 1).replace("DIMS", "1"))
     with pytest.raises(InvalidArgumentError, match=r"input 'S' of model .* has shape \[2\], and .* takes \[1\]"):
-        served.execute(asked(1, 3, 4))
+        served.execute(requested(1, 3, 4))

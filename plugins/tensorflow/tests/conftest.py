@@ -16,24 +16,33 @@ runtime()  # it keeps TensorFlow's deprecations out of the log
 
 
 class AddSub(tf.Module):
-    """sum = (a + b) * weight, difference = a - b, over FP32[n, 16]; `doubled` is a signature of its own."""
+    """sum = (a + b) * weight, difference = a - b, over FP32[n, columns]; `doubled` is a signature of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, columns: int = 16) -> None:
         super().__init__()
         self.weight = tf.Variable(1.0)
+        a, b = (tf.TensorSpec([None, columns], name=name) for name in ("a", "b"))
+        self.serve = tf.function(self._serve, input_signature=[a, b])
+        self.double = tf.function(self._double, input_signature=[a])
 
-    @tf.function(input_signature=[tf.TensorSpec([None, 16], name="a"), tf.TensorSpec([None, 16], name="b")])
-    def serve(self, a: tf.Tensor, b: tf.Tensor) -> dict[str, tf.Tensor]:
+    def _serve(self, a: tf.Tensor, b: tf.Tensor) -> dict[str, tf.Tensor]:
         return {"sum": (a + b) * self.weight, "difference": a - b}
 
-    @tf.function(input_signature=[tf.TensorSpec([None, 16], name="a")])
-    def double(self, a: tf.Tensor) -> dict[str, tf.Tensor]:
+    def _double(self, a: tf.Tensor) -> dict[str, tf.Tensor]:
         return {"twice": a + a}
 
 
-def add_sub(path: Path) -> None:
+class Ragged(tf.Module):
+    """SUM = of each request's elements of IN, whose count OFFSETS accumulates."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None], name="IN"), tf.TensorSpec([None], tf.int32, name="OFFSETS")])
+    def serve(self, values: tf.Tensor, offsets: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {"SUM": tf.reduce_sum(tf.RaggedTensor.from_row_splits(values, offsets), axis=1, keepdims=True)}
+
+
+def add_sub(path: Path, columns: int = 16) -> None:
     """A SavedModel of TensorFlow 2."""
-    module = AddSub()
+    module = AddSub(columns)
     tf.saved_model.save(module, str(path), signatures={"serving_default": module.serve, "doubled": module.double})
 
 
@@ -43,9 +52,9 @@ def old_add_sub(path: Path, tag: str = "serve") -> None:
         a, b = (v1.placeholder(tf.float32, [None, 16], name=name) for name in ("a", "b"))
         weight = v1.get_variable("weight", initializer=1.0)
         v1.assign(weight, 10.0, name="make_it_ten")
-        made = {"sum": (a + b) * weight, "difference": a - b}
+        outputs = {"sum": (a + b) * weight, "difference": a - b}
         session.run(v1.global_variables_initializer())
-        signature = v1.saved_model.predict_signature_def({"a": a, "b": b}, made)
+        signature = v1.saved_model.predict_signature_def({"a": a, "b": b}, outputs)
         builder = v1.saved_model.Builder(str(path))
         builder.add_meta_graph_and_variables(session, [tag], {"serving_default": signature})
         builder.save()
@@ -60,10 +69,10 @@ def frozen(path: Path) -> None:
         path.write_bytes(graph.as_graph_def().SerializeToString())
 
 
-def identity(path: Path, dtype: tf.DType) -> None:
-    """y = x, over [n, 3]."""
+def identity(path: Path, dtype: tf.DType, columns: int | None = 3) -> None:
+    """y = x, over [n, columns]."""
 
-    @tf.function(input_signature=[tf.TensorSpec([None, 3], dtype, name="x")])
+    @tf.function(input_signature=[tf.TensorSpec([None, columns], dtype, name="x")])
     def serve(x: tf.Tensor) -> dict[str, tf.Tensor]:
         return {"y": tf.identity(x)}
 
@@ -101,17 +110,17 @@ def accumulator(path: Path) -> None:
 @pytest.fixture(scope="session")
 def zoo(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Makes models, each of them once: `zoo(make, path, …)` puts what `make(path, …)` made at that path."""
-    made: dict[Any, Path] = {}
+    folders: dict[Any, Path] = {}
 
     def put(make: Any, path: Path, *arguments: Any) -> None:
         key = (make, *arguments)
-        if key not in made:
-            made[key] = tmp_path_factory.mktemp("zoo") / "model"
-            make(made[key], *arguments)
-        if made[key].is_dir():
-            shutil.copytree(made[key], path)
+        if key not in folders:
+            folders[key] = tmp_path_factory.mktemp("zoo") / "model"
+            make(folders[key], *arguments)
+        if folders[key].is_dir():
+            shutil.copytree(folders[key], path)
         else:
-            shutil.copy(made[key], path)
+            shutil.copy(folders[key], path)
 
     return put
 

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import naiad_scheduler_dynamic
-import naiad_tensorflow
 from naiad.backend import MemoryUsage
 from naiad.errors import InvalidArgumentError
-from naiad_testing.serving import serve
+from naiad_tensorflow import instance
 from naiad_testing.workbench import parameter_entry
 
 from .conftest import AddSub, add_sub, frozen, identity, v1
@@ -23,22 +21,14 @@ def aligned(rows, columns):
     return memory[start : start + rows * columns * 4].view(np.float32).reshape(rows, columns)
 
 
-class Ragged(tf.Module):
-    """SUM = of each request's elements of IN, whose count OFFSETS accumulates."""
-
-    @tf.function(input_signature=[tf.TensorSpec([None], name="IN"), tf.TensorSpec([None], tf.int32, name="OFFSETS")])
-    def serve(self, given, offsets):
-        return {"SUM": tf.reduce_sum(tf.RaggedTensor.from_row_splits(given, offsets), axis=1, keepdims=True)}
-
-
 def test_neither_the_input_nor_the_output_of_a_single_request_is_copied(workbench, zoo):
     zoo(identity, workbench.path(SAVED), tf.float32)
-    given = aligned(2, 3)
-    given.flags.writeable = False
+    sent = aligned(2, 3)
+    sent.flags.writeable = False
 
-    made = workbench.load().execute({"x": given})["y"]
+    output = workbench.load().execute({"x": sent})["y"]
 
-    assert made.ctypes.data == given.ctypes.data
+    assert output.ctypes.data == sent.ctypes.data
 
 
 def test_an_input_at_any_address_is_taken(workbench, zoo):
@@ -51,23 +41,14 @@ def test_an_input_at_any_address_is_taken(workbench, zoo):
     assert served.execute({"x": turned})["y"].tolist() == turned.tolist()
 
 
-def test_a_request_that_fits_the_configuration_alone_is_refused_with_both_shapes(workbench, zoo):
-    zoo(identity, workbench.path(SAVED), tf.float32)
-    dims = 'input { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } output { name: "y" data_type: TYPE_FP32 dims: [ 3 ] }'
-    served = workbench.load(f"max_batch_size: 4 {dims}")
-
-    with pytest.raises(InvalidArgumentError, match=r"'x' .* has shape \[1,4\], and model.savedmodel takes \[-1,3\]"):
-        served.execute({"x": np.zeros((1, 4), np.float32)})
-
-
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_a_wide_and_deep_graph_runs_on_the_thread_of_the_instance_too(workbench, threads):
-    with tf.Graph().as_default() as made:
+    with tf.Graph().as_default() as graph:
         last = v1.placeholder(tf.float32, [None, 2], name="IN")
         for _ in range(60):
             last = tf.add_n([tf.matmul(last, tf.eye(2)), tf.sin(last) * 0, tf.cos(last) * 0])
         tf.identity(last, name="OUT")
-        workbench.path("model.graphdef").write_bytes(made.as_graph_def().SerializeToString())
+        workbench.path("model.graphdef").write_bytes(graph.as_graph_def().SerializeToString())
     config = 'platform: "tensorflow_graphdef" output { name: "OUT" data_type: TYPE_FP32 dims: [ 2 ] }'
 
     served = workbench.load(config + parameter_entry("TF_NUM_INTER_THREADS", threads))
@@ -88,18 +69,18 @@ def test_every_graph_level_gives_the_same(workbench, zoo, level):
 @pytest.fixture
 def pinned(workbench):
     """OUT = IN + 1, on a GPU if the graph had its way."""
-    with tf.Graph().as_default() as made, tf.device("/GPU:0"):
+    with tf.Graph().as_default() as graph, tf.device("/GPU:0"):
         tf.add(v1.placeholder(tf.float32, [None, 2], name="IN"), 1.0, name="OUT")
-        workbench.path("model.graphdef").write_bytes(made.as_graph_def().SerializeToString())
+        workbench.path("model.graphdef").write_bytes(graph.as_graph_def().SerializeToString())
     return 'platform: "tensorflow_graphdef" output { name: "OUT" data_type: TYPE_FP32 dims: [ 2 ] }'
 
 
 def test_nodes_go_to_another_device_where_theirs_is_not_unless_that_is_forbidden(workbench, pinned):
     on_cpu = f"{pinned} instance_group {{ kind: KIND_CPU }}"
 
-    made = workbench.load(on_cpu).execute({"IN": np.float32([[1, 2]])})
+    outputs = workbench.load(on_cpu).execute({"IN": np.float32([[1, 2]])})
 
-    assert made["OUT"].tolist() == [[2, 3]]
+    assert outputs["OUT"].tolist() == [[2, 3]]
     with pytest.raises(InvalidArgumentError, match="model 'm' cannot be run: Cannot assign a device for operation"):
         workbench.load(on_cpu, {"allow-soft-placement": "false"})
 
@@ -118,32 +99,15 @@ def test_any_order_of_inputs_and_any_choice_of_outputs_shares_few_calls(workbenc
     one, two = np.float32([[10]]), np.float32([[1]])
 
     for choice in range(1, 100):
-        wanted = tuple(name for number, name in enumerate(names) if choice >> number & 1)
-        given = {"a": one, "b": two} if choice % 2 else {"b": two, "a": one}
-        answer = served.execute(given, requested=wanted)
-        assert {name: answer[name].item() for name in wanted} == {name: 10.0 - int(name[1:]) for name in wanted}
+        expected = tuple(name for number, name in enumerate(names) if choice >> number & 1)
+        sent = {"a": one, "b": two} if choice % 2 else {"b": two, "a": one}
+        answer = served.execute(sent, requested=expected)
+        assert {name: answer[name].item() for name in expected} == {name: 10.0 - int(name[1:]) for name in expected}
 
     assert len(served.instance._calls) == 32
 
 
-def test_requests_of_several_lengths_share_a_ragged_batch(workbench):
-    tf.saved_model.save(Ragged(), str(workbench.path(SAVED)))
-    served = workbench.load(
-        """
-        max_batch_size: 8
-        input { name: "IN" data_type: TYPE_FP32 dims: [ -1 ] allow_ragged_batch: true }
-        batch_input { kind: BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO target_name: "OFFSETS" data_type: TYPE_INT32
-                      source_input: "IN" }
-        output { name: "SUM" data_type: TYPE_FP32 dims: [ 1 ] }
-        """
-    )
-
-    answer = served.execute({"IN": np.float32([[1, 2, 3]])}, {"IN": np.float32([[10]])})
-
-    assert answer["SUM"].tolist() == [[6], [10]]
-
-
-def test_memory_is_told_for_each_session(workbench, zoo):
+def test_memory_is_reported_for_each_session(workbench, zoo):
     module = AddSub()
     module.weight = tf.Variable(np.ones((100, 16), np.float32)[0])
     tf.saved_model.save(module, str(workbench.path(SAVED)), signatures=module.serve)
@@ -166,25 +130,17 @@ def test_the_constants_of_a_graph_are_its_memory(workbench, zoo):
     assert served.model.memory_usage() == [MemoryUsage("CPU", 0, 2 * 4)]  # the shape of ROWS, two INT32
 
 
-def test_a_model_is_warmed_up_and_counted_in_a_server(workbench, zoo):
+@pytest.mark.parametrize("config", ["", parameter_entry("TF_NUM_INTRA_THREADS", "1")], ids=["pool", "one thread"])
+def test_a_release_that_is_not_tested_prepares_calls_by_the_public_interface(workbench, zoo, monkeypatch, config):
+    assert tf.__version__ in instance.TESTED_VERSIONS
+    monkeypatch.setattr(instance, "TESTED_VERSIONS", ())
+    monkeypatch.setattr(v1.Session, "_make_callable_from_options", None)
     zoo(add_sub, workbench.path(SAVED))
-    (workbench.directory / "config.pbtxt").write_text(
-        """
-        platform: "tensorflow_savedmodel"
-        instance_group { kind: KIND_MODEL count: 2 }
-        model_warmup {
-          name: "random" batch_size: 2
-          inputs { key: "a" value { data_type: TYPE_FP32 dims: [ 16 ] random_data: true } }
-          inputs { key: "b" value { data_type: TYPE_FP32 dims: [ 16 ] zero_data: true } }
-        }
-        """
+    rows = np.ones((2, 16), np.float32)
+
+    served = workbench.load(config)
+
+    assert served.execute({"a": rows, "b": rows})["sum"].tolist() == (rows + rows).tolist()
+    assert (
+        served.execute({"a": rows, "b": rows}, requested=("difference",))["difference"].tolist() == (rows * 0).tolist()
     )
-    given = {"a": np.full((1, 16), 3, np.float32), "b": np.ones((1, 16), np.float32)}
-
-    with serve(workbench.directory, plugins=[naiad_tensorflow, naiad_scheduler_dynamic]) as client:
-        answers = client.infer_all(*[given] * 4)
-        (counted,) = client.call(lambda server: server.statistics("m"))
-
-    assert [answer["sum"][0, 0] for answer in answers] == [4.0] * 4
-    assert counted.inference_count == 4
-    assert [usage.type for usage in counted.memory_usage] == ["CPU"]

@@ -22,12 +22,12 @@ def output(name, dims="4", datatype="FP32"):
 @pytest.fixture
 def graph(workbench):
     """OUT = IN * SCALE, which is 3 unless it is given; HALVES is IN in two pieces."""
-    with tf.Graph().as_default() as made:
-        given = v1.placeholder(tf.float32, [None, 4], name="IN")
+    with tf.Graph().as_default() as definition:
+        sent = v1.placeholder(tf.float32, [None, 4], name="IN")
         scale = v1.placeholder_with_default(tf.constant([3.0]), [None], name="SCALE")
-        tf.multiply(given, scale, name="OUT")
-        tf.split(given, 2, axis=1, name="HALVES")
-        workbench.path("model.graphdef").write_bytes(made.as_graph_def().SerializeToString())
+        tf.multiply(sent, scale, name="OUT")
+        tf.split(sent, 2, axis=1, name="HALVES")
+        workbench.path("model.graphdef").write_bytes(definition.as_graph_def().SerializeToString())
 
 
 def test_a_placeholder_with_a_default_need_not_be_given(workbench, graph):

@@ -36,7 +36,7 @@ def test_an_instance_on_the_cpu_sees_no_gpu(workbench, zoo):
     assert served.execute(GIVEN)["sum"][:, 0].tolist() == [4.0, 4.0]
 
 
-def test_a_machine_with_a_gpu_computes_there_unless_told_otherwise(workbench, zoo):
+def test_a_machine_with_a_gpu_computes_there_unless_reported_otherwise(workbench, zoo):
     workbench.gpus = 1
     zoo(add_sub, workbench.path("model.savedmodel"))
 

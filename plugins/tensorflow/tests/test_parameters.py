@@ -1,4 +1,4 @@
-"""What a configuration says about running a model, and what TensorFlow is told of it."""
+"""Parameters of a configuration for TensorFlow, and the session options that they become."""
 
 import logging
 
@@ -20,8 +20,8 @@ def settings_of(written="", backend=None, **parameters):
 
 
 def accelerated(name, kind="gpu", **parameters):
-    given = " ".join(f'parameters {{ key: "{key}" value: "{value}" }}' for key, value in parameters.items())
-    accelerator = f'{kind}_execution_accelerator [{{ name: "{name}" {given} }}]'
+    sent = " ".join(f'parameters {{ key: "{key}" value: "{value}" }}' for key, value in parameters.items())
+    accelerator = f'{kind}_execution_accelerator [{{ name: "{name}" {sent} }}]'
     return f"optimization {{ execution_accelerators {{ {accelerator} }} }}"
 
 
@@ -56,9 +56,9 @@ def test_every_parameter_is_read():
 
 
 def test_accelerators_are_read():
-    given = accelerated("tensorrt", precision_mode="fp16", minimum_segment_size="5")
+    sent = accelerated("tensorrt", precision_mode="fp16", minimum_segment_size="5")
 
-    assert settings_of(given).tensorrt == {
+    assert settings_of(sent).tensorrt == {
         "precision_mode": "FP16",
         "minimum_segment_size": 5,
         "max_workspace_size_bytes": 1 << 30,
@@ -76,12 +76,12 @@ def test_accelerators_are_read():
         ("", {"TF_USE_PER_SESSION_THREADS": "perhaps"}, "cannot be 'perhaps'"),
         ("", {"TF_SIGNATURE_DEFF": "x"}, "did you mean 'TF_SIGNATURE_DEF'?"),
         (accelerated("tensorrt", precision_mode="FP8"), {}, "it must be one of FP32, FP16, INT8"),
-        (accelerated("tensorrt", size="1"), {}, "'size' is no parameter of TensorRT here"),
+        (accelerated("tensorrt", size="1"), {}, "'size' is not a parameter of TensorRT here"),
         (accelerated("magic"), {}, "there are tensorrt, auto_mixed_precision, gpu_io"),
         (accelerated("openvino", "cpu"), {}, "TensorFlow has no accelerator 'openvino' on a CPU"),
     ],
 )
-def test_what_makes_no_sense_is_refused(written, parameters, message):
+def test_what_is_invalid_is_refused(written, parameters, message):
     with pytest.raises(ConfigError) as raised:
         settings_of(written, **parameters)
 
@@ -96,35 +96,39 @@ def test_settings_of_the_backend_must_make_sense(key, value):
         settings_of("", {key: value})
 
 
-def test_tensorflow_is_told():
-    made = session_config(
+def test_tensorflow_is_reported():
+    session = session_config(
         RunSettings(
             intra_op_threads=2, per_session_threads=True, jit_level=-1, mixed_precision=True, memory_fraction=0.25
         ),
         "GPU",
     )
 
-    assert (made.intra_op_parallelism_threads, made.use_per_session_threads, made.allow_soft_placement) == (2, 1, 1)
-    assert made.graph_options.optimizer_options.global_jit_level == tf.compat.v1.OptimizerOptions.OFF
-    assert made.graph_options.rewrite_options.auto_mixed_precision == 1
-    assert made.gpu_options.per_process_gpu_memory_fraction == 0.25
-    assert "GPU" not in made.device_count
+    assert (session.intra_op_parallelism_threads, session.use_per_session_threads, session.allow_soft_placement) == (
+        2,
+        1,
+        1,
+    )
+    assert session.graph_options.optimizer_options.global_jit_level == tf.compat.v1.OptimizerOptions.OFF
+    assert session.graph_options.rewrite_options.auto_mixed_precision == 1
+    assert session.gpu_options.per_process_gpu_memory_fraction == 0.25
+    assert "GPU" not in session.device_count
     assert session_config(RunSettings(jit_level=2), "CPU").graph_options.optimizer_options.global_jit_level == 2
 
 
 def test_an_instance_on_a_cpu_takes_neither_a_gpu_nor_its_accelerators():
-    made = session_config(RunSettings(mixed_precision=True, tensorrt={}), "CPU")
+    session = session_config(RunSettings(mixed_precision=True, tensorrt={}), "CPU")
 
-    assert made.device_count["GPU"] == 0
-    assert made.graph_options.rewrite_options == type(made.graph_options.rewrite_options)()
+    assert session.device_count["GPU"] == 0
+    assert session.graph_options.rewrite_options == type(session.graph_options.rewrite_options)()
 
 
 def test_tensorrt_gets_its_parameters_by_tensorflow_s_own_names(monkeypatch):
     monkeypatch.setattr(tf.sysconfig, "get_build_info", lambda: {"is_tensorrt_build": True})
 
-    made = session_config(settings_of(accelerated("tensorrt", max_cached_engines="7", precision_mode="INT8")), "GPU")
+    session = session_config(settings_of(accelerated("tensorrt", max_cached_engines="7", precision_mode="INT8")), "GPU")
 
-    (optimizer,) = made.graph_options.rewrite_options.custom_optimizers
+    (optimizer,) = session.graph_options.rewrite_options.custom_optimizers
     message = {key: value.s or value.i or value.b for key, value in optimizer.parameter_map.items()}
     assert message == {
         "is_dynamic_op": True,
@@ -145,7 +149,7 @@ def test_tensorrt_gets_its_parameters_by_tensorflow_s_own_names(monkeypatch):
         ({"inter_op_threads": 1, "intra_op_threads": 2}, ""),
     ],
 )
-def test_threads_that_the_process_has_already_are_told(monkeypatch, caplog, second, message):
+def test_threads_that_the_process_has_already_are_reported(monkeypatch, caplog, second, message):
     monkeypatch.setattr(process, "_chosen", {})
     logger = logging.LoggerAdapter(logging.getLogger("naiad.model"))
 

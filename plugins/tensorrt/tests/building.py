@@ -26,12 +26,12 @@ class Building:
         self.network.mark_output(layer.get_output(0))
 
     def profile(self, values: dict[str, Range] | None = None, **shapes: Range) -> None:
-        made = self._builder.create_optimization_profile()
+        profile = self._builder.create_optimization_profile()
         for name, bounds in shapes.items():
-            made.set_shape(name, *bounds)
+            profile.set_shape(name, *bounds)
         for name, bounds in (values or {}).items():
-            made.set_shape_input(name, *bounds)
-        self._profiles.append(made)
+            profile.set_shape_input(name, *bounds)
+        self._profiles.append(profile)
 
     def plan(self) -> bytes:
         """The serialised engine."""
@@ -67,9 +67,9 @@ def identity(*dims: int, kind: Any = trt.float32) -> bytes:
 def filled() -> bytes:
     """OUT = IN stretched to the shape in the shape tensor `size`: the batch size and a number of columns."""
     building = Building()
-    given = building.input("IN", -1, 1)
+    sent = building.input("IN", -1, 1)
     size = building.input("size", 2, kind=trt.int32)
-    layer = building.network.add_slice(given, (0, 0), (1, 1), (1, 1))
+    layer = building.network.add_slice(sent, (0, 0), (1, 1), (1, 1))
     layer.mode = trt.SampleMode.CLAMP
     layer.set_input(2, size)
     building.output("OUT", layer)

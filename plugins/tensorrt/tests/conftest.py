@@ -67,13 +67,14 @@ class FakeExecutor:
         self.broken = ""
         self.is_open = True
 
-    def run(self, inputs: Mapping[str, Any], profile: int, *, wanted: Any, stay: Any, marks: Any) -> dict[str, Any]:
+    def run(self, inputs: Mapping[str, Any], profile: int, *, requested: Any, stay: Any, marks: Any) -> dict[str, Any]:
         self.runs.append((dict(inputs), profile))
         marks.mark_input_done()
         outputs = self.compute(inputs)
         marks.mark_infer_done()
         return {
-            name: FakeDeviceArray(outputs[name], gpu(self.device)) if name in stay else outputs[name] for name in wanted
+            name: FakeDeviceArray(outputs[name], gpu(self.device)) if name in stay else outputs[name]
+            for name in requested
         }
 
     def ready(self) -> str:

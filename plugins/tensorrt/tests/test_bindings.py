@@ -21,7 +21,7 @@ LEAN_LACKS = {"TensorFormat", "init_libnvinfer_plugins"}
 def used() -> list[tuple[str, str]]:
     """Each class of TensorRT with the name of it that is used, found in the sources."""
     nodes = (node for path in SOURCES for node in ast.walk(ast.parse(path.read_text())))
-    return sorted({found for node in nodes if isinstance(node, ast.Attribute) for found in _uses(node)})
+    return sorted({actual for node in nodes if isinstance(node, ast.Attribute) for actual in _uses(node)})
 
 
 def _uses(node: ast.Attribute) -> Iterator[tuple[str, str]]:

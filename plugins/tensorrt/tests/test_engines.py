@@ -58,10 +58,10 @@ def opened(monkeypatch):
 
 
 def test_an_engine_is_described_with_the_bytes_of_its_weights(opened):
-    found = opened(pretended())
+    actual = opened(pretended())
 
-    assert (found.description.tensors, found.weights) == ((), 5000)
-    assert not hasattr(found.runtime, "engine_host_code_allowed")
+    assert (actual.description.tensors, actual.weights) == ((), 5000)
+    assert not hasattr(actual.runtime, "engine_host_code_allowed")
 
 
 def test_the_code_that_an_engine_brings_along_is_trusted_where_asked(opened):
@@ -70,9 +70,9 @@ def test_the_code_that_an_engine_brings_along_is_trusted_where_asked(opened):
 
 @pytest.mark.parametrize(("budget", "kept", "weights"), [(1000, 1000, 3000), (9000, 3000, 5000), (0, 0, 2000)])
 def test_weights_are_streamed_as_far_as_they_can_be(opened, budget, kept, weights):
-    found = opened(pretended(streamable=3000), Opening(weight_budget=budget))
+    actual = opened(pretended(streamable=3000), Opening(weight_budget=budget))
 
-    assert (found.engine.weight_streaming_budget_v2, found.weights) == (kept, weights)
+    assert (actual.engine.weight_streaming_budget_v2, actual.weights) == (kept, weights)
 
 
 def test_an_engine_that_cannot_stream_its_weights_says_so(opened):
@@ -100,7 +100,7 @@ def test_a_core_of_the_accelerator_is_set_before_the_engine_is_read(opened):
         ),
     ],
 )
-def test_what_tensorrt_says_of_an_engine_that_it_refuses_is_told_with_a_next_step(opened, refusal, step):
+def test_what_tensorrt_says_of_an_engine_that_it_refuses_is_reported_with_a_next_step(opened, refusal, step):
     with pytest.raises(InvalidArgumentError) as caught:
         opened(pretended(refusal))
 
@@ -140,7 +140,7 @@ def test_libraries_of_plugins_are_loaded(opened):
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no compiler")
-def test_what_the_registry_of_tensorrt_says_of_a_library_is_told(tmp_path):
+def test_what_the_registry_of_tensorrt_says_of_a_library_is_reported(tmp_path):
     source, library = tmp_path / "empty.c", tmp_path / "empty.so"
     source.write_text("void *const *getCreators(int *n) { *n = 0; return 0; } void setLoggerFinder(void *f) { }")
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)

@@ -56,7 +56,7 @@ def load(bench, plan, config=ON_GPU):
     return bench.load(config)
 
 
-def given(rows, columns=4, start=0, dtype=np.float32):
+def sent(rows, columns=4, start=0, dtype=np.float32):
     """A and B of `add_sub`."""
     counted = (np.arange(rows * columns) + start).reshape(rows, columns).astype(dtype)
     return {"A": counted, "B": np.full((rows, columns), 2, dtype)}
@@ -70,7 +70,7 @@ def check(answer, *requests):
 
 def test_requests_are_computed_on_the_gpu_without_a_configuration(trt, bench):
     served = load(bench, built.add_sub(trt))
-    requests = given(1), given(3, start=10)
+    requests = sent(1), sent(3, start=10)
 
     answer = served.execute(*requests)
 
@@ -82,16 +82,16 @@ def test_every_size_of_a_batch_and_of_its_rows_is_taken(trt, bench):
     served = load(bench, built.add_sub(trt))
 
     for rows, columns in ((1, 4), (8, 8), (2, 1), (1, 4)):
-        check(served.execute(given(rows, columns)), given(rows, columns))
+        check(served.execute(sent(rows, columns)), sent(rows, columns))
 
 
 def test_a_shape_outside_the_profile_is_refused_and_the_next_one_runs(trt, bench):
     served = load(bench, built.add_sub(trt))
 
     with pytest.raises(InvalidArgumentError, match="'A'"):
-        served.execute(given(2, columns=9))
+        served.execute(sent(2, columns=9))
 
-    check(served.execute(given(2)), given(2))
+    check(served.execute(sent(2)), sent(2))
 
 
 def test_batches_run_on_the_profile_that_takes_them(trt, bench):
@@ -99,7 +99,7 @@ def test_batches_run_on_the_profile_that_takes_them(trt, bench):
     served = load(bench, built.add_sub(trt), f"max_batch_size: 32 {group}")
 
     for rows in (4, 20, 32, 1):
-        check(served.execute(given(rows)), given(rows))
+        check(served.execute(sent(rows)), sent(rows))
 
 
 def test_cuda_graphs_serve_what_lies_within_their_bounds(trt, bench, caplog):
@@ -107,7 +107,7 @@ def test_cuda_graphs_serve_what_lies_within_their_bounds(trt, bench, caplog):
         served = load(bench, built.add_sub(trt), GRAPHS + ON_GPU)
 
     for rows, columns, start in ((4, 4, 0), (3, 4, 5), (1, 2, 9), (4, 4, 30), (5, 4, 1), (8, 8, 2), (2, 3, 7)):
-        request = given(rows, columns, start)
+        request = sent(rows, columns, start)
         check(served.execute(request), request)
     assert "no CUDA graph" not in caplog.text
 
@@ -124,15 +124,15 @@ def test_every_way_of_working_gives_the_same(trt, bench, more):
     served = load(bench, built.add_sub(trt), f"max_batch_size: 8 {more} {ON_GPU}")
 
     for rows in (1, 7, 3):
-        check(served.execute(given(rows), given(1)), given(rows), given(1))
+        check(served.execute(sent(rows), sent(1)), sent(rows), sent(1))
 
 
 def test_half_precision_is_carried(trt, bench):
     served = load(bench, built.add_sub(trt, "HALF"))
 
-    answer = served.execute(given(2, dtype=np.float16))
+    answer = served.execute(sent(2, dtype=np.float16))
 
-    check(answer, given(2, dtype=np.float16))
+    check(answer, sent(2, dtype=np.float16))
     assert answer["SUM"].dtype == np.float16
 
 
@@ -173,12 +173,12 @@ def test_several_instances_execute_at_once(trt, bench):
     assert len(served.instances) == 2
 
     def work(instance):
-        return [instance.execute(batch_of(given(1 + start % 8, start=start))) for start in range(50)]
+        return [instance.execute(batch_of(sent(1 + start % 8, start=start))) for start in range(50)]
 
     with ThreadPoolExecutor(2) as pool:
         for answers in pool.map(work, served.instances):
             for start, answer in enumerate(answers):
-                check(answer, given(1 + start % 8, start=start))
+                check(answer, sent(1 + start % 8, start=start))
 
 
 def test_an_output_whose_shape_is_known_after_the_run_is_served(trt, bench):
@@ -190,7 +190,7 @@ def test_an_output_whose_shape_is_known_after_the_run_is_served(trt, bench):
     answers = [served.execute({"IN": np.arange(count, dtype=np.float32) % 3}) for count in (1, 4, 16, 2)]
 
     assert [answer["OUT"].ravel().tolist() for answer in answers] == [
-        [place for place in range(count) if place % 3] for count in (1, 4, 16, 2)
+        [index for index in range(count) if index % 3] for count in (1, 4, 16, 2)
     ]
 
 
@@ -199,7 +199,7 @@ def test_tensors_on_the_gpu_are_taken_from_there(trt, bench):
     if not torch.cuda.is_available():
         pytest.skip("this PyTorch has no CUDA")
     served = load(bench, built.add_sub(trt))
-    host = given(2)
+    host = sent(2)
     resident = {name: Tensor(name, "FP32", (2, 4), torch.from_numpy(array).cuda()) for name, array in host.items()}
     torch.cuda.synchronize()
 
@@ -209,7 +209,7 @@ def test_tensors_on_the_gpu_are_taken_from_there(trt, bench):
 
 def test_memory_is_counted_and_given_back(trt, bench):
     served = load(bench, built.add_sub(trt))
-    served.execute(given(8, 8))
+    served.execute(sent(8, 8))
 
     (usage,) = served.model.memory_usage()
     served.instance.close()

@@ -45,15 +45,17 @@ def test_there_are_no_graphs_unless_they_are_asked_for():
 
 
 def test_a_graph_is_captured_for_each_batch_size_that_is_written():
-    found = specs("graphs: true graph_spec { batch_size: 1 } graph_spec { batch_size: 4 } graph_spec { batch_size: 4 }")
+    actual = specs(
+        "graphs: true graph_spec { batch_size: 1 } graph_spec { batch_size: 4 } graph_spec { batch_size: 4 }"
+    )
 
-    assert found == (exact(rows(1)), exact(rows(4)))
+    assert actual == (exact(rows(1)), exact(rows(4)))
 
 
 def test_without_a_specification_the_likely_batch_sizes_get_graphs():
-    found = specs("graphs: true", more="dynamic_batching { preferred_batch_size: [ 4, 8 ] }")
+    actual = specs("graphs: true", more="dynamic_batching { preferred_batch_size: [ 4, 8 ] }")
 
-    assert found == (exact(rows(1)), exact(rows(4)), exact(rows(8)))
+    assert actual == (exact(rows(1)), exact(rows(4)), exact(rows(8)))
 
 
 def test_a_likely_batch_that_no_profile_takes_gets_no_graph():

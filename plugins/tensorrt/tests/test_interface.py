@@ -167,7 +167,7 @@ def test_the_server_lays_out_tensors_unless_clients_do(workbench, machine):
     assert [tensor.is_linear for tensor in raw.tensors] == [True, False]
 
 
-def test_a_format_must_be_told_as_it_is(workbench, machine):
+def test_a_format_must_be_reported_as_it_is(workbench, machine):
     machine.description = described(tensor("x", -1, 8, 4, 4), tensor("y", -1, 8, 4, 4, output=True))
 
     with pytest.raises(ConfigError) as caught:
@@ -197,14 +197,14 @@ def test_a_format_that_clients_cannot_send_is_refused(workbench, machine, dims, 
     assert reason in messages(caught)[0]
 
 
-@pytest.mark.parametrize("given", ["", 'batch_input { target_name: "x" data_type: TYPE_FP32 source_input: "z" }'])
-def test_a_format_that_the_server_cannot_lay_out_is_refused(workbench, machine, given):
+@pytest.mark.parametrize("sent", ["", 'batch_input { target_name: "x" data_type: TYPE_FP32 source_input: "z" }'])
+def test_a_format_that_the_server_cannot_lay_out_is_refused(workbench, machine, sent):
     machine.description = described(
         tensor("x", -1, format="DLA_HWC4"), tensor("z", -1, 1), tensor("y", -1, output=True)
     )
 
     with pytest.raises(ConfigError, match="model 'm': tensor 'x' of the engine has the format DLA_HWC4 and 1 dims"):
-        workbench.load(given)
+        workbench.load(sent)
 
 
 def test_elements_that_go_together_come_in_multiples(workbench, machine):

@@ -43,9 +43,9 @@ def test_the_lean_runtime_reads_engines_of_tensorrt_where_tensorrt_itself_is_not
     ],
 )
 def test_the_library_that_can_do_most_is_taken(libraries, chosen):
-    found = runtime_for(OF_TENSORRT, "m", installed(*libraries))
+    actual = runtime_for(OF_TENSORRT, "m", installed(*libraries))
 
-    assert found.__name__ == chosen.extra + chosen.modules[0]
+    assert actual.__name__ == chosen.extra + chosen.modules[0]
 
 
 def test_a_library_that_is_missing_is_named_with_what_to_install():
@@ -84,7 +84,7 @@ def test_what_tensorrt_logs_goes_to_a_log_of_its_own(caplog):
     ]
 
 
-def test_errors_that_somebody_waits_for_are_told_to_them_in_brief():
+def test_errors_that_somebody_waits_for_are_reported_to_them_in_brief():
     log, severity = logger_of(rtx), rtx.ILogger.Severity.ERROR
 
     with complaints() as outer:

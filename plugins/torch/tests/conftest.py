@@ -1,5 +1,7 @@
 """PyTorch models made in code, and the backend that loads them without a server."""
 
+import fcntl
+import os
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,8 +39,8 @@ class Gather(nn.Module):
 
 
 class FromDict(nn.Module):
-    def forward(self, given: dict[str, Tensor]) -> Tensor:
-        return given["left"] - given["right"]
+    def forward(self, sent: dict[str, Tensor]) -> Tensor:
+        return sent["left"] - sent["right"]
 
 
 class TwoDicts(nn.Module):
@@ -56,7 +58,7 @@ class Lengths(nn.Module):
 
     def forward(self, texts: list[str]) -> tuple[Tensor, list[str]]:
         lengths = torch.tensor([len(text) for text in texts])
-        turned: list[str] = [texts[len(texts) - 1 - place] for place in range(len(texts))]
+        turned: list[str] = [texts[len(texts) - 1 - index] for index in range(len(texts))]
         return lengths, turned
 
 
@@ -84,6 +86,14 @@ class Halves(nn.Module):
     def forward(self, x: Tensor, start: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         out = x + state
         return out, out / 2
+
+
+class Ragged(nn.Module):
+    """The sum of each request's part of x, whose ends are in `ends`."""
+
+    def forward(self, x: Tensor, ends: Tensor) -> Tensor:
+        sums = torch.cumsum(x, 0)[(ends - 1).to(torch.int64)]
+        return torch.diff(sums, prepend=torch.zeros(1)).unsqueeze(1)
 
 
 class WithDefault(nn.Module):
@@ -132,19 +142,31 @@ def models() -> SimpleNamespace:
     return SimpleNamespace(**{model.__name__: model for model in MODELS})
 
 
+def write_script(workbench: Workbench, model: nn.Module) -> None:
+    """Write the model as TorchScript."""
+    with warnings.catch_warnings(category=DeprecationWarning, action="ignore"):  # for those who make TorchScript
+        torch.jit.script(model).save(str(workbench.path("model.pt")))
+
+
+def write_export(
+    workbench: Workbench, model: nn.Module, arguments: tuple[Any, ...], keywords: Any = None, shapes: Any = None
+) -> None:
+    """Write the model as an exported program."""
+    program = torch.export.export(model, arguments, kwargs=keywords, dynamic_shapes=shapes)
+    torch.export.save(program, str(workbench.path("model.pt2")))
+
+
 class TorchWorkbench(Workbench):
     """Writes models in each of their forms."""
 
     def script(self, model: nn.Module, config: str) -> Any:
         """The model as TorchScript, loaded."""
-        with warnings.catch_warnings(category=DeprecationWarning, action="ignore"):  # for those who make TorchScript
-            torch.jit.script(model).save(str(self.path("model.pt")))
+        write_script(self, model)
         return self.load(f'platform: "pytorch_libtorch" {config}')
 
     def export(self, model: nn.Module, arguments: tuple[Any, ...], keywords: Any = None, shapes: Any = None) -> None:
         """Write the model as an exported program."""
-        program = torch.export.export(model, arguments, kwargs=keywords, dynamic_shapes=shapes)
-        torch.export.save(program, str(self.path("model.pt2")))
+        write_export(self, model, arguments, keywords, shapes)
 
 
 @pytest.fixture
@@ -154,11 +176,25 @@ def workbench(tmp_path: Path) -> TorchWorkbench:
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """AddSub over FP32[n, 4] as a package of AOTInductor; compiling takes half a minute, so there is one."""
+    """AddSub over FP32[n, 4] as a package of AOTInductor.
+
+    Compiling takes half a minute of a processor, so all processes of a test run share one package.
+    """
+    base = tmp_path_factory.getbasetemp()
+    folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    path = folder / "aoti" / "model.pt2"
+    path.parent.mkdir(exist_ok=True)
+    with (folder / "aoti.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.is_file():
+            compile_package(path)
+    return path
+
+
+def compile_package(path: Path) -> None:
+    """Compile AddSub into that file."""
     rows = torch.export.Dim("rows", min=1, max=64)
-    given = (torch.ones(2, 4), torch.ones(2, 4))  # one tensor for both would be one argument
-    program = torch.export.export(AddSub(), given, dynamic_shapes={"a": {0: rows}, "b": {0: rows}})
-    path = tmp_path_factory.mktemp("aoti") / "model.pt2"
+    examples = (torch.ones(2, 4), torch.ones(2, 4))  # one tensor for both would be one argument
+    program = torch.export.export(AddSub(), examples, dynamic_shapes={"a": {0: rows}, "b": {0: rows}})
     with warnings.catch_warnings(action="ignore"):  # for those who write PyTorch
         torch._inductor.aoti_compile_and_package(program, package_path=str(path))
-    return path

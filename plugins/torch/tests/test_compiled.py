@@ -16,9 +16,9 @@ from .written import ADD_SUB, ones
 
 def repack(compiled, workbench, change):
     """Put the package there, its files as `change(name, content)` has them, but for those that it has None for."""
-    with zipfile.ZipFile(compiled) as given, zipfile.ZipFile(workbench.path("model.pt2"), "w") as file:
-        for entry in given.infolist():
-            content = change(entry.filename, given.read(entry))
+    with zipfile.ZipFile(compiled) as sent, zipfile.ZipFile(workbench.path("model.pt2"), "w") as file:
+        for entry in sent.infolist():
+            content = change(entry.filename, sent.read(entry))
             if content is not None:
                 file.writestr(entry, content)
 
@@ -74,7 +74,7 @@ def test_a_compiled_package_never_sees_other_shapes_than_its_own(workbench, comp
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
-def test_a_package_for_a_gpu_is_told_of_at_load_where_there_is_none(workbench, compiled):
+def test_a_package_for_a_gpu_is_reported_at_load_where_there_is_none(workbench, compiled):
     repack(compiled, workbench, lambda name, content: content.replace(b'_DEVICE_KEY": "cpu"', b'_DEVICE_KEY": "cuda"'))
 
     with pytest.raises(UnsupportedError, match=r"'model\.pt2' was compiled for cuda, and this PyTorch .* finds no GPU"):

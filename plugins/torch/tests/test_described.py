@@ -41,15 +41,15 @@ def test_other_shapes_are_refused_before_compiled_code_sees_them(shapes, message
 
 
 @pytest.mark.parametrize(
-    "place",
+    "index",
     [
         "\nException raised from meta at x.cpp:1\nframe #0: ...",
         "\n\nfrom user code:\n   File 'model.py', line 12, in forward",
         "\n\nSet TORCHDYNAMO_VERBOSE=1 for the internal stack trace",
     ],
 )
-def test_where_in_the_code_an_error_was_is_not_told(place):
-    assert describe_error(RuntimeError(f"mat1 and mat2 (1x3 and 4x2){place}")) == "mat1 and mat2 (1x3 and 4x2)"
+def test_where_in_the_code_an_error_was_is_not_reported(index):
+    assert describe_error(RuntimeError(f"mat1 and mat2 (1x3 and 4x2){index}")) == "mat1 and mat2 (1x3 and 4x2)"
 
 
 SOURCE = """
@@ -89,5 +89,5 @@ def test_the_source_in_a_package_tells_of_its_arguments():
 @pytest.mark.parametrize(
     ("source", "count"), [("", 1), (SOURCE, 3), (SOURCE.replace("assert_size_stride(arg3_1", ""), 2)]
 )
-def test_a_source_that_does_not_tell_all_tells_nothing(source, count):
+def test_an_incomplete_source_gives_no_descriptions(source, count):
     assert read_arguments(source, count) == ()

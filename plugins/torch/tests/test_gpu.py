@@ -36,9 +36,9 @@ def gpu_workbench(workbench):
 
 def test_requests_are_computed_on_the_gpu(gpu_workbench, models):
     served = gpu_workbench.script(models.AddSub(), ADD_SUB + ON_GPU)
-    given = [{"a": np.full((rows, 4), rows, np.float32), "b": np.ones((rows, 4), np.float32)} for rows in (1, 3)]
+    sent = [{"a": np.full((rows, 4), rows, np.float32), "b": np.ones((rows, 4), np.float32)} for rows in (1, 3)]
 
-    answer = served.execute(*given)
+    answer = served.execute(*sent)
 
     assert answer["OUTPUT__0"].tolist() == [[2.0] * 4] + [[4.0] * 4] * 3
 
@@ -65,8 +65,8 @@ def test_tensors_on_the_gpu_are_read_there(gpu_workbench, models):
 
 def batch(*wishes, rows=1):
     """A batch of requests for AddSub, each with what it takes on which device."""
-    given = np.full((rows, 4), 3, np.float32)
-    inputs = {name: Tensor.of(name, given) for name in ("a", "b")}
+    sent = np.full((rows, 4), 3, np.float32)
+    inputs = {name: Tensor.of(name, sent) for name in ("a", "b")}
     return Batch([Request("m", inputs, on_device=wish) for wish in wishes], [rows] * len(wishes))
 
 
@@ -179,8 +179,8 @@ parameters {{ key: "TORCH_COMPILE_OPTIONAL_PARAMETERS" value {{ string_value: "{
     kept = []
 
     for value in range(4):
-        given = Tensor.of("x", np.full((1, 2), value, np.float32))
-        of = Batch([Request("m", {"x": given}, on_device={"y": [gpu(0)]})], [1])
+        sent = Tensor.of("x", np.full((1, 2), value, np.float32))
+        of = Batch([Request("m", {"x": sent}, on_device={"y": [gpu(0)]})], [1])
         kept.append(DeviceTensor.of(served.instance.execute(of)["y"]))
 
     assert [tensor.array.tolist() for tensor in kept] == [[[2.0 * value] * 2] for value in range(4)]
@@ -188,8 +188,8 @@ parameters {{ key: "TORCH_COMPILE_OPTIONAL_PARAMETERS" value {{ string_value: "{
 
 def test_an_exported_program_moves_to_the_gpu(gpu_workbench, models):
     rows = torch.export.Dim("rows", min=1, max=6)
-    given = (torch.ones(2, 4), torch.ones(2, 4))
-    gpu_workbench.export(models.AddSub(), given, shapes={"a": {0: rows}, "b": {0: rows}})
+    sent = (torch.ones(2, 4), torch.ones(2, 4))
+    gpu_workbench.export(models.AddSub(), sent, shapes={"a": {0: rows}, "b": {0: rows}})
     served = gpu_workbench.load(ON_GPU)
 
     answer = served.execute({"a": np.ones((1, 4), np.float32), "b": np.ones((1, 4), np.float32)})

@@ -31,14 +31,14 @@ CONFIG = 'backend: "pytorch" runtime: "model.py" max_batch_size: 4\n'
 TENSORS = tensor_entry("input", "x", "FP32", "2") + tensor_entry("output", "y", "FP32", "2")
 
 
-def given(value):
+def sent(value):
     return {"x": np.full((1, 2), value, np.float32)}
 
 
 def test_the_first_module_of_the_file_is_served(workbench):
     workbench.path("model.py").write_text(SCALE)
 
-    answer = workbench.load(CONFIG + TENSORS).execute(given(3), given(4))
+    answer = workbench.load(CONFIG + TENSORS).execute(sent(3), sent(4))
 
     assert answer["y"].tolist() == [[6.0, 6.0], [8.0, 8.0]]
 
@@ -47,7 +47,7 @@ def test_weights_lie_beside_the_file(workbench):
     workbench.path("model.py").write_text(SCALE)
     torch.save({"factor": torch.tensor(5.0)}, workbench.path("model.pt"))
 
-    assert workbench.load(CONFIG + TENSORS).execute(given(3))["y"].tolist() == [[15.0, 15.0]]
+    assert workbench.load(CONFIG + TENSORS).execute(sent(3))["y"].tolist() == [[15.0, 15.0]]
 
 
 def test_weights_that_would_run_code_are_refused(workbench):
@@ -74,7 +74,7 @@ def test_a_module_that_places_itself_gets_its_inputs_there(workbench):
     served = workbench.load(CONFIG + TENSORS + "instance_group [{ kind: KIND_MODEL }]")
 
     with pytest.raises(ModelFailedError, match="division by zero"):
-        served.execute(given(1))
+        served.execute(sent(1))
 
 
 def compiling(arguments):
@@ -87,11 +87,11 @@ def test_a_module_is_compiled_where_that_is_asked_for(workbench):
         SCALE.replace("assert not self.training", "assert torch.compiler.is_compiling()")
     )
 
-    answer = workbench.load(CONFIG + TENSORS + compiling({"backend": "eager"})).execute(given(3))
+    answer = workbench.load(CONFIG + TENSORS + compiling({"backend": "eager"})).execute(sent(3))
 
     assert answer["y"].tolist() == [[6.0, 6.0]]
     with pytest.raises(ModelFailedError):
-        workbench.load(CONFIG + TENSORS).execute(given(3))
+        workbench.load(CONFIG + TENSORS).execute(sent(3))
 
 
 def test_arguments_that_compiling_does_not_know_are_refused(workbench):
@@ -106,7 +106,7 @@ def test_arguments_that_compiling_does_not_know_are_refused(workbench):
 def test_torchscript_stands_in_for_a_file_that_is_not_there(workbench, models):
     workbench.script(models.Identity(), "max_batch_size: 4 " + TENSORS)
 
-    assert workbench.load(CONFIG + TENSORS).execute(given(3))["y"].tolist() == [[3.0, 3.0]]
+    assert workbench.load(CONFIG + TENSORS).execute(sent(3))["y"].tolist() == [[3.0, 3.0]]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_module_that_cannot_be_made_tells_its_line(workbench):
         workbench.load(CONFIG + TENSORS)
 
 
-def test_nothing_to_serve_is_told(workbench):
+def test_nothing_to_serve_is_reported(workbench):
     with pytest.raises(NotFoundError, match="unable to find"):
         workbench.load(CONFIG + TENSORS)
     with pytest.raises(InvalidArgumentError, match=r"asks for the runtime 'other\.py'"):
@@ -146,7 +146,7 @@ def test_loads_and_unloads_leave_no_modules_behind(workbench):
     try:
         for _ in range(5):
             loaded = workbench.load(CONFIG + TENSORS)
-            loaded.execute(given(3))
+            loaded.execute(sent(3))
             loaded.model.close()
         after = set(sys.modules)
     finally:

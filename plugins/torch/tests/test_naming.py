@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from naiad.errors import ConfigError, InvalidArgumentError
 from naiad_torch.callspec import Node, read_call_spec
-from naiad_torch.naming import Named, in_order, places
+from naiad_torch.naming import Named, in_order, indices_of
 
 
 def named(*names, path="input", numbered=False):
@@ -16,12 +16,12 @@ def named(*names, path="input", numbered=False):
 
 
 def test_names_that_the_model_knows_count_before_numbers():
-    assert places(named("b__1", "a__0"), {"a__0": 1, "b__1": 0}, "m", "input") == {"b__1": 0, "a__0": 1}
+    assert indices_of(named("b__1", "a__0"), {"a__0": 1, "b__1": 0}, "m", "input") == {"b__1": 0, "a__0": 1}
 
 
 def test_one_name_that_the_model_does_not_know_makes_numbers_or_the_order_count():
-    assert places(named("x__1", "a__0"), {"a__0": 5}, "m", "input") == {"x__1": 1, "a__0": 0}
-    assert places(named("x", "a"), {"a": 5}, "m", "input") == {"x": 0, "a": 1}
+    assert indices_of(named("x__1", "a__0"), {"a__0": 5}, "m", "input") == {"x__1": 1, "a__0": 0}
+    assert indices_of(named("x", "a"), {"a": 5}, "m", "input") == {"x": 0, "a": 1}
     assert in_order(named("x", "a"), {"a": 5})
     assert not in_order(named("x__0", "y__1"), {})
 
@@ -34,27 +34,27 @@ def test_what_the_server_adds_must_have_a_number(path, message):
     tensors = [*named("x"), Named("START", f"sequence_batching.{path}", numbered=True)]
 
     with pytest.raises(ConfigError, match=message):
-        places(tensors, {}, "m", "input")
+        indices_of(tensors, {}, "m", "input")
 
 
 def test_what_the_server_adds_has_its_number_also_beside_names_of_another_kind():
     added = [Named("READY__2", "control", numbered=True), Named("START__1", "control", numbered=True)]
 
-    assert places([*named("x"), *added], {"x": 0}, "m", "input") == {"x": 0, "READY__2": 2, "START__1": 1}
-    assert places([*named("IN"), *added], {"x": 0}, "m", "input") == {"IN": 0, "READY__2": 2, "START__1": 1}
+    assert indices_of([*named("x"), *added], {"x": 0}, "m", "input") == {"x": 0, "READY__2": 2, "START__1": 1}
+    assert indices_of([*named("IN"), *added], {"x": 0}, "m", "input") == {"IN": 0, "READY__2": 2, "START__1": 1}
 
 
 def test_what_the_server_adds_may_have_the_name_of_an_argument():
     tensors = [*named("IN__0"), Named("start", "control", numbered=True)]
 
-    assert places(tensors, {"x": 0, "start": 1}, "m", "input") == {"IN__0": 0, "start": 1}
+    assert indices_of(tensors, {"x": 0, "start": 1}, "m", "input") == {"IN__0": 0, "start": 1}
 
 
-def test_two_tensors_in_one_place_are_refused():
+def test_two_tensors_with_one_index_are_refused():
     tensors = [*named("first", "second"), Named("START__1", "control", numbered=True)]
 
     with pytest.raises(ConfigError, match="'second' and 'START__1' of model 'm' are both number 1"):
-        places(tensors, {}, "m", "input")
+        indices_of(tensors, {}, "m", "input")
 
 
 TREES = st.recursive(
@@ -92,7 +92,7 @@ def test_leaves_go_to_their_places_and_come_back_in_order(tree, result):
     assert len(spec.output_names()) == spec.result.size
 
 
-def test_a_result_of_another_form_is_told():
+def test_a_result_of_another_form_is_reported():
     with pytest.raises(InvalidArgumentError, match="it gave a int where a list was expected"):
         spec_of(None, [None]).results(3)
 

@@ -31,10 +31,10 @@ def test_a_module_in_python_says_nothing_of_threads_unless_it_is_asked_to():
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
 def test_accelerators_are_refused(kind):
-    asked = f'execution_accelerators {{ {kind}_execution_accelerator [ {{ name: "tensorrt" }} ] }}'
+    requested = f'execution_accelerators {{ {kind}_execution_accelerator [ {{ name: "tensorrt" }} ] }}'
 
     with pytest.raises(ConfigError, match="PyTorch has no accelerator 'tensorrt'") as raised:
-        run_settings(parse_text(f'name: "m" optimization {{ {asked} }}'), {})
+        run_settings(parse_text(f'name: "m" optimization {{ {requested} }}'), {})
 
     assert raised.value.problems[0].path == f"optimization.execution_accelerators.{kind}_execution_accelerator[0].name"
 
@@ -77,7 +77,7 @@ def test_every_parameter_is_read():
         ({"INFERENCE_MODES": "1"}, "PyTorch has no parameter 'INFERENCE_MODES' (did you mean 'INFERENCE_MODE'?)"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_its_key(parameters, message):
+def test_what_is_invalid_is_refused_with_its_key(parameters, message):
     with pytest.raises(ConfigError) as raised:
         settings_of(**parameters)
 
@@ -88,10 +88,6 @@ def test_what_makes_no_sense_is_refused_with_its_key(parameters, message):
 def test_compiling_is_asked_for_by_an_object_that_may_be_empty():
     assert settings_of(TORCH_COMPILE_OPTIONAL_PARAMETERS="{}").compile == {}
     assert settings_of().compile is None
-
-
-def test_parameters_of_others_are_left_alone():
-    assert settings_of(execute_on="thread", my_own="1") == RunSettings()
 
 
 def test_the_first_model_chooses_the_threads_of_the_process(monkeypatch, caplog):

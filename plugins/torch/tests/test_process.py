@@ -55,7 +55,7 @@ def build(workbench, tmp_path):
     return make
 
 
-def test_a_library_is_told_when_a_model_comes_and_goes(workbench, models, build):
+def test_a_library_is_reported_when_a_model_comes_and_goes(workbench, models, build):
     build(refuses=0)
     message = workbench.path("message")
 
@@ -89,9 +89,9 @@ def knobs(monkeypatch):
     monkeypatch.setattr(process, "_chosen", {})
     turn = (torch._C._jit_set_profiling_executor, torch._C._jit_set_profiling_mode)
     before = [each(True) for each in turn]  # each gives what was set before
-    fuser = torch._C._jit_texpr_fuser_enabled()
+    fuser, set_fuser = torch._C._jit_texpr_fuser_enabled(), torch._C._jit_set_texpr_fuser_enabled
     yield
-    torch._C._jit_set_texpr_fuser_enabled(fuser)
+    set_fuser(fuser)
     for each, kept in zip(turn, before, strict=True):
         each(kept)
 
@@ -107,3 +107,14 @@ def test_the_knobs_of_torchscript_are_turned(workbench, models):
     assert torch._C._jit_set_profiling_executor(False) is False
     one = {name: np.ones((1, 4), np.float32) for name in ("a", "b")}
     assert workbench.script(models.AddSub(), ADD_SUB).execute(one)["OUTPUT__0"].tolist() == [[2.0] * 4]
+
+
+@pytest.mark.usefixtures("knobs")
+def test_a_knob_that_pytorch_lacks_has_no_effect(caplog, monkeypatch):
+    monkeypatch.delattr(torch._C, "_jit_set_texpr_fuser_enabled")
+    settings = RunSettings(tensor_fuser=False, jit_profiling=False)
+
+    process.configure_process(settings, logging.LoggerAdapter(logging.getLogger("naiad.model"), {}))
+
+    assert "ENABLE_TENSOR_FUSER has no effect" in caplog.text
+    assert torch._C._jit_set_profiling_mode(False) is False

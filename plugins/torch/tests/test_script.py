@@ -4,26 +4,16 @@ import numpy as np
 import pytest
 
 from naiad.backend import Reply
-from naiad.errors import ConfigError, InternalError, InvalidArgumentError, ModelFailedError, NotFoundError
-from naiad.types import Tensor
+from naiad.errors import ConfigError, InternalError, InvalidArgumentError
 from naiad_testing.workbench import tensor_entry
 
 from .written import ADD_SUB, ones
 
 
 def numbered(*datatypes, dims="4", outputs=("FP32",)):
-    entries = [tensor_entry("input", f"IN__{place}", datatype, dims) for place, datatype in enumerate(datatypes)]
-    entries += [tensor_entry("output", f"OUT__{place}", datatype, dims) for place, datatype in enumerate(outputs)]
+    entries = [tensor_entry("input", f"IN__{index}", datatype, dims) for index, datatype in enumerate(datatypes)]
+    entries += [tensor_entry("output", f"OUT__{index}", datatype, dims) for index, datatype in enumerate(outputs)]
     return "max_batch_size: 8\n" + "".join(entries)
-
-
-def test_requests_of_a_batch_are_computed_together(workbench, models):
-    served = workbench.script(models.AddSub(), ADD_SUB)
-
-    answer = served.execute({"a": ones(1, 3), "b": ones(1)}, {"a": ones(2, 5), "b": ones(2)})
-
-    assert answer["OUTPUT__0"].tolist() == [[4.0] * 4, [6.0] * 4, [6.0] * 4]
-    assert answer["OUTPUT__1"].tolist() == [[2.0] * 4, [4.0] * 4, [4.0] * 4]
 
 
 def test_arguments_are_found_by_their_names_in_any_order(workbench, models):
@@ -58,14 +48,6 @@ def test_other_names_are_taken_in_order_with_a_warning(workbench, models, caplog
 
     assert answer["difference"][0, 0] == 6.0
     assert [record.message for record in caplog.records if "taken in the order" in record.message]
-
-
-def test_only_requested_outputs_are_read(workbench, models):
-    served = workbench.script(models.AddSub(), ADD_SUB)
-
-    answer = served.execute({"a": ones(1), "b": ones(1)}, requested=("OUTPUT__1",))
-
-    assert list(answer) == ["OUTPUT__1"]
 
 
 def test_the_keys_of_a_dict_are_the_names_of_inputs(workbench, models):
@@ -131,45 +113,13 @@ def test_strings_of_more_dimensions_are_refused(workbench, models):
         workbench.script(models.Lengths(), config)
 
 
-@pytest.mark.parametrize(
-    "datatype",
-    ["BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP16", "FP32", "FP64", "BF16"],
-)
-def test_every_datatype_passes_unchanged(workbench, models, datatype):
-    served = workbench.script(models.Identity(), numbered(datatype, dims="3", outputs=(datatype,)))
-    given = Tensor.of("IN__0", np.array([[1, 0, 1]], np.float32 if datatype == "BF16" else np.int64), datatype)
-
-    answer = served.execute({"IN__0": given})
-
-    assert answer["OUT__0"].dtype == given.array.dtype
-    assert answer["OUT__0"].tolist() == given.array.tolist()
-
-
 def test_a_tensor_is_handed_on_without_a_copy(workbench, models):
     served = workbench.script(models.Identity(), numbered("FP32"))
-    given = np.frombuffer(ones(1).tobytes(), np.float32).reshape(1, 4)
+    sent = np.frombuffer(ones(1).tobytes(), np.float32).reshape(1, 4)
 
-    answer = served.execute({"IN__0": given})
+    answer = served.execute({"IN__0": sent})
 
-    assert np.shares_memory(answer["OUT__0"], given)
-
-
-def test_memory_that_is_not_aligned_is_copied(workbench, models):
-    served = workbench.script(models.Identity(), numbered("FP32"))
-    given = np.ndarray((1, 4), np.float32, b"." + ones(1).tobytes(), 1)
-
-    assert served.execute({"IN__0": given})["OUT__0"].tolist() == [[1.0] * 4]
-
-
-def test_a_request_that_fails_does_not_fail_the_others(workbench, models):
-    served = workbench.script(models.Gather(), numbered("INT64", dims="1"))
-    given = [{"IN__0": np.array([[index]])} for index in (1, 9, 3)]
-
-    first, second, third = served.execute(*given)
-
-    assert (first.outputs["OUT__0"].tolist(), third.outputs["OUT__0"].tolist()) == ([[11.0]], [[13.0]])
-    assert isinstance(second, ModelFailedError)
-    assert "PyTorch execute failure: index 9 is out of bounds" in str(second)
+    assert np.shares_memory(answer["OUT__0"], sent)
 
 
 @pytest.mark.parametrize(
@@ -210,24 +160,17 @@ def test_a_configuration_that_does_not_fit_the_model_is_refused(workbench, model
         workbench.script(models.AddSub(), config)
 
 
-def test_an_argument_with_a_default_may_be_left_out(workbench, models):
-    config = (
-        "max_batch_size: 8\n" + tensor_entry("input", "x", "FP32", "4") + tensor_entry("output", "OUT__0", "FP32", "4")
-    )
-    optional = 'input [{ name: "scale" data_type: TYPE_FP32 dims: [ 4 ] optional: true }]\n'
+def test_an_argument_with_a_default_need_not_be_configured(workbench, models):
+    config = tensor_entry("input", "x", "FP32", "4") + tensor_entry("output", "OUT__0", "FP32", "4")
+    served = workbench.script(models.WithDefault(), "max_batch_size: 8\n" + config)
 
-    for written in (config, config + optional):
-        assert workbench.script(models.WithDefault(), written).execute({"x": ones(1)})["OUT__0"].tolist() == [[2.0] * 4]
-    given = workbench.script(models.WithDefault(), config + optional).execute({"x": ones(1), "scale": ones(1, 5)})
-    assert given["OUT__0"].tolist() == [[5.0] * 4]
+    assert served.execute({"x": ones(1)})["OUT__0"].tolist() == [[2.0] * 4]
 
 
-def test_a_file_that_is_missing_or_broken_is_told(workbench):
-    with pytest.raises(NotFoundError, match=r"unable to find '.*model\.pt'.*is empty"):
-        workbench.load(f'platform: "pytorch_libtorch" {ADD_SUB}')
-
+def test_a_file_that_is_no_torchscript_is_refused(workbench):
     workbench.path("model.pt").write_bytes(b"no model")
-    with pytest.raises(InternalError, match=r"failed to load model 'm': .*must be TorchScript"):
+
+    with pytest.raises(InternalError, match=r"model 'm': .*TorchScript"):
         workbench.load(f'platform: "pytorch_libtorch" {ADD_SUB}')
 
 

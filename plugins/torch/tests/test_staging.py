@@ -60,17 +60,17 @@ def test_memory_of_any_order_and_place_is_staged(staging):
     ],
 )
 def test_configurations_switch_pinned_memory_off(monkeypatch, said, pinned):
-    asked = []
+    requested = []
     plain = torch.empty
     monkeypatch.setattr(
-        torch, "empty", lambda *shape, pin_memory, **more: asked.append(pin_memory) or plain(*shape, **more)
+        torch, "empty", lambda *shape, pin_memory, **more: requested.append(pin_memory) or plain(*shape, **more)
     )
     staging = Staging(torch.device("cpu"), pinned_of(parse_text(said)))
 
     tensor = staging.to_device([np.ones((1, 2), np.float32)], is_bf16=False)
     staging.to_host(tensor)
 
-    assert tuple(asked) == pinned
+    assert tuple(requested) == pinned
 
 
 def test_bits_of_bf16_are_numbers_on_the_device(staging):
@@ -84,7 +84,7 @@ def test_rows_of_several_requests_are_not_joined_before():
 
     arrays = arrays_of(batch_of({"x": first}, {"x": second}), "x")
 
-    assert [array is given for array, given in zip(arrays, (first, second), strict=True)] == [True, True]
+    assert [array is sent for array, sent in zip(arrays, (first, second), strict=True)] == [True, True]
 
 
 def test_what_stays_is_described_and_copied_as_the_kernel_asks(staging):
@@ -121,42 +121,42 @@ def test_pytorch_takes_in_the_views_that_the_kernel_makes():
     assert seen() is None
 
 
-class Told:
+class RecordingObject:
     """A stream and an event, which write down what is asked of them."""
 
-    def __init__(self, name, message):
-        self._name, self._told = name, message
+    def __init__(self, name, calls):
+        self._name, self._calls = name, calls
 
     def synchronize(self):
-        self._told.append(f"wait for {self._name}")
+        self._calls.append(f"wait for {self._name}")
 
     def record(self, _stream):
-        self._told.append(f"mark {self._name}")
+        self._calls.append(f"mark {self._name}")
 
 
 @pytest.fixture
-def message():
+def calls():
     return []
 
 
 @pytest.fixture
-def on_host(monkeypatch, staging, message):
+def on_host(monkeypatch, staging, calls):
     """The GPU of an instance, whose memory is the host's."""
-    monkeypatch.setattr(torch.cuda, "Stream", lambda _device: Told("stream", message))
-    monkeypatch.setattr(torch.cuda, "Event", lambda: Told("event", message))
+    monkeypatch.setattr(torch.cuda, "Stream", lambda _device: RecordingObject("stream", calls))
+    monkeypatch.setattr(torch.cuda, "Event", lambda: RecordingObject("event", calls))
     monkeypatch.setattr(torch.cuda, "stream", lambda _stream: nullcontext())
-    made = Gpu(0)
-    made._device, made._staging = torch.device("cpu"), staging
-    return made
+    device = Gpu(0)
+    device._device, device._staging = torch.device("cpu"), staging
+    return device
 
 
-def test_outputs_are_whole_when_they_are_handed_on(on_host, message):
+def test_outputs_are_whole_when_they_are_handed_on(on_host, calls):
     batch = batch_of({"x": np.ones((1, 2), np.float32)})
     batch.requests[0].on_device = {"stays": [gpu(0)]}
 
     outputs = on_host.fetch(batch, {"stays": torch.ones(2), "comes": torch.zeros(2)})
 
-    assert message == ["mark event", "wait for event", "wait for stream"]
+    assert calls == ["mark event", "wait for event", "wait for stream"]
     assert isinstance(outputs["stays"], Resident)
     assert outputs["comes"].tolist() == [0, 0]
 
@@ -173,11 +173,11 @@ def test_what_is_overwritten_by_the_next_run_is_copied(on_host):
     assert DeviceTensor.of(kept).array.tolist() == [1, 1]
 
 
-def test_what_fails_is_waited_for(on_host, message):
+def test_what_fails_is_waited_for(on_host, calls):
     with pytest.raises(ValueError, match="the model"), on_host.active():
         raise ValueError("the model")
 
-    assert message == ["wait for stream"]
+    assert calls == ["wait for stream"]
 
 
 def test_what_is_in_the_host_is_staged(on_host):

@@ -8,12 +8,14 @@ import zipfile
 import pytest
 import torch
 
+from naiad_testing.workbench import parameter_entry
 from naiad_torch import unlocked as under_test
 from naiad_torch.unlocked import TESTED_VERSIONS, library_in, unlocked
 
 from .written import ADD_SUB, ones
 
-CONFIG = ADD_SUB.replace('"a"', '"INPUT__0"').replace('"b"', '"INPUT__1"')
+CONFIG = 'platform: "torch_aoti" ' + ADD_SUB.replace('"a"', '"INPUT__0"').replace('"b"', '"INPUT__1"')
+RELEASED = CONFIG + parameter_entry("RELEASE_INTERPRETER_LOCK", "1")
 
 
 @pytest.fixture
@@ -69,25 +71,30 @@ def test_the_installed_pytorch_is_a_tested_version():
 
 
 @pytest.mark.parametrize("version", ["2.13.1", "2.13.0.dev20261101", "2.12.0+cpu", "3.0"])
-def test_other_versions_take_pytorch_s_own_loader(workbench, compiled, monkeypatch, version):
+def test_other_versions_take_pytorch_s_own_loader(workbench, compiled, monkeypatch, caplog, version):
     shutil.copy(compiled, workbench.path("model.pt2"))
     monkeypatch.setattr(torch, "__version__", version)
     created = []
     monkeypatch.setattr(under_test, "UnlockedModel", created.append)
 
-    answer = workbench.load(f'platform: "torch_aoti" {CONFIG}').execute({"INPUT__0": ones(1, 3), "INPUT__1": ones(1)})
+    with caplog.at_level("WARNING"):
+        answer = workbench.load(RELEASED).execute({"INPUT__0": ones(1, 3), "INPUT__1": ones(1)})
 
     assert created == []
     assert answer["OUTPUT__0"].tolist() == [[4.0] * 4]
+    assert f"RELEASE_INTERPRETER_LOCK has no effect with PyTorch {version}" in caplog.text
 
 
-def test_a_tested_version_runs_a_served_package_without_the_lock(workbench, compiled, monkeypatch):
+@pytest.mark.parametrize(("config", "releases"), [(CONFIG, False), (RELEASED, True)], ids=["default", "opt-in"])
+def test_a_served_package_releases_the_lock_only_where_its_configuration_asks(
+    workbench, compiled, monkeypatch, config, releases
+):
     shutil.copy(compiled, workbench.path("model.pt2"))
     runs = []
     run = under_test.UnlockedModel.run
     monkeypatch.setattr(under_test.UnlockedModel, "run", lambda self, feeds: runs.append(1) or run(self, feeds))
 
-    answer = workbench.load(f'platform: "torch_aoti" {CONFIG}').execute({"INPUT__0": ones(1, 3), "INPUT__1": ones(1)})
+    answer = workbench.load(config).execute({"INPUT__0": ones(1, 3), "INPUT__1": ones(1)})
 
-    assert runs
+    assert bool(runs) == releases
     assert answer["OUTPUT__0"].tolist() == [[4.0] * 4]

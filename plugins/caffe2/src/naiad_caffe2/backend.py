@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from naiad.backend import BackendTraits, ModelContext
 from naiad_caffe2.parameters import NAMES, run_settings
-from naiad_caffe2.runtime import runtime
+from naiad_caffe2.sessions import runtime
 from naiad_config import ModelConfig
 from naiad_kit.backends.interface import completed, is_complete
 from naiad_kit.backends.parameters import default_batch_size

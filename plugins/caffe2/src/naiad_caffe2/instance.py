@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from naiad.backend import Answer, Batch
-from naiad_caffe2.runtime import describe_error
-from naiad_kit.backends.execution import run_or_each_alone
+from naiad_kit.backends.execution import aligned, run_or_each_alone
+from naiad_kit.backends.onnx_runtime import describe_error
 
 
 class Caffe2Instance:
@@ -33,14 +33,9 @@ class Caffe2Instance:
         del self._session
 
     def _run(self, batch: Batch) -> dict[str, np.ndarray]:
-        wanted = {name: value for name, value in self._outputs.items() if batch.wants(name)}
-        feeds = {name: _aligned(batch.input(name)) for name in batch.input_names}
+        requested = {name: value for name, value in self._outputs.items() if batch.wants(name)}
+        feeds = {name: aligned(batch.input(name)) for name in batch.input_names}
         batch.mark_input_done()
-        values = self._session.run(list(wanted.values()), feeds)
+        values = self._session.run(list(requested.values()), feeds)
         batch.mark_infer_done()
-        return dict(zip(wanted, values, strict=True))
-
-
-def _aligned(array: np.ndarray) -> np.ndarray:
-    """A view on a received buffer may begin anywhere; vector instructions of a kernel may not."""
-    return array if array.flags.aligned else array.copy()
+        return dict(zip(requested, values, strict=True))

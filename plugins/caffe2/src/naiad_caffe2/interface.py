@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from naiad.errors import ConfigError, Problem
 from naiad_caffe2.files import Nets
-from naiad_caffe2.net import GivenInput, MadeOutput, Translated, inputs_of
+from naiad_caffe2.net import GivenInput, Translated, TranslatedOutput, inputs_of
 from naiad_config import DataType, ModelConfig
 from naiad_kit.backends.interface import Claim, Interface, ModelTensor, input_claims
 
@@ -50,10 +50,10 @@ def interface_of(config: ModelConfig, translated: Translated, inputs: Mapping[st
     written = {entry.name: entry for entry in config.output}
     batch = (-1,) if config.max_batch_size > 0 else ()
     outputs = []
-    for name, made in translated.outputs.items():
+    for name, output in translated.outputs.items():
         entry = written.get(name)
         dims = (entry.reshape.shape if entry.reshape is not None else entry.dims) if entry is not None else ()
-        outputs.append(_output(name, made, (*batch, *dims) if dims else ()))
+        outputs.append(_output(name, output, (*batch, *dims) if dims else ()))
     taken = [
         ModelTensor(name, _type_name(each.element_type), _DATA_TYPES.get(each.element_type), _sizes(each.shape))
         for name, each in inputs.items()
@@ -64,7 +64,7 @@ def interface_of(config: ModelConfig, translated: Translated, inputs: Mapping[st
 def refuse_unknown_dims(config: ModelConfig, interface: Interface) -> None:
     """Raise ConfigError for outputs whose number of dims nothing tells, neither the net nor the configuration."""
     written = {entry.name for entry in config.output if entry.dims}
-    asked = {entry.name for entry in config.output} or {tensor.name for tensor in interface.outputs}
+    declared = {entry.name for entry in config.output} or {tensor.name for tensor in interface.outputs}
     problems = [
         Problem(
             f"model '{config.name}': the net does not tell how many dims its output '{tensor.name}' has",
@@ -72,7 +72,7 @@ def refuse_unknown_dims(config: ModelConfig, interface: Interface) -> None:
             hint=f'write output {{ name: "{tensor.name}" data_type: … dims: [ … ] }}',
         )
         for tensor in interface.outputs
-        if tensor.name in asked - written and (tensor.data_type is None or not tensor.shape)
+        if tensor.name in declared - written and (tensor.data_type is None or not tensor.shape)
     ]
     if problems:
         raise ConfigError(problems)
@@ -113,11 +113,11 @@ def _shape(claim: Claim, batching: bool) -> tuple[int | str | None, ...]:
     return tuple(size if size >= 0 else name for size, name in zip(whole, names, strict=False))
 
 
-def _output(name: str, made: MadeOutput, written: tuple[int, ...]) -> ModelTensor:
-    found = _sizes(made.shape) if made.shape is not None else written
-    if len(found) == len(written):
-        found = tuple(message if -1 in (message, size) else size for size, message in zip(found, written, strict=True))
-    return ModelTensor(name, _type_name(made.element_type), _DATA_TYPES.get(made.element_type), found)
+def _output(name: str, output: TranslatedOutput, written: tuple[int, ...]) -> ModelTensor:
+    sizes = _sizes(output.shape) if output.shape is not None else written
+    if len(sizes) == len(written):
+        sizes = tuple(known if -1 in (known, size) else size for size, known in zip(sizes, written, strict=True))
+    return ModelTensor(name, _type_name(output.element_type), _DATA_TYPES.get(output.element_type), sizes)
 
 
 def _sizes(shape: Sequence[int | str | None]) -> tuple[int, ...]:
@@ -125,5 +125,5 @@ def _sizes(shape: Sequence[int | str | None]) -> tuple[int, ...]:
 
 
 def _type_name(element_type: int) -> str:
-    found = _DATA_TYPES.get(element_type)
-    return found.name.removeprefix("TYPE_").lower() if found is not None else "of an unknown type"
+    data_type = _DATA_TYPES.get(element_type)
+    return data_type.name.removeprefix("TYPE_").lower() if data_type is not None else "of an unknown type"

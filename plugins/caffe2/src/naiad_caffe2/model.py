@@ -10,35 +10,35 @@ from naiad_caffe2.files import Nets
 from naiad_caffe2.instance import Caffe2Instance
 from naiad_caffe2.interface import given_inputs, interface_of
 from naiad_caffe2.net import Translated, translate
-from naiad_caffe2.parameters import RunSettings
-from naiad_caffe2.sessions import open_session, place_of, places_of
+from naiad_caffe2.sessions import Device, device_of, devices_of, open_session
 from naiad_caffe2.translation.errors import TranslationError
 from naiad_config import ModelConfig
 from naiad_kit.backends.interface import Interface, mismatches, wanted_outputs
+from naiad_kit.backends.onnx_runtime import SessionSettings
 
 
 class Caffe2Model:
     """Opens a session for each device, which the instances there share."""
 
-    def __init__(self, context: ModelContext, nets: Nets, settings: RunSettings) -> None:
+    def __init__(self, context: ModelContext, nets: Nets, settings: SessionSettings) -> None:
         self._config = context.config
         translated, interface = describe(context.config, nets)
         problems = mismatches(context.config, interface)
         if problems:
             raise ConfigError([replace(each, message=f"{each.message}, in {nets.path.name}") for each in problems])
-        wanted = wanted_outputs(context.config)
-        model, weights = translated.model(wanted)
-        self._outputs = {name: translated.outputs[name].value for name in wanted}
+        names = wanted_outputs(context.config)
+        model, weights = translated.model(names)
+        self._outputs = {name: translated.outputs[name].value for name in names}
         self._bytes = sum(array.nbytes for array in weights.values())
         self._bytes += sum(len(each.raw_data) for each in model.graph.initializer)
-        self._sessions: dict[tuple[str, int], Any] = {
-            place: open_session(model, weights, context.config.name, settings, place)
-            for place in places_of(context.config)
+        self._sessions: dict[Device, Any] = {
+            device: open_session(model, weights, context.config.name, settings, device)
+            for device in devices_of(context.config)
         }
 
     def instantiate(self, placement: Placement) -> Caffe2Instance:
         """An instance over the session of its device."""
-        session = self._sessions[place_of(placement.kind, placement.device)]
+        session = self._sessions[device_of(placement.kind, placement.device)]
         return Caffe2Instance(session, self._config.name, self._outputs)
 
     def memory_usage(self) -> Sequence[MemoryUsage]:

@@ -12,10 +12,10 @@ from naiad_caffe2.translation.errors import TranslationError
 from naiad_caffe2.translation.graph import Graph, Shape
 from naiad_caffe2.translation.operator import OPERATORS, Operator
 
-__all__ = ["GivenInput", "MadeOutput", "Translated", "inputs_of", "translate"]
+__all__ = ["GivenInput", "Translated", "TranslatedOutput", "inputs_of", "translate"]
 
 operators.enter_all()
-_TOLD = 5
+_MOST_LISTED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class GivenInput:
 
 
 @dataclass(frozen=True, slots=True)
-class MadeOutput:
+class TranslatedOutput:
     """What comes out: the value of the graph, its element type (0 when it is not known), its shape (None likewise)."""
 
     value: str
@@ -40,7 +40,7 @@ class Translated:
     """A graph that takes inputs by the names of blobs, and what it gives, by those of blobs as well."""
 
     graph: Graph
-    outputs: Mapping[str, MadeOutput]
+    outputs: Mapping[str, TranslatedOutput]
 
     def model(self, outputs: Collection[str]) -> tuple[Any, dict[str, np.ndarray]]:
         """An `onnx.ModelProto` that gives these of the outputs, and the large weights that it needs beside it."""
@@ -53,8 +53,8 @@ def inputs_of(net: Any, init: Any, named: Collection[str] = ()) -> list[str]:
     Those that are `named` are among them in any case: the converter from Caffe writes a fill for the input as well, so
     that there is a blob of that name.
     """
-    made = {name for definition in init.op for name in definition.output}
-    return [name for name in dict.fromkeys(net.external_input) if name not in made or name in named]
+    computed = {name for definition in init.op for name in definition.output}
+    return [name for name in dict.fromkeys(net.external_input) if name not in computed or name in named]
 
 
 def translate(net: Any, init: Any, inputs: Mapping[str, GivenInput]) -> Translated:
@@ -65,10 +65,10 @@ def translate(net: Any, init: Any, inputs: Mapping[str, GivenInput]) -> Translat
     _refuse_unknown(net, init)
     graph = Graph()
     blobs = _Blobs()
-    given = {name: graph.input(name, each.element_type, each.shape) for name, each in inputs.items()}
+    graph_inputs = {name: graph.input(name, each.element_type, each.shape) for name, each in inputs.items()}
     for definition, where in _operators(init, "the init net"):
         _translate_one(definition, where, blobs, graph)
-    blobs.values |= given
+    blobs.values |= graph_inputs
     for definition, where in _operators(net, "the net"):
         _translate_one(definition, where, blobs, graph)
     values: dict[str, str] = {}
@@ -76,7 +76,9 @@ def translate(net: Any, init: Any, inputs: Mapping[str, GivenInput]) -> Translat
         values[name] = _output(name, blobs, graph, values.values())
     if not values:
         raise TranslationError("the net has no external_output, so it gives nothing")
-    outputs = {name: MadeOutput(value, graph.element_type(value), graph.shape(value)) for name, value in values.items()}
+    outputs = {
+        name: TranslatedOutput(value, graph.element_type(value), graph.shape(value)) for name, value in values.items()
+    }
     return Translated(graph, outputs)
 
 
@@ -98,9 +100,9 @@ class _Blobs:
 
 
 def _operators(net: Any, which: str) -> Iterator[tuple[Any, str]]:
-    for place, definition in enumerate(net.op):
+    for index, definition in enumerate(net.op):
         name = f" ('{definition.name}')" if definition.name else ""
-        yield definition, f"operator {place} {definition.type}{name} of {which}"
+        yield definition, f"operator {index} {definition.type}{name} of {which}"
 
 
 def _refuse_unknown(net: Any, init: Any) -> None:
@@ -111,10 +113,10 @@ def _refuse_unknown(net: Any, init: Any) -> None:
         if definition.type not in OPERATORS
     ]
     if unknown:
-        more = f" and {len(unknown) - _TOLD} more" if len(unknown) > _TOLD else ""
+        more = f" and {len(unknown) - _MOST_LISTED} more" if len(unknown) > _MOST_LISTED else ""
         raise TranslationError(
-            f"naiad-caffe2 does not know {', '.join(unknown[:_TOLD])}{more}; docs/caffe2.md lists the operators that "
-            "it knows"
+            f"naiad-caffe2 does not know {', '.join(unknown[:_MOST_LISTED])}{more}; docs/caffe2.md lists the "
+            "operators that it knows"
         )
 
 
@@ -130,19 +132,19 @@ def _translate_one(definition: Any, where: str, blobs: _Blobs, graph: Graph) -> 
     arguments = Arguments(definition.arg, where)
     one = Operator(definition.type, where, values, tuple(definition.output), arguments, graph)
     try:
-        made = known.translate(one)
+        translated = known.translate(one)
     except TranslationError:
         raise
     except Exception as error:
         raise TranslationError(f"{where} cannot be translated: {type(error).__name__}: {error}") from error
     arguments.refuse_unread()
-    given = [made] if isinstance(made, str) else list(made)
-    for place, name in enumerate(definition.output):
+    results = [translated] if isinstance(translated, str) else list(translated)
+    for index, name in enumerate(definition.output):
         blobs.values.pop(name, None)
-        if place < len(given) and given[place]:
-            blobs.values[name] = given[place]
+        if index < len(results) and results[index]:
+            blobs.values[name] = results[index]
         else:
-            blobs.missing[name] = f"output {place} of {where}, which naiad-caffe2 does not compute"
+            blobs.missing[name] = f"output {index} of {where}, which naiad-caffe2 does not compute"
 
 
 def _output(name: str, blobs: _Blobs, graph: Graph, taken: Collection[str]) -> str:

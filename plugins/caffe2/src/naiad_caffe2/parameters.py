@@ -1,41 +1,23 @@
-"""Reading what a configuration says about running a model."""
+"""Parameters of a configuration that say how to run a net."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from naiad.errors import Problem
-from naiad.options import boolean
 from naiad_config import ModelConfig
-from naiad_kit.backends.parameters import KnownNames, ParameterReader, count
+from naiad_kit.backends.onnx_runtime import SESSION_PARAMETERS, SessionSettings, read_session_settings
+from naiad_kit.backends.parameters import KnownNames, ParameterReader
 
-NAMES = KnownNames("ONNX Runtime", ("intra_op_thread_count", "inter_op_thread_count", "execution_mode"))
-_GRAPH_LEVELS = {0: "ORT_ENABLE_ALL", -1: "ORT_ENABLE_BASIC", 1: "ORT_ENABLE_EXTENDED", 2: "ORT_DISABLE_ALL"}
-
-
-@dataclass(frozen=True, slots=True)
-class RunSettings:
-    """How to run a model: threads (0 is one a core) and the name of an `onnxruntime.GraphOptimizationLevel`."""
-
-    intra_op_threads: int = 0
-    inter_op_threads: int = 0
-    parallel: bool = False
-    graph_level: str = "ORT_ENABLE_ALL"
+NAMES = KnownNames("ONNX Runtime", SESSION_PARAMETERS)
 
 
-def run_settings(config: ModelConfig, settings: Mapping[str, str]) -> RunSettings:
+def run_settings(config: ModelConfig, settings: Mapping[str, str]) -> SessionSettings:
     """The settings of a model; `settings` are the `--backend-config` values.
 
-    Raises ConfigError with all values that make no sense, names that are misspelt, and for accelerators.
+    Raises ConfigError with all invalid values, misspelt names, and for execution accelerators.
     """
     reader = ParameterReader(config, settings)
+    session = read_session_settings(reader)
     policy = config.optimization
-    level = policy.graph.level if policy is not None and policy.graph is not None else 0
-    if level not in _GRAPH_LEVELS:
-        message, hint = (
-            f"there is no graph optimisation level {level}",
-            "use 0 (all), 1 (extended), -1 (basic), 2 (none)",
-        )
-        reader.problems.append(Problem(message, "optimization.graph.level", hint=hint))
     if policy is not None and policy.execution_accelerators is not None:
         reader.problems.append(
             Problem(
@@ -44,12 +26,6 @@ def run_settings(config: ModelConfig, settings: Mapping[str, str]) -> RunSetting
                 hint="remove them; KIND_GPU runs the net with CUDA",
             )
         )
-    found = RunSettings(
-        intra_op_threads=reader.read("intra_op_thread_count", count, 0),
-        inter_op_threads=reader.read("inter_op_thread_count", count, 0),
-        parallel=reader.read("execution_mode", boolean, False),
-        graph_level=_GRAPH_LEVELS.get(level, ""),
-    )
     reader.refuse_misspelt(NAMES)
     reader.finish()
-    return found
+    return session

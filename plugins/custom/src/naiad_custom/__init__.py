@@ -1,4 +1,4 @@
-"""Hook implementations of this plugin, and beside them the names that a model.py is written with.
+"""Hook implementations of this plugin, and the names that a model.py imports.
 
 Both are light: `naiad_custom.api` imports nothing but the standard library, so asking for the hooks stays cheap and
 `from naiad_custom import model` stays short.

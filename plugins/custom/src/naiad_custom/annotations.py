@@ -1,4 +1,4 @@
-"""What an annotation says, and where in its file it is written."""
+"""Type annotations of a function: resolved, with their position in the file."""
 
 import ast
 import dataclasses

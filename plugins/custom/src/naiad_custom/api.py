@@ -1,4 +1,4 @@
-"""What a model.py is written with: the `model` decorator, `Array` annotations and the datatypes.
+"""The API of a model.py: the `model` decorator, `Array` annotations and the datatypes.
 
 A type checker takes `Array` for `typing.Annotated` and a datatype for the numpy array it stands for, so
 `a: Array[FP32, 16]` is a float32 array to it. At run time `Array[FP32, 16]` keeps datatype and dims for the server.
@@ -107,10 +107,10 @@ def model(
         raise TypeError(f"outputs names one output twice: {names}")
     declaration = ModelMark(max_batch_size, names, concurrency)
 
-    def mark(marked: Any) -> Any:
-        if not callable(marked):
-            raise TypeError(f"@model marks a function or a class, not {marked!r}")
-        setattr(marked, MARK, declaration)
-        return marked
+    def mark(definition: Any) -> Any:
+        if not callable(definition):
+            raise TypeError(f"@model marks a function or a class, not {definition!r}")
+        setattr(definition, MARK, declaration)
+        return definition
 
     return mark if target is None else mark(target)

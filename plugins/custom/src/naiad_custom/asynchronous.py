@@ -1,4 +1,4 @@
-"""Models written as `async def`: an instance with an event loop of its own, which runs several batches at once."""
+"""Models written as `async def`: an instance with its own event loop, which runs several batches concurrently."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence

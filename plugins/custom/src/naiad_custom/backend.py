@@ -1,4 +1,4 @@
-"""The backend `python`: serves the function, the class or the TritonPythonModel that a model.py holds."""
+"""The backend `python`: serves the function, class or TritonPythonModel of a model.py."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,8 @@ from naiad_config import ModelConfig
 from naiad_custom.completion import completed
 from naiad_custom.declaration import MARK
 from naiad_custom.files import ModelFile
-from naiad_custom.native import Marked, MarkedModel
+from naiad_custom.native import DefinedModel, ModelDefinition
+from naiad_kit.model_metrics import with_metrics
 
 if TYPE_CHECKING:
     from naiad_custom.triton.model import TritonModel
@@ -31,7 +32,7 @@ class PythonBackend:
 
     def complete(self, context: ModelContext) -> ModelConfig:
         """The configuration with what annotations or `auto_complete_config` say."""
-        file = self._import(context)
+        file = self._import(with_metrics(context))
         try:
             config = self._completed(context, file)
         except BaseException:
@@ -42,6 +43,7 @@ class PythonBackend:
 
     def load(self, context: ModelContext) -> Model:
         """Make the model of a version ready to be instantiated. Raises NaiadError with file, line and reason."""
+        context = with_metrics(context)
         file = self._kept(context) or self._import(context)
         file.belong_to(context)
         try:
@@ -61,17 +63,17 @@ class PythonBackend:
             from naiad_custom.triton.completion import auto_completed
 
             return auto_completed(context.config, file, vars(file.module)[_TRITON_CLASS])
-        marked = marked_in(file)
-        return completed(context.config, marked.signature, marked.declaration)
+        definition = definition_in(file)
+        return completed(context.config, definition.signature, definition.declaration)
 
-    def _model(self, context: ModelContext, file: ModelFile) -> "MarkedModel | TritonModel":
+    def _model(self, context: ModelContext, file: ModelFile) -> "DefinedModel | TritonModel":
         if _TRITON_CLASS in vars(file.module):
             from naiad_custom.triton.model import TritonModel
 
             return TritonModel(context, file, vars(file.module)[_TRITON_CLASS])
-        marked = marked_in(file)
-        completed(context.config, marked.signature, marked.declaration)
-        return MarkedModel(marked, context, file.close, file.place)
+        definition = definition_in(file)
+        completed(context.config, definition.signature, definition.declaration)
+        return DefinedModel(definition, context, file.close, file.location)
 
     def _import(self, context: ModelContext) -> ModelFile:
         return ModelFile(context, context.model_path("model.py"))
@@ -94,18 +96,18 @@ class PythonBackend:
         return None
 
 
-def marked_in(file: ModelFile) -> Marked:
+def definition_in(file: ModelFile) -> ModelDefinition:
     """The one thing in the file that `@model` marked. Raises InvalidArgumentError when there is none, or several."""
     held = {id(each): each for each in vars(file.module).values() if MARK in getattr(each, "__dict__", {})}
     own = [each for each in held.values() if each.__module__ == file.module.__name__]
-    found: list[Callable[..., object]] = own or list(held.values())
-    if len(found) == 1:
+    functions: list[Callable[..., object]] = own or list(held.values())
+    if len(functions) == 1:
         try:
-            return Marked(found[0])
+            return ModelDefinition(functions[0])
         except TypeError as error:
             raise InvalidArgumentError(f"{file.path}: {error}") from error
-    if found:
-        names = ", ".join(each.__qualname__ for each in found)
+    if functions:
+        names = ", ".join(each.__qualname__ for each in functions)
         raise InvalidArgumentError(f"{file.path}: @model marks {names}; a file holds one model, so mark one of them")
     raise InvalidArgumentError(
         f"{file.path} holds no model: mark a function or class with @naiad_custom.model, or define a class "

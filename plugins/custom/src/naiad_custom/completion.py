@@ -1,4 +1,4 @@
-"""Filling a model configuration from a signature, and holding what the user wrote against it."""
+"""Auto-completion: fills a model configuration from a signature, and reports contradictions between the two."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -64,8 +64,8 @@ def _inputs(
         dims = shape_dims(each, argument.spec, path, problems) if is_shape else dims
         filled.append(replace(each, data_type=datatype, dims=dims, optional=each.optional or argument.optional))
     added = [
-        ModelInput(name=name, data_type=_enum(left.spec), dims=left.spec.dims, optional=left.optional)
-        for name, left in arguments.items()
+        ModelInput(name=name, data_type=_enum(parameter.spec), dims=parameter.spec.dims, optional=parameter.optional)
+        for name, parameter in arguments.items()
     ]
     return (*filled, *added)
 
@@ -86,42 +86,45 @@ def _outputs(
         datatype, dims = _checked(each, result.spec, path, problems, flat=each.name in scattered or is_shape)
         dims = shape_dims(each, result.spec, path, problems) if is_shape else dims
         filled.append(replace(each, data_type=datatype, dims=dims))
-    added = [ModelOutput(name=name, data_type=_enum(left.spec), dims=left.spec.dims) for name, left in results.items()]
+    added = [
+        ModelOutput(name=name, data_type=_enum(parameter.spec), dims=parameter.spec.dims)
+        for name, parameter in results.items()
+    ]
     return (*filled, *added)
 
 
 def _policy(
-    given: ModelTransactionPolicy | None, signature: Signature, problems: list[Problem]
+    policy: ModelTransactionPolicy | None, signature: Signature, problems: list[Problem]
 ) -> ModelTransactionPolicy | None:
     if signature.way is Way.ONCE:
-        return given
-    if given is not None and not given.decoupled:
+        return policy
+    if policy is not None and not policy.decoupled:
         message = f"'{signature.function}' gives any number of responses, and the configuration asks for exactly one"
         problems.append(Problem(message, "model_transaction_policy.decoupled", hint="write true, or drop the policy"))
     return ModelTransactionPolicy(decoupled=True)
 
 
 def _checked(
-    given: ModelInput | ModelOutput, spec: ArraySpec, path: str, problems: list[Problem], flat: bool
+    tensor: ModelInput | ModelOutput, spec: ArraySpec, path: str, problems: list[Problem], flat: bool
 ) -> tuple[DataType, tuple[int, ...]]:
     """Datatype and dims to use, after holding those that are given against the annotation.
 
     The dims of a `flat` tensor are those of a request, and its array holds all requests of a batch in one piece.
     """
-    wanted = _enum(spec)
+    data_type = _enum(spec)
     hint = f"the annotation is {spec}; change one of the two"
-    if given.data_type not in (DataType.TYPE_INVALID, wanted):
-        message = f"'{given.name}' is {given.data_type.name} here and {wanted.name} in the code"
+    if tensor.data_type not in (DataType.TYPE_INVALID, data_type):
+        message = f"'{tensor.name}' is {tensor.data_type.name} here and {data_type.name} in the code"
         problems.append(Problem(message, f"{path}.data_type", hint=hint))
-    seen = given.dims if given.reshape is None else given.reshape.shape
-    if (given.dims or given.reshape is not None) and not flat and not _fits(seen, spec.dims):
-        message = f"'{given.name}' has dims {list(seen)} here and {list(spec.dims)} in the code"
+    seen = tensor.dims if tensor.reshape is None else tensor.reshape.shape
+    if (tensor.dims or tensor.reshape is not None) and not flat and not _fits(seen, spec.dims):
+        message = f"'{tensor.name}' has dims {list(seen)} here and {list(spec.dims)} in the code"
         problems.append(Problem(message, f"{path}.dims", hint=hint))
-    return wanted, given.dims or spec.dims
+    return data_type, tensor.dims or spec.dims
 
 
-def _fits(given: Sequence[int], wanted: Sequence[int]) -> bool:
-    return len(given) == len(wanted) and all(there in (-1, here) for here, there in zip(given, wanted, strict=True))
+def _fits(dims: Sequence[int], expected: Sequence[int]) -> bool:
+    return len(dims) == len(expected) and all(there in (-1, here) for here, there in zip(dims, expected, strict=True))
 
 
 def _unknown(path: str, name: str, what: str, known: Sequence[str], signature: Signature) -> Problem:

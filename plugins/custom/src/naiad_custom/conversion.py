@@ -1,4 +1,4 @@
-"""Between a batch and a marked function: arguments from its inputs, outputs from its result."""
+"""Conversion between a batch and a user's function: arguments from inputs, outputs from the return value."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -71,24 +71,24 @@ class Conversion:
 
     def _taken(self, result: Any) -> dict[str, Any]:
         if self._form == "one":
-            found = {self._names[0]: result}
+            results = {self._names[0]: result}
         elif self._form == "tuple" and isinstance(result, tuple) and len(result) == len(self._names):
-            found = dict(zip(self._names, result, strict=True))
+            results = dict(zip(self._names, result, strict=True))
         elif self._form == "mapping" and isinstance(result, Mapping):
-            found = dict(result)
+            results = dict(result)
         elif self._form == "attributes":
-            found = {name: getattr(result, name, None) for name in self._names}
+            results = {name: getattr(result, name, None) for name in self._names}
         else:
-            found = {}
-        wrong = [name for name in self._names if found.get(name) is None or isinstance(found[name], Mapping)]
+            results = {}
+        wrong = [name for name in self._names if results.get(name) is None or isinstance(results[name], Mapping)]
         if wrong:
             raise ModelFailedError(
                 f"'{self._function}' returned {_shown(result)}, which has no array for output '{wrong[0]}'; "
-                f"return {self._wanted()}"
+                f"return {self._expected_return()}"
             )
-        return found
+        return results
 
-    def _wanted(self) -> str:
+    def _expected_return(self) -> str:
         names = ", ".join(self._names)
         form = {"tuple": "a tuple of", "mapping": "a dict with", "attributes": "an object with"}.get(self._form)
         return f"{form} {names}" if form else "one array"

@@ -1,4 +1,4 @@
-"""What a model.py says of itself: the declaration by the `model` decorator, and the specs of `Array` annotations.
+"""The declaration of a model: arguments of the `model` decorator and the specs of `Array` annotations.
 
 Imports nothing but the standard library.
 """

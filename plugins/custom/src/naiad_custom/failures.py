@@ -1,4 +1,4 @@
-"""The error that a caller gets when the model's code raises; the log gets the traceback."""
+"""Errors of user code: the caller gets type and message, the log the traceback."""
 
 from naiad.backend import ModelContext, Placement
 from naiad.errors import ModelFailedError, NaiadError

@@ -1,4 +1,4 @@
-"""Importing a model.py under a package name of its own, so that no two models, versions or generations share a module.
+"""Module loading: imports each model.py under its own package name, so that no two loaded versions share a module.
 
 The package's path is the version folder and then the model folder, so that `import helper`, `from helper import x` and
 `from .helper import x` find a module there, and other models never see it: a file that has such neighbours gets an
@@ -62,7 +62,7 @@ class ModelFile:
         for module in own:
             vars(module).clear()
 
-    def place(self, error: BaseException) -> str:
+    def location(self, error: BaseException) -> str:
         """`file:line` of the innermost line of this model's own code that raised the error, or the file."""
         if isinstance(error, SyntaxError) and error.filename:
             return f"{error.filename}:{error.lineno}"
@@ -108,7 +108,7 @@ class ModelFile:
             spec.loader.exec_module(module)
         except (Exception, SystemExit) as error:
             self.close()
-            raise InvalidArgumentError(f"{self.place(error)}: {type(error).__name__}: {error}") from error
+            raise InvalidArgumentError(f"{self.location(error)}: {type(error).__name__}: {error}") from error
         return module
 
     def _loaders(self) -> list[tuple[Any, list[str]]]:
@@ -140,8 +140,8 @@ class ModelFile:
         top = name.partition(".")[0]
         if level or not self._is_neighbour(top):
             return builtins.__import__(name, globals, locals, fromlist or (), level)
-        found = builtins.__import__(f"{self.package}.{name}", globals, locals, fromlist or (), 0)
-        return found if fromlist else sys.modules[f"{self.package}.{top}"]
+        module = builtins.__import__(f"{self.package}.{name}", globals, locals, fromlist or (), 0)
+        return module if fromlist else sys.modules[f"{self.package}.{top}"]
 
 
 class _SourceLoader(machinery.SourceFileLoader):

@@ -1,4 +1,4 @@
-"""Serving a marked function or class itself, as it stands in a test or a notebook, without a file of its own."""
+"""Live models: serves a function or class of a test or notebook, without a file."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from naiad import hookimpl
 from naiad.backend import Backend, BackendTraits, Model, ModelContext
 from naiad_config import ModelConfig
 from naiad_custom.completion import completed
-from naiad_custom.native import Marked, MarkedModel
+from naiad_custom.native import DefinedModel, ModelDefinition
 
 
 def enter(target: Callable[..., Any], repository: Path) -> Sequence[object]:
@@ -37,12 +37,12 @@ class LiveBackend:
 
     def __init__(self, name: str, target: Callable[..., Any]) -> None:
         self.traits = BackendTraits(name=name)
-        self._marked = Marked(target)
+        self._definition = ModelDefinition(target)
 
     def complete(self, context: ModelContext) -> ModelConfig:
         """The configuration with what the annotations say."""
-        return completed(context.config, self._marked.signature, self._marked.declaration)
+        return completed(context.config, self._definition.signature, self._definition.declaration)
 
     def load(self, context: ModelContext) -> Model:
         """The object as a model."""
-        return MarkedModel(self._marked, context)
+        return DefinedModel(self._definition, context)

@@ -1,4 +1,4 @@
-"""An event loop on a thread of its own, and what other threads have to do with it."""
+"""An event loop on its own thread, and how other threads submit coroutines to it."""
 
 import asyncio
 import inspect
@@ -74,13 +74,13 @@ def cancelled_with(requests: Sequence[Request]) -> Iterator[None]:
             over = True
             task.cancel()
 
-    def left() -> None:
+    def note_cancelled() -> None:
         if have_left(requests):
             soon(loop, cancel)
 
     for request in requests:
-        request.on_cancelled = left
-    left()  # those that left before they could be listened to
+        request.on_cancelled = note_cancelled
+    note_cancelled()  # those that left before they could be listened to
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Models written as a function or class that `@model` marked."""
+"""Models written as a function or class with the `model` decorator."""
 
 import inspect
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from naiad_custom.streaming import AsyncStreams, StreamInstance
 from naiad_custom.user_object import Listener, Ready, UserObject
 
 
-class Marked:
+class ModelDefinition:
     """A function or class that `@model` marked, with its signature.
 
     Raises ConfigError for annotations that do not tell what the model takes and gives, and for an `async def ready`.
@@ -32,7 +32,7 @@ class Marked:
         self.signature = read_signature(function, self.declaration, self.is_class)
 
 
-class MarkedModel:
+class DefinedModel:
     """One loaded version of a marked function or class; a class is made once an instance.
 
     Raises ConfigError when the function gives several responses and the configuration does not say so.
@@ -40,21 +40,21 @@ class MarkedModel:
 
     def __init__(
         self,
-        marked: Marked,
+        definition: ModelDefinition,
         context: ModelContext,
         on_close: Callable[[], None] = lambda: None,
-        place: Callable[[BaseException], str] = lambda error: "",
+        location: Callable[[BaseException], str] = lambda error: "",
     ) -> None:
         policy = context.config.model_transaction_policy
-        if marked.signature.way is not Way.ONCE and (policy is None or not policy.decoupled):
-            message = f"'{marked.signature.function}' gives several responses to a request"
+        if definition.signature.way is not Way.ONCE and (policy is None or not policy.decoupled):
+            message = f"'{definition.signature.function}' gives several responses to a request"
             hint = "write model_transaction_policy { decoupled: true }"
             raise ConfigError([Problem(message, "model_transaction_policy.decoupled", hint=hint)])
-        self._marked = marked
+        self._definition = definition
         self._context = context
         self._on_close = on_close
-        self._place = place
-        self._convert = Conversion(marked.signature, context.models)
+        self._location = location
+        self._convert = Conversion(definition.signature, context.models)
 
     def instantiate(self, placement: Placement) -> Instance:
         """Make and load the object there. Raises ModelFailedError with file, line and what the user's load raised."""
@@ -63,22 +63,22 @@ class MarkedModel:
         except NaiadError:
             raise
         except Exception as error:
-            message = f"{self._place(error)}: loading the model failed: {type(error).__name__}: {error}"
+            message = f"{self._location(error)}: loading the model failed: {type(error).__name__}: {error}"
             raise ModelFailedError(message) from error
 
     def _instantiated(self, placement: Placement) -> Instance:
-        marked = self._marked
-        user_object = UserObject(marked.target() if marked.is_class else marked.target, marked.is_class)
+        definition = self._definition
+        user_object = UserObject(definition.target() if definition.is_class else definition.target, definition.is_class)
         failures = Failures(self._context, placement)
-        if not marked.signature.is_async:
+        if not definition.signature.is_async:
             user_object.load(self._context, placement)
-            if marked.signature.way is Way.ONCE:
+            if definition.signature.way is Way.ONCE:
                 return MarkedInstance(user_object, self._convert)
             return StreamInstance(user_object, self._convert, failures)
         answer: Awaited | AsyncStreams = Awaited(user_object.call, self._convert)
-        if marked.signature.way is not Way.ONCE:
+        if definition.signature.way is not Way.ONCE:
             answer = AsyncStreams(user_object.call, self._convert, failures)
-        instance = AsyncInstance(user_object, answer, marked.declaration.concurrency)
+        instance = AsyncInstance(user_object, answer, definition.declaration.concurrency)
         try:
             instance.wait_for(lambda: user_object.load(self._context, placement))
         except BaseException:

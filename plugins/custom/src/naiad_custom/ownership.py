@@ -1,4 +1,4 @@
-"""Outputs that the model still owns: copied before they are sent.
+"""Output ownership: copies outputs whose memory the model may still write to.
 
 An answer is encoded after `execute` returned, while the instance may already run its next batch. A model that keeps a
 buffer and fills it anew for each batch would overwrite what is still on its way. So an output is sent without a copy
@@ -85,7 +85,7 @@ def _owner(array: Any) -> Any:
 
 
 def _copy_of_other(value: Any) -> Any:
-    """A copy of an output that is no plain array; the value itself where no copy in host memory can be made of it."""
+    """A copy of an output that is not a plain array; the value itself if no copy in host memory is possible."""
     if isinstance(value, _OWN_NOTHING):
         return value
     try:

@@ -1,4 +1,4 @@
-"""Holding batch inputs, the inputs and outputs of ragged batches, and shape tensors against a signature."""
+"""Checks of batch inputs, batch outputs, ragged inputs and shape tensors against a signature."""
 
 from collections.abc import Sequence
 
@@ -12,12 +12,12 @@ from naiad_custom.signature import Argument, Signature
 
 def batch_inputs(config: ModelConfig) -> frozenset[str]:
     """The parameters that the server makes from the other inputs of a batch."""
-    return frozenset(name for made in config.batch_input for name in made.target_name)
+    return frozenset(name for generated in config.batch_input for name in generated.target_name)
 
 
 def scattered_outputs(config: ModelConfig) -> frozenset[str]:
     """The outputs that a function gives in one piece for the whole batch."""
-    return frozenset(name for made in config.batch_output for name in made.target_name)
+    return frozenset(name for generated in config.batch_output for name in generated.target_name)
 
 
 def check_batch_inputs(config: ModelConfig, signature: Signature, problems: list[Problem]) -> None:
@@ -27,15 +27,15 @@ def check_batch_inputs(config: ModelConfig, signature: Signature, problems: list
     function that gets the `Batch` finds them there, and needs no parameter for each.
     """
     arguments = {argument.name: argument for argument in signature.arguments}
-    known = {given.name for given in config.input}
-    for index, made in enumerate(config.batch_input):
-        if not known.issuperset(made.source_input[:1] or ("",)):
+    known = {tensor.name for tensor in config.input}
+    for index, batch_input in enumerate(config.batch_input):
+        if not known.issuperset(batch_input.source_input[:1] or ("",)):
             continue  # the rules of a complete configuration tell of it
-        whole = batch_input_shape(made, config)
-        for place, name in enumerate(made.target_name):
-            argument, path = arguments.get(name), f"batch_input[{index}].target_name[{place}]"
+        whole = batch_input_shape(batch_input, config)
+        for target, name in enumerate(batch_input.target_name):
+            argument, path = arguments.get(name), f"batch_input[{index}].target_name[{target}]"
             if argument is not None:
-                _compare(argument, made.data_type, whole, f"batch_input[{index}]", problems)
+                _compare(argument, batch_input.data_type, whole, f"batch_input[{index}]", problems)
             elif not signature.specials:
                 message = f"'{signature.function}' has no parameter '{name}'"
                 problems.append(Problem(message, path, hint=f"it has {', '.join(arguments)}"))
@@ -49,22 +49,24 @@ def check_ragged(argument: Argument, path: str, problems: list[Problem]) -> None
         problems.append(Problem(message, f"{path}.allow_ragged_batch", hint=hint))
 
 
-def shape_dims(given: ModelInput | ModelOutput, spec: ArraySpec, path: str, problems: list[Problem]) -> tuple[int, ...]:
+def shape_dims(
+    tensor: ModelInput | ModelOutput, spec: ArraySpec, path: str, problems: list[Problem]
+) -> tuple[int, ...]:
     """The dims of a shape tensor of a function that gets batches: its array begins with the batch size."""
-    if len(spec.dims) != 1 or spec.dims[0] == 1 or (given.dims and spec.dims[0] not in (-1, given.dims[0] + 1)):
-        message = f"'{given.name}' is a shape tensor here, and {spec} in the code"
-        count = given.dims[0] + 1 if given.dims and given.dims[0] > 0 else -1
-        hint = f"write {given.name}: Array[{spec.datatype}, {count}], the batch size in front of the values"
+    if len(spec.dims) != 1 or spec.dims[0] == 1 or (tensor.dims and spec.dims[0] not in (-1, tensor.dims[0] + 1)):
+        message = f"'{tensor.name}' is a shape tensor here, and {spec} in the code"
+        count = tensor.dims[0] + 1 if tensor.dims and tensor.dims[0] > 0 else -1
+        hint = f"write {tensor.name}: Array[{spec.datatype}, {count}], the batch size in front of the values"
         problems.append(Problem(message, f"{path}.is_shape_tensor", hint=hint))
-        return tuple(given.dims)
-    return tuple(given.dims) or (spec.dims[0] - 1 if spec.dims[0] > 0 else -1,)
+        return tuple(tensor.dims)
+    return tuple(tensor.dims) or (spec.dims[0] - 1 if spec.dims[0] > 0 else -1,)
 
 
 def _compare(argument: Argument, data_type: DataType, whole: Sequence[int], path: str, problems: list[Problem]) -> None:
     spec = argument.spec
-    wanted = TENSOR_TYPES[spec.datatype].config
-    if data_type is not wanted:
-        message = f"'{argument.name}' is {data_type.name} here and {wanted.name} in the code"
+    expected = TENSOR_TYPES[spec.datatype].config
+    if data_type is not expected:
+        message = f"'{argument.name}' is {data_type.name} here and {expected.name} in the code"
         problems.append(Problem(message, f"{path}.data_type", hint=f"the annotation is {spec}; change one of the two"))
     fits = len(spec.dims) == len(whole) and all(
         here in (-1, there) for here, there in zip(spec.dims, whole, strict=True)

@@ -1,4 +1,4 @@
-"""Holding what the server feeds a model of sequences, and keeps for it, against a signature: controls and states."""
+"""Checks of sequence controls and implicit state against a signature."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -61,10 +61,10 @@ def _inputs(config: ModelConfig) -> Iterable[_Claim]:
     sequences = config.sequence_batching
     if sequences is None:
         return
-    for index, given in enumerate(sequences.control_input):
+    for index, control_input in enumerate(sequences.control_input):
         key = f"sequence_batching.control_input[{index}].name"
-        for control in given.control:
-            yield _Claim(key, given.name, control_type(control), (1,), key, key)
+        for control in control_input.control:
+            yield _Claim(key, control_input.name, control_type(control), (1,), key, key)
     for index, state in enumerate(sequences.state):
         yield _of_state(index, state, "input_name")
 
@@ -77,18 +77,18 @@ def _of_state(index: int, state: SequenceState, key: str) -> _Claim:
 
 def _compare(claim: _Claim, code: Argument | Result, problems: list[Problem]) -> None:
     hint = f"the annotation is {code.spec}; change one of the two"
-    wanted = TENSOR_TYPES[code.spec.datatype].config
-    if claim.data_type is not wanted:
-        message = f"'{claim.name}' is {claim.data_type.name} here and {wanted.name} in the code"
+    expected = TENSOR_TYPES[code.spec.datatype].config
+    if claim.data_type is not expected:
+        message = f"'{claim.name}' is {claim.data_type.name} here and {expected.name} in the code"
         problems.append(Problem(message, claim.type_path, hint=hint))
     if not _fits(claim.dims, code.spec.dims):
         message = f"'{claim.name}' has dims {list(claim.dims)} here and {list(code.spec.dims)} in the code"
         problems.append(Problem(message, claim.dims_path, hint=hint))
 
 
-def _fits(given: Sequence[int], wanted: Sequence[int]) -> bool:
-    return len(given) == len(wanted) and all(
-        there == here or -1 in (there, here) for there, here in zip(wanted, given, strict=True)
+def _fits(dims: Sequence[int], expected: Sequence[int]) -> bool:
+    return len(dims) == len(expected) and all(
+        there == here or -1 in (there, here) for there, here in zip(expected, dims, strict=True)
     )
 
 

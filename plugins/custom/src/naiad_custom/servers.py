@@ -1,4 +1,4 @@
-"""What a function gets for its parameter `server`: the other models of its server, with arrays in and arrays out."""
+"""The parameter `server` of a user's function: calls to the other models of the server, arrays in, arrays out."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast

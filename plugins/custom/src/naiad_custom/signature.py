@@ -1,4 +1,4 @@
-"""From the annotations of a function to the inputs, outputs and special parameters of a model."""
+"""The signature of a model function: inputs, outputs and special parameters, read from its annotations."""
 
 import ast
 import inspect
@@ -116,11 +116,11 @@ class _Reader:
         else:
             arguments.append(Argument(name, spec, has_default))
 
-    def _check_servers(self, wanted: type) -> None:
+    def _check_servers(self, usable: type) -> None:
         for number, (name, kind) in enumerate(self._servers.items()):
-            if kind not in (object, wanted):
-                kind_of_function = "an async def function" if wanted is AsyncServer else "a function that is not async"
-                self._note(f"{kind_of_function} cannot use {kind.__name__}", name, f"write {name}: {wanted.__name__}")
+            if kind not in (object, usable):
+                kind_of_function = "an async def function" if usable is AsyncServer else "a function that is not async"
+                self._note(f"{kind_of_function} cannot use {kind.__name__}", name, f"write {name}: {usable.__name__}")
             elif number:
                 self._note("one parameter for the server is enough", name, "leave it out")
 
@@ -132,18 +132,18 @@ class _Reader:
 
     def _read_return(self) -> tuple[Way, str, tuple[Result, ...]]:
         written = way_written(self._function)
-        given = self._function.__annotations__.get("return")
-        if given is None:
+        annotation = self._function.__annotations__.get("return")
+        if annotation is None:
             self._note("it does not say what it returns", "return", f"write -> {_example(written)} before the colon")
             return Way.ONCE, "one", ()
-        hint = self._resolved(given, "return")
+        hint = self._resolved(annotation, "return")
         if hint is None:
             return Way.ONCE, "one", ()
         way, hint = way_of(hint)
         if written not in (None, way):
             self._note(*_misfit(written, way))
-        form, found = self._returned(hint)
-        return way, form, tuple(Result(name, spec) for name, each in found if (spec := self._returned_spec(name, each)))
+        form, hints = self._returned(hint)
+        return way, form, tuple(Result(name, spec) for name, each in hints if (spec := self._returned_spec(name, each)))
 
     def _returned(self, hint: Any) -> tuple[str, list[tuple[str, Any]]]:
         if isinstance(hint, Mapping):
@@ -192,14 +192,14 @@ class _Reader:
         code = self._function.__code__
         line, column = code.co_firstlineno, 1
         if self._node is not None:
-            place: ast.AST = self._node
+            node: ast.AST = self._node
             if parameter == "return":
-                place = self._node.returns or self._node
+                node = self._node.returns or self._node
             elif parameter:
                 every = [*self._node.args.posonlyargs, *self._node.args.args, *self._node.args.kwonlyargs]
                 every += [one for one in (self._node.args.vararg, self._node.args.kwarg) if one is not None]
-                place = next((one for one in every if one.arg == parameter), self._node)
-            line, column = place.lineno, place.col_offset + 1  # type: ignore[attr-defined]
+                node = next((one for one in every if one.arg == parameter), self._node)
+            line, column = node.lineno, node.col_offset + 1  # type: ignore[attr-defined]
         subject = f"the answer of '{self._name}'" if parameter == "return" else f"'{self._name}'"
         if parameter and parameter != "return":
             subject = f"parameter '{parameter}' of '{self._name}'"

@@ -1,4 +1,4 @@
-"""Models that give several responses to a request: functions that yield, plain and `async def`."""
+"""Decoupled models written as generators, plain and `async def`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping

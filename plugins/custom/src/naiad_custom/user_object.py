@@ -1,4 +1,4 @@
-"""The object or function of the user's that an instance calls, with the optional methods of a class."""
+"""The user's object or function behind an instance, with the optional methods of a class."""
 
 import inspect
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a model.py of Triton's Python backend imports under this name, for use inside Naiad.
+"""The module `triton_python_backend_utils` inside Naiad: what a model.py of Triton's Python backend imports.
 
 The members live in `naiad_custom.triton`; this module only gives them the name that existing models import.
 """

@@ -1,4 +1,4 @@
-"""What is no shared library for this machine is refused by its first bytes, with what it is."""
+"""What is not a shared library for this machine is refused by its first bytes, with what it is."""
 
 import pytest
 
@@ -19,13 +19,13 @@ def header(machine=62, kind=3, bits=2, order=1):
         (b"MZ\x90\x00" + bytes(16), "it is a library for Windows; link it with -shared, for Linux"),
         (b"\xcf\xfa\xed\xfe" + bytes(16), "it is a library for macOS; link it with -shared, for Linux"),
         (b"version https://git-lfs.x", "it is a pointer of Git LFS to the file; link it with -shared, for Linux"),
-        (b"hello", "it is no shared library; link it with -shared, for Linux"),
-        (header()[:8], "it is no shared library; link it with -shared, for Linux"),
+        (b"hello", "it is not a shared library; link it with -shared, for Linux"),
+        (header()[:8], "it is not a shared library; link it with -shared, for Linux"),
         (header(kind=1), "it is an object file (.o); link it with -shared"),
         (header(kind=2), "it is a program; link it with -shared"),
     ],
 )
-def test_another_kind_of_file_is_told(given, message):
+def test_another_kind_of_file_is_reported(given, message):
     assert objection(given, header()) == message
 
 
@@ -39,7 +39,7 @@ def test_another_kind_of_file_is_told(given, message):
         (header(4711), "the machine 4711 of ELF"),
     ],
 )
-def test_another_machine_is_told(given, machine):
+def test_another_machine_is_reported(given, machine):
     assert objection(given, header()).startswith(f"it was built for {machine}, and this server runs on x86-64; build")
 
 

@@ -85,7 +85,7 @@ def test_inputs_that_the_server_fills_are_not_asked_of_clients():
         ('output { name: "D" dims: 1 }', "output[0].dims: 'D' has dims [1] here and [] in the library"),
     ],
 )
-def test_a_contradiction_is_told_with_both_sides(config, message):
+def test_a_contradiction_is_reported_with_both_sides(config, message):
     with pytest.raises(ConfigError) as refused:
         complete(config)
 
@@ -103,11 +103,11 @@ def test_a_library_completes_its_configuration(workbench, compiler):
     ]
 
 
-def test_a_library_that_cannot_tell_says_why(workbench, compiler):
+def test_a_library_that_cannot_describe_itself_says_why(workbench, compiler):
     with pytest.raises(NotFoundError, match=r"^model 'm': no weights in the version folder$"):
         workbench.serve(compiler.library(SAYS), "")
 
 
-def test_a_configuration_that_makes_no_sense_is_told_with_its_place(workbench, compiler):
+def test_a_configuration_that_is_invalid_is_reported_with_its_place(workbench, compiler):
     with pytest.raises(ConfigError, match=r"naiad_complete of libcustom\.so:1:1: .*'inputs'"):
         workbench.serve(compiler.library(SAYS), "", {"says": "inputs { }"})

@@ -25,7 +25,7 @@ def describe_error(model):
     return reply.outputs["SETUP"].item().decode()
 
 
-def test_an_instance_is_told_all_about_its_model(workbench, compiler):
+def test_an_instance_is_notified_all_about_its_model(workbench, compiler):
     model = workbench.serve(compiler.library("telling.c"), SAYS, {"flavour": "süß"})
 
     *where, config, model_directory, version_directory, flavour, none = describe_error(model).split("|")
@@ -36,7 +36,7 @@ def test_an_instance_is_told_all_about_its_model(workbench, compiler):
     assert (flavour, none) == ("süß", "NULL")
 
 
-def test_an_instance_on_a_gpu_is_told_which(workbench, compiler):
+def test_an_instance_on_a_gpu_is_reported_which(workbench, compiler):
     workbench.gpus = 2
     library = compiler.library("telling.c")
 
@@ -45,7 +45,7 @@ def test_an_instance_on_a_gpu_is_told_which(workbench, compiler):
     assert describe_error(model).split("|")[3:5] == ["GPU", "1"]
 
 
-def test_a_library_is_told_that_a_sequence_is_over(workbench, compiler):
+def test_a_library_is_reported_that_a_sequence_is_over(workbench, compiler):
     model = workbench.serve(compiler.library("telling.c"), SAYS, {"flavour": ""})
 
     model.instance.sequence_ended(7, "end")
@@ -55,7 +55,7 @@ def test_a_library_is_told_that_a_sequence_is_over(workbench, compiler):
     assert (first, describe_error(model)) == ("7 ended: end", "ann ended: idle")
 
 
-def test_a_library_that_does_not_listen_is_not_told(workbench, compiler):
+def test_a_library_that_does_not_listen_is_not_reported(workbench, compiler):
     model = workbench.serve(compiler.library("echo.c"))
 
     assert not hasattr(model.instance, "sequence_ended")

@@ -56,7 +56,7 @@ def linked(compiler, folder, name, *options):
         (["model.py"], 'the version folder has model.py; model.py is served with backend: "python"; for a library,'),
     ],
 )
-def test_a_missing_library_is_told_with_what_is_there(workbench, files, message):
+def test_a_missing_library_is_reported_with_what_is_there(workbench, files, message):
     for file in files:
         workbench.path(file).write_text("")
 
@@ -121,7 +121,7 @@ def test_a_library_without_the_functions_is_refused(workbench, compiler):
         ("CustomExecute", "it was written for the C API that Triton's custom backends had"),
     ],
 )
-def test_a_library_for_another_interface_is_told_as_such(workbench, compiler, function, message):
+def test_a_library_for_another_interface_is_reported_as_such(workbench, compiler, function, message):
     workbench.put(compiler.library(f"int {function}(void);\nint {function}(void) {{ return 0; }}\n"))
 
     with pytest.raises(InvalidArgumentError, match=message):
@@ -154,7 +154,7 @@ def test_a_library_of_another_version_is_refused(workbench, compiler, stamp, mes
     assert message in str(refused.value)
 
 
-def test_a_missing_dependency_is_told_in_the_loaders_words_with_the_next_step(workbench, compiler, tmp_path):
+def test_a_missing_dependency_is_reported_in_the_loaders_words_with_the_next_step(workbench, compiler, tmp_path):
     workbench.put(linked(compiler, tmp_path, "absent")[0])
 
     with pytest.raises(InvalidArgumentError) as refused:
@@ -164,7 +164,7 @@ def test_a_missing_dependency_is_told_in_the_loaders_words_with_the_next_step(wo
     assert "put it beside 'libcustom.so' and link with -Wl,-rpath,'$ORIGIN'; `ldd " in str(refused.value)
 
 
-def test_a_missing_symbol_is_told_with_the_next_step(workbench, compiler):
+def test_a_missing_symbol_is_reported_with_the_next_step(workbench, compiler):
     workbench.put(compiler.library(USES_HELPER))
 
     with pytest.raises(InvalidArgumentError, match=r"undefined symbol: twice.*; link the library with what has that"):

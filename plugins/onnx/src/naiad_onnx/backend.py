@@ -9,8 +9,7 @@ from naiad_kit.backends.parameters import default_batch_size
 from naiad_onnx.accelerators import accelerators_of
 from naiad_onnx.model import OnnxModel
 from naiad_onnx.parameters import NAMES, RunSettings, run_settings
-from naiad_onnx.runtime import runtime
-from naiad_onnx.sessions import model_file, read_interface
+from naiad_onnx.sessions import model_file, read_interface, runtime
 
 
 class OnnxBackend:

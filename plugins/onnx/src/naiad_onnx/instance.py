@@ -7,11 +7,11 @@ import numpy as np
 
 from naiad.backend import Answer, Batch
 from naiad.devices import Device
-from naiad_kit.backends.execution import run_or_each_alone
+from naiad_kit.backends.execution import aligned, run_or_each_alone
 from naiad_kit.backends.interface import Interface, NarrowInputs
+from naiad_kit.backends.onnx_runtime import describe_error
 from naiad_onnx.residents import ResidentRuns
 from naiad_onnx.runners import runner_for
-from naiad_onnx.runtime import describe_error
 from naiad_onnx.text import as_bytes, as_text
 
 _STRING = "tensor(string)"
@@ -77,5 +77,4 @@ class OnnxInstance:
         array = batch.input(name)
         if name in self._texts:
             return as_text(array, self._model, name)
-        # A view on a received buffer may begin anywhere; vector instructions of a kernel may not.
-        return array if array.flags.aligned else array.copy()
+        return aligned(array)

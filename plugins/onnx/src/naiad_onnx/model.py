@@ -12,13 +12,13 @@ from naiad.backend import MemoryUsage, ModelContext, Placement
 from naiad.errors import ConfigError, UnsupportedError
 from naiad_config import InstanceKind, ModelConfig
 from naiad_kit.backends.interface import Interface, NarrowInputs, mismatches, wanted_outputs, with_shapes_as_rows
+from naiad_kit.backends.onnx_runtime import CUDA_PROVIDER
 from naiad_onnx.instance import OnnxInstance
 from naiad_onnx.interface import interface_of
 from naiad_onnx.parameters import SHRINKAGE, RunSettings
-from naiad_onnx.providers import providers_for
+from naiad_onnx.providers import OPENVINO_PROVIDER, providers_for
 from naiad_onnx.residents import resident_runs
-from naiad_onnx.runtime import CUDA_PROVIDER, OPENVINO_PROVIDER, runtime
-from naiad_onnx.sessions import open_session
+from naiad_onnx.sessions import open_model, runtime
 from naiad_onnx.weights import weight_bytes
 
 _Place = tuple[str, int]
@@ -88,7 +88,7 @@ class OnnxModel:
     def _open(self, kind: str, device: int) -> Any:
         available = runtime().get_available_providers()
         providers = providers_for(self._config, self._settings, kind, device, available)
-        session = open_session(self._path, self._config.name, self._settings, providers)
+        session = open_model(self._path, self._config.name, self._settings, providers)
         self._opened[session] = ("GPU", device) if _is_on_gpu(session) else ("CPU", 0)
         return session
 

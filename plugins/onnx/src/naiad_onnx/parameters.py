@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from naiad.errors import Problem
 from naiad.options import boolean
 from naiad_config import ModelConfig
+from naiad_kit.backends.onnx_runtime import SESSION_PARAMETERS, SessionSettings, read_session_settings
 from naiad_kit.backends.parameters import KnownNames, ParameterReader, count
 
 ENTRY_PREFIXES = ("session.", "ep.", "mlas.", "optimization.")
@@ -16,9 +17,7 @@ SHRINKAGE = "memory.enable_memory_arena_shrinkage"
 NAMES = KnownNames(
     "ONNX Runtime",
     (
-        "intra_op_thread_count",
-        "inter_op_thread_count",
-        "execution_mode",
+        *SESSION_PARAMETERS,
         "enable_mem_arena",
         "enable_mem_pattern",
         "share_session_between_instances",
@@ -33,7 +32,6 @@ NAMES = KnownNames(
     prefixes=ENTRY_PREFIXES,
 )
 _ARENA = re.compile(r"cpu(:0)?|gpu(:\d+)?")
-_GRAPH_LEVELS = {0: "ORT_ENABLE_ALL", -1: "ORT_ENABLE_BASIC", 1: "ORT_ENABLE_EXTENDED", 2: "ORT_DISABLE_ALL"}
 _CUDA_WORDS: Mapping[str, Mapping[str, str]] = {
     "cudnn_conv_algo_search": {"0": "EXHAUSTIVE", "1": "HEURISTIC", "2": "DEFAULT"},
     "arena_extend_strategy": {"0": "kNextPowerOfTwo", "1": "kSameAsRequested"},
@@ -50,21 +48,17 @@ class GlobalThreads:
 
 
 @dataclass(frozen=True, slots=True)
-class RunSettings:
-    """How to run a model.
+class RunSettings(SessionSettings):
+    """How to run a model, beside what the session settings say.
 
-    `graph_level` is a name of `onnxruntime.GraphOptimizationLevel`. `entries` are session configuration entries,
-    `shrinks` the devices (`cpu:0`) whose arena gives memory back after each run, `cuda` options of the CUDA provider.
-    `shared` says whether instances on one device share a session; None leaves it to the device. With `global_threads`
-    the thread counts of the model do not count. `libraries` are the paths of libraries with further operators.
+    `entries` are session configuration entries, `shrinks` the devices (`cpu:0`) whose arena gives memory back after
+    each run, `cuda` options of the CUDA provider. `shared` says whether instances on one device share a session; None
+    leaves it to the device. With `global_threads` the thread counts of the model do not count. `libraries` are the
+    paths of libraries with further operators.
     """
 
-    intra_op_threads: int = 0
-    inter_op_threads: int = 0
-    parallel: bool = False
     memory_arena: bool = True
     memory_pattern: bool = True
-    graph_level: str = "ORT_ENABLE_ALL"
     shared: bool | None = None
     entries: Mapping[str, str] = field(default_factory=dict)
     shrinks: tuple[str, ...] = ()
@@ -79,13 +73,14 @@ def run_settings(config: ModelConfig, backend: Mapping[str, str]) -> RunSettings
     Raises ConfigError with all bad values, and names that are misspelt.
     """
     reader = _Reader(config, backend)
+    session = read_session_settings(reader)
     settings = RunSettings(
-        intra_op_threads=reader.read("intra_op_thread_count", count, 0),
-        inter_op_threads=reader.read("inter_op_thread_count", count, 0),
-        parallel=reader.read("execution_mode", boolean, False),
+        session.intra_op_threads,
+        session.inter_op_threads,
+        session.parallel,
+        session.graph_level,
         memory_arena=reader.read("enable_mem_arena", boolean, True),
         memory_pattern=reader.read("enable_mem_pattern", boolean, True),
-        graph_level=reader.graph_level(),
         shared=reader.read("share_session_between_instances", boolean, None),
         entries={key: text for key, text in reader.texts.items() if key.startswith(ENTRY_PREFIXES)},
         shrinks=reader.shrinks(),
@@ -98,16 +93,7 @@ def run_settings(config: ModelConfig, backend: Mapping[str, str]) -> RunSettings
 
 
 class _Reader(ParameterReader):
-    """Reads graph optimisation and the options of CUDA as well."""
-
-    def graph_level(self) -> str:
-        policy = self.config.optimization
-        level = policy.graph.level if policy is not None and policy.graph is not None else 0
-        if level not in _GRAPH_LEVELS:
-            message = f"there is no graph optimisation level {level}"
-            hint = "use 0 (all), 1 (extended), -1 (basic) or 2 (none)"
-            self.problems.append(Problem(message, "optimization.graph.level", hint=hint))
-        return _GRAPH_LEVELS.get(level, "")
+    """Reads arenas and the options of CUDA as well."""
 
     def shrinks(self) -> tuple[str, ...]:
         """Devices with an arena: ONNX Runtime would refuse every request for one that has none."""

@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 
-from naiad.errors import UnsupportedError
 from naiad_config import ModelConfig
+from naiad_kit.backends.onnx_runtime import CPU_PROVIDER, CUDA_PROVIDER, Provider, missing_provider, runs_on_gpu
 from naiad_onnx.accelerators import Accelerators, accelerators_of
 from naiad_onnx.parameters import RunSettings
-from naiad_onnx.runtime import CPU_PROVIDER, CUDA_PROVIDER, OPENVINO_PROVIDER
 
-Provider = tuple[str, dict[str, str]]
-"""An execution provider's name and its options, as ONNX Runtime takes them."""
+OPENVINO_PROVIDER = "OpenVINOExecutionProvider"
 
 _PROVIDERS = {
     "tensorrt": "TensorrtExecutionProvider",
@@ -32,11 +30,11 @@ def providers_for(
     Runtime lacks one, and ConfigError for an accelerator or a parameter of one that there is not.
     """
     asked = accelerators_of(config)
-    on_gpu = kind == "GPU" or (kind == "MODEL" and CUDA_PROVIDER in available)
-    chosen = _on_gpu(asked, settings, device) if on_gpu else _on_cpu(asked, settings)
+    chosen = _on_gpu(asked, settings, device) if runs_on_gpu(kind, available) else _on_cpu(asked, settings)
     for name, _ in chosen:
         if _PROVIDERS[name] not in available:
-            raise UnsupportedError(_missing(config.name, name, available))
+            feature = "a GPU" if name == "cuda" else f"the execution accelerator '{name}'"
+            raise missing_provider(config.name, feature, _PROVIDERS[name], available, _INSTALLED_WITH[name])
     return [*((_PROVIDERS[name], options) for name, options in chosen), (CPU_PROVIDER, {})]
 
 
@@ -51,11 +49,3 @@ def _on_cpu(asked: Accelerators, settings: RunSettings) -> list[Provider]:
     """OpenVINO when asked for, with as many threads as the model's operators may have."""
     threads = {"num_of_threads": str(settings.intra_op_threads)} if settings.intra_op_threads else {}
     return [(name, {**threads, **options}) for name, options in asked.on_cpu.items()]
-
-
-def _missing(model: str, accelerator: str, available: Sequence[str]) -> str:
-    wanted = "a GPU" if accelerator == "cuda" else f"the execution accelerator '{accelerator}'"
-    return (
-        f"model '{model}' asks for {wanted}, and this build of ONNX Runtime has no {_PROVIDERS[accelerator]} "
-        f"(it has {', '.join(available)}); {_INSTALLED_WITH[accelerator]}"
-    )

@@ -9,8 +9,9 @@ from naiad.backend import Batch
 from naiad.datatypes import TENSOR_TYPES, wire_name
 from naiad.devices import Device, DeviceTensor, gpu
 from naiad_kit.backends.interface import Interface
+from naiad_kit.backends.onnx_runtime import CUDA_PROVIDER
 from naiad_onnx.runners import BFLOAT16, bind_array, host_value
-from naiad_onnx.runtime import CUDA_PROVIDER, runtime
+from naiad_onnx.sessions import runtime
 
 _PROVIDERS = (CUDA_PROVIDER, "TensorrtExecutionProvider")
 

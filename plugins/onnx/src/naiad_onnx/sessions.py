@@ -1,5 +1,6 @@
 """Opening sessions of ONNX Runtime over a model file, and reading a model's interface without one."""
 
+import functools
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,15 +9,28 @@ from typing import Any
 from naiad.backend import ModelContext
 from naiad.errors import InvalidArgumentError, UnsupportedError
 from naiad_kit.backends.interface import Interface
+from naiad_kit.backends.onnx_runtime import (
+    CHECK_DRIVER,
+    CPU_PROVIDER,
+    Provider,
+    describe_error,
+    onnx_runtime,
+    open_session,
+    session_options,
+)
 from naiad_onnx.interface import interface_of
 from naiad_onnx.parameters import GlobalThreads, RunSettings
-from naiad_onnx.providers import Provider
-from naiad_onnx.runtime import CPU_PROVIDER, CUDA_PROVIDER, OPENVINO_PROVIDER, describe_error, runtime
+from naiad_onnx.providers import OPENVINO_PROVIDER
 
 DEFAULT_FILE = "model.onnx"
-_FATAL = 4
+
+TESTED_VERSIONS = ("1.24.1", "1.31.1")
+"""The releases of ONNX Runtime whose private session is known: add one when the tests pass with it."""
+
+runtime = functools.partial(onnx_runtime, "naiad-onnx")
+"""The module `onnxruntime`. Raises PluginError, with what to install, when it is missing or broken."""
+
 _NOT_IMPLEMENTED = "onnx runtime error 9:"
-_CHECK_DRIVER = "check that the driver and the libraries of the device are installed and fit this build of ONNX Runtime"
 _CHECK_PARAMETERS = "check the parameters of the execution accelerator, and that its device is there"
 
 # ONNX Runtime keeps one global thread pool a process, and once it is there every later session must use it.
@@ -39,50 +53,35 @@ def read_interface(path: Path, model: str, settings: RunSettings) -> Interface:
     """The inputs and outputs of the model in `path`, its shapes inferred, but nothing optimised and nothing placed.
 
     A model of 540 MB takes 0.9 s this way and 2.0 s as a session, and one whose operators only exist on a GPU can be
-    read on any machine. Raises InvalidArgumentError when the file is no model.
+    read on any machine. That is not public: with a release that is not tested, a public session reads the model.
+    Raises InvalidArgumentError when the file is no model.
     """
     options = _options(settings, model)
+    if runtime().__version__ not in TESTED_VERSIONS:
+        session = open_model(path, model, settings, [(CPU_PROVIDER, {})])
+        return interface_of(session.get_inputs(), session.get_outputs(), session.get_overridable_initializers())
+    from onnxruntime.capi.onnxruntime_pybind11_state import InferenceSession
+
     try:
-        read = _unplaced(str(path), options)
+        read = InferenceSession(options, str(path), True, False)
     except Exception as error:
         raise _refused(path, model, error, CPU_PROVIDER) from error
-    if read is None:
-        session = open_session(path, model, settings, [(CPU_PROVIDER, {})])
-        return interface_of(session.get_inputs(), session.get_outputs(), session.get_overridable_initializers())
     return interface_of(read.inputs_meta, read.outputs_meta, read.overridable_initializers)
 
 
-def _unplaced(path: str, options: Any) -> Any:
-    """A session that was not initialised, None where this ONNX Runtime has another interface: it is not public."""
-    try:
-        from onnxruntime.capi.onnxruntime_pybind11_state import InferenceSession
-
-        return InferenceSession(options, path, True, False)
-    except (ImportError, TypeError):
-        return None
-
-
-def open_session(path: Path, model: str, settings: RunSettings, providers: Sequence[Provider]) -> Any:
+def open_model(path: Path, model: str, settings: RunSettings, providers: Sequence[Provider]) -> Any:
     """An `onnxruntime.InferenceSession` over the file, on the first of the providers.
 
     Raises InvalidArgumentError when the file cannot be loaded, UnsupportedError when the first provider does not start.
     """
-    onnxruntime = runtime()
-    first = providers[0][0]
-    if any(name == CUDA_PROVIDER for name, _ in providers):
-        onnxruntime.preload_dlls()
     options = _options(settings, model)
+    first = providers[0][0]
     try:
-        session = onnxruntime.InferenceSession(
-            str(path), sess_options=options, providers=list(providers), enable_fallback=False
-        )
+        return open_session(runtime(), str(path), options, providers, model, _step(first))
+    except UnsupportedError:
+        raise
     except Exception as error:
         raise _refused(path, model, error, first) from error
-    if first not in session.get_providers():
-        raise UnsupportedError(
-            f"ONNX Runtime could not start {first} for model '{model}' (its log above says why); {_step(first)}"
-        )
-    return session
 
 
 def _refused(path: Path, model: str, error: Exception, provider: str) -> InvalidArgumentError:
@@ -98,20 +97,15 @@ def _refused(path: Path, model: str, error: Exception, provider: str) -> Invalid
 
 
 def _step(provider: str) -> str:
-    return _CHECK_PARAMETERS if provider == OPENVINO_PROVIDER else _CHECK_DRIVER
+    return _CHECK_PARAMETERS if provider == OPENVINO_PROVIDER else CHECK_DRIVER
 
 
 def _options(settings: RunSettings, model: str) -> Any:
-    """The session options for these settings. ONNX Runtime logs nothing itself: its errors reach us as exceptions.
+    """The session options for these settings.
 
     Raises InvalidArgumentError for a library of operators that cannot be loaded.
     """
-    onnxruntime = runtime()
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = _FATAL
-    options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, settings.graph_level)
-    mode = onnxruntime.ExecutionMode
-    options.execution_mode = mode.ORT_PARALLEL if settings.parallel else mode.ORT_SEQUENTIAL
+    options = session_options(runtime(), settings)
     options.enable_cpu_mem_arena = settings.memory_arena
     options.enable_mem_pattern = settings.memory_pattern
     for key, text in settings.entries.items():
@@ -124,9 +118,6 @@ def _options(settings: RunSettings, model: str) -> Any:
             raise InvalidArgumentError(f"{message}; it must export RegisterCustomOps of ONNX Runtime") from error
     if _uses_global_pool(settings.global_threads):
         options.use_per_session_threads = False
-    else:
-        options.intra_op_num_threads = settings.intra_op_threads
-        options.inter_op_num_threads = settings.inter_op_threads
     return options
 
 

@@ -1,4 +1,4 @@
-"""Finding a model's file, and reading it in the shapes that the configuration asks for."""
+"""Model files of OpenVINO: found in the version folder, read, and reshaped as the configuration says."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ from naiad.backend import ModelContext
 from naiad.errors import InvalidArgumentError
 from naiad_config import ModelConfig
 from naiad_kit.backends.interface import shape_text
-from naiad_openvino.interface import places
+from naiad_openvino.interface import port_indices
 from naiad_openvino.parameters import RunSettings
 from naiad_openvino.runtime import describe_error, runtime
 
@@ -37,7 +37,7 @@ def read_model(core: Any, path: Path, config: ModelConfig, settings: RunSettings
     """The `openvino.Model`, with a variable batch dimension where the configuration batches and nothing forbids it.
 
     A model that pads batches keeps the dimension of its file where it cannot vary. Raises InvalidArgumentError when the
-    file is no model, or cannot have those shapes.
+    file is not a model, or cannot have those shapes.
     """
     model = _read(core, path, config)
     shapes = _shapes(model, config, settings)
@@ -49,10 +49,10 @@ def read_model(core: Any, path: Path, config: ModelConfig, settings: RunSettings
     except Exception as error:
         if may_keep:
             return _read(core, path, config)
-        names = {place: name for name, place in reversed(places(model.inputs).items())}
-        wanted = ", ".join(f"input '{names[place]}': {shape_text(shape)}" for place, shape in shapes.items())
+        names = {index: name for name, index in reversed(port_indices(model.inputs).items())}
+        requested = ", ".join(f"input '{names[index]}': {shape_text(shape)}" for index, shape in shapes.items())
         raise InvalidArgumentError(
-            f"model '{config.name}' from '{path.name}' cannot have the shapes {wanted}: {describe_error(error)}"
+            f"model '{config.name}' from '{path.name}' cannot have the shapes {requested}: {describe_error(error)}"
         ) from error
     return _read(core, path, config) if may_keep and any(map(_is_fixed, model.outputs)) else model
 
@@ -70,16 +70,20 @@ def _shapes(model: Any, config: ModelConfig, settings: RunSettings) -> dict[int,
     """The shapes to give to inputs, by their places."""
     batch = [-1] if config.max_batch_size > 0 and not settings.keeps_batch else []
     if settings.reshapes:
-        found = places(model.inputs)
+        indices = port_indices(model.inputs)
         kept = [config.max_batch_size] if config.max_batch_size > 0 and settings.keeps_batch else []
         return {
-            found[given.name]: [*kept, *batch, *(given.reshape.shape if given.reshape is not None else given.dims)]
-            for given in config.input
-            if given.name in found
+            indices[model_input.name]: [
+                *kept,
+                *batch,
+                *(model_input.reshape.shape if model_input.reshape is not None else model_input.dims),
+            ]
+            for model_input in config.input
+            if model_input.name in indices
         }
     if not batch or not all(_is_fixed(port) for port in model.inputs):
         return {}
-    return {place: [-1, *_rest(port)] for place, port in enumerate(model.inputs)}
+    return {index: [-1, *_rest(port)] for index, port in enumerate(model.inputs)}
 
 
 def _is_fixed(port: Any) -> bool:

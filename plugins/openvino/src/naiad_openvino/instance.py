@@ -1,4 +1,4 @@
-"""One instance of a model: a batch in, a request of OpenVINO, its outputs."""
+"""An instance of an OpenVINO model: one infer request, executed once per batch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from naiad.scheduler import SequenceEndReason
 from naiad_kit.backends.execution import run_each_alone, run_or_each_alone
 from naiad_kit.backends.interface import NarrowInputs
 from naiad_openvino.runtime import describe_error
-from naiad_openvino.tensors import OutputMemory, given, taken
+from naiad_openvino.tensors import OutputMemory, read_output, to_input
 from naiad_openvino.variables import Variables
 
 
@@ -37,8 +37,8 @@ class OpenVinoInstance:
         self._narrow = narrow
         self._padded_to = padded_to
         self._variables = Variables.of(self._request)
-        memories = {place: OutputMemory.of(compiled.outputs[place]) for place, _ in ports.outputs.values()}
-        self._memories = {place: memory for place, memory in memories.items() if memory is not None}
+        memories = {index: OutputMemory.of(compiled.outputs[index]) for index, _ in ports.outputs.values()}
+        self._memories = {index: memory for index, memory in memories.items() if memory is not None}
         self._has_strings = any(port.element_type.get_type_name() == "string" for port in compiled.outputs)
 
     def execute(self, batch: Batch) -> Answer:
@@ -71,14 +71,14 @@ class OpenVinoInstance:
     def _infer(self, batch: Batch) -> dict[str, np.ndarray]:
         self._narrow.check(batch)
         feeds = {self._ports.inputs[name][0]: self._feed(batch, name) for name in batch.input_names}
-        own = {place: memory.provide(self._request, place) for place, memory in self._memories.items()}
+        own = {index: memory.provide(self._request, index) for index, memory in self._memories.items()}
         batch.mark_input_done()
         self._run_request(feeds)
         batch.mark_infer_done()
         outputs = {}
-        for name, (place, kind) in self._ports.outputs.items():
+        for name, (index, kind) in self._ports.outputs.items():
             if batch.wants(name):
-                value = own[place] if place in own else given(self._request, place, kind)
+                value = own[index] if index in own else read_output(self._request, index, kind)
                 outputs[name] = value[: batch.size] if self._padded_to > batch.size else value
         return outputs
 
@@ -94,4 +94,4 @@ class OpenVinoInstance:
         if self._padded_to > batch.size:
             padding = [(0, self._padded_to - batch.size)] + [(0, 0)] * (array.ndim - 1)
             array = np.pad(array, padding, constant_values=b"" if array.dtype.hasobject else 0)
-        return taken(array, self._ports.inputs[name][1], name, self._model)
+        return to_input(array, self._ports.inputs[name][1], name, self._model)

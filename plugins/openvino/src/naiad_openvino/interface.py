@@ -1,4 +1,4 @@
-"""What a model takes and gives, in OpenVINO's words and in ours."""
+"""The interface of a model: inputs and outputs of OpenVINO as those of a configuration."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -54,13 +54,13 @@ def batching_interface(model: Any, config: ModelConfig) -> Interface:
     return Interface(tuple(map(_opened, interface.inputs)), tuple(map(_opened, interface.outputs)))
 
 
-def places(ports: Iterable[Any]) -> dict[str, int]:
+def port_indices(ports: Iterable[Any]) -> dict[str, int]:
     """The place of each input or output by each of its names."""
-    found: dict[str, int] = {}
-    for place, port in enumerate(ports):
+    indices: dict[str, int] = {}
+    for index, port in enumerate(ports):
         for name in _names(port):
-            found.setdefault(name, place)
-    return found
+            indices.setdefault(name, index)
+    return indices
 
 
 def weight_bytes(model: Any) -> int:

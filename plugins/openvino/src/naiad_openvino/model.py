@@ -1,4 +1,4 @@
-"""One loaded version of a model: compiled once, with a request of its own for each instance."""
+"""A loaded model version: compiled once, with an infer request for each instance."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from naiad_config import InstanceKind
 from naiad_kit.backends.interface import Interface, NarrowInputs, mismatches, wanted_outputs
 from naiad_openvino.files import make_core, read_model
 from naiad_openvino.instance import OpenVinoInstance, Ports
-from naiad_openvino.interface import batching_interface, fixed_batch, places, weight_bytes
+from naiad_openvino.interface import batching_interface, fixed_batch, port_indices, weight_bytes
 from naiad_openvino.parameters import RunSettings
 from naiad_openvino.runtime import describe_error
 
@@ -37,10 +37,10 @@ class OpenVinoModel:
             ) from error
         self._pads = settings.pads
         self._on_cpu = settings.device == "CPU"
-        inputs, outputs = places(self._compiled.inputs), places(self._compiled.outputs)
+        inputs, outputs = port_indices(self._compiled.inputs), port_indices(self._compiled.outputs)
         types = [tensor.type for tensor in interface.inputs], [tensor.type for tensor in interface.outputs]
         self._ports = Ports(
-            {name: (place, types[0][place]) for name, place in inputs.items()},
+            {name: (index, types[0][index]) for name, index in inputs.items()},
             {name: (outputs[name], types[1][outputs[name]]) for name in wanted_outputs(config)},
         )
 

@@ -1,4 +1,4 @@
-"""Reading what a configuration says about running a model with OpenVINO."""
+"""Parameters of a configuration for OpenVINO: device, threads, streams, precision and batching."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -54,7 +54,7 @@ class RunSettings:
 def run_settings(config: ModelConfig, settings: Mapping[str, str]) -> RunSettings:
     """The settings of a model; `settings` are the `--backend-config` values.
 
-    Raises ConfigError with all values that make no sense, and names that are misspelt.
+    Raises ConfigError with all invalid values, and names that are misspelt.
     """
     reader = ParameterReader(config, settings, _OLD_NAMES)
     properties: dict[str, str | int] = {}
@@ -72,7 +72,7 @@ def run_settings(config: ModelConfig, settings: Mapping[str, str]) -> RunSetting
     half = reader.read("HINT_BF16", boolean, None)
     if half is not None:  # OpenVINO's own choice is BF16 on a processor that multiplies matrices of it
         properties["INFERENCE_PRECISION_HINT"] = "bf16" if half else "f32"
-    found = RunSettings(
+    chosen = RunSettings(
         device=reader.texts.get("TARGET_DEVICE", "") or "CPU",
         properties=properties,
         extension=reader.texts.get("CPU_EXTENSION_PATH", ""),
@@ -83,15 +83,15 @@ def run_settings(config: ModelConfig, settings: Mapping[str, str]) -> RunSetting
     reader.problems += _accelerators(config)
     reader.refuse_misspelt(NAMES)
     reader.finish()
-    return found
+    return chosen
 
 
 def _accelerators(config: ModelConfig) -> Iterator[Problem]:
     """OpenVINO is one itself, for others; it takes none."""
     policy = config.optimization
-    asked = policy.execution_accelerators if policy is not None else None
+    accelerators = policy.execution_accelerators if policy is not None else None
     for kind in ("gpu", "cpu"):
-        for index, accelerator in enumerate(getattr(asked, f"{kind}_execution_accelerator", ())):
+        for index, accelerator in enumerate(getattr(accelerators, f"{kind}_execution_accelerator", ())):
             path = f"optimization.execution_accelerators.{kind}_execution_accelerator[{index}]"
             hint = "remove it; the parameter TARGET_DEVICE names another device"
             yield Problem(f"OpenVINO has no execution accelerator '{accelerator.name}'", path, hint=hint)

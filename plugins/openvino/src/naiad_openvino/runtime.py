@@ -1,9 +1,9 @@
-"""OpenVINO itself: imported when a model needs it, and its errors in our words."""
+"""The OpenVINO library: imported when the first model is loaded; errors are described for callers."""
 
 import functools
 from types import ModuleType
 
-from naiad.frameworks import import_framework
+from naiad_kit.backends.frameworks import import_framework
 
 _STEP = "run pip install 'naiad-openvino[cpu]'"
 

@@ -1,4 +1,4 @@
-"""Strings between numpy's object arrays and OpenVINO's tensors, in memory in proportion to their bytes.
+"""String tensors: conversion between numpy object arrays and OpenVINO, with memory linear in the bytes.
 
 OpenVINO's Python interface takes and gives strings only as numpy's fixed-width arrays, in which each element takes the
 room of the longest: 1,000 elements, one of them of 1 MB, are 1 GB. So a tensor is filled and read in slices, each over

@@ -1,4 +1,4 @@
-"""Arrays as OpenVINO takes them and gives them: in their own memory wherever it can use that."""
+"""Tensors: conversion between numpy arrays and OpenVINO, without a copy wherever alignment allows."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +12,7 @@ _WORTH_SHARING = 16_384
 """Bytes from which on an array is not copied: making OpenVINO use its memory costs 2 µs, which copying these takes."""
 
 
-def taken(array: np.ndarray, kind: str, name: str, model: str) -> Any:
+def to_input(array: np.ndarray, kind: str, name: str, model: str) -> Any:
     """The input of that element type, without a copy where its memory can be used as it is.
 
     OpenVINO copies what is read-only, as the body of a request is, though it does not write to inputs. Raises
@@ -30,9 +30,9 @@ def taken(array: np.ndarray, kind: str, name: str, model: str) -> Any:
     return array
 
 
-def given(request: Any, place: int, kind: str) -> np.ndarray:
+def read_output(request: Any, index: int, kind: str) -> np.ndarray:
     """An output of that element type, copied: the next execution writes to the memory that it is in."""
-    tensor = request.get_output_tensor(place)
+    tensor = request.get_output_tensor(index)
     if kind == "string":
         return strings.array_of(tensor)
     copied: np.ndarray = tensor.data.copy()
@@ -57,10 +57,10 @@ class OutputMemory:
             return None
         return cls(port) if port.tensor.size >= _WORTH_SHARING else None
 
-    def provide(self, request: Any, place: int) -> np.ndarray:
+    def provide(self, request: Any, index: int) -> np.ndarray:
         """New memory, which the request's next execution writes that output to."""
         array = np.empty(self._shape, self._dtype)
-        request.set_output_tensor(place, runtime().Tensor(array, self._shape, self._type))
+        request.set_output_tensor(index, runtime().Tensor(array, self._shape, self._type))
         return array
 
 

@@ -1,4 +1,4 @@
-"""What a stateful model remembers from one execution to the next: a sequence's own, and nobody else's.
+"""Variables of stateful models: saved and restored for each sequence.
 
 OpenVINO keeps such variables in the request that executes; without these every caller would find those of the last.
 """

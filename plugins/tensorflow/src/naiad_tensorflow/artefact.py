@@ -1,4 +1,4 @@
-"""A model on disk, looked at: which tensors it takes and gives, how a session gets them, and how large it is."""
+"""Model artefact: the tensors, feeds and fetches of a model file, and the size of its weights."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

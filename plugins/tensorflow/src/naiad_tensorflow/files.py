@@ -1,4 +1,4 @@
-"""Finding a model's files, and what lies beside them."""
+"""Model files of TensorFlow: the SavedModel or GraphDef, its init ops and its libraries."""
 
 import json
 from pathlib import Path
@@ -49,20 +49,20 @@ def load_libraries(context: ModelContext, settings: RunSettings) -> None:
 def init_ops(context: ModelContext, settings: RunSettings) -> list[str]:
     """The operations to run in a new session; their file lies in the version's folder, or else in the model's.
 
-    Raises InvalidArgumentError when it is not there or makes no sense.
+    Raises InvalidArgumentError when it is not there or is invalid.
     """
     if not settings.init_ops_file:
         return []
     start = f"TF_INIT_OPS_FILE '{settings.init_ops_file}' of model '{context.config.name}'"
-    places = [folder / settings.init_ops_file for folder in (context.version_directory, context.model_directory)]
-    path = next((place for place in places if place.is_file()), None)
+    candidates = [folder / settings.init_ops_file for folder in (context.version_directory, context.model_directory)]
+    path = next((candidate for candidate in candidates if candidate.is_file()), None)
     if path is None:
         raise InvalidArgumentError(f"{start} is neither in the version's folder nor in the model's")
     path = context.path_inside(path, start)
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))["init_ops"]
+        names = json.loads(path.read_text(encoding="utf-8"))["init_ops"]
     except (ValueError, KeyError, TypeError, UnicodeDecodeError) as error:
         raise InvalidArgumentError(f'{start} must hold {{"init_ops": ["name"]}}: {error}') from error
-    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise InvalidArgumentError(f'{start} must hold {{"init_ops": ["name"]}}, a list of names')
-    return found
+    return names

@@ -1,4 +1,4 @@
-"""Frozen graphs: a `GraphDef` in a file, whose variables have become constants."""
+"""Frozen graphs: a `GraphDef` file whose variables are constants."""
 
 from pathlib import Path
 from typing import Any
@@ -30,15 +30,19 @@ class FrozenGraph:
             self._import(read)
         nodes = {node.name: node for node in graph.get_operations() if node.outputs}
         taken = [node for node in nodes.values() if node.type in (*_PLACEHOLDERS, _WITH_DEFAULT)]
-        wanted = [name for name in wanted_outputs(config) if name.partition(":")[0] in nodes]
-        made = {name: nodes[name.partition(":")[0]].outputs for name in wanted}
-        found = {name: outputs[_place(name)] for name, outputs in made.items() if _place(name) < len(outputs)}
+        output_names = [name for name in wanted_outputs(config) if name.partition(":")[0] in nodes]
+        node_outputs = {name: nodes[name.partition(":")[0]].outputs for name in output_names}
+        tensors = {
+            name: outputs[_output_index(name)]
+            for name, outputs in node_outputs.items()
+            if _output_index(name) < len(outputs)
+        }
         self.interface = Interface(
             tuple(_described(node.name, node.outputs[0], node.type == _WITH_DEFAULT) for node in taken),
-            tuple(_described(name, tensor) for name, tensor in found.items()),
+            tuple(_described(name, tensor) for name, tensor in tensors.items()),
         )
         self.tensors = Tensors(
-            {node.name: node.outputs[0].name for node in taken}, {name: tensor.name for name, tensor in found.items()}
+            {node.name: node.outputs[0].name for node in taken}, {name: tensor.name for name, tensor in tensors.items()}
         )
         self.weight_bytes = weight_bytes(read)
 
@@ -67,10 +71,10 @@ class FrozenGraph:
         )
 
 
-def _place(name: str) -> int:
+def _output_index(name: str) -> int:
     """Which output of its node a name means: the first, or `x:1`."""
-    place = name.partition(":")[2]
-    return int(place) if place.isdecimal() else 0
+    number = name.partition(":")[2]
+    return int(number) if number.isdecimal() else 0
 
 
 def _described(name: str, tensor: Any, optional: bool = False) -> ModelTensor:

@@ -1,5 +1,6 @@
-"""One instance of a model: a batch in, a call of the session, its outputs."""
+"""An instance of a TensorFlow model: one call of its session per batch."""
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -7,10 +8,13 @@ import numpy as np
 from naiad.backend import Answer, Batch
 from naiad.errors import InvalidArgumentError
 from naiad_config import DataType, ModelConfig
-from naiad_kit.backends.execution import run_or_each_alone
+from naiad_kit.backends.execution import aligned, run_or_each_alone
 from naiad_kit.backends.interface import NarrowInputs, reserved_inputs, wanted_outputs
 from naiad_tensorflow.artefact import Artefact
 from naiad_tensorflow.runtime import describe_error, runtime
+
+TESTED_VERSIONS = ("2.21.0",)
+"""The releases of TensorFlow whose private way to prepare a call is known: add one when the tests pass with it."""
 
 _MOST_CALLS = 32
 """So many combinations of outputs get a call that computes them alone; others compute all outputs."""
@@ -56,41 +60,48 @@ class TensorFlowInstance:
         del self._session
 
     def _run(self, batch: Batch) -> dict[str, np.ndarray]:
-        wanted = tuple(name for name in self._outputs if batch.wants(name))
-        if not wanted:
+        requested = tuple(name for name in self._outputs if batch.wants(name))
+        if not requested:
             return {}
         self._narrow.check(batch)
         names = tuple(sorted(batch.input_names))  # in whatever order the client sends them
-        if len(self._calls) >= _MOST_CALLS and (names, wanted) not in self._calls:
-            wanted = self._outputs
-        call = self._calls.get((names, wanted)) or self._prepared(names, wanted)
+        if len(self._calls) >= _MOST_CALLS and (names, requested) not in self._calls:
+            requested = self._outputs
+        call = self._calls.get((names, requested)) or self._prepared(names, requested)
         feeds = [self._feed(batch, name) for name in names]
         batch.mark_input_done()
         values = call(*feeds)
         batch.mark_infer_done()
-        return {name: self._read(name, value) for name, value in zip(wanted, values, strict=True)}
+        return {name: self._read(name, value) for name, value in zip(requested, values, strict=True)}
 
-    def _prepared(self, names: tuple[str, ...], wanted: tuple[str, ...]) -> Any:
+    def _prepared(self, names: tuple[str, ...], requested: tuple[str, ...]) -> Any:
         """The call for these inputs and outputs, which TensorFlow prunes and places its graph for.
 
-        Prepared by its options a call of a small graph takes 22 µs; one of `Session.make_callable` takes 167.
+        Prepared by its options a call of a small graph takes 22 µs; one of `Session.make_callable` takes 167. The first
+        is not public, so a release that is not tested takes the second, which also copies inputs, and reports nodes on
+        devices that are not there with the first request instead of at load.
         """
         from tensorflow.core.protobuf import config_pb2
 
         options = config_pb2.CallableOptions()
         options.feed.extend(self._tensors.inputs[name] for name in names)
-        options.fetch.extend(self._tensors.outputs[name] for name in wanted)
+        options.fetch.extend(self._tensors.outputs[name] for name in requested)
         if self._in_caller:
             options.run_options.inter_op_thread_pool = -1
         with self._session.graph.as_default():
-            call = self._calls[names, wanted] = self._session._make_callable_from_options(options)
+            if runtime().__version__ in TESTED_VERSIONS:
+                call = self._session._make_callable_from_options(options)
+            else:
+                public = self._session.make_callable(list(options.fetch), list(options.feed), accept_options=True)
+                call = functools.partial(public, options=options.run_options)
+        self._calls[names, requested] = call
         return call
 
     def _feed(self, batch: Batch, name: str) -> np.ndarray:
         array = batch.input(name)
         if name in self._bits:
             array = array.view(runtime().bfloat16.as_numpy_dtype)
-        return array if array.flags.aligned else array.copy()
+        return aligned(array)
 
     def _read(self, name: str, value: Any) -> np.ndarray:
         array = np.asarray(value)

@@ -1,4 +1,4 @@
-"""One loaded version of a model: its sessions, each for as many instances as may share one."""
+"""A loaded model version: its sessions, each shared by as many instances as configured."""
 
 import threading
 from collections import Counter
@@ -33,7 +33,7 @@ class TensorFlowModel:
         self._lock = threading.Lock()
         self._open: dict[tuple[str, int], tuple[Any, int]] = {}  # by place, with how many instances it may take yet
         self._sessions: list[Any] = []
-        self._places: list[tuple[str, int]] = []  # of the sessions, where their weights lie
+        self._devices: list[tuple[str, int]] = []  # of the sessions, where their weights lie
 
     def instantiate(self, placement: Placement) -> TensorFlowInstance:
         """An instance there. Raises NaiadError when TensorFlow does not have the device or cannot load the model."""
@@ -45,7 +45,7 @@ class TensorFlowModel:
     def memory_usage(self) -> Sequence[MemoryUsage]:
         """The bytes of the weights, once for each session; tables and what execution takes are not counted."""
         with self._lock:
-            opened = sorted(Counter(self._places).items())
+            opened = sorted(Counter(self._devices).items())
         return [
             MemoryUsage(kind, device, sessions * self._artefact.weight_bytes) for (kind, device), sessions in opened
         ]
@@ -55,17 +55,17 @@ class TensorFlowModel:
         for session in self._sessions:
             session.close()
         self._sessions.clear()
-        self._places.clear()
+        self._devices.clear()
         self._open.clear()
 
     def _session(self, placement: Placement) -> Any:
-        place = (placement.kind, placement.device)
+        key = (placement.kind, placement.device)
         with self._lock:
-            session, left = self._open.pop(place, (None, self._settings.shared_by))
+            session, remaining = self._open.pop(key, (None, self._settings.shared_by))
             if session is None:
                 session = open_session(self._artefact, self._context, self._settings, placement)
                 self._sessions.append(session)
-                self._places.append(("GPU", placement.device) if placement.kind == "GPU" else ("CPU", 0))
-            if left > 1:
-                self._open[place] = (session, left - 1)
+                self._devices.append(("GPU", placement.device) if placement.kind == "GPU" else ("CPU", 0))
+            if remaining > 1:
+                self._open[key] = (session, remaining - 1)
             return session

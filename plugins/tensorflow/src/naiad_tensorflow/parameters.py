@@ -1,4 +1,4 @@
-"""Reading what a configuration says about running a model: parameters, optimisation, backend settings."""
+"""Parameters of a configuration for TensorFlow: session options, accelerators and backend settings."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ class RunSettings:
 def run_settings(config: ModelConfig, backend: Mapping[str, str]) -> RunSettings:
     """The settings of a model; `backend` are the `--backend-config` values.
 
-    Raises ConfigError with all values that make no sense, and names that are misspelt.
+    Raises ConfigError with all invalid values, and names that are misspelt.
     """
     reader = _Reader(config, backend)
     policy = config.optimization
@@ -106,22 +106,22 @@ class _Reader(ParameterReader):
 
     def tensorrt(self) -> Mapping[str, str | int] | None:
         """The parameters of the optimiser that puts TensorRT into the graph, None where it is not asked for."""
-        asked = self.accelerator("tensorrt")
-        if asked is None:
+        selected = self.accelerator("tensorrt")
+        if selected is None:
             return None
-        path, accelerator = asked
-        found = dict(_TENSORRT.values())
+        path, accelerator = selected
+        values = dict(_TENSORRT.values())
         for key, text in accelerator.parameters.items():
             where = f"{path}.parameters[{key}]"
             name, default = _TENSORRT.get(key, ("", 0))
             if not name:
                 hint = f"known are {', '.join(_TENSORRT)}"
-                self.problems.append(Problem(f"'{key}' is no parameter of TensorRT here", where, hint=hint))
+                self.problems.append(Problem(f"'{key}' is not a parameter of TensorRT here", where, hint=hint))
             elif key == "precision_mode":
-                found[name] = self.parsed(key, text, _precision, default, where)
+                values[name] = self.parsed(key, text, _precision, default, where)
             else:
-                found[name] = self.parsed(key, text, count, default, where)
-        return found
+                values[name] = self.parsed(key, text, count, default, where)
+        return values
 
     def refuse_accelerators(self) -> None:
         for path, accelerator in self._accelerators("cpu"):
@@ -133,9 +133,9 @@ class _Reader(ParameterReader):
 
     def _accelerators(self, kind: str) -> Iterator[tuple[str, Accelerator]]:
         policy = self.config.optimization
-        asked = policy.execution_accelerators if policy is not None else None
+        accelerators = policy.execution_accelerators if policy is not None else None
         key = f"{kind}_execution_accelerator"
-        for index, accelerator in enumerate(getattr(asked, key, ())):
+        for index, accelerator in enumerate(getattr(accelerators, key, ())):
             yield f"optimization.execution_accelerators.{key}[{index}]", accelerator
 
 

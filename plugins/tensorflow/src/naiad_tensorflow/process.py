@@ -1,4 +1,4 @@
-"""What TensorFlow has once a process: its pools of threads, as large as the first session asks for."""
+"""Process-wide settings of TensorFlow: thread pools, as large as the first session requests."""
 
 import logging
 import threading

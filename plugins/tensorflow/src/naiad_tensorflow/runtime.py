@@ -1,11 +1,11 @@
-"""TensorFlow itself: imported when a model needs it, and its errors in our words."""
+"""The TensorFlow library: imported when the first model is loaded; errors are described for callers."""
 
 import functools
 import logging
 import os
 from types import ModuleType
 
-from naiad.frameworks import import_framework
+from naiad_kit.backends.frameworks import import_framework
 
 _STEP = "run pip install 'naiad-tensorflow[cpu]', or 'naiad-tensorflow[gpu]' on a machine with an NVIDIA GPU"
 

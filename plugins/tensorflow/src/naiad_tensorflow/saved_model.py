@@ -63,15 +63,17 @@ def _read(path: Path, model: str) -> Any:
 
 def _tagged(read: Any, path: Path, model: str, settings: RunSettings) -> Any:
     tags = [set(graph.meta_info_def.tags) for graph in read.meta_graphs]
-    wanted = set(settings.tags)
-    found = next((graph for graph, each in zip(read.meta_graphs, tags, strict=True) if each == wanted), None)
-    if found is None:
+    requested_tags = set(settings.tags)
+    meta_graph = next(
+        (graph for graph, each in zip(read.meta_graphs, tags, strict=True) if each == requested_tags), None
+    )
+    if meta_graph is None:
         known = "; ".join(",".join(sorted(each)) for each in tags)
         raise InvalidArgumentError(
             f"model '{model}': '{path.name}' has no graph with the tag '{','.join(settings.tags)}', only with {known}; "
             "name one with the parameter TF_GRAPH_TAG"
         )
-    return found
+    return meta_graph
 
 
 def _signature(graph: Any, path: Path, model: str, settings: RunSettings) -> Any:

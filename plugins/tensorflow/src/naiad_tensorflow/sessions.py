@@ -1,4 +1,4 @@
-"""Sessions: one graph with its variables on one device, configured as the model asks."""
+"""Sessions: one graph with its variables on one device, with the options of the model."""
 
 from collections.abc import Sequence
 from typing import Any

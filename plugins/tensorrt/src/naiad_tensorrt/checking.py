@@ -1,4 +1,4 @@
-"""Holding a complete configuration against an engine: every contradiction, with both sides named. Pure."""
+"""Validation of a configuration against an engine: reports all contradictions. Pure."""
 
 from collections.abc import Iterator
 
@@ -16,11 +16,11 @@ def problems_of(config: ModelConfig, description: EngineDescription) -> tuple[Pr
 
 
 def _problems(config: ModelConfig, description: EngineDescription) -> Iterator[Problem]:
-    found = mismatches(config, interface_of(description, config.max_batch_size > 0))
-    yield from found
+    problems = mismatches(config, interface_of(description, config.max_batch_size > 0))
+    yield from problems
     yield from _unknown_profiles(config, description)
     large = too_large(config, greatest_batch(config, description))
-    if large is not None and not found:
+    if large is not None and not problems:
         yield large
     tensors = {tensor.name: tensor for tensor in description.tensors}
     entries: list[tuple[str, str, ModelInput | ModelOutput]] = [
@@ -40,12 +40,12 @@ def _problems(config: ModelConfig, description: EngineDescription) -> Iterator[P
 def _unknown_profiles(config: ModelConfig, description: EngineDescription) -> Iterator[Problem]:
     count = len(description.profiles)
     for index, group in enumerate(config.instance_group):
-        for place, text in enumerate(group.profile):
+        for position, text in enumerate(group.profile):
             if text.isdigit() and int(text) >= count:
                 yield Problem(
                     f"instance group '{group.name}' of model '{config.name}' has the invalid profile {text}: the "
                     f"engine has {count}",
-                    f"instance_group[{index}].profile[{place}]",
+                    f"instance_group[{index}].profile[{position}]",
                     hint="profiles count from 0",
                 )
 

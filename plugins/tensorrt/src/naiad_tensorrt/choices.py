@@ -1,4 +1,4 @@
-"""Choosing what runs a batch, by its shapes: the optimisation profile and the CUDA graph. Pure."""
+"""Choice of the optimisation profile and the CUDA graph for a batch, by its shapes. Pure."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -23,11 +23,11 @@ def graph_for(
 ) -> int | None:
     """The place of the graph that serves these whole shapes and values with the fewest elements to fill up, or None."""
     serving = [
-        place
-        for place, graph in enumerate(graphs)
+        index
+        for index, graph in enumerate(graphs)
         if graph.profile == profile and graph.values == values and _serves(graph, shapes)
     ]
-    return min(serving, key=lambda place: _excess(graphs[place], shapes), default=None)
+    return min(serving, key=lambda index: _excess(graphs[index], shapes), default=None)
 
 
 def _holds(profile: Profile, shapes: Mapping[str, Shape], values: Mapping[str, Shape]) -> bool:

@@ -1,4 +1,4 @@
-"""What an engine takes and gives and in which shapes, as plain data: the rest of this plugin reads nothing else."""
+"""Engine description: tensors, formats and profiles of an engine as plain data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

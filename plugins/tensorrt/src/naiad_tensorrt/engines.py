@@ -1,4 +1,4 @@
-"""Opening engines on a device: the runtime of TensorRT, libraries of plugins, and what speaks against it."""
+"""Opening of engines on a device: runtime of TensorRT, plugin libraries, and errors."""
 
 import ctypes
 import functools
@@ -103,8 +103,8 @@ def _register(trt: ModuleType, path: Path) -> None:
     if not (hasattr(library, "getCreators") or hasattr(library, "getPluginCreators")):
         return
     with complaints() as errors:
-        found = trt.get_plugin_registry().load_library(str(path))
-    if found is None and errors and "already" not in errors[0]:
+        handle = trt.get_plugin_registry().load_library(str(path))
+    if handle is None and errors and "already" not in errors[0]:
         raise OSError("; ".join(errors))
 
 

@@ -1,4 +1,4 @@
-"""The CUDA graphs that a configuration asks for, with whole shapes, on the profiles that take them. Pure."""
+"""CUDA graph specifications of a configuration: complete shapes, and the profiles that fit them. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,10 +24,10 @@ def graph_specs(config: ModelConfig, description: EngineDescription, profiles: S
     if cuda is None or not cuda.graphs:
         return ()
     maker = _Maker(config, description, profiles)
-    made = list(maker.written(cuda) if cuda.graph_spec else maker.likely())
+    specs = list(maker.written(cuda) if cuda.graph_spec else maker.likely())
     if maker.problems:
         raise ConfigError(maker.problems)
-    return tuple(spec for place, spec in enumerate(made) if spec not in made[:place])
+    return tuple(spec for position, spec in enumerate(specs) if spec not in specs[:position])
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,30 +102,29 @@ class _Maker:
         elif most == 0 and size != 0:
             self.problems.append(Problem(f"the batch size must be 0 for a model that does not batch, not {size}", path))
 
-    def _check_dims(self, given: Mapping[str, CudaGraphShape], path: str, required: bool) -> None:
+    def _check_dims(self, graph_shapes: Mapping[str, CudaGraphShape], path: str, required: bool) -> None:
         inputs = {tensor.name: tensor for tensor in self._inputs}
-        for name in given.keys() - inputs.keys():
+        for name in graph_shapes.keys() - inputs.keys():
             message = f"the engine has no input '{name}'"
             self.problems.append(Problem(message, f"{path}[{name}]", hint=f"its inputs are {', '.join(inputs)}"))
         for name, tensor in inputs.items():
             own = self._own_dims(tensor)
-            if name in given and len(given[name].dim) != len(own):
-                message = (
-                    f"input '{name}' takes {len(own)} dims {shape_text(own)} here, not {shape_text(given[name].dim)}"
-                )
+            if name in graph_shapes and len(graph_shapes[name].dim) != len(own):
+                dims = shape_text(graph_shapes[name].dim)
+                message = f"input '{name}' takes {len(own)} dims {shape_text(own)} here, not {dims}"
                 self.problems.append(Problem(message, f"{path}[{name}]", hint="leave the batch dimension out"))
-            elif name not in given and required and -1 in own:
+            elif name not in graph_shapes and required and -1 in own:
                 message = (
                     f"input '{name}' has variable dims {shape_text(own)}, and the graph does not say which to take"
                 )
                 self.problems.append(Problem(message, path, hint=f"add input {{ key: '{name}' value {{ dim: … }} }}"))
 
-    def _sizes(self, batch: int, given: Mapping[str, CudaGraphShape], best: Profile | None = None) -> _Sizes:
+    def _sizes(self, batch: int, graph_shapes: Mapping[str, CudaGraphShape], best: Profile | None = None) -> _Sizes:
         shapes: dict[str, Shape] = {}
         values: dict[str, Shape] = {}
         for tensor in self._inputs:
             name, rows = tensor.name, self._has_rows(tensor)
-            dims = tuple(given[name].dim) if name in given else self._own_dims(tensor)
+            dims = tuple(graph_shapes[name].dim) if name in graph_shapes else self._own_dims(tensor)
             if best is not None:
                 dims = _at_optimum(tensor, dims, best, rows)
             whole = (batch, *dims) if rows else dims
@@ -169,6 +168,6 @@ def _at_optimum(tensor: EngineTensor, dims: Shape, best: Profile, rows: bool) ->
 
 def _whole_inputs(config: ModelConfig) -> frozenset[str]:
     """The inputs that do not hold one row for each item of a batch."""
-    ragged = {given.name for given in config.input if given.allow_ragged_batch}
-    made = {name for given in config.batch_input for name in given.target_name}
-    return frozenset(ragged | made)
+    ragged = {entry.name for entry in config.input if entry.allow_ragged_batch}
+    generated = {name for entry in config.batch_input for name in entry.target_name}
+    return frozenset(ragged | generated)

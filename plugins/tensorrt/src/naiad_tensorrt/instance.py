@@ -1,4 +1,4 @@
-"""One instance of an engine: a batch in, the profile for its shapes, a run, its outputs."""
+"""An instance of an engine: selects the profile for a batch, runs it, and returns the outputs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -78,30 +78,30 @@ class TensorRtInstance:
                 shapes[name] = _joined(parts)
         values = {name: tuple(inputs[name].reshape(-1).tolist()) for name in self._shape_tensors & inputs.keys()}
         profile = self._profile(shapes, values)
-        wanted = [name for name in self._outputs if batch.wants(name)]
+        requested = [name for name in self._outputs if batch.wants(name)]
         (here,) = self.input_devices
-        stay = [name for name in wanted if batch.may_stay(name, here)]
-        return self._executor.run(inputs, profile, wanted=wanted, stay=stay, marks=batch)
+        stay = [name for name in requested if batch.may_stay(name, here)]
+        return self._executor.run(inputs, profile, requested=requested, stay=stay, marks=batch)
 
     def _profile(self, shapes: Mapping[str, Shape], values: Mapping[str, Shape]) -> int:
-        found = profile_for(shapes, values, self._profiles)
-        if found is None:
+        profile = profile_for(shapes, values, self._profiles)
+        if profile is None:
             raise InvalidArgumentError(misfit(self._model, shapes, values, self._profiles))
-        for name, (place, components) in self._groups.items():
-            if shapes[name][place] % components:
+        for name, (dim, components) in self._groups.items():
+            if shapes[name][dim] % components:
                 raise InvalidArgumentError(
                     f"input '{name}' of model '{self._model}' has shape {shape_text(shapes[name])}; its format keeps "
-                    f"{components} elements of dim {place} together, so send a multiple of {components} of them"
+                    f"{components} elements of dim {dim} together, so send a multiple of {components} of them"
                 )
-        return found
+        return profile
 
 
 def misfit(model: str, shapes: Mapping[str, Shape], values: Mapping[str, Shape], profiles: Sequence[Profile]) -> str:
     """The sentence that says which input fits which profile not, for shapes and values that none takes."""
     parts = []
     for profile in profiles:
-        for word, given, ranges in (("shape", shapes, profile.shapes), ("the values", values, profile.values)):
-            for name, have in given.items():
+        for word, actual, ranges in (("shape", shapes, profile.shapes), ("the values", values, profile.values)):
+            for name, have in actual.items():
                 if name in ranges and profile_for({name: have}, {}, [Profile(0, {name: ranges[name]}, {})]) is None:
                     least, _, most = ranges[name]
                     parts.append(

@@ -1,4 +1,4 @@
-"""An engine's inputs and outputs in the words of configurations, and configurations completed from them. Pure."""
+"""The interface of an engine as that of a configuration, and auto-completion from it. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,8 +29,8 @@ def greatest_batch(config: ModelConfig, description: EngineDescription) -> int:
 
     Only inputs count that hold one row for each item of a batch; without any, the configuration's size is taken.
     """
-    whole = {given.name for given in config.input if given.allow_ragged_batch}
-    whole |= {name for made in config.batch_input for name in made.target_name}
+    whole = {tensor.name for tensor in config.input if tensor.allow_ragged_batch}
+    whole |= {name for batch_input in config.batch_input for name in batch_input.target_name}
     rows = [tensor.name for tensor in description.inputs if tensor.name not in whole]
     if description.inputs and not rows:
         return config.max_batch_size

@@ -1,4 +1,4 @@
-"""What this plugin wants of the machine, as an interface, and the GPUs that fulfil it."""
+"""The machine as an interface: what this plugin needs of GPUs, and its implementation."""
 
 import ctypes
 from collections.abc import Collection, Mapping
@@ -17,11 +17,11 @@ class Executor(Protocol):
         inputs: Mapping[str, Any],
         profile: int,
         *,
-        wanted: Collection[str] | None,
+        requested: Collection[str] | None,
         stay: Collection[str],
         marks: Batch | None,
     ) -> Mapping[str, Any]:
-        """The outputs that are `wanted` for these inputs, whole arrays of the shapes that the engine gives them.
+        """The outputs that are `requested` for these inputs, whole arrays of the shapes that the engine gives them.
 
         An input is an array of the host, or a list of tensors on the device, to be joined along dimension 0. Outputs
         are arrays of the host, and those in `stay` may be tensors on the device.

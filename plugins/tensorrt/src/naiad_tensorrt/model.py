@@ -1,4 +1,4 @@
-"""One loaded version of an engine: opened once on each device, with an executor of its own for each instance."""
+"""A loaded engine version: opened once per device, with an executor for each instance."""
 
 import threading
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from naiad_tensorrt.machine import Machine
 from naiad_tensorrt.parameters import RunSettings
 from naiad_tensorrt.plans import plan_path, read_plan
 
-_Place = tuple[int, int]
+_DeviceKey = tuple[int, int]
 """A device and the core of its deep-learning accelerator, -1 for none."""
 
 
@@ -33,7 +33,7 @@ class TensorRtModel:
         self._context = context
         self._settings = settings
         self._machine = machine
-        self._engines: dict[_Place, OpenEngine] = {}
+        self._engines: dict[_DeviceKey, OpenEngine] = {}
         self._instances: WeakSet[TensorRtInstance] = WeakSet()
         self._opening = threading.Lock()
         group = context.config.instance_group[0] if context.config.instance_group else ModelInstanceGroup()

@@ -1,4 +1,4 @@
-"""How an instance executes an engine, as plain data: made from a configuration, followed by the executor."""
+"""Execution options as plain data, from the configuration to the executor."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

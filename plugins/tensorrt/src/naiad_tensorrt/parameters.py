@@ -1,4 +1,4 @@
-"""Reading what a configuration, and the settings of the backend, say about running an engine."""
+"""Parameters of a configuration and settings of the backend for running an engine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,12 +35,12 @@ class RunSettings:
 def run_settings(config: ModelConfig, settings: Mapping[str, str]) -> RunSettings:
     """The settings of a model; `settings` are the `--backend-config` values.
 
-    Raises ConfigError with all values that make no sense, and names that are misspelt.
+    Raises ConfigError with all invalid values, and names that are misspelt.
     """
     reader = ParameterReader(config, settings)
     reader.setting("coalesce-request-input", boolean, False)
     reader.setting("execution-policy", _policy, "")
-    found = RunSettings(
+    chosen = RunSettings(
         libraries=tuple(Path(path) for path in settings.get("plugins", "").split(";") if path),
         version_compatible=reader.setting("version-compatible", boolean, False),
         weight_budget=reader.read(_BUDGET, count, None),
@@ -48,7 +48,7 @@ def run_settings(config: ModelConfig, settings: Mapping[str, str]) -> RunSetting
     )
     reader.refuse_misspelt(NAMES)
     reader.finish()
-    return found
+    return chosen
 
 
 def without_effect(config: ModelConfig) -> list[str]:
@@ -57,13 +57,13 @@ def without_effect(config: ModelConfig) -> list[str]:
     if policy is None:
         return []
     accelerators, cuda = policy.execution_accelerators, policy.cuda or OptimizationCuda()
-    given = {
+    present = {
         "graph.level": policy.graph is not None and policy.graph.level != 0,
         "execution_accelerators": accelerators is not None
         and bool(accelerators.gpu_execution_accelerator or accelerators.cpu_execution_accelerator),
         "cuda.graph_spec": bool(cuda.graph_spec) and not cuda.graphs,
     }
-    return [f"optimization.{key}" for key, is_given in given.items() if is_given]
+    return [f"optimization.{key}" for key, is_present in present.items() if is_present]
 
 
 def _execution(config: ModelConfig, strategy: str) -> ExecutionOptions:

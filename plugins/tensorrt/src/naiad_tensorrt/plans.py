@@ -1,4 +1,4 @@
-"""The file of an engine: which one a GPU takes, and its bytes."""
+"""Engine files: which plan a GPU takes, and its bytes."""
 
 from pathlib import Path
 

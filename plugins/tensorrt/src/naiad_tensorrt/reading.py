@@ -1,4 +1,4 @@
-"""Describing an engine of TensorRT as plain data."""
+"""Reader of engines: describes a TensorRT engine as plain data."""
 
 from collections.abc import Mapping
 from types import MappingProxyType, ModuleType
@@ -24,7 +24,7 @@ DATA_TYPES: Mapping[str, DataType] = MappingProxyType(
 
 def description_of(trt: ModuleType, engine: Any) -> EngineDescription:
     """What an `ICudaEngine` takes and gives, and its optimisation profiles."""
-    names = [engine.get_tensor_name(place) for place in range(engine.num_io_tensors)]
+    names = [engine.get_tensor_name(index) for index in range(engine.num_io_tensors)]
     tensors = tuple(_tensor(trt, engine, name) for name in names)
     inputs = [tensor for tensor in tensors if tensor.is_input]
     return EngineDescription(
@@ -59,7 +59,7 @@ def _format(trt: ModuleType, engine: Any, name: str) -> str:
 def _profile(engine: Any, inputs: list[EngineTensor], index: int) -> Profile:
     shapes = {tensor.name: _shapes(engine, tensor, index) for tensor in inputs}
     values = {tensor.name: _values(engine, tensor.name, index) for tensor in inputs if tensor.is_shape_tensor}
-    return Profile(index, shapes, {name: found for name, found in values.items() if found is not None})
+    return Profile(index, shapes, {name: bounds for name, bounds in values.items() if bounds is not None})
 
 
 def _shapes(engine: Any, tensor: EngineTensor, index: int) -> Range:
@@ -70,8 +70,8 @@ def _shapes(engine: Any, tensor: EngineTensor, index: int) -> Range:
 
 def _values(engine: Any, name: str, index: int) -> Range | None:
     # the bindings call the first argument `name` and the second `profile_index`, and take them the other way round
-    found = engine.get_tensor_profile_values(index, name)
-    return _range([tuple(values) for values in found]) if found else None
+    bounds = engine.get_tensor_profile_values(index, name)
+    return _range([tuple(values) for values in bounds]) if bounds else None
 
 
 def _range(shapes: list[Shape]) -> Range:

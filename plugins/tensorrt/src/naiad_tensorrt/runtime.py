@@ -1,4 +1,4 @@
-"""TensorRT itself: which of its libraries reads an engine, imported when needed, and what it says meanwhile."""
+"""The TensorRT libraries: the one that reads an engine is imported when needed; its log messages become errors."""
 
 import functools
 import importlib
@@ -54,15 +54,15 @@ def runtime_for(plan: bytes, model: str, find: "Callable[[Library], ModuleType |
             f"{RTX_MAGIC!r}); write what build_serialized_network of TensorRT returns, and nothing before it"
         )
     find = find or _module
-    wanted = (RTX,) if plan[:4] == RTX_MAGIC else (TENSORRT, LEAN, DISPATCH)
-    found = next(filter(None, map(find, wanted)), None)
-    if found is not None:
-        return found
-    others = [library.name for library in _LIBRARIES if library not in wanted and find(library) is not None]
+    suitable = (RTX,) if plan[:4] == RTX_MAGIC else (TENSORRT, LEAN, DISPATCH)
+    library = next(filter(None, map(find, suitable)), None)
+    if library is not None:
+        return library
+    others = [library.name for library in _LIBRARIES if library not in suitable and find(library) is not None]
     here = f"; installed is {' and '.join(others)}, which cannot read it" if others else ""
     raise PluginError(
-        f"model '{model}' is an engine of {wanted[0].name}, which cannot be imported{here}; "
-        f"run pip install 'naiad-tensorrt[{wanted[0].extra}]'"
+        f"model '{model}' is an engine of {suitable[0].name}, which cannot be imported{here}; "
+        f"run pip install 'naiad-tensorrt[{suitable[0].extra}]'"
     )
 
 

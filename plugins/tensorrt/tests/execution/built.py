@@ -84,8 +84,8 @@ def _add_sub(trt: Any, kind: str) -> bytes:
 def copier(trt: Any, kind: str) -> bytes:
     """OUT = IN, 1 to 4 rows of 3."""
     network = Network(trt)
-    given = network.input("IN", (-1, 3), kind)
-    network.output("OUT", network.made.add_identity(given).get_output(0))
+    sent = network.input("IN", (-1, 3), kind)
+    network.output("OUT", network.made.add_identity(sent).get_output(0))
     network.profile(IN=((1, 3), (2, 3), (4, 3)))
     return network.plan()
 
@@ -94,8 +94,8 @@ def copier(trt: Any, kind: str) -> bytes:
 def stretcher(trt: Any) -> bytes:
     """OUT = the first element of each row of IN, in as many columns as the shape tensor SIZE says: rows and columns."""
     network = Network(trt)
-    given, size = network.input("IN", (-1, 1)), network.input("SIZE", (2,), "INT64")
-    sliced = network.made.add_slice(given, (0, 0), (1, 1), (1, 1))
+    sent, size = network.input("IN", (-1, 1)), network.input("SIZE", (2,), "INT64")
+    sliced = network.made.add_slice(sent, (0, 0), (1, 1), (1, 1))
     sliced.mode = trt.SampleMode.CLAMP
     sliced.set_input(2, size)
     network.output("OUT", sliced.get_output(0))
@@ -107,8 +107,8 @@ def stretcher(trt: Any) -> bytes:
 def finder(trt: Any) -> bytes:
     """OUT = the places of what is not 0 in IN (1 to 16 elements), one column for each."""
     network = Network(trt)
-    found = network.made.add_non_zero(network.input("IN", (-1,)))
-    network.output("OUT", found.get_output(0))
+    actual = network.made.add_non_zero(network.input("IN", (-1,)))
+    network.output("OUT", actual.get_output(0))
     network.profile(IN=((1,), (4,), (16,)))
     return network.plan()
 
@@ -117,10 +117,10 @@ def finder(trt: Any) -> bytes:
 def image_adder(trt: Any, form: str, kind: str) -> bytes:
     """OUT = IN + IN, 1 to 4 images of 3 channels, 2 rows and 2 columns, in a format of TensorRT."""
     network, dims = Network(trt), (3, 2, 2)
-    given = network.input("IN", (-1, *dims), kind)
-    made = network.join("SUM", given, given)
-    network.output("OUT", made)
-    given.allowed_formats = made.allowed_formats = 1 << int(getattr(trt.TensorFormat, form))
+    sent = network.input("IN", (-1, *dims), kind)
+    total = network.join("SUM", sent, sent)
+    network.output("OUT", total)
+    sent.allowed_formats = total.allowed_formats = 1 << int(getattr(trt.TensorFormat, form))
     network.profile(IN=((1, *dims), (2, *dims), (4, *dims)))
     return network.plan()
 
@@ -129,10 +129,10 @@ def image_adder(trt: Any, form: str, kind: str) -> bytes:
 def accumulator(trt: Any) -> bytes:
     """OUT = IN + STATE where the sequence does not start, else IN; STATE_OUT = OUT."""
     network = Network(trt)
-    given, start, state = (network.input(name, (-1, 1)) for name in ("IN", "START", "STATE"))
+    sent, start, state = (network.input(name, (-1, 1)) for name in ("IN", "START", "STATE"))
     one = network.made.add_constant((1, 1), np.ones((1, 1), np.float32)).get_output(0)
     kept = network.join("PROD", state, network.join("SUB", one, start))
-    out = network.join("SUM", given, kept)
+    out = network.join("SUM", sent, kept)
     network.output("OUT", out)
     network.output("STATE_OUT", network.made.add_identity(out).get_output(0))
     bounds = ((1, 1), (2, 1), (4, 1))

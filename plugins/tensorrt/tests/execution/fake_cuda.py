@@ -31,7 +31,7 @@ class Copy:
 
 
 class FakeCuda:
-    """Offers what `seam.Cuda` asks for; `fail` names functions and the number of the error that they raise once.
+    """A fake of `cuda_protocol.Cuda`; `fail` names functions and the number of the error that they raise once.
 
     Fresh memory holds garbage. Memory that is used after it was given back, or beyond its end, is an error of the test.
     """

@@ -94,7 +94,7 @@ class FakeEngine:
 
 
 class FakeContext:
-    """A context: keeps what it is told, and holds whoever executes it to the rules of TensorRT."""
+    """A context: records the calls, and fails when they break the rules of TensorRT."""
 
     def __init__(self, engine: FakeEngine, strategy: Any) -> None:
         self.engine = engine
@@ -134,8 +134,8 @@ class FakeContext:
         return missing
 
     def get_tensor_shape(self, name: str) -> Shape:
-        found = self._outputs({each.name: self._zeros(each) for each in self.engine.description.inputs})[name].shape
-        return tuple(-1 if name in self.engine.late else dim for dim in found)
+        actual = self._outputs({each.name: self._zeros(each) for each in self.engine.description.inputs})[name].shape
+        return tuple(-1 if name in self.engine.late else dim for dim in actual)
 
     def set_tensor_address(self, name: str, address: int) -> bool:
         self.addresses[name] = address
@@ -178,14 +178,14 @@ class FakeContext:
         return np.zeros(self._shape(tensor), dtype_of(tensor))
 
     def _read(self, inputs: list[tuple[EngineTensor, int, Shape]]) -> dict[str, np.ndarray]:
-        found = {}
+        actual = {}
         for tensor, address, shape in inputs:
             if tensor.on_host:
-                found[tensor.name] = self._host(tensor, address, shape)
+                actual[tensor.name] = self._host(tensor, address, shape)
             else:
                 held = self.engine.cuda.view(address, memory_size(tensor, shape)).view(dtype_of(tensor))
-                found[tensor.name] = from_memory(tensor, held, shape)
-        return found
+                actual[tensor.name] = from_memory(tensor, held, shape)
+        return actual
 
     def _host(self, tensor: EngineTensor, address: int, shape: Shape) -> np.ndarray:
         held = (ctypes.c_uint8 * memory_size(tensor, shape)).from_address(address)

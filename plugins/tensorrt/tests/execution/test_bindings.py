@@ -12,7 +12,7 @@ from cuda.bindings import runtime
 from naiad.errors import UnsupportedError
 from naiad_tensorrt import execution
 from naiad_tensorrt.execution import cuda, outputs
-from naiad_tensorrt.execution.seam import Cuda
+from naiad_tensorrt.execution.cuda_protocol import Cuda
 
 from .fake_cuda import FakeCuda
 
@@ -39,18 +39,18 @@ def calls_of_cuda():
 
 def uses_of_tensorrt():
     """Each attribute of an object of TensorRT that our sources use: of what, its name, and the arguments of a call."""
-    found = {}
+    actual = {}
     for node in (node for path in SOURCES for node in ast.walk(ast.parse(path.read_text()))):
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) in CALLED_ON:
-            found.setdefault((ast.unparse(node.value), node.attr), None)
+            actual.setdefault((ast.unparse(node.value), node.attr), None)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             owner = ast.unparse(node.func.value)
             if owner in CALLED_ON:
-                found[owner, node.func.attr] = len(node.args)
+                actual[owner, node.func.attr] = len(node.args)
     return [
         pytest.param(getattr(module, CALLED_ON[owner], module), name, count, id=f"{module.__name__}-{owner}.{name}")
         for module in (rtx, lean)
-        for (owner, name), count in found.items()
+        for (owner, name), count in actual.items()
         if module is rtx or not RTX_ALONE & {CALLED_ON[owner], name}
     ]
 

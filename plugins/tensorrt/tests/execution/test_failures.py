@@ -93,16 +93,16 @@ def test_an_engine_that_gives_no_context_is_refused_and_leaves_nothing():
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("sent", "message"),
     [
         ({"A": rows(2)}, "the engine needs the input 'B'"),
         ({"A": rows(2), "B": rows(2).astype(np.float64)}, "input 'B' has elements of float64.*takes FLOAT"),
         ({"A": [rows(2), rows(2)[:, :3]], "B": rows(4)}, r"input 'A' comes in parts of the shapes \[2, 4\], \[2, 3\]"),
     ],
 )
-def test_what_the_engine_does_not_take_is_the_callers_error(given, message):
+def test_what_the_engine_does_not_take_is_the_callers_error(sent, message):
     with pytest.raises(InvalidArgumentError, match=message):
-        add_sub().executor().run(given, 0)
+        add_sub().executor().run(sent, 0)
 
 
 def test_types_that_no_request_can_carry_are_refused():

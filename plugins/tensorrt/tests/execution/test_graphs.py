@@ -83,9 +83,9 @@ def test_inner_dims_are_filled_up_too():
         lambda x: {"Y": x["X"] + 1},
     )
     executor = bench.executor(graphs=(graph(shape, {"X": (1, 1)}),))
-    given = np.array([[1, 2], [3, 4]], np.float32)
+    sent = np.array([[1, 2], [3, 4]], np.float32)
 
-    answer = executor.run({"X": given}, 0)
+    answer = executor.run({"X": sent}, 0)
 
     assert answer["Y"].tolist() == [[2, 3], [4, 5]]
     assert bench.cuda.calls["launch_graph"] == 1

@@ -30,17 +30,17 @@ IMAGE, VOLUME = (2, 5, 2, 3), (2, 5, 2, 2, 3)
     ],
 )
 def test_a_tensor_lies_as_its_format_says(form, shape, laid):
-    given = tensor("x", shape, "HALF", format=form)
+    sent = tensor("x", shape, "HALF", format=form)
     array = np.arange(1, np.prod(shape) + 1, dtype=np.float16).reshape(shape)
 
-    packed = pack(given, array)
+    packed = pack(sent, array)
 
-    assert packed.shape == memory_shape(given, shape) == laid
-    assert packed.nbytes == memory_size(given, shape)
+    assert packed.shape == memory_shape(sent, shape) == laid
+    assert packed.nbytes == memory_size(sent, shape)
     assert packed.flags.c_contiguous
-    assert from_memory(given, packed, shape).tolist() == array.tolist()
+    assert from_memory(sent, packed, shape).tolist() == array.tolist()
     assert packed.sum(dtype=np.float64) == array.sum(dtype=np.float64), "what is padded is zero"
-    assert unpack(given, packed, shape).tolist() == array.tolist()
+    assert unpack(sent, packed, shape).tolist() == array.tolist()
 
 
 @pytest.mark.parametrize(("form", "shape"), [("DLA_HWC4", IMAGE), ("CHW4", (5, 2)), ("CDHW32", (5, 2, 3))])

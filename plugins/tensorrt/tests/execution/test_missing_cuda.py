@@ -1,4 +1,4 @@
-"""What a user is told whose environment lacks the bindings of CUDA."""
+"""The error message of an environment without the bindings of CUDA."""
 
 import sys
 
@@ -8,7 +8,7 @@ from naiad.errors import PluginError
 from naiad_tensorrt.execution import cuda
 
 
-def test_missing_bindings_of_cuda_are_told_with_what_to_install(monkeypatch):
+def test_missing_bindings_of_cuda_are_reported_with_what_to_install(monkeypatch):
     cuda._runtime.cache_clear()
     monkeypatch.setitem(sys.modules, "cuda.bindings.runtime", None)
 

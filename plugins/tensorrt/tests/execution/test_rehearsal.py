@@ -57,9 +57,9 @@ def bench(tmp_path, machine):
 
 def test_the_model_with_a_state_takes_it_with_every_batch(trt, bench):
     bench.path("model.plan").write_bytes(built.accumulator(trt))
-    given, state = np.array([[1], [2]], np.float32), np.array([[10], [20]], np.float32)
+    sent, state = np.array([[1], [2]], np.float32), np.array([[10], [20]], np.float32)
 
-    answer = bench.load(SUM).execute({"IN": given, "START": np.array([[1], [0]], np.float32), "STATE": state})
+    answer = bench.load(SUM).execute({"IN": sent, "START": np.array([[1], [0]], np.float32), "STATE": state})
 
     assert answer["OUT"].tolist() == answer["STATE_OUT"].tolist() == [[1], [22]]
 

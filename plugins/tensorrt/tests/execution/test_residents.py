@@ -30,13 +30,13 @@ def passing_on_chw4():
 def test_a_tensor_on_the_gpu_does_not_pass_through_the_host():
     bench = add_sub()
     executor = bench.executor()
-    given = on_gpu(bench.cuda, rows(3))
+    sent = on_gpu(bench.cuda, rows(3))
 
-    answer = executor.run({"A": given, "B": rows(3, 7)}, 0)
+    answer = executor.run({"A": sent, "B": rows(3, 7)}, 0)
 
     assert answer["SUM"].tolist() == (rows(3) + rows(3, 7)).tolist()
     assert (bench.cuda.calls["copy_on_device"], bench.cuda.calls["copy_to_device"]) == (1, 1)
-    assert given.copies == 0
+    assert sent.copies == 0
 
 
 @pytest.mark.parametrize("pinned", [True, False])
@@ -64,11 +64,11 @@ def test_many_parts_that_outgrow_the_staging_memory_are_joined():
 
 def test_a_tensor_on_the_gpu_is_laid_out_through_the_host():
     bench = passing_on_chw4()
-    given = np.arange(12, dtype=np.int8).reshape(1, 3, 2, 2)
+    sent = np.arange(12, dtype=np.int8).reshape(1, 3, 2, 2)
 
-    answer = bench.executor().run({"X": on_gpu(bench.cuda, given)}, 0)
+    answer = bench.executor().run({"X": on_gpu(bench.cuda, sent)}, 0)
 
-    assert answer["Y"].tolist() == given.tolist()
+    assert answer["Y"].tolist() == sent.tolist()
 
 
 def test_a_tensor_on_the_gpu_fills_a_graph():
@@ -83,13 +83,13 @@ def test_a_tensor_on_the_gpu_fills_a_graph():
 
 def test_what_lies_with_gaps_on_the_gpu_comes_by_way_of_the_host():
     bench = add_sub()
-    given = on_gpu(bench.cuda, rows(6))
-    given.memory = given.memory[::2]
+    sent = on_gpu(bench.cuda, rows(6))
+    sent.memory = sent.memory[::2]
 
-    answer = bench.executor().run({"A": given, "B": rows(3)}, 0)
+    answer = bench.executor().run({"A": sent, "B": rows(3)}, 0)
 
     assert answer["SUM"].tolist() == (rows(6)[::2] + rows(3)).tolist()
-    assert given.copies == 1
+    assert sent.copies == 1
 
 
 def test_the_memory_of_another_gpu_comes_by_way_of_the_host():
@@ -186,12 +186,12 @@ def test_the_rows_of_a_graph_that_were_filled_up_do_not_stay():
 
 def test_an_output_that_lies_in_another_order_comes_to_the_host():
     bench = passing_on_chw4()
-    given = np.arange(12, dtype=np.int8).reshape(1, 3, 2, 2)
+    sent = np.arange(12, dtype=np.int8).reshape(1, 3, 2, 2)
 
-    answer = bench.executor().run({"X": given}, 0, stay=("Y",))
+    answer = bench.executor().run({"X": sent}, 0, stay=("Y",))
 
     assert isinstance(answer["Y"], np.ndarray)
-    assert answer["Y"].tolist() == given.tolist()
+    assert answer["Y"].tolist() == sent.tolist()
 
 
 def held_at(cuda, kept):

@@ -48,11 +48,11 @@ def test_parts_are_joined_in_order(pinned):
     assert answer["SUM"].tolist() == np.concatenate(parts).tolist()
 
 
-def test_only_wanted_outputs_are_copied():
+def test_only_requested_outputs_are_copied():
     bench = add_sub()
     executor = bench.executor()
 
-    answer = executor.run({"A": rows(2), "B": rows(2)}, 0, wanted=("SUM",))
+    answer = executor.run({"A": rows(2), "B": rows(2)}, 0, requested=("SUM",))
 
     assert list(answer) == ["SUM"]
     assert bench.cuda.calls["copy_to_host"] == 1
@@ -81,12 +81,12 @@ def test_a_profile_that_the_instance_does_not_have_is_refused():
 def test_memory_grows_with_the_batches_and_stays():
     bench = add_sub()
     executor = bench.executor()
-    asked = []
+    wished = []
     for count in (1, 8, 2):
         executor.run({"A": rows(count), "B": rows(count)}, 0)
-        asked.append(bench.cuda.calls["allocate"])
+        wished.append(bench.cuda.calls["allocate"])
 
-    assert asked == [4, 4, 4]
+    assert wished == [4, 4, 4]
     assert executor.memory_usage() == 4 * 256 + 1000
 
 
@@ -151,11 +151,11 @@ def test_tensors_of_other_formats_are_laid_out_and_back(form):
         [profile(0, X=((1, 5, 2, 3), (4, 5, 2, 3)))],
         lambda x: {"Y": x["X"] * 2},
     )
-    given = np.arange(60, dtype=np.float16).reshape(2, 5, 2, 3)
+    sent = np.arange(60, dtype=np.float16).reshape(2, 5, 2, 3)
 
-    answer = bench.executor().run({"X": given}, 0)
+    answer = bench.executor().run({"X": sent}, 0)
 
-    assert answer["Y"].tolist() == (given * 2).tolist()
+    assert answer["Y"].tolist() == (sent * 2).tolist()
     assert answer["Y"].flags.c_contiguous
 
 
@@ -177,12 +177,12 @@ def test_nothing_of_what_was_given_is_held_after_a_run(refuses):
     bench = add_sub()
     executor = bench.executor(pinned_input=False)
     bench.engine.refuses = refuses
-    given = rows(2)
-    seen = weakref.ref(given)
+    sent = rows(2)
+    seen = weakref.ref(sent)
 
     with pytest.raises(ModelFailedError) if refuses else nullcontext():
-        executor.run({"A": given, "B": rows(2)}, 0)
-    del given
+        executor.run({"A": sent, "B": rows(2)}, 0)
+    del sent
     gc.collect()
 
     assert seen() is None

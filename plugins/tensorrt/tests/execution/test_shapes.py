@@ -56,14 +56,14 @@ def test_shapes_that_do_not_fit_together_are_the_callers_error_and_the_next_run_
     assert answer["OUT"].tolist() == [[1.0] * 3] * 2
 
 
-@pytest.mark.parametrize("given", [(9, 4), (2, 3), (2, 4, 1), (0, 4)])
-def test_a_shape_that_the_profile_does_not_hold_is_refused_with_both_shapes(given):
+@pytest.mark.parametrize("sent", [(9, 4), (2, 3), (2, 4, 1), (0, 4)])
+def test_a_shape_that_the_profile_does_not_hold_is_refused_with_both_shapes(sent):
     executor = add_sub().executor()
 
     with pytest.raises(InvalidArgumentError) as caught:
-        executor.run({"A": np.zeros(given, np.float32), "B": rows(2)}, 0)
+        executor.run({"A": np.zeros(sent, np.float32), "B": rows(2)}, 0)
 
-    assert f"input 'A' has the shape {list(given)}, and profile 0 of the engine takes [1, 4] to [8, 4]" in str(
+    assert f"input 'A' has the shape {list(sent)}, and profile 0 of the engine takes [1, 4] to [8, 4]" in str(
         caught.value
     )
     assert executor.run({"A": rows(2), "B": rows(2)}, 0)["SUM"].tolist() == (2 * rows(2)).tolist()
@@ -75,7 +75,7 @@ def test_the_engine_tells_the_shape_of_an_output_when_it_runs():
     answers = [executor.run({"IN": np.arange(count, dtype=np.float32) % 3}, 0)["OUT"] for count in (1, 4, 200, 2)]
 
     assert [answer.ravel().tolist() for answer in answers] == [
-        [place for place in range(count) if place % 3] for count in (1, 4, 200, 2)
+        [index for index in range(count) if index % 3] for count in (1, 4, 200, 2)
     ]
     assert answers[0].shape == (0, 1)
 

@@ -47,7 +47,7 @@ class TorchBackend:
     def load(self, context: ModelContext) -> TorchModel:
         """Load one version.
 
-        Raises ConfigError for parameters that make no sense and a configuration that does not fit the model, and other
+        Raises ConfigError for invalid parameters and a configuration that does not fit the model, and other
         NaiadErrors when PyTorch, the file or a device is not there.
         """
         runtime()

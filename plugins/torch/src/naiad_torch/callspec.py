@@ -1,4 +1,4 @@
-"""How an exported model takes its arguments and gives its results: the tree that the package describes. Pure.
+"""Call specification of an exported model: the tree of its arguments and results. Pure.
 
 The form is that of `torch.utils._pytree.treespec_dumps`: `[1, {"type", "context", "children_spec"}]`, where a type of
 null is a leaf, and the context of a dict is the JSON list of its keys.
@@ -66,10 +66,10 @@ class CallSpec:
 
 def read_call_spec(inputs: str, outputs: str) -> CallSpec:
     """The call spec in the two texts of a package. Raises InvalidArgumentError for a form that is not known."""
-    given = _node(_root(inputs))
-    if given.kind is not tuple or [child.kind for child in given.children] != [tuple, dict]:
+    root = _node(_root(inputs))
+    if root.kind is not tuple or [child.kind for child in root.children] != [tuple, dict]:
         raise InvalidArgumentError("its arguments are no tuple and dict, as those of every call are")
-    arguments, keywords = given.children
+    arguments, keywords = root.children
     return CallSpec(arguments, keywords, _node(_root(outputs)))
 
 
@@ -91,16 +91,16 @@ def _root(text: str) -> Any:
     return root
 
 
-def _node(given: Any) -> Node:
-    name = given["type"]
+def _node(spec: Any) -> Node:
+    name = spec["type"]
     if name is None:
         return Node()
     kind = _KINDS.get(name)
     if kind is None:
         known = ", ".join(_KINDS)
         raise InvalidArgumentError(f"it takes or gives a {name}; tensors can only be in {known}")
-    children = tuple(_node(child) for child in given["children_spec"])
-    keys = tuple(map(str, json.loads(given["context"]))) if kind is dict else ()
+    children = tuple(_node(child) for child in spec["children_spec"])
+    keys = tuple(map(str, json.loads(spec["context"]))) if kind is dict else ()
     return Node(kind, children, keys)
 
 

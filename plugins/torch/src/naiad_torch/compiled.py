@@ -1,6 +1,7 @@
-"""Models as packages that AOTInductor has compiled, each for one kind of device."""
+"""AOTInductor packages: models compiled for one kind of device."""
 
 import functools
+import json
 from collections.abc import Callable, Iterator, Sequence
 from ctypes import CDLL
 from pathlib import Path
@@ -13,19 +14,21 @@ from naiad_torch.described import Described, Size, most_rows
 from naiad_torch.generated import read_arguments, weight_bytes
 from naiad_torch.program import Packaged, Program, Weight
 from naiad_torch.runtime import describe_error, runtime
-from naiad_torch.unlocked import is_tested, library_in, unlocked
+from naiad_torch.unlocked import library_in, unlocked
 
 
 class CompiledArtefact(Packaged):
-    """What AOTInductor has compiled. `source` is the C++ beside it in the package, "" without any.
+    """What AOTInductor has compiled. `source` is the C++ beside it in the package, "" without any, `metadata` its JSON.
 
-    The package records the inputs; the outputs are found by a run over zeros, when somebody asks for them.
+    PyTorch's own loader runs it; with `releases_lock` on the CPU, the C interface of its library does where that is
+    known. The package records the inputs; the outputs are found by a run over zeros, when somebody asks for them.
     """
 
-    def __init__(self, path: Path, model: str, source: str) -> None:
+    def __init__(self, path: Path, model: str, source: str, metadata: str, releases_lock: bool) -> None:
         self.path = path
         self._model = model
-        self._kind = self._checked_kind()
+        self._releases_lock = releases_lock
+        self._kind = self._checked_kind(metadata)
         self._first = package = self._load(-1)
         spec = spec_of(package.loader.get_call_spec(), path.name, model)
         super().__init__(spec, spec.input_names(), spec.output_names())
@@ -44,7 +47,7 @@ class CompiledArtefact(Packaged):
         except Exception:  # noqa: BLE001 - what the model refuses of zeros it does not tell either
             return ()
         pairs = enumerate(zip(few, many, strict=True))
-        return tuple(_seen(f"OUTPUT__{place}", one, other, most) for place, (one, other) in pairs)
+        return tuple(_seen(f"OUTPUT__{index}", one, other, most) for index, (one, other) in pairs)
 
     def open(self, device: str) -> Program:
         """Load it there. Raises InvalidArgumentError when it was compiled for another kind of device."""
@@ -54,9 +57,9 @@ class CompiledArtefact(Packaged):
                 f"model '{self._model}': '{self.path.name}' was compiled for {self._kind}, and its instance is on "
                 f"{kind}; compile it on a device of that kind, or change the kind of the instance_group"
             )
-        place = ("CPU", 0) if self._kind == "cpu" else ("GPU", int(index or 0))
+        placement = ("CPU", 0) if self._kind == "cpu" else ("GPU", int(index or 0))
         first, self._first = self._first, None
-        usage = MemoryUsage(*place, self._weight_bytes)
+        usage = MemoryUsage(*placement, self._weight_bytes)
         model = unlocked(self._library)
         if model is not None:
             return _CompiledProgram(model.run, usage)
@@ -66,17 +69,14 @@ class CompiledArtefact(Packaged):
     @functools.cached_property
     def _library(self) -> CDLL | None:
         """What runs without the interpreter's lock, taken out of the package once for all instances."""
-        return library_in(self.path) if self._kind == "cpu" and is_tested() else None
+        return library_in(self.path) if self._releases_lock and self._kind == "cpu" else None
 
-    def _checked_kind(self) -> str:
+    def _checked_kind(self, metadata: str) -> str:
         """The kind of device that it was compiled for. Raises UnsupportedError when this machine has none."""
-        from torch._C import _aoti
-
-        loader: Any = _aoti.AOTIModelPackageLoader  # whose declaration lacks what is called
         try:
-            kind: str = loader.load_metadata_from_package(str(self.path), "model")["AOTI_DEVICE_KEY"]
-        except (RuntimeError, KeyError):
-            return "cpu"  # an older package, or a broken one, which loading tells
+            kind: str = json.loads(metadata)["AOTI_DEVICE_KEY"]
+        except (ValueError, KeyError, TypeError):
+            return "cpu"  # an older package, or a broken one, which loading reports
         if kind == "cuda" and not runtime().cuda.is_available():
             raise UnsupportedError(
                 f"model '{self._model}': '{self.path.name}' was compiled for cuda, and this PyTorch "
@@ -134,7 +134,7 @@ def _two_choices(tensors: Sequence[Described], most: int) -> Iterator[dict[str, 
             if isinstance(size, str):
                 least[size] = max(smallest, least.get(size, 2))
     for base, step in ((0, 1), (1, 2)):
-        yield {name: min(least[name] + base + step * place, most) for place, name in enumerate(sorted(least))}
+        yield {name: min(least[name] + base + step * index, most) for index, name in enumerate(sorted(least))}
 
 
 def _seen(name: str, few: Any, many: Any, most: int) -> Described:

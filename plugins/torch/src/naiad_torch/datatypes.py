@@ -1,4 +1,4 @@
-"""Datatypes of configurations and of PyTorch, and arrays of numpy as tensors without a copy."""
+"""Datatypes of configurations and of PyTorch, and numpy arrays as tensors without a copy."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a package tells of the tensors that it takes and gives. Pure."""
+"""Described tensors: names, datatypes and sizes of a package's inputs and outputs. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,22 +50,22 @@ def check_shapes(
     model: str,
     file: str,
 ) -> None:
-    """Hold the shapes of a call, None for an input that is left out, against those that the model was made for.
+    """Check the shapes of a call, None for an omitted input, against those that the model was compiled for.
 
-    Compiled code reads memory by the sizes that it was made for, whatever it is given. Raises InvalidArgumentError.
+    Compiled code reads memory by the compiled sizes, without a check of its own. Raises InvalidArgumentError.
     """
     bound: dict[str, int] = {}
     for name, sizes, shape in zip(names, expected, shapes, strict=True):
         if shape is None:
             continue
         fits = len(shape) == len(sizes)
-        for size, wanted in zip(shape, sizes, strict=fits):
-            if wanted.__class__ is int:
-                fits = fits and size == wanted
-            elif wanted:
-                fits = fits and bound.setdefault(str(wanted), size) == size
+        for size, size_or_name in zip(shape, sizes, strict=fits):
+            if size_or_name.__class__ is int:
+                fits = fits and size == size_or_name
+            elif size_or_name:
+                fits = fits and bound.setdefault(str(size_or_name), size) == size
         if not fits:
-            known = [bound.get(str(wanted), wanted) or -1 for wanted in sizes]
+            known = [bound.get(str(size_or_name), size_or_name) or -1 for size_or_name in sizes]
             raise InvalidArgumentError(
                 f"input '{name}' of model '{model}' has shape {shape_text(shape)}, and {file} takes "
                 f"[{','.join(map(str, known))}]"

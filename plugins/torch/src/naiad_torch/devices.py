@@ -1,4 +1,4 @@
-"""Where tensors are while a model computes: in host memory, or on a GPU."""
+"""Devices: where the tensors of an execution are, in host memory or on a GPU."""
 
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext

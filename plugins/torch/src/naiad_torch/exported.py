@@ -1,4 +1,4 @@
-"""Models as exported programs (`torch.export.save`), which tell everything about their tensors."""
+"""Exported programs (`torch.export.save`): packages that describe all their tensors."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from naiad_torch.runtime import describe_error, runtime
 class ExportedArtefact(Packaged):
     """An exported program. Its arguments are called as in Python, its results `OUTPUT__<place>`.
 
-    Raises InternalError when PyTorch refuses the file, InvalidArgumentError for an argument that is no tensor.
+    Raises InternalError when PyTorch refuses the file, InvalidArgumentError for an argument that is not a tensor.
     """
 
     def __init__(self, path: Path, model: str) -> None:
@@ -36,14 +36,14 @@ class ExportedArtefact(Packaged):
         for each, name in zip(known, signature.user_inputs, strict=True):
             if not hasattr(nodes.get(str(name)), "dtype"):
                 raise InvalidArgumentError(
-                    f"model '{model}': argument {each[0]} of '{path.name}' is {name}, which is no tensor; export the "
-                    "program without it"
+                    f"model '{model}': argument {each[0]} of '{path.name}' is {name}, which is not a tensor; export "
+                    "the program without it"
                 )
         names = [(*each, str(name)) for each, name in zip(known, signature.user_inputs, strict=True)]
         super().__init__(spec, names, spec.output_names())
         self.takes = [self._described(str(name), nodes[str(name)]) for name in signature.user_inputs]
         results = enumerate(signature.user_outputs)
-        self.gives = [self._described(f"OUTPUT__{place}", nodes.get(str(name))) for place, name in results]
+        self.gives = [self._described(f"OUTPUT__{index}", nodes.get(str(name))) for index, name in results]
         self._spec = spec
 
     def open(self, device: str) -> Program:

@@ -1,4 +1,4 @@
-"""Which file a model lies in, and what form it has."""
+"""Model files of PyTorch: which file holds the model, and in which form."""
 
 from pathlib import Path
 
@@ -32,15 +32,15 @@ def read_artefact(path: Path, context: ModelContext, settings: RunSettings) -> A
     if path.suffix == ".py":
         return ModuleArtefact(path, config.name, settings.compile)
     if path.suffix == ".pt2":
-        return open_package(path, config.name)
+        return open_package(path, config.name, settings.releases_lock)
     return ScriptArtefact(path, config.name, input_names(config), settings.optimized_execution)
 
 
 def _in_python(context: ModelContext) -> list[Path]:
     """Where a module in Python can be. `model.pt`, which the server takes for its file, is that of its weights."""
-    asked = context.model_path(PYTHON)
-    found = [context.version_directory / name for name in (PYTHON, _SCRIPT)]
-    return found if asked.name == _SCRIPT else [asked, *found]
+    named = context.model_path(PYTHON)
+    paths = [context.version_directory / name for name in (PYTHON, _SCRIPT)]
+    return paths if named.name == _SCRIPT else [named, *paths]
 
 
 def _defaults(context: ModelContext) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Reading the C++ that AOTInductor leaves in a package beside what it has compiled of it. Pure.
+"""Parser of the C++ in an AOTInductor package: datatypes and sizes of the compiled inputs. Pure.
 
 Nothing else in a package says what its tensors are. Of each argument there is a function `check_input_<n>`, with its
 type and limits, and a call `assert_size_stride(name, {sizes}, {strides})`, where equal sizes have one name
@@ -19,9 +19,9 @@ _WEIGHT = re.compile(r"constants_info_\[\d+\]\.data_size = (\d+);")
 
 def read_arguments(source: str, count: int) -> tuple[Described, ...]:
     """The `count` tensors that the model takes, called `INPUT__<n>`; () where the source does not tell."""
-    found = [_argument(source, int(number), body) for number, body in _CHECK.findall(source)]
-    by_name = {each.name: each for each in found if each is not None}
-    names = [f"INPUT__{place}" for place in range(count)]
+    arguments = [_argument(source, int(number), body) for number, body in _CHECK.findall(source)]
+    by_name = {each.name: each for each in arguments if each is not None}
+    names = [f"INPUT__{index}" for index in range(count)]
     return tuple(by_name[name] for name in names) if all(name in by_name for name in names) else ()
 
 
@@ -30,7 +30,7 @@ def weight_bytes(source: str) -> int:
     return sum(map(int, _WEIGHT.findall(source)))
 
 
-def _argument(source: str, place: int, body: str) -> Described | None:
+def _argument(source: str, index: int, body: str) -> Described | None:
     name, kind = _NAME.search(body), _TYPE.search(body)
     sizes = re.search(rf"assert_size_stride\({name[1]}, \{{([^}}]*)\}}", source) if name is not None else None
     if kind is None or sizes is None:
@@ -41,7 +41,7 @@ def _argument(source: str, place: int, body: str) -> Described | None:
     rows = 0 if not read or isinstance(read[0], int) else limit
     least = {int(axis): int(size) for axis, size in _LEAST.findall(body)}
     smallest = tuple(size if isinstance(size, int) else least.get(axis, 1) for axis, size in enumerate(read))
-    return Described(f"INPUT__{place}", kind[1], read, rows, smallest)
+    return Described(f"INPUT__{index}", kind[1], read, rows, smallest)
 
 
 def _size(text: str) -> Size:

@@ -1,4 +1,4 @@
-"""A GPU: a stream for each instance, pinned memory for what crosses the bus, and tensors that stay on it."""
+"""GPU execution: a stream for each instance, pinned staging memory, and tensors that stay on the device."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -26,8 +26,8 @@ _BOTH = Pinned(inputs=True, outputs=True)
 def pinned_of(config: ModelConfig) -> Pinned:
     """What `optimization` says of it: both, unless it is switched off."""
     policy = config.optimization
-    asked = (None, None) if policy is None else (policy.input_pinned_memory, policy.output_pinned_memory)
-    return Pinned(*(each is None or each.enable for each in asked))
+    buffers = (None, None) if policy is None else (policy.input_pinned_memory, policy.output_pinned_memory)
+    return Pinned(*(each is None or each.enable for each in buffers))
 
 
 class Gpu:

@@ -1,4 +1,4 @@
-"""One instance of a model: a batch in, a call of the model, its results as arrays over their own memory."""
+"""An instance of a PyTorch model: one call of the model per batch; outputs are arrays over its results' memory."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -60,9 +60,9 @@ class TorchInstance:
 
     def _run(self, batch: Batch) -> dict[str, Any]:
         with self._mode(), self._device.active(), self._flags():
-            given = set(batch.input_names)
+            present = set(batch.input_names)
             feeds = [
-                self._feed(batch, feed.name, feed.datatype) if feed.name in given else None for feed in self._feeds
+                self._feed(batch, feed.name, feed.datatype) if feed.name in present else None for feed in self._feeds
             ]
             if self._sizes is not None:
                 shapes = [None if feed is None else tuple(feed.shape) for feed in feeds]
@@ -95,9 +95,9 @@ class TorchInstance:
         for result in self._results:
             if not batch.wants(result.name):
                 continue
-            if result.place >= len(values):
+            if result.index >= len(values):
                 raise missing_result(result.name, len(values))
-            value = values[result.place]
+            value = values[result.index]
             if isinstance(value, list):
                 outputs[result.name] = _strings(value)
             else:
@@ -114,10 +114,10 @@ class TorchInstance:
         else:
             provided = datatype_of(value.dtype)
         if provided is not result.datatype:
-            made = provided.name if provided is not DataType.TYPE_INVALID else str(value.dtype)
+            datatype = provided.name if provided is not DataType.TYPE_INVALID else str(value.dtype)
             raise InvalidArgumentError(
                 f"configuration expects datatype {result.datatype.name} for output '{result.name}', model provides "
-                f"{made}; correct the data_type of the output of model '{self._model}'"
+                f"{datatype}; correct the data_type of the output of model '{self._model}'"
             )
         if not isinstance(value, list) and value.dim() == 0:
             raise InvalidArgumentError(

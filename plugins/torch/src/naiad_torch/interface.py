@@ -1,4 +1,4 @@
-"""What a package takes and gives, under the names of a configuration: to complete it, and to hold it against it."""
+"""The interface of a package under the names of a configuration: auto-completion and validation."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -7,7 +7,7 @@ from naiad.errors import Problem
 from naiad_config import ModelConfig
 from naiad_kit.backends.interface import Interface, ModelTensor, completed, mismatches
 from naiad_torch.described import most_rows
-from naiad_torch.naming import Named, places
+from naiad_torch.naming import Named, indices_of
 from naiad_torch.plan import named_inputs, named_outputs
 from naiad_torch.program import Artefact
 
@@ -30,30 +30,30 @@ def contradictions(config: ModelConfig, artefact: Artefact, file: str) -> list[P
     if not artefact.takes:
         return []
     limit = most_rows((*artefact.takes, *artefact.gives))
-    found = [*mismatches(config, _widened(config, _interface_of(config, artefact)))]
+    problems = [*mismatches(config, _widened(config, _interface_of(config, artefact)))]
     if config.max_batch_size > limit:
         message = f"max_batch_size is {config.max_batch_size} and model '{config.name}' takes {limit} rows at most"
-        found.append(Problem(message, "max_batch_size", hint=f"set it to {limit}, or export the model for more"))
-    return [replace(each, message=f"{each.message}, in {file}") for each in found]
+        problems.append(Problem(message, "max_batch_size", hint=f"set it to {limit}, or export the model for more"))
+    return [replace(each, message=f"{each.message}, in {file}") for each in problems]
 
 
 def _interface_of(config: ModelConfig, artefact: Artefact) -> Interface:
     """The tensors of the package; those that the configuration writes have their names there."""
-    taken = {place: name for name, place in _places(dict(named_inputs(config)), artefact.inputs, config, "input")}
-    made = dict(named_outputs(config))
-    given = {place: name for name, place in _places(made, artefact.outputs, config, "output")}
-    inputs = [each.as_model_tensor(taken.get(place, each.name)) for place, each in enumerate(artefact.takes)]
-    outputs = [each.as_model_tensor(given.get(place, each.name)) for place, each in enumerate(artefact.gives)]
+    input_types, output_types = dict(named_inputs(config)), dict(named_outputs(config))
+    names = {index: name for name, index in _indices(input_types, artefact.inputs, config, "input")}
+    inputs = [each.as_model_tensor(names.get(index, each.name)) for index, each in enumerate(artefact.takes)]
+    names = {index: name for name, index in _indices(output_types, artefact.outputs, config, "output")}
+    outputs = [each.as_model_tensor(names.get(index, each.name)) for index, each in enumerate(artefact.gives)]
     if not artefact.gives:
-        outputs = [ModelTensor(named.name, "", datatype, ()) for named, datatype in made.items() if named.name]
+        outputs = [ModelTensor(named.name, "", datatype, ()) for named, datatype in output_types.items() if named.name]
     return Interface(tuple(inputs), tuple(outputs))
 
 
-def _places(
+def _indices(
     tensors: Mapping[Named, object], known: Mapping[str, int], config: ModelConfig, kind: str
 ) -> Iterator[tuple[str, int]]:
     named = [tensor for tensor in tensors if tensor.name]
-    yield from places(named, known, config.name, kind).items()
+    yield from indices_of(named, known, config.name, kind).items()
 
 
 def _widened(config: ModelConfig, interface: Interface) -> Interface:

@@ -1,4 +1,4 @@
-"""One loaded version of a model: its programs, shared on a device or one for each instance."""
+"""A loaded model version: its programs, one per device or one per instance."""
 
 import ctypes
 import threading
@@ -17,6 +17,8 @@ from naiad_torch.parameters import RunSettings
 from naiad_torch.plan import plan_of
 from naiad_torch.process import configure_process
 from naiad_torch.program import Program
+from naiad_torch.runtime import runtime
+from naiad_torch.unlocked import TESTED_VERSIONS, is_tested
 
 
 class TorchModel:
@@ -29,6 +31,12 @@ class TorchModel:
         self._name = context.config.name
         self._settings = settings
         configure_process(settings, context.logger)
+        if settings.releases_lock and not is_tested():
+            context.logger.warning(
+                "RELEASE_INTERPRETER_LOCK has no effect with PyTorch %s: it is tested with %s",
+                runtime().__version__,
+                ", ".join(TESTED_VERSIONS),
+            )
         self._library = _initialised(context, settings.init_library)
         self._artefact = read_artefact(path, context, settings)
         self._plan = plan_of(context.config, self._artefact)

@@ -1,4 +1,4 @@
-"""Models as a class in Python, a `torch.nn.Module` in `model.py`, with its weights beside it in `model.pt`."""
+"""Python models: a `torch.nn.Module` class in `model.py`, with weights in `model.pt`."""
 
 import importlib.util
 import inspect
@@ -34,11 +34,11 @@ class ModuleArtefact:
         self.path = path
         self._model = model
         self._compile = compile_arguments
-        self._class = self._found()
+        self._class = self._model_class()
         parameters = list(inspect.signature(self._class.forward).parameters.values())[1:]
         takes_any = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters)
         named = [each for each in parameters if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
-        self.inputs: Mapping[str, int] = {} if takes_any else {each.name: place for place, each in enumerate(named)}
+        self.inputs: Mapping[str, int] = {} if takes_any else {each.name: index for index, each in enumerate(named)}
         self.input_count: int | None = None if takes_any else len(named)
         self.required = sum(each.default is inspect.Parameter.empty for each in named)
 
@@ -75,11 +75,11 @@ class ModuleArtefact:
                 f"{describe_error(error)}"
             ) from error
 
-    def _found(self) -> type[Any]:
+    def _model_class(self) -> type[Any]:
         name = f"naiad_torch_model_{uuid4().hex}"
         spec = importlib.util.spec_from_file_location(name, self.path)
         if spec is None or spec.loader is None:
-            raise InvalidArgumentError(f"model '{self._model}': '{self.path}' is no file of Python")
+            raise InvalidArgumentError(f"model '{self._model}': '{self.path}' is not a file of Python")
         file = importlib.util.module_from_spec(spec)
         sys.modules[name] = file  # where dataclasses and pickled classes of the file look themselves up
         forget = weakref.finalize(self, sys.modules.pop, name, None)
@@ -92,9 +92,9 @@ class ModuleArtefact:
                 f"{describe_error(error)}"
             ) from error
         kind = runtime().nn.Module
-        for found in vars(file).values():
-            if isinstance(found, type) and issubclass(found, kind) and found.__module__ == name:
-                return found
+        for candidate in vars(file).values():
+            if isinstance(candidate, type) and issubclass(candidate, kind) and candidate.__module__ == name:
+                return candidate
         forget()
         raise InvalidArgumentError(
             f"Cannot find a subclass of torch.nn.Module in '{self.path}' of model '{self._model}'; define it there"

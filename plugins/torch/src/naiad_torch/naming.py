@@ -1,4 +1,4 @@
-"""Which tensor of a configuration is which argument or result of a model that knows them by their order. Pure."""
+"""Tensor naming: maps tensors of a configuration to positional arguments and results. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ class Named:
     numbered: bool = False
 
 
-def places(tensors: Sequence[Named], known: Mapping[str, int], model: str, kind: str) -> dict[str, int]:
+def indices_of(tensors: Sequence[Named], known: Mapping[str, int], model: str, kind: str) -> dict[str, int]:
     """The place of each tensor, counted from 0.
 
     By the names that the model itself knows (`known`), when it knows all of them; else by the number in
@@ -27,16 +27,16 @@ def places(tensors: Sequence[Named], known: Mapping[str, int], model: str, kind:
     `numbered` tensor with neither; `model` and `kind` (`input`, `output`) appear in the error.
     """
     free = [tensor for tensor in tensors if not tensor.numbered]
-    found = _by_number(free) if not _all_known(free, known) else {tensor.name: known[tensor.name] for tensor in free}
-    if len(found) < len(free):
-        found = {tensor.name: place for place, tensor in enumerate(free)}
+    indices = _by_number(free) if not _all_known(free, known) else {tensor.name: known[tensor.name] for tensor in free}
+    if len(indices) < len(free):
+        indices = {tensor.name: index for index, tensor in enumerate(free)}
     for tensor in tensors:
         if tensor.numbered:
-            place = known.get(tensor.name, _number(tensor.name))
-            if place is None:
+            index = known.get(tensor.name, _number(tensor.name))
+            if index is None:
                 raise ConfigError([_unnumbered(tensor, model, kind)])
-            found[tensor.name] = place
-    return _checked(found, tensors, model, kind)
+            indices[tensor.name] = index
+    return _checked(indices, tensors, model, kind)
 
 
 def in_order(tensors: Sequence[Named], known: Mapping[str, int]) -> bool:
@@ -60,22 +60,22 @@ def _number(name: str) -> int | None:
     return int(match[1]) if match is not None else None
 
 
-def _checked(found: dict[str, int], tensors: Sequence[Named], model: str, kind: str) -> dict[str, int]:
+def _checked(indices: dict[str, int], tensors: Sequence[Named], model: str, kind: str) -> dict[str, int]:
     taken: dict[int, str] = {}
     for tensor in tensors:
-        place = found[tensor.name]
-        if place in taken:
+        index = indices[tensor.name]
+        if index in taken:
             raise ConfigError(
                 [
                     Problem(
-                        f"{kind}s '{taken[place]}' and '{tensor.name}' of model '{model}' are both number {place}",
+                        f"{kind}s '{taken[index]}' and '{tensor.name}' of model '{model}' are both number {index}",
                         tensor.path,
                         hint="give each a place of its own",
                     )
                 ]
             )
-        taken[place] = tensor.name
-    return found
+        taken[index] = tensor.name
+    return indices
 
 
 def _unnumbered(tensor: Named, model: str, kind: str) -> Problem:

@@ -1,4 +1,4 @@
-"""Models as `model.pt2`: which form a package has, and the rules that both forms share."""
+"""PyTorch packages (`model.pt2`): which form a package has, and the rules of both forms."""
 
 import zipfile
 from pathlib import Path
@@ -8,23 +8,26 @@ from naiad_torch.compiled import CompiledArtefact
 from naiad_torch.exported import ExportedArtefact
 
 _COMPILED = "/data/aotinductor/"
+_METADATA = ".wrapper_metadata.json"
 _EXPORTED = "/models/model.json"
 
 
-def open_package(path: Path, model: str) -> CompiledArtefact | ExportedArtefact:
+def open_package(path: Path, model: str, releases_lock: bool = False) -> CompiledArtefact | ExportedArtefact:
     """The package in that file. Raises InvalidArgumentError when it is none, InternalError when PyTorch refuses it."""
     try:
         with zipfile.ZipFile(path) as file:
             entries = file.namelist()
             sources = [name for name in entries if _COMPILED in f"/{name}" and name.endswith(".wrapper.cpp")]
             source = "\n".join(file.read(name).decode(errors="replace") for name in sources[:1])
+            described = [name for name in entries if _COMPILED in f"/{name}" and name.endswith(_METADATA)]
+            metadata = file.read(described[0]).decode(errors="replace") if described else "{}"
     except (OSError, zipfile.BadZipFile) as error:
         raise InvalidArgumentError(
-            f"model '{model}': '{path.name}' is no package of PyTorch ({error}); torch.export.save or "
+            f"model '{model}': '{path.name}' is not a package of PyTorch ({error}); torch.export.save or "
             "torch._inductor.aoti_compile_and_package write one"
         ) from error
     if any(_COMPILED in f"/{entry}" for entry in entries):
-        return CompiledArtefact(path, model, source)
+        return CompiledArtefact(path, model, source, metadata, releases_lock)
     if any(f"/{entry}".endswith(_EXPORTED) for entry in entries):
         return ExportedArtefact(path, model)
     raise InvalidArgumentError(

@@ -1,4 +1,4 @@
-"""Reading what a configuration says about running a model with PyTorch."""
+"""Parameters of a configuration for PyTorch: inference mode, threads, TorchScript and compile options."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -15,6 +15,7 @@ from naiad_kit.backends.parameters import KnownNames, ParameterReader, positive_
 class RunSettings:
     """How to run a model; None leaves a matter to PyTorch.
 
+    `releases_lock` runs a compiled package without the interpreter's lock (see `naiad_torch.unlocked`).
     `compile` are the arguments of `torch.compile` for a module in Python, None where it is not asked for;
     `init_library` is a library that prepares the process for a package, relative to the model's folder.
     """
@@ -24,6 +25,7 @@ class RunSettings:
     cudnn: bool = True
     cleans_cache: bool = False
     shares_weights: bool = False
+    releases_lock: bool = False
     tensor_fuser: bool | None = None
     jit_profiling: bool | None = None
     jit_executor: bool | None = None
@@ -42,6 +44,7 @@ NAMES = KnownNames(
         "ENABLE_CACHE_CLEANING",
         "CACHE_CLEANING_ENABLED",
         "ENABLE_WEIGHT_SHARING",
+        "RELEASE_INTERPRETER_LOCK",
         "ENABLE_TENSOR_FUSER",
         "ENABLE_JIT_PROFILING",
         "ENABLE_JIT_EXECUTOR",
@@ -59,16 +62,17 @@ NAMES = KnownNames(
 def run_settings(config: ModelConfig, settings: Mapping[str, str]) -> RunSettings:
     """The settings of a model; `settings` are the `--backend-config` values.
 
-    Raises ConfigError with all values that make no sense, and names that are misspelt.
+    Raises ConfigError with all invalid values, and names that are misspelt.
     """
     reader = ParameterReader(config, settings)
-    found = RunSettings(
+    chosen = RunSettings(
         inference_mode=reader.read("INFERENCE_MODE", boolean, True),
         optimized_execution=not reader.read("DISABLE_OPTIMIZED_EXECUTION", boolean, False),
         cudnn=not reader.read("DISABLE_CUDNN", boolean, False),
         cleans_cache=reader.read("ENABLE_CACHE_CLEANING", boolean, False)
         or reader.read("CACHE_CLEANING_ENABLED", boolean, False),
         shares_weights=reader.read("ENABLE_WEIGHT_SHARING", boolean, False),
+        releases_lock=reader.read("RELEASE_INTERPRETER_LOCK", boolean, False),
         tensor_fuser=reader.read("ENABLE_TENSOR_FUSER", boolean, None),
         jit_profiling=reader.read("ENABLE_JIT_PROFILING", boolean, None),
         jit_executor=reader.read("ENABLE_JIT_EXECUTOR", boolean, None),
@@ -85,15 +89,15 @@ def run_settings(config: ModelConfig, settings: Mapping[str, str]) -> RunSetting
     reader.refuse_misspelt(NAMES)
     reader.problems.extend(_accelerators(config))
     reader.finish()
-    return found
+    return chosen
 
 
 def _accelerators(config: ModelConfig) -> Iterator[Problem]:
     """PyTorch has none: log what Triton would ignore."""
     policy = config.optimization
-    asked = policy.execution_accelerators if policy is not None else None
+    accelerators = policy.execution_accelerators if policy is not None else None
     for kind in ("gpu", "cpu"):
-        for index, accelerator in enumerate(getattr(asked, f"{kind}_execution_accelerator", ())):
+        for index, accelerator in enumerate(getattr(accelerators, f"{kind}_execution_accelerator", ())):
             yield Problem(
                 f"PyTorch has no accelerator '{accelerator.name}'",
                 f"optimization.execution_accelerators.{kind}_execution_accelerator[{index}].name",
@@ -103,11 +107,11 @@ def _accelerators(config: ModelConfig) -> Iterator[Problem]:
 
 def _compile_arguments(text: str) -> Mapping[str, Any]:
     try:
-        found = json.loads(text)
+        options = json.loads(text)
     except ValueError as error:
         raise ValueError(f"it must be a JSON object ({error})") from None
-    if not isinstance(found, dict):
+    if not isinstance(options, dict):
         raise ValueError("it must be a JSON object")
-    if "model" in found:
+    if "model" in options:
         raise ValueError("'model' is the model itself")
-    return found
+    return options

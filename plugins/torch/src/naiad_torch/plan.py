@@ -1,4 +1,4 @@
-"""Which tensors of a batch are which arguments of a model, and which of its results come back under which name."""
+"""Call plan: which tensors of a batch are which arguments, and which results are which outputs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from naiad_config import DataType, ModelConfig, ModelInput, ModelOutput
 from naiad_config.sequence_tensors import extra_inputs, extra_outputs
 from naiad_torch.datatypes import TORCH_NAMES
 from naiad_torch.described import Size
-from naiad_torch.naming import Named, in_order, places
+from naiad_torch.naming import Named, in_order, indices_of
 from naiad_torch.program import Artefact
 
 
@@ -23,11 +23,11 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One result: the output of that name, which is number `place` of what the model gives."""
+    """One result: the output of that name, which is number `index` of what the model gives."""
 
     name: str
     datatype: DataType
-    place: int
+    index: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,10 @@ class Plan:
 def plan_of(config: ModelConfig, artefact: Artefact) -> Plan:
     """Raises ConfigError when the configuration does not fit the model."""
     _check(config)
-    given, made = list(named_inputs(config)), list(named_outputs(config))
-    types = {named.name: datatype for named, datatype in (*given, *made)}
-    inputs, outputs = [named for named, _ in given], [named for named, _ in made]
-    taken = places(inputs, artefact.inputs, config.name, "input")
+    inputs_of_config, outputs_of_config = list(named_inputs(config)), list(named_outputs(config))
+    types = {named.name: datatype for named, datatype in (*inputs_of_config, *outputs_of_config)}
+    inputs, outputs = [named for named, _ in inputs_of_config], [named for named, _ in outputs_of_config]
+    taken = indices_of(inputs, artefact.inputs, config.name, "input")
     count = artefact.input_count
     if count is not None and not artefact.required <= len(inputs) <= count:
         raise InvalidArgumentError(
@@ -62,14 +62,14 @@ def plan_of(config: ModelConfig, artefact: Artefact) -> Plan:
         raise InvalidArgumentError(
             f"model '{config.name}': the places of its inputs must be 0, 1, 2 and so on, without a gap: {numbers}"
         )
-    results = places(outputs, artefact.outputs, config.name, "output")
-    for name, place in results.items():
-        if artefact.output_count is not None and place >= artefact.output_count:
+    results = indices_of(outputs, artefact.outputs, config.name, "output")
+    for name, index in results.items():
+        if artefact.output_count is not None and index >= artefact.output_count:
             raise missing_result(name, artefact.output_count)
     guesses = (("inputs", inputs, artefact.inputs), ("outputs", outputs, artefact.outputs))
     return Plan(
         feeds=tuple(_feed(name, types[name], taken[name], artefact) for name in ordered),
-        results=tuple(Result(name, types[name], place) for name, place in results.items()),
+        results=tuple(Result(name, types[name], index) for name, index in results.items()),
         guessed=tuple(kind for kind, named, known in guesses if in_order(named, known)),
         file=artefact.path.name,
     )
@@ -90,11 +90,11 @@ def missing_result(name: str, count: int) -> InvalidArgumentError:
 
 def named_inputs(config: ModelConfig) -> Iterator[tuple[Named, DataType]]:
     """Everything that a model gets, with its datatype."""
-    for index, given in enumerate(config.input):
-        yield Named(given.name, f"input[{index}]"), given.data_type
-    for index, made in enumerate(config.batch_input):
-        for target in made.target_name:
-            yield Named(target, f"batch_input[{index}]", numbered=True), made.data_type
+    for index, model_input in enumerate(config.input):
+        yield Named(model_input.name, f"input[{index}]"), model_input.data_type
+    for index, batch_input in enumerate(config.batch_input):
+        for target in batch_input.target_name:
+            yield Named(target, f"batch_input[{index}]", numbered=True), batch_input.data_type
     states = {state.input_name for state in (config.sequence_batching.state if config.sequence_batching else ())}
     for extra in extra_inputs(config):
         kind = "state" if extra.name in states else "control_input"
@@ -111,8 +111,8 @@ def named_outputs(config: ModelConfig) -> Iterator[tuple[Named, DataType]]:
         yield Named(name, "sequence_batching.state", numbered=True), datatype
 
 
-def _feed(name: str, datatype: DataType, place: int, artefact: Artefact) -> Feed:
-    return Feed(name, datatype, artefact.takes[place].sizes if artefact.takes else None)
+def _feed(name: str, datatype: DataType, index: int, artefact: Artefact) -> Feed:
+    return Feed(name, datatype, artefact.takes[index].sizes if artefact.takes else None)
 
 
 def _check(config: ModelConfig) -> None:

@@ -1,4 +1,4 @@
-"""What a model of any form is to the rest of the plugin: a function from tensors in order to tensors in order."""
+"""The protocol of a program: a function from positional tensors to positional tensors, for every form of model."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -112,4 +112,4 @@ def _is_result(value: Any) -> bool:
 
 
 def _by_name(names: Sequence[Sequence[str]]) -> dict[str, int]:
-    return {name: place for place, each in enumerate(names) for name in each}
+    return {name: index for index, each in enumerate(names) for name in each}

@@ -1,4 +1,4 @@
-"""Models as TorchScript: `model.pt`."""
+"""TorchScript models: `model.pt`."""
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,11 +34,11 @@ class ScriptArtefact:
         self.keys = _DICT in types
         self._names = tuple(names)
         if self.keys:
-            self.inputs: Mapping[str, int] = {name: place for place, name in enumerate(names)}
+            self.inputs: Mapping[str, int] = {name: index for index, name in enumerate(names)}
             self.input_count: int | None = len(names)
             self.required = len(names)
         else:
-            self.inputs = {each.name: place for place, each in enumerate(arguments)}
+            self.inputs = {each.name: index for index, each in enumerate(arguments)}
             self.input_count = len(arguments)
             self.required = sum(not each.has_default_value() for each in arguments)
 
@@ -83,8 +83,8 @@ class _ScriptProgram:
 
     def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
         if self._keys is not None:
-            given = {key: feed for key, feed in zip(self._keys, feeds, strict=True) if feed is not None}
-            feeds = (given,)
+            by_name = {key: feed for key, feed in zip(self._keys, feeds, strict=True) if feed is not None}
+            feeds = (by_name,)
         if self._optimized:
             return results_of(self._module(*feeds))
         with runtime().jit.optimized_execution(False):

@@ -1,10 +1,10 @@
-"""Running a compiled package without the interpreter's lock, which PyTorch's own binding keeps while it runs.
+"""Runs a compiled package without the GIL, which PyTorch's own binding holds during the run.
 
 Meanwhile nothing else of the server would go on, health checks included. The functions are the C interface that every
 compiled package exports (torch/csrc/inductor/aoti_runtime/interface.h), called by ctypes, which gives the lock away.
 Handles of tensors are made by what PyTorch offers to its own generated code. None of this is public: another version
-of PyTorch could change a signature, and crash the server. So it is used with exactly the versions that it is tested
-with, and PyTorch's own loader runs the package with all others.
+of PyTorch could change a signature, and crash the server. So a model must ask for it (RELEASE_INTERPRETER_LOCK), and it
+is used with exactly the versions that it is tested with: PyTorch's own loader runs all other packages.
 """
 
 import ctypes
@@ -32,7 +32,7 @@ class UnlockedModel:
     """The model of a package's library, on the CPU; any thread may run it."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
-        """Raises RuntimeError when it cannot be made, and AttributeError when it is no such library."""
+        """Raises RuntimeError when it cannot be made, and AttributeError when it is not a such library."""
         self._library = library
         self._run = library.AOTInductorModelContainerRun
         self._container = ctypes.c_void_p()
@@ -51,12 +51,14 @@ class UnlockedModel:
             raise RuntimeError(f"the compiled model takes {self._inputs} tensors and was given {len(feeds)}")
         binding = runtime()._C._aoti
         capsules = binding.unsafe_alloc_void_ptrs_from_tensors(list(feeds))
-        given = (ctypes.c_void_p * len(feeds))(*[_pointer(each, None) for each in capsules])
+        arguments = (ctypes.c_void_p * len(feeds))(*[_pointer(each, None) for each in capsules])
         results = (ctypes.c_void_p * self._outputs)()
         counts = ctypes.c_size_t(len(feeds)), ctypes.c_size_t(self._outputs)
-        _check("running it", self._run(self._container, given, counts[0], results, counts[1], None, None))
-        made = [_capsule(each, None, None) for each in results]
-        tensors: Sequence[Any] = binding.alloc_tensors_by_stealing_from_void_ptrs(made)  # that for one tensor leaks it
+        _check("running it", self._run(self._container, arguments, counts[0], results, counts[1], None, None))
+        pointers = [_capsule(each, None, None) for each in results]
+        tensors: Sequence[Any] = binding.alloc_tensors_by_stealing_from_void_ptrs(
+            pointers
+        )  # that for one tensor leaks it
         return tensors
 
     def _count(self, ask: Any) -> int:
@@ -66,8 +68,8 @@ class UnlockedModel:
 
 
 def unlocked(library: ctypes.CDLL | None) -> UnlockedModel | None:
-    """A model of that library, None without one and where this PyTorch is not among the tested versions."""
-    if library is None or not is_tested():
+    """A model of that library, None without one and where it is not as expected."""
+    if library is None:
         return None
     try:
         return UnlockedModel(library)
@@ -83,8 +85,11 @@ def is_tested() -> bool:
 def library_in(path: Path) -> ctypes.CDLL | None:
     """The library of a package that has all in it; None for one that takes PyTorch's own loader.
 
-    That is where weights lie beside the library, and where operators of PyTorch are called by name.
+    That is where weights lie beside the library, where operators of PyTorch are called by name, and for every package
+    where this PyTorch is not among the tested versions.
     """
+    if not is_tested():
+        return None
     with zipfile.ZipFile(path) as package:
         names = [name for name in package.namelist() if _FOLDER in name]
         libraries = [name for name in names if name.endswith(".so")]

@@ -41,21 +41,21 @@ class Arguments:
     Every reader raises TranslationError for a value of another kind.
     """
 
-    def __init__(self, given: Iterable[Any], where: str) -> None:
-        self._given = {argument.name: argument for argument in given}
+    def __init__(self, arguments: Iterable[Any], where: str) -> None:
+        self._arguments = {argument.name: argument for argument in arguments}
         self._where = where
-        self._asked: set[str] = set(INDIFFERENT)
+        self._read: set[str] = set(INDIFFERENT)
 
     def __contains__(self, name: str) -> bool:
         """Whether it is given; it counts as read then."""
-        self._asked.add(name)
-        return name in self._given
+        self._read.add(name)
+        return name in self._arguments
 
     def integer(self, name: str, default: int = 0) -> int:
         """A whole number, an index, or a flag as 0 or 1."""
         if name not in self:
             return default
-        argument = self._given[name]
+        argument = self._arguments[name]
         if argument.HasField("i"):
             return int(argument.i)
         if argument.HasField("f") and argument.f == int(argument.f):
@@ -70,7 +70,7 @@ class Arguments:
         """A number; whole ones will do."""
         if name not in self:
             return default
-        argument = self._given[name]
+        argument = self._arguments[name]
         if argument.HasField("f"):
             return float(argument.f)
         if argument.HasField("i"):
@@ -81,7 +81,7 @@ class Arguments:
         """A word."""
         if name not in self:
             return default
-        argument = self._given[name]
+        argument = self._arguments[name]
         if not argument.HasField("s"):
             raise self._unlike(name, "a text")
         return str(argument.s.decode(errors="replace"))
@@ -90,7 +90,7 @@ class Arguments:
         """Whole numbers; one that stands alone will do."""
         if name not in self:
             return tuple(default)
-        argument = self._given[name]
+        argument = self._arguments[name]
         if argument.ints:
             return tuple(argument.ints)
         if argument.HasField("i"):
@@ -101,14 +101,14 @@ class Arguments:
 
     def raw(self, name: str) -> Any:
         """The `Argument` message, None where it is not given."""
-        return self._given[name] if name in self else None
+        return self._arguments[name] if name in self else None
 
     def refuse_unread(self) -> None:
         """Raise TranslationError when there is an argument that nothing asked for: it might change the result."""
-        unread = [name for name in self._given if name not in self._asked]
+        unread = [name for name in self._arguments if name not in self._read]
         if not unread:
             return
-        known = sorted(self._asked - INDIFFERENT)
+        known = sorted(self._read - INDIFFERENT)
         near = nearest(unread[0], known, 0.8)
         if near:
             step = f"did you mean '{near}'?"
@@ -117,5 +117,5 @@ class Arguments:
         names = ", ".join(f"'{name}'" for name in unread)
         raise TranslationError(f"{self._where} has unknown arguments: {names}; {step}")
 
-    def _unlike(self, name: str, wanted: str) -> TranslationError:
-        return TranslationError(f"argument '{name}' of {self._where} must be {wanted}")
+    def _unlike(self, name: str, expected: str) -> TranslationError:
+        return TranslationError(f"argument '{name}' of {self._where} must be {expected}")

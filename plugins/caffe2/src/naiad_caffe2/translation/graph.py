@@ -15,7 +15,7 @@ Shape = tuple[int | str | None, ...]
 _WRITTEN_OUT = 1024
 """Constants of so many bytes stand in the model themselves."""
 
-_TOLD_TO_INFERENCE = 64
+_MOST_FOR_INFERENCE = 64
 """Constants of so many elements are shown to shape inference: they are shapes, axes and sizes."""
 
 
@@ -38,15 +38,17 @@ class Graph:
     def constant(self, array: np.ndarray, name: str = "constant") -> str:
         """A value that never changes; small ones that are alike are one."""
         array = np.ascontiguousarray(array).reshape(array.shape)
-        key = (array.dtype.str, array.shape, array.tobytes() if array.size <= _TOLD_TO_INFERENCE else b"")
+        key = (array.dtype.str, array.shape, array.tobytes() if array.size <= _MOST_FOR_INFERENCE else b"")
         if name == "constant" and key in self._small:
             return self._small[key]
-        made = self._free(name)
-        self._constants[made] = array
-        self._types[made] = helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        constant_name = self._free(name)
+        self._constants[constant_name] = array
+        self._types[constant_name] = helper.make_tensor_type_proto(
+            helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+        )
         if name == "constant" and key[2]:
-            self._small[key] = made
-        return made
+            self._small[key] = constant_name
+        return constant_name
 
     def value(self, name: str) -> np.ndarray | None:
         """The array of a constant, None for what is computed."""
@@ -63,13 +65,13 @@ class Graph:
         data = {name: numpy_helper.from_array(self._constants[name], name) for name in inputs if self._tells(name)}
         schema = defs.get_schema(kind, OPSET, "")
         try:
-            found = shape_inference.infer_node_outputs(
+            inferred = shape_inference.infer_node_outputs(
                 schema, node, types, data, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
             )
         except Exception as error:
             raise ValueError(_message(error)) from error
         for name in names:
-            self._types[name] = found.get(name, onnx.TypeProto())
+            self._types[name] = inferred.get(name, onnx.TypeProto())
         self._nodes.append(node)
         return names
 
@@ -127,28 +129,28 @@ class Graph:
 
     def _tells(self, name: str) -> bool:
         constant = self._constants.get(name)
-        return constant is not None and constant.size <= _TOLD_TO_INFERENCE
+        return constant is not None and constant.size <= _MOST_FOR_INFERENCE
 
     def _free(self, name: str) -> str:
-        made, number = name, 0
-        while made in self._types:
+        unique, number = name, 0
+        while unique in self._types:
             number += 1
-            made = f"{name}.{number}"
-        return made
+            unique = f"{name}.{number}"
+        return unique
 
 
 def _external(name: str, array: np.ndarray) -> onnx.TensorProto:
     """A constant without its values, which the session is given beside the model."""
     kind = helper.np_dtype_to_tensor_dtype(array.dtype)
-    made = onnx.TensorProto(name=name, dims=array.shape, data_type=kind, data_location=onnx.TensorProto.EXTERNAL)
-    made.external_data.add(key="location", value="weights")
-    return made
+    proto = onnx.TensorProto(name=name, dims=array.shape, data_type=kind, data_location=onnx.TensorProto.EXTERNAL)
+    proto.external_data.add(key="location", value="weights")
+    return proto
 
 
 def _message(error: Exception) -> str:
     """What ONNX says, without the name of its own machinery."""
     text = str(error).strip()
     for start in ("[ShapeInferenceError]", "[TypeInferenceError]"):
-        _, found, rest = text.partition(start)
-        text = rest.strip() if found else text
+        _, separator, rest = text.partition(start)
+        text = rest.strip() if separator else text
     return text.splitlines()[0] if text else type(error).__name__

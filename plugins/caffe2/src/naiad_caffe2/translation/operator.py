@@ -124,8 +124,8 @@ def operator(*types: str, inputs: int | tuple[int, int] = 1, outputs: int | tupl
     return enter
 
 
-def _bounds(given: int | tuple[int, int]) -> range:
-    least, most = (given, given) if isinstance(given, int) else given
+def _bounds(count: int | tuple[int, int]) -> range:
+    least, most = (count, count) if isinstance(count, int) else count
     return range(least, most + 1)
 
 

@@ -15,13 +15,13 @@ def reshaped(op: Operator, value: str, dims: Sequence[Dim]) -> str:
         return op.emit("Reshape", value, op.integers(*(-1 if size is None else size for size in sizes)))
     if None not in sizes:
         return op.emit("Reshape", value, op.integers(*(size for size in sizes if size is not None)))
-    kept = [_kept(op, value, place, dim) for place, dim in enumerate(dims)]
+    kept = [_kept(op, value, index, dim) for index, dim in enumerate(dims)]
     if None not in kept:
         return op.emit("Reshape", value, op.integers(*(size for size in kept if size is not None)))
     parts = [op.integers(dim) if isinstance(dim, int) else size_of(op, *dim) for dim in dims]
-    made = op.emit("Reshape", value, op.emit("Concat", *parts, axis=0))
+    result = op.emit("Reshape", value, op.emit("Concat", *parts, axis=0))
     shape = [dim if isinstance(dim, int) else op.shape(dim[0])[dim[1]] for dim in dims]
-    return op.graph.set_shape(made, tuple(None if size == -1 else size for size in shape))
+    return op.graph.set_shape(result, tuple(None if size == -1 else size for size in shape))
 
 
 def size_of(op: Operator, value: str, axis: int) -> str:
@@ -42,12 +42,12 @@ def _known(op: Operator, dim: Dim) -> int | None:
     return size if isinstance(size, int) else None
 
 
-def _kept(op: Operator, value: str, place: int, dim: Dim) -> int | None:
+def _kept(op: Operator, value: str, index: int, dim: Dim) -> int | None:
     """The size, 0 where it is the one that the value has in that place already."""
     known = _known(op, dim)
     shape = op.shape(value)
-    if known is None and place < len(shape) and not isinstance(dim, int):
+    if known is None and index < len(shape) and not isinstance(dim, int):
         name = op.shape(dim[0])[dim[1]]
-        if dim == (value, place) or (name is not None and name == shape[place]):
+        if dim == (value, index) or (name is not None and name == shape[index]):
             return 0
     return known

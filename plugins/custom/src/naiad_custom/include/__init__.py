@@ -1,4 +1,4 @@
-"""Where `naiad_custom.h` lies, which models as shared libraries are compiled with.
+"""The folder of the C header `naiad_custom.h`.
 
 `python -m naiad_custom.include` prints it, for the command line of a compiler.
 """

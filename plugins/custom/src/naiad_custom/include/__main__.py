@@ -1,4 +1,4 @@
-"""Print the folder of `naiad_custom.h`."""
+"""Print the folder of `naiad_custom.h`, for the `-I` option of a compiler."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The structs, functions and codes of `naiad_custom.h`, as ctypes and struct see them.
+"""The C ABI of `naiad_custom.h`: its structs, functions and codes for ctypes and struct.
 
 A test compiles the header and holds these against it.
 """
@@ -95,6 +95,6 @@ def failure(code: int, message: str) -> NaiadError:
     return ModelFailedError(f"{message} (code {code}, which is no naiad_code)")
 
 
-def text_of(given: bytes | None) -> str:
+def text_of(raw: bytes | None) -> str:
     """A text that a library handed over; bytes that are not UTF-8 are shown as such, NULL as nothing."""
-    return (given or b"").decode("utf-8", "backslashreplace")
+    return (raw or b"").decode("utf-8", "backslashreplace")

@@ -1,4 +1,4 @@
-"""What a library answers to one batch: memory for its outputs, its failures, and at the end the kernel's answer."""
+"""The answer of a library to one batch: allocates its outputs, records its failures, builds the reply."""
 
 import logging
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from naiad_custom.shared_library.outputs import Declared, Outputs, read_dims
 _logger = logging.getLogger("naiad.model")
 
 
-class _Given:
+class _Buffer:
     """Memory that the library has for one output, of one request or of all."""
 
     __slots__ = ("content", "declared", "shape")
@@ -32,7 +32,7 @@ class BatchAnswer:
     def __init__(self, outputs: Outputs, batch: Batch) -> None:
         self._outputs = outputs
         self._batch = batch
-        self._given: dict[tuple[str, int], _Given] = {}
+        self._buffers: dict[tuple[str, int], _Buffer] = {}
         self._failures: dict[int, NaiadError] = {}
         self._failure: NaiadError | None = None
         self._scraps: list[GuardedMemory] = []
@@ -57,7 +57,7 @@ class BatchAnswer:
             self._refuse(index, name, objection)
             self._scraps.append(content)
             return content.address
-        self._given[declared.name, index] = _Given(declared, shape, content)
+        self._buffers[declared.name, index] = _Buffer(declared, shape, content)
         return content.address
 
     def fail(self, index: int, error: NaiadError) -> None:
@@ -66,7 +66,7 @@ class BatchAnswer:
             self._failures.setdefault(index, error)
             return
         if index != ALL:
-            error = type(error)(f"{error} ({self._nobody(index)})")
+            error = type(error)(f"{error} ({self._unknown_request(index)})")
         self._failure = self._failure or error
 
     def finish(self, failure: NaiadError | None) -> Answer:
@@ -78,7 +78,7 @@ class BatchAnswer:
         if self._failure is not None or failure is not None:
             raise self._failure or self._last() or failure  # type: ignore[misc]
         try:
-            self._arrays = {key: self._read(*key, given) for key, given in self._given.items()}
+            self._arrays = {key: self._read(*key, buffer) for key, buffer in self._buffers.items()}
         except ModelFailedError as error:
             self._failure = error
             raise
@@ -127,16 +127,16 @@ class BatchAnswer:
     ) -> str:
         requests = self._batch.requests
         if index != ALL and not 0 <= index < len(requests):
-            return self._nobody(index)
+            return self._unknown_request(index)
         if name is None:
             return "its name is NULL"
         if declared is None:
             known = ", ".join(f"'{each.name}'" for each in self._outputs.by_name.values())
             return f"the configuration does not declare it; it declares {known}"
-        if (declared.name, index) in self._given:
+        if (declared.name, index) in self._buffers:
             return "memory for it was asked for before, and an output is given once"
-        if (declared.name, ALL) in self._given or (
-            index == ALL and any(key[0] == declared.name for key in self._given)
+        if (declared.name, ALL) in self._buffers or (
+            index == ALL and any(key[0] == declared.name for key in self._buffers)
         ):
             return "it was asked for both for all requests and for one of them"
         return declared.objection(
@@ -146,32 +146,32 @@ class BatchAnswer:
     def _refuse(self, index: int, name: bytes | None, objection: str) -> None:
         self.fail(index, ModelFailedError(f"model '{self._outputs.model}', output '{text_of(name)}': {objection}"))
 
-    def _nobody(self, index: int) -> str:
+    def _unknown_request(self, index: int) -> str:
         return f"the batch has {len(self._batch.requests)} requests, counted from 0, and it was for request {index}"
 
     def _last(self) -> NaiadError | None:
         return next(reversed(self._failures.values()), None) if self._failures else None
 
-    def _read(self, name: str, index: int, given: _Given) -> np.ndarray:
+    def _read(self, name: str, index: int, buffer: _Buffer) -> np.ndarray:
         try:
-            return given.declared.array(given.shape, given.content)
+            return buffer.declared.array(buffer.shape, buffer.content)
         except ModelFailedError as error:
             raise ModelFailedError(f"model '{self._outputs.model}', output '{name}': {error}") from error
 
     def _check_guards(self) -> None:
-        for (name, index), given in self._given.items():
-            if not given.content.is_whole:
-                before, behind = given.content.trespass()
-                error = ModelFailedError(_trespass(self._outputs.model, name, index, given, before, behind))
+        for (name, index), buffer in self._buffers.items():
+            if not buffer.content.is_whole:
+                before, behind = buffer.content.trespass()
+                error = ModelFailedError(_trespass(self._outputs.model, name, index, buffer, before, behind))
                 _logger.error("%s", error)
                 raise error
 
 
-def _trespass(model: str, name: str, index: int, given: _Given, before: int, behind: int) -> str:
-    places = [f"{count} bytes {where} it" for count, where in ((before, "before"), (behind, "behind")) if count]
+def _trespass(model: str, name: str, index: int, buffer: _Buffer, before: int, behind: int) -> str:
+    overruns = [f"{count} bytes {where} it" for count, where in ((before, "before"), (behind, "behind")) if count]
     of = "all requests" if index == ALL else f"request {index}"
     return (
-        f"model '{model}', output '{name}' of {of} has {given.content.size} bytes of memory, and the library wrote at "
-        f"least {' and '.join(places)}; nothing of this batch can be trusted, and further ones may harm the server: "
+        f"model '{model}', output '{name}' of {of} has {buffer.content.size} bytes of memory, and the library wrote at "
+        f"least {' and '.join(overruns)}; nothing of this batch can be trusted, and further ones may harm the server: "
         "mend the library"
     )

@@ -1,4 +1,4 @@
-"""The backend `custom`: serves a model that is a shared library in its version folder."""
+"""The backend `custom`: serves the shared library in a version folder."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Filling a configuration with what a library says of itself, and holding what the user wrote against it. Pure."""
+"""Auto-completion from a library's declarations, and checks of the configuration against them. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
@@ -54,7 +54,7 @@ def _with_settings(config: ModelConfig, library: ModelConfig) -> ModelConfig:
 def _filled(kind: str, written: Sequence[_Entry], offered: Sequence[_Entry], problems: list[Problem]) -> list[_Entry]:
     """What the user wrote, its gaps filled from what the library offers."""
     known: Mapping[str, _Entry] = {each.name: each for each in offered}
-    found = []
+    completed = []
     for index, entry in enumerate(written):
         path, own = f"{kind}[{index}]", known.get(entry.name)
         if own is None:
@@ -69,8 +69,8 @@ def _filled(kind: str, written: Sequence[_Entry], offered: Sequence[_Entry], pro
             message = f"'{entry.name}' has dims {shape_text(seen)} here and {shape_text(dims)} in the library"
             problems.append(Problem(message, f"{path}.dims", hint=f"write dims: {shape_text(dims)}"))
         entry = replace(entry, data_type=own.data_type)
-        found.append(entry if entry.dims else replace(entry, dims=own.dims, reshape=entry.reshape or own.reshape))
-    return found
+        completed.append(entry if entry.dims else replace(entry, dims=own.dims, reshape=entry.reshape or own.reshape))
+    return completed
 
 
 def _dims(entry: ModelInput | ModelOutput) -> tuple[int, ...]:
@@ -80,5 +80,5 @@ def _dims(entry: ModelInput | ModelOutput) -> tuple[int, ...]:
 
 def _fit(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     return len(one) == len(other) and all(
-        left == right or -1 in (left, right) for left, right in zip(one, other, strict=True)
+        own == declared or -1 in (own, declared) for own, declared in zip(one, other, strict=True)
     )

@@ -1,4 +1,4 @@
-"""What the first bytes of a file say about it as a shared library, before the loader is asked. Pure.
+"""ELF check: refuses files that the loader cannot load, by their first bytes. Pure.
 
 The header is that of the System V ABI: sixteen bytes of identification (class in byte 4, byte order in byte 5), then
 the type and the machine of the file as 16-bit numbers.
@@ -43,7 +43,7 @@ def objection(header: bytes, own: bytes) -> str:
     if own[:4] != b"\x7fELF":
         return ""
     if header[:4] != b"\x7fELF" or len(header) < HEADER_SIZE:
-        other = next((message for start, message in _OTHERS if header.startswith(start)), "no shared library")
+        other = next((message for start, message in _OTHERS if header.startswith(start)), "not a shared library")
         return f"it is {other if header else 'empty'}; {_LINKED}, for Linux"
     if header[4:6] != own[4:6] or _number(header, 18) != _number(own, 18):
         return (
@@ -54,8 +54,8 @@ def objection(header: bytes, own: bytes) -> str:
     return f"it is {_TYPES[kind]}; {_LINKED}" if kind in _TYPES else ""
 
 
-def _number(header: bytes, place: int) -> int:
-    return int.from_bytes(header[place : place + 2], "big" if header[5] == 2 else "little")
+def _number(header: bytes, offset: int) -> int:
+    return int.from_bytes(header[offset : offset + 2], "big" if header[5] == 2 else "little")
 
 
 def _machine(header: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Memory that a library writes an output to, between guards that tell when it wrote further than it may."""
+"""Guarded output memory: guard bytes before and behind it show writes out of bounds."""
 
 import ctypes
 
@@ -25,10 +25,10 @@ class GuardedMemory:
 
     def __init__(self, size: int) -> None:
         self.memory = bytearray(2 * FRONT + size + BACK)
-        place = _address(_of_buffer(self.memory))
-        self.start = FRONT + -place % FRONT
+        base_address = _address(_of_buffer(self.memory))
+        self.start = FRONT + -base_address % FRONT
         self.size = size
-        self.address = place + self.start
+        self.address = base_address + self.start
         self.memory[self.start - FRONT : self.start] = _FRONT
         end = self.start + size
         self.memory[end : end + BACK] = _BACK

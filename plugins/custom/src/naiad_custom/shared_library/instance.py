@@ -1,4 +1,4 @@
-"""One instance of a model that is a shared library: a batch in, one call, its outputs."""
+"""An instance of a shared-library model: one call of the library per batch."""
 
 import ctypes
 
@@ -21,7 +21,7 @@ class LibraryInstance:
         self._outputs = outputs
         self._head = library.new_batch()
         self._address = ctypes.addressof(self._head)
-        self._table = RequestTable(self._head, outputs.wanted)
+        self._table = RequestTable(self._head, outputs.requested)
 
     def execute(self, batch: Batch) -> Answer:
         """Call naiad_execute once. Raises what it fails the whole batch with, and ModelFailedError for its mistakes."""

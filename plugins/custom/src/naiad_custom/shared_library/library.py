@@ -1,4 +1,4 @@
-"""A loaded shared library: its functions, and the way back into Naiad that they are given."""
+"""A loaded shared library: its functions, and the callbacks into Naiad that it gets."""
 
 import ctypes
 import logging

@@ -26,8 +26,8 @@ class LibraryModel:
         code, state = self._library.initialize(preparation.struct)
         if code:
             raise preparation.error("naiad_initialize", code)
-        made = ListeningInstance if self._library.has("naiad_sequence_ended") else LibraryInstance
-        return made(self._library, state, preparation, self._outputs)
+        instance_type = ListeningInstance if self._library.has("naiad_sequence_ended") else LibraryInstance
+        return instance_type(self._library, state, preparation, self._outputs)
 
     def close(self) -> None:
         """Nothing: the library stays in the process, because a thread that it has left behind may still run."""
@@ -39,8 +39,8 @@ def _unsupported(config: ModelConfig) -> list[Problem]:
     if policy is not None and policy.decoupled:
         message = "a shared library answers each request once"
         problems.append(Problem(message, "model_transaction_policy.decoupled", hint="serve it with a model.py"))
-    for key, given in (("batch_input", config.batch_input), ("batch_output", config.batch_output)):
-        if given:
+    for key, entries in (("batch_input", config.batch_input), ("batch_output", config.batch_output)):
+        if entries:
             message = "a shared library sees each request with its own shapes, and needs none of it"
             problems.append(Problem(message, key, hint=f"leave {key} out"))
     return problems

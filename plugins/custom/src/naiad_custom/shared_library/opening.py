@@ -1,4 +1,4 @@
-"""Find a model's shared library and load it; every error says what to do about it."""
+"""Loading of shared libraries: finds the file, checks it, and explains each failure."""
 
 import ctypes
 import shutil
@@ -27,14 +27,14 @@ def library_file(context: ModelContext) -> Path:
     if path.is_file():
         return path
     folder = context.version_directory
-    found = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-    if "model.py" in found:
+    names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    if "model.py" in names:
         step = 'model.py is served with backend: "python"; for a library, build it, or name it with '
     else:
         step = "build it there, or name it with "
     raise NotFoundError(
         f"unable to find '{path}' for model '{context.config.name}': "
-        + (f"the version folder has {', '.join(found)}; " if found else "the version folder is empty; ")
+        + (f"the version folder has {', '.join(names)}; " if names else "the version folder is empty; ")
         + f"{step}default_model_filename"
     )
 
@@ -42,7 +42,7 @@ def library_file(context: ModelContext) -> Path:
 def open_library(path: Path, model: str) -> Library:
     """Load the library at `path`.
 
-    Raises InvalidArgumentError when it is no library for this machine, cannot be loaded or lacks a function, and
+    Raises InvalidArgumentError when it is not a library for this machine, cannot be loaded or lacks a function, and
     UnsupportedError when it was built with another version of the header.
     """
     start = f"failed to load model '{model}' from '{path}'"

@@ -1,4 +1,4 @@
-"""The outputs that a configuration declares, and whether what a library asks memory for is one of them."""
+"""Declared outputs of a library model, and checks of the memory that a library asks for."""
 
 import ctypes
 from collections.abc import Sequence
@@ -7,7 +7,6 @@ from math import prod
 
 import numpy as np
 
-from naiad.buffers import unpack_strings
 from naiad.datatypes import tensor_type, wire_name
 from naiad.errors import InvalidArgumentError, ModelFailedError
 from naiad.types import Request
@@ -15,6 +14,7 @@ from naiad_config import DataType, ModelConfig
 from naiad_custom.shared_library.abi import text_of
 from naiad_custom.shared_library.guarded import GuardedMemory
 from naiad_kit.backends.interface import shape_text
+from naiad_kit.buffers import unpack_strings
 
 _MOST_DIMS = 32
 _DIMS = tuple(ctypes.c_int64 * count for count in range(_MOST_DIMS + 1))
@@ -100,7 +100,7 @@ class Outputs:
         """The outputs that an answer to that request must have."""
         return request.requested or self.names
 
-    def wanted(self, request: Request) -> Sequence[str]:
+    def requested(self, request: Request) -> Sequence[str]:
         """The outputs that are worth computing for it."""
         return (*self.required(request), *self.states) if self.states else self.required(request)
 

@@ -1,4 +1,4 @@
-"""Laying out the requests of a batch as the structs of `naiad_custom.h`."""
+"""Request tables: the requests of a batch as arrays of the structs of `naiad_custom.h`."""
 
 import ctypes
 import json
@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from naiad.batch import Batch
-from naiad.buffers import pack_strings
 from naiad.types import Request
 from naiad_custom.shared_library import abi
+from naiad_kit.buffers import pack_strings
 
 SMALL = 16 << 10
 """Up to so many bytes a request, joining the arrays of a batch costs less than asking each for its address (1 µs)."""
@@ -26,9 +26,9 @@ class RequestTable:
     `wanted` tells which outputs a request wants. Contents are not copied where they lie as the library needs them.
     """
 
-    def __init__(self, head: abi.Batch, wanted: Callable[[Request], Sequence[str]]) -> None:
+    def __init__(self, head: abi.Batch, requested_outputs: Callable[[Request], Sequence[str]]) -> None:
         self._head = head
-        self._wanted = wanted
+        self._requested_outputs = requested_outputs
         self._texts: dict[str, int] = {}
         self._buffers: list[Any] = []
         self._kept: list[Any] = []
@@ -41,12 +41,12 @@ class RequestTable:
         requests = batch.requests
         count = len(requests)
         columns = [(self._text(name), *self._column(batch, name)) for name in requests[0].inputs]
-        wanted = self._outputs(requests)
+        output_names = self._outputs(requests)
         width = len(columns)
         parts = (
             count * abi.REQUEST_WORDS,
             count * width * abi.TENSOR_WORDS,
-            sum(len(row[0]) for _, _, rows in columns for row in rows) + sum(map(len, wanted)),
+            sum(len(row[0]) for _, _, rows in columns for row in rows) + sum(map(len, output_names)),
         )
         self._make_room(sum(parts))
         tensors_at = self._base + 8 * parts[0]
@@ -60,7 +60,7 @@ class RequestTable:
                 shape, content, size = rows[index]
                 tensors += (name, datatype, extras_at + 8 * len(extras), len(shape), content, size)
                 extras += shape
-            outputs = wanted[index]
+            outputs = output_names[index]
             message = self._passing(request.id) if request.id else self._nothing
             parameters = self._parameters(request) if request.parameters else self._no_parameters
             outputs_at = extras_at + 8 * len(extras)
@@ -80,7 +80,7 @@ class RequestTable:
         known: dict[tuple[str, ...], list[int]] = {}
         for request in requests:
             if request.requested not in known:
-                known[request.requested] = [self._text(name) for name in self._wanted(request)]
+                known[request.requested] = [self._text(name) for name in self._requested_outputs(request)]
         return [known[request.requested] for request in requests]
 
     def _column(self, batch: Batch, name: str) -> tuple[int, Sequence[_Row]]:

@@ -1,1 +1,1 @@
-"""What a model.py written for Triton's Python backend needs: the members of `triton_python_backend_utils`."""
+"""The API of Triton's Python backend: the members of `triton_python_backend_utils`."""

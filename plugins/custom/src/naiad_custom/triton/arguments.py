@@ -1,4 +1,4 @@
-"""What `pb_utils.InferenceRequest` is given, checked where it is written, before another model gets to see it."""
+"""Checks of the arguments of `pb_utils.InferenceRequest`, before another model is called."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -11,14 +11,14 @@ from naiad_custom.triton.tensor import Tensor
 
 
 def a_text(name: str, value: Any) -> str:
-    """The value itself. Raises TypeError when it is no str."""
+    """The value itself. Raises TypeError when it is not a str."""
     if not isinstance(value, str):
         raise TypeError(_wrong(name, "a str", value))
     return value
 
 
 def a_number(name: str, value: Any) -> int:
-    """The value as an int, also that of numpy. Raises TypeError when it is no whole number."""
+    """The value as an int, also that of numpy. Raises TypeError when it is not a whole number."""
     try:
         return index(value)
     except TypeError:
@@ -42,23 +42,23 @@ def a_correlation_id(value: Any) -> int | str:
 
 def by_name(inputs: Any) -> dict[str, Tensor]:
     """The tensors by their names. Raises TypeError for what is none, TritonModelException for two of one name."""
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     if not isinstance(inputs, Iterable) or isinstance(inputs, str):
         raise TypeError(_wrong("inputs", "a list of pb_utils.Tensor", inputs))
-    for place, tensor in enumerate(inputs):
+    for number, tensor in enumerate(inputs):
         if not isinstance(tensor, Tensor):
-            raise TypeError(_wrong(f"inputs[{place}]", "a pb_utils.Tensor, such as Tensor('x', array)", tensor))
-        if tensor.name() in found:
+            raise TypeError(_wrong(f"inputs[{number}]", "a pb_utils.Tensor, such as Tensor('x', array)", tensor))
+        if tensor.name() in tensors:
             raise TritonModelException(f"input '{tensor.name()}' already exists in request; give each name once")
-        found[tensor.name()] = tensor
-    return found
+        tensors[tensor.name()] = tensor
+    return tensors
 
 
 def names(requested: Any) -> tuple[str, ...]:
-    """The names of the outputs. Raises TypeError when it is no list of names; a str is none either."""
+    """The names of the outputs. Raises TypeError when it is not a list of names; a str is none either."""
     if not isinstance(requested, Iterable) or isinstance(requested, str):
         raise TypeError(_wrong("requested_output_names", "a list of str", requested))
-    return tuple(a_text(f"requested_output_names[{place}]", name) for place, name in enumerate(requested))
+    return tuple(a_text(f"requested_output_names[{number}]", name) for number, name in enumerate(requested))
 
 
 def a_dict(parameters: Any) -> Mapping[str, ParameterValue]:
@@ -84,5 +84,5 @@ def a_dict(parameters: Any) -> Mapping[str, ParameterValue]:
     return dict(parameters)
 
 
-def _wrong(name: str, wanted: str, value: Any) -> str:
-    return f"{name} of pb_utils.InferenceRequest must be {wanted}, not {type(value).__name__}"
+def _wrong(name: str, expected: str, value: Any) -> str:
+    return f"{name} of pb_utils.InferenceRequest must be {expected}, not {type(value).__name__}"

@@ -1,4 +1,4 @@
-"""Calls from a TritonPythonModel to other models: `exec`, `async_exec`, and the iterator over several responses."""
+"""Model calls (BLS) of a TritonPythonModel: `exec`, `async_exec`, and the iterator over decoupled responses."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -101,9 +101,9 @@ def response_of(response: types.Response) -> InferenceResponse:
     """The kernel's response as a model sees it."""
     if response.error is not None:
         return failure_of(response.error, response.model_name)
-    found = InferenceResponse([received(name, tensor) for name, tensor in response.outputs.items()])
-    found._parameters = response.parameters
-    return found
+    converted = InferenceResponse([received(name, tensor) for name, tensor in response.outputs.items()])
+    converted._parameters = response.parameters
+    return converted
 
 
 def failure_of(error: NaiadError, model: str) -> InferenceResponse:

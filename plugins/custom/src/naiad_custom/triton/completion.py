@@ -1,4 +1,4 @@
-"""Asking a TritonPythonModel's `auto_complete_config` for the configuration."""
+"""Auto-completion by a TritonPythonModel's `auto_complete_config`."""
 
 import json
 
@@ -22,7 +22,7 @@ def auto_completed(config: ModelConfig, file: ModelFile, model: type) -> ModelCo
     except NaiadError:
         raise
     except Exception as error:
-        message = f"{file.place(error)}: auto_complete_config failed: {type(error).__name__}: {error}"
+        message = f"{file.location(error)}: auto_complete_config failed: {type(error).__name__}: {error}"
         raise InvalidArgumentError(message) from error
     if not isinstance(answer, model_config.ModelConfig):
         raise InvalidArgumentError(
@@ -39,13 +39,13 @@ def auto_completed(config: ModelConfig, file: ModelFile, model: type) -> ModelCo
 
 def _with_names(config: dict[str, object]) -> dict[str, object]:
     """The configuration without what numpy or enums slipped in: everything as JSON has it."""
-    found: dict[str, object] = json.loads(json.dumps(config, default=_plain))
-    return found
+    plain_config: dict[str, object] = json.loads(json.dumps(config, default=_plain))
+    return plain_config
 
 
 def _plain(value: object) -> object:
     """What JSON has for a numpy number or array."""
     convert = getattr(value, "tolist", None)
     if convert is None:
-        raise TypeError(f"{value!r} is no JSON value")
+        raise TypeError(f"{value!r} is not a JSON value")
     return convert()

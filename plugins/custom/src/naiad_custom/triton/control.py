@@ -1,4 +1,4 @@
-"""`pb_utils.load_model`, `unload_model` and `is_model_ready`: a model that looks after others."""
+"""Model control from a model: `pb_utils.load_model`, `unload_model` and `is_model_ready`."""
 
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -16,23 +16,23 @@ def load_model(model_name: str, config: str = "", files: Mapping[str, bytes] | N
 
     Raises TritonModelException when that fails, and where the server's control mode is not explicit.
     """
-    given = {name.removeprefix("file:"): bytes(content) for name, content in (files or {}).items()}
-    _asked(lambda models: models.load(model_name, config, given or None))
+    contents = {name.removeprefix("file:"): bytes(content) for name, content in (files or {}).items()}
+    _call(lambda models: models.load(model_name, config, contents or None))
 
 
 def unload_model(model_name: str, unload_dependents: bool = False) -> None:
     """Take a model out of service. Raises TritonModelException where the server's control mode is not explicit."""
-    _asked(lambda models: models.unload(model_name, unload_dependents))
+    _call(lambda models: models.unload(model_name, unload_dependents))
 
 
 def is_model_ready(model_name: str, model_version: str = "") -> bool:
-    """Whether a version (any of them without one) can serve. Raises TritonModelException for what is no version."""
+    """Whether a version (any of them without one) can serve. Raises TritonModelException for what is not a version."""
     if model_version and not str(model_version).isdecimal():
-        raise TritonModelException(f"'{model_version}' is no version; give a whole number as text, such as '1'")
-    return _asked(lambda models: models.ready(model_name, int(model_version or 0)))
+        raise TritonModelException(f"'{model_version}' is not a version; give a whole number as text, such as '1'")
+    return _call(lambda models: models.ready(model_name, int(model_version or 0)))
 
 
-def _asked(ask: Callable[[ModelCalls], _T]) -> _T:
+def _call(ask: Callable[[ModelCalls], _T]) -> _T:
     context = context_of_caller()
     if context is None:
         raise TritonModelException("models are loaded, unloaded and asked for by the code of a model only")

@@ -1,4 +1,4 @@
-"""Triton-style models that are decoupled: they answer through senders, none, one or many times a request."""
+"""Decoupled TritonPythonModels: instances whose requests are answered by response senders."""
 
 import asyncio
 import inspect
@@ -11,7 +11,7 @@ from naiad.errors import ModelFailedError, NaiadError
 from naiad_custom.asynchronous import why_cancelled
 from naiad_custom.failures import Failures
 from naiad_custom.loops import LoopThread
-from naiad_custom.triton.execution import Moment, enter, leave
+from naiad_custom.triton.execution import ExecutionScope, enter_scope, leave_scope
 from naiad_custom.triton.instance import TritonInstance
 from naiad_custom.triton.pacing import paced_task
 from naiad_custom.triton.request import InferenceRequest, received_request
@@ -38,16 +38,16 @@ class DecoupledInstance(TritonInstance):
         Where requests may be executed again, an `async def execute` has to end before it is known which.
         """
         requests = [self._received(batch, index) for index in range(len(batch.requests))]
-        now = Moment(self._models, batch.requests)
+        now = ExecutionScope(self._models, batch.requests)
         now.calls()  # here, on the thread that executes: what goes on in the background holds no instance
-        token = enter(now)
+        token = enter_scope(now)
         try:
             answer = self._execute(requests)
             if inspect.iscoroutine(answer):
                 running = self._start(self._watched(answer, requests))
                 return running if self._is_iterative else [None] * len(requests)
         finally:
-            leave(token)
+            leave_scope(token)
         self._check(answer)
         return _released(requests)
 

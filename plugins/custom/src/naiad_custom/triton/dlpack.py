@@ -1,4 +1,4 @@
-"""What a DLPack capsule holds, in the words of Triton's Python models."""
+"""DLPack capsules: shape, datatype, device and memory of the tensor in one."""
 
 import ctypes
 from typing import Any

@@ -1,4 +1,4 @@
-"""The errors of a Triton-style model: `TritonError` in a response, `TritonModelException` to raise."""
+"""Errors of a TritonPythonModel: `TritonError` in a response, `TritonModelException` to raise."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -88,6 +88,6 @@ def as_naiad_error(error: TritonError) -> NaiadError:
 
 def as_triton_error(error: NaiadError) -> TritonError:
     """The kernel's error as a model sees it."""
-    found = TritonError(str(error), TritonErrorCode[error.code])
-    found._cause = error
-    return found
+    translated = TritonError(str(error), TritonErrorCode[error.code])
+    translated._cause = error
+    return translated

@@ -1,4 +1,4 @@
-"""What a model does at the moment, and so which calls to other models it may make, and for which requests."""
+"""The execution scope of a Python model: which calls to other models (BLS) it may make now, and for which requests."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,10 +10,10 @@ from naiad_custom.triton.errors import TritonModelException
 from naiad_custom.triton.logger import context_of_caller
 
 
-class Moment:
-    """A part of a model's life: it executes these requests, or, without `models`, does something else.
+class ExecutionScope:
+    """The model executes these requests; without `models` it is initialized or finalized, and may call no model.
 
-    Light to make, for there is one for every batch, and most models call nobody.
+    Cheap to create: there is one per batch, and most models make no calls.
     """
 
     __slots__ = ("_calls", "_models", "_requests")
@@ -24,47 +24,47 @@ class Moment:
         self._calls: ModelCalls | None = None
 
     def calls(self) -> ModelCalls | None:
-        """The calls that may be made then, None where none may be; to be asked first on the thread that executes."""
+        """The calls that may be made, None where none may be. The first use must be on the thread that executes."""
         if self._calls is None and self._models is not None:
             self._calls = self._models.within(self._requests)
         return self._calls
 
 
-_NOT_NOW = Moment(None)
-_current: ContextVar[Moment | None] = ContextVar("naiad_custom_moment", default=None)
+_NO_CALLS = ExecutionScope(None)
+_current: ContextVar[ExecutionScope | None] = ContextVar("naiad_custom_execution_scope", default=None)
 
 
 @contextmanager
 def outside_of_execute() -> Iterator[None]:
-    """The model is initialized or finalized: it calls nobody, as other models may not be there yet, or any more."""
-    token = _current.set(_NOT_NOW)
+    """While the model is initialized or finalized, it may call no other model: those may not be loaded."""
+    token = _current.set(_NO_CALLS)
     try:
         yield
     finally:
         _current.reset(token)
 
 
-def enter(now: Moment) -> Token[Moment | None]:
-    """The running code executes from here on; tasks and threads that take the context over go on so."""
+def enter_scope(now: ExecutionScope) -> Token[ExecutionScope | None]:
+    """The running code is in this scope from here on, and so are tasks and threads that copy the context."""
     return _current.set(now)
 
 
-leave = _current.reset
-"""It does no longer."""
+leave_scope = _current.reset
+"""End the scope that `enter_scope` began, by its token."""
 
 
-def moment() -> Moment | None:
-    """The moment of the running code, None for a thread of the model's own."""
+def current_scope() -> ExecutionScope | None:
+    """The scope of the running code, None for a thread of the model's own."""
     return _current.get()
 
 
-def calls_at(made: Moment | None) -> ModelCalls:
-    """The calls that the running code may make, with a request that was made at that moment.
+def calls_in(created_in: ExecutionScope | None) -> ModelCalls:
+    """The calls that the running code may make with a request that was created in the scope `created_in`.
 
-    A thread of the model's own may call as well, for no request in particular. Raises TritonModelException outside of
+    A thread of the model's own may call too; its calls belong to no request. Raises TritonModelException outside of
     `execute`, and in code that belongs to no model.
     """
-    now = _current.get() or made
+    now = _current.get() or created_in
     if now is None:
         context = context_of_caller()
         if context is None:

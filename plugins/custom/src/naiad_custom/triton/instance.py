@@ -1,4 +1,4 @@
-"""One initialized TritonPythonModel: a batch in, one response a request out."""
+"""An instance of a TritonPythonModel: a batch in, one response per request out."""
 
 import asyncio
 import contextvars
@@ -12,7 +12,7 @@ from naiad.backend import RESCHEDULE, Answer, Batch, Reply, Reschedule
 from naiad.calls import ModelCalls
 from naiad.devices import Device
 from naiad.errors import ModelFailedError, NaiadError
-from naiad_custom.triton.execution import Moment, enter, leave, outside_of_execute
+from naiad_custom.triton.execution import ExecutionScope, enter_scope, leave_scope, outside_of_execute
 from naiad_custom.triton.readiness import reason_of
 from naiad_custom.triton.replies import reply_of
 from naiad_custom.triton.request import InferenceRequest, received_request
@@ -34,20 +34,20 @@ class TritonInstance:
         self._runner: asyncio.Runner | None = None
 
     def execute(self, batch: Batch) -> "Answer | Future[Answer]":
-        """Run one batch. Raises ModelFailedError when the answer is no list with one response a request.
+        """Run one batch. Raises ModelFailedError when the answer is not a list with one response a request.
 
         None in the list, or in its place, is for requests that are answered through their senders.
         """
         outputs, senders = self._outputs, Senders(batch)
         requests = [received_request(request, outputs, senders, None) for request in batch.requests]
-        token = enter(Moment(self._models, batch.requests))
+        token = enter_scope(ExecutionScope(self._models, batch.requests))
         try:
             responses = self._execute(requests)
             if type(responses) is not list:
                 responses = self._list_of(responses, requests)
         finally:
             senders.close()
-            leave(token)
+            leave_scope(token)
         if len(responses) != len(requests):
             raise ModelFailedError(
                 "Number of InferenceResponse objects do not match the number of InferenceRequest objects. "

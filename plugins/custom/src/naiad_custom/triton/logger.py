@@ -1,4 +1,4 @@
-"""`pb_utils.Logger`, and how a model's code is found to belong to its model."""
+"""`pb_utils.Logger`: log lines with the model's name, which is taken from the calling code."""
 
 import logging
 import sys

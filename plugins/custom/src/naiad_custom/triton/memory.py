@@ -1,4 +1,4 @@
-"""Where the outputs of a call to another model should be: `PreferredMemory`."""
+"""`pb_utils.PreferredMemory`: where the outputs of a call to another model should lie."""
 
 from enum import IntEnum
 

@@ -1,4 +1,4 @@
-"""`pb_utils.MetricFamily`: metrics that a model makes for itself."""
+"""`pb_utils.MetricFamily`: custom metrics of a model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Literal, ParamSpec, TypeVar
@@ -34,13 +34,13 @@ class MetricFamily:
             raise TritonModelException(
                 f"metric family '{name}' was made by code outside a model's folder; make it in the model's initialize"
             )
-        self._family = _asked(context.metrics.family, name, description, _KINDS[kind])
+        self._family = _call(context.metrics.family, name, description, _KINDS[kind])
 
     def Metric(  # noqa: N802 - the name is the interface's
         self, labels: Mapping[str, str] | None = None, buckets: Sequence[float] | None = None
     ) -> "Metric":
         """The metric with these labels; a histogram needs the upper bounds of its buckets."""
-        return Metric(self, _asked(self._family.metric, labels, buckets))
+        return Metric(self, _call(self._family.metric, labels, buckets))
 
     def __del__(self) -> None:
         if hasattr(self, "_family"):
@@ -58,25 +58,25 @@ class Metric:
 
     def increment(self, value: float) -> None:
         """Add to a counter or gauge; a counter cannot go down."""
-        _asked(self._metric.increment, value)
+        _call(self._metric.increment, value)
 
     def set(self, value: float) -> None:
         """Make a gauge stand at that value."""
-        _asked(self._metric.set, value)
+        _call(self._metric.set, value)
 
     def observe(self, value: float) -> None:
         """Count a value in a histogram."""
-        _asked(self._metric.observe, value)
+        _call(self._metric.observe, value)
 
     def value(self) -> float:
         """Where a counter or gauge stands."""
-        return _asked(self._metric.value)
+        return _call(self._metric.value)
 
     def __del__(self) -> None:
         self._metric.close()
 
 
-def _asked(ask: Callable[_P, _T], *arguments: _P.args, **named: _P.kwargs) -> _T:
+def _call(ask: Callable[_P, _T], *arguments: _P.args, **named: _P.kwargs) -> _T:
     """What the registry answers; its refusals as the exception that models know."""
     try:
         return ask(*arguments, **named)

@@ -1,4 +1,4 @@
-"""Models written for Triton's Python backend: a class TritonPythonModel with execute(requests)."""
+"""Loaded models of Triton's Python backend: a class TritonPythonModel with execute(requests)."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -54,7 +54,7 @@ class TritonModel:
         except NaiadError:
             raise
         except Exception as error:
-            message = f"{self._file.place(error)}: initialize failed: {type(error).__name__}: {error}"
+            message = f"{self._file.location(error)}: initialize failed: {type(error).__name__}: {error}"
             raise ModelFailedError(message) from error
         outputs = [output.name for output in config.output]
         instance: TritonInstance

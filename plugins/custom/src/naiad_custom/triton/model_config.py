@@ -1,4 +1,4 @@
-"""`pb_utils.ModelConfig`: the configuration that `auto_complete_config` gets and gives back."""
+"""`pb_utils.ModelConfig`: the configuration object that `auto_complete_config` changes."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -55,13 +55,13 @@ class ModelConfig:
                 f"property other than 'decoupled': {sorted(set(properties) - {'decoupled'})}"
             )
         written = self._config.get("model_transaction_policy")
-        wanted = bool(properties.get("decoupled", False))
-        if written is not None and bool(written.get("decoupled", False)) != wanted:
+        decoupled = bool(properties.get("decoupled", False))
+        if written is not None and bool(written.get("decoupled", False)) != decoupled:
             raise ValueError(
                 f"trying to change decoupled property in auto-complete-config for model '{self._name}', which is "
                 f"already set to '{bool(written.get('decoupled', False))}'"
             )
-        self._config["model_transaction_policy"] = {"decoupled": wanted}
+        self._config["model_transaction_policy"] = {"decoupled": decoupled}
 
     @property
     def _name(self) -> str:
@@ -96,9 +96,9 @@ class ModelConfig:
                 f"unable to load model '{self._name}', configuration expects datatype {had} for {kind} '{name}', "
                 f"model provides {has}"
             )
-        dims, wanted = list(written.get("dims", ())), list(properties["dims"])
-        if dims and dims != wanted:
+        dims, expected = list(written.get("dims", ())), list(properties["dims"])
+        if dims and dims != expected:
             raise ValueError(
-                f"model '{self._name}', tensor '{name}': the model expects dims {wanted} but the model configuration "
+                f"model '{self._name}', tensor '{name}': the model expects dims {expected} but the model configuration "
                 f"specifies dims {dims}"
             )

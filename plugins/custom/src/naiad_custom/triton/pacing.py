@@ -1,4 +1,4 @@
-"""Holding an `async def execute` back without its event loop: a task that sends too fast pauses at its next await."""
+"""Back-pressure for `async def execute`: a task that sends faster than its client reads pauses at its next await."""
 
 import asyncio
 import types

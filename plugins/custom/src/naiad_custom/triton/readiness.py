@@ -1,4 +1,4 @@
-"""What a model's `is_ready` says, as the reason why an instance is not ready; the kernel calls it on a thread."""
+"""Readiness by the model's `is_ready`, called on a thread with a short wait."""
 
 import asyncio
 import inspect

@@ -1,4 +1,4 @@
-"""From an InferenceResponse to what the kernel sends."""
+"""Conversion of an `InferenceResponse` to the kernel's reply."""
 
 from collections.abc import Iterable
 from sys import getrefcount

@@ -1,4 +1,4 @@
-"""`pb_utils.InferenceRequest`: what `execute` gets one of for each request, and what it asks other models with."""
+"""`pb_utils.InferenceRequest`: a request in `execute`, and a request to another model."""
 
 import json
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
@@ -6,20 +6,33 @@ from typing import Any, Literal, overload
 
 from naiad import types
 from naiad.devices import EveryOutput, gpu
+from naiad.tracing import Trace
 from naiad_custom.triton import arguments
 from naiad_custom.triton.calling import ResponseIterator, at_once, begun, executed, streamed
 from naiad_custom.triton.errors import TritonModelException
-from naiad_custom.triton.execution import Moment, calls_at, moment
+from naiad_custom.triton.execution import ExecutionScope, calls_in, current_scope
 from naiad_custom.triton.memory import MemoryType, PreferredMemory
 from naiad_custom.triton.response import InferenceResponse
 from naiad_custom.triton.sender import InferenceResponseSender, Senders
 from naiad_custom.triton.tensor import Tensor, received
-from naiad_custom.triton.trace import InferenceTrace
 
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_START = 1
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_END = 2
 TRITONSERVER_REQUEST_RELEASE_ALL = 1
 TRITONSERVER_REQUEST_RELEASE_RESCHEDULE = 2
+
+
+class InferenceTrace:
+    """What `request.trace()` returns: the trace of a request, under which a model may begin spans of its own."""
+
+    __slots__ = ("_trace",)
+
+    def __init__(self, trace: Trace | None = None) -> None:
+        self._trace = trace
+
+    def get_context(self) -> str | None:
+        """The trace's W3C headers as the text of a JSON object; None for a request that is not traced."""
+        return None if self._trace is None else self._trace.context() or None
 
 
 class InferenceRequest:
@@ -31,8 +44,8 @@ class InferenceRequest:
     """
 
     __slots__ = (
+        "_created_in",
         "_inputs",
-        "_made_at",
         "_outputs",
         "_preferred_memory",
         "_release_flags",
@@ -78,7 +91,7 @@ class InferenceRequest:
         self._senders: Senders | None = None
         self._sender: InferenceResponseSender | None = None
         self._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
-        self._made_at: Moment | None = moment()
+        self._created_in: ExecutionScope | None = current_scope()
         self.set_flags(arguments.a_number("flags", flags))
 
     def inputs(self) -> list[Tensor]:
@@ -165,7 +178,7 @@ class InferenceRequest:
 
         What goes wrong is the error of a response. Raises TritonModelException outside of `execute`.
         """
-        models = calls_at(self._made_at)
+        models = calls_in(self._created_in)
         return streamed(models, self._request) if decoupled else executed(models, self._request)
 
     @overload
@@ -176,7 +189,7 @@ class InferenceRequest:
 
     def async_exec(self, decoupled: bool = False) -> Awaitable[InferenceResponse] | Awaitable[ResponseIterator]:
         """The same on the running event loop, to be awaited; the call has begun when this returns."""
-        models = calls_at(self._made_at)
+        models = calls_in(self._created_in)
         return at_once(streamed(models, self._request)) if decoupled else begun(models, self._request)
 
     @property
@@ -207,7 +220,7 @@ def received_request(
     self._senders = senders
     self._sender = sender
     self._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
-    self._made_at = None
+    self._created_in = None
     return self
 
 
@@ -218,6 +231,6 @@ def get_input_tensor_by_name(inference_request: InferenceRequest, name: str) -> 
 
 def _by_name(request: InferenceRequest) -> dict[str, Tensor]:
     """The inputs by name, made when first asked for; later calls give the same objects."""
-    found = {name: received(name, tensor) for name, tensor in request._request.inputs.items()}
-    request._inputs = found
-    return found
+    tensors = {name: received(name, tensor) for name, tensor in request._request.inputs.items()}
+    request._inputs = tensors
+    return tensors

@@ -1,4 +1,4 @@
-"""`pb_utils.InferenceResponse`: what `execute` returns one of for each request."""
+"""`pb_utils.InferenceResponse`: the response to one request."""
 
 import json
 from collections.abc import Mapping, Sequence

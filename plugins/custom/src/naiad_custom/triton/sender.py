@@ -1,4 +1,4 @@
-"""`pb_utils.InferenceResponseSender`: the responses to one request, one by one, from any thread."""
+"""`pb_utils.InferenceResponseSender`: sends the responses to one request, from any thread."""
 
 import threading
 from collections.abc import Iterable

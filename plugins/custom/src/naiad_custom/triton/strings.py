@@ -1,4 +1,4 @@
-"""Datatypes between configuration, numpy and numbers, BYTES as raw bytes, and lookups in a configuration's dict."""
+"""Datatype names, BYTES tensors as raw bytes, and lookups in a configuration's dict for TritonPythonModels."""
 
 import struct
 from collections.abc import Mapping, Sequence
@@ -57,9 +57,9 @@ def deserialize_bytes_tensor(encoded_tensor: bytes) -> np.ndarray:
             raise TritonModelException(f"the element at byte {offset} of a BYTES tensor passes its end")
         elements.append(bytes(encoded_tensor[end : end + length]))
         offset = end + length
-    found = np.empty(len(elements), dtype=object)
-    found[:] = elements
-    return found
+    objects = np.empty(len(elements), dtype=object)
+    objects[:] = elements
+    return objects
 
 
 def get_input_config_by_name(model_config: Mapping[str, Any], name: str) -> Any:

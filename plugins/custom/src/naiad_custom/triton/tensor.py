@@ -1,4 +1,4 @@
-"""`pb_utils.Tensor`: a named tensor that a model reads as numpy or through DLPack, and answers with."""
+"""`pb_utils.Tensor`: a named tensor, as a numpy array or through DLPack."""
 
 from typing import Any
 

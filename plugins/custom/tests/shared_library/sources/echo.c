@@ -41,9 +41,9 @@ static void tell(naiad_batch *batch, int64_t index) {
   for (uint64_t i = 0; i < request->output_count; ++i)
     length += snprintf(text + length, sizeof text - (size_t)length, " %s", request->outputs[i]);
   char *memory = (char *)naiad_output(batch, index, "TEXT", "BYTES", ones, rank(request), (size_t)length + 4);
-  const uint32_t told = (uint32_t)length;
-  memcpy(memory, &told, 4);
-  memcpy(memory + 4, text, told);
+  const uint32_t byte_size = (uint32_t)length;
+  memcpy(memory, &byte_size, 4);
+  memcpy(memory + 4, text, byte_size);
 }
 
 int naiad_execute(void *instance, naiad_batch *batch) {

@@ -1,16 +1,16 @@
-/* SETUP is what naiad_initialize was told, and then what naiad_sequence_ended was. */
+/* SETUP has the arguments of naiad_initialize, and then those of naiad_sequence_ended. */
 #include <stdio.h>
 
 #include "naiad_custom.h"
 
-static char told[8192];
+static char report[8192];
 
 int naiad_initialize(const naiad_setup *setup, void **instance) {
   const char *flavour = naiad_parameter(setup, "flavour");
-  snprintf(told, sizeof told, "%s|%d|%s|%s|%d|%s|%s|%s|%s|%s", setup->model_name, (int)setup->version,
+  snprintf(report, sizeof report, "%s|%d|%s|%s|%d|%s|%s|%s|%s|%s", setup->model_name, (int)setup->version,
            setup->instance_name, setup->kind, (int)setup->device, setup->configuration, setup->model_directory,
            setup->version_directory, flavour, naiad_parameter(setup, "none") == NULL ? "NULL" : "?");
-  *instance = told;
+  *instance = report;
   return 0;
 }
 
@@ -24,7 +24,7 @@ int naiad_execute(void *instance, naiad_batch *batch) {
 }
 
 void naiad_sequence_ended(void *instance, const char *correlation_id, const char *reason) {
-  snprintf((char *)instance, sizeof told, "%s ended: %s", correlation_id, reason);
+  snprintf((char *)instance, sizeof report, "%s ended: %s", correlation_id, reason);
 }
 
 void naiad_finalize(void *instance) { (void)instance; }

@@ -1,10 +1,10 @@
-"""Memory that is kept from one run to the next, and grows when a run needs more."""
+"""Growing buffers of device and page-locked memory, kept from run to run."""
 
 import ctypes
 
 import numpy as np
 
-from naiad_tensorrt.execution.seam import Cuda
+from naiad_tensorrt.execution.cuda_protocol import Cuda
 
 _LEAST = 256
 
@@ -23,10 +23,10 @@ class DeviceBuffer:
         What was in it is lost when it grows. Raises CudaError, and it is empty, when there is too little memory.
         """
         if size > self.size or self.size == 0:
-            wanted = max(size, 2 * self.size, _LEAST)
+            new_size = max(size, 2 * self.size, _LEAST)
             self.close()
-            self.address = self._cuda.allocate(wanted)
-            self.size = wanted
+            self.address = self._cuda.allocate(new_size)
+            self.size = new_size
         return self.address
 
     def close(self) -> None:
@@ -45,10 +45,10 @@ class Staging:
 
     def of(self, name: str) -> "PinnedBuffer":
         """The buffer of that name, empty when it is first asked for."""
-        found = self._buffers.get(name)
-        if found is None:
-            found = self._buffers[name] = PinnedBuffer(self._cuda)
-        return found
+        buffer = self._buffers.get(name)
+        if buffer is None:
+            buffer = self._buffers[name] = PinnedBuffer(self._cuda)
+        return buffer
 
     def close(self) -> None:
         """Give the memory back."""
@@ -68,10 +68,10 @@ class PinnedBuffer:
     def bytes(self, size: int) -> np.ndarray:
         """Its first `size` bytes (uint8), after it has grown to at least twice what it was if it was smaller."""
         if size > len(self._bytes) or not self.address:
-            wanted = max(size, 2 * len(self._bytes), _LEAST)
+            new_size = max(size, 2 * len(self._bytes), _LEAST)
             self.close()
-            self.address = self._cuda.allocate_pinned(wanted)
-            self._bytes = np.ctypeslib.as_array((ctypes.c_uint8 * wanted).from_address(self.address))
+            self.address = self._cuda.allocate_pinned(new_size)
+            self._bytes = np.ctypeslib.as_array((ctypes.c_uint8 * new_size).from_address(self.address))
         return self._bytes[:size]
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Taking outputs out of the memory that the next run writes to: to the host, or to other memory of the GPU."""
+"""Output collection: copies outputs to the host, or to GPU memory that the next run does not write to."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,9 @@ from naiad.devices import DeviceTensor, gpu
 from naiad_config import DataType
 from naiad_tensorrt.description import EngineTensor, Shape
 from naiad_tensorrt.execution.buffers import Staging
+from naiad_tensorrt.execution.cuda_protocol import Cuda
 from naiad_tensorrt.execution.layout import dtype_of, memory_shape, memory_size, unpack
 from naiad_tensorrt.execution.pool import Pool
-from naiad_tensorrt.execution.seam import Cuda
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +71,11 @@ class Collector:
     def _array(self, output: Computed, copied: np.ndarray) -> np.ndarray:
         laid = copied.view(dtype_of(output.tensor)).reshape(memory_shape(output.tensor, output.laid))
         array = unpack(output.tensor, laid, output.laid)
-        wanted = array[tuple(slice(dim) for dim in output.shape)]
-        return np.array(wanted, order="C") if self._pinned or not wanted.flags.c_contiguous else wanted
+        part = array[tuple(slice(dim) for dim in output.shape)]
+        return np.array(part, order="C") if self._pinned or not part.flags.c_contiguous else part
 
 
-class Keeper:
+class DeviceOutputKeeper:
     """Copies outputs that are to stay on the GPU to memory that is theirs for as long as anybody holds them."""
 
     def __init__(self, cuda: Cuda, stream: int, device: int) -> None:
@@ -87,11 +87,11 @@ class Keeper:
     def keep(self, output: Computed) -> DeviceTensor:
         """A tensor on the GPU, whole when the stream is done. Raises CudaError when there is too little memory."""
         size = memory_size(output.tensor, output.shape)
-        loan = self._pool.lend(size)
+        lease = self._pool.lend(size)
         if size:
-            self._cuda.copy_on_device(loan.address, output.address, size, self._stream)
+            self._cuda.copy_on_device(lease.address, output.address, size, self._stream)
         wire = wire_name(output.tensor.datatype or DataType.TYPE_INVALID)
-        return DeviceTensor.at(loan.address, gpu(self._device), wire, output.shape, loan)
+        return DeviceTensor.at(lease.address, gpu(self._device), wire, output.shape, lease)
 
     @property
     def memory(self) -> int:

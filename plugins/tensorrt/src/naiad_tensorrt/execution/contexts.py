@@ -1,4 +1,4 @@
-"""Making execution contexts of an engine, each with the memory for what lies between its layers."""
+"""Execution contexts of an engine, with the activation memory between its layers."""
 
 import threading
 from types import ModuleType
@@ -6,7 +6,7 @@ from typing import Any
 
 from naiad.errors import ModelFailedError
 from naiad_tensorrt.execution.buffers import DeviceBuffer
-from naiad_tensorrt.execution.seam import Cuda
+from naiad_tensorrt.execution.cuda_protocol import Cuda
 
 USER_MANAGED = "USER_MANAGED"
 

@@ -1,4 +1,4 @@
-"""The functions of CUDA that execution needs, as plain functions over integers; nothing else here imports CUDA.
+"""CUDA functions over plain integers; the only module here that imports CUDA.
 
 Addresses and handles are integers, sizes are bytes. Every function raises CudaError where CUDA reports an error, and
 PluginError where the package `cuda-bindings` is missing. The package is imported by the first call.

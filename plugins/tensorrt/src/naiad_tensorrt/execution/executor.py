@@ -1,4 +1,4 @@
-"""Executing an engine on one GPU: what an instance holds there, and what its failures mean."""
+"""Executor: what one instance holds on a GPU, and the meaning of its failures."""
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, suppress
@@ -10,11 +10,11 @@ from naiad_tensorrt.description import EngineDescription
 from naiad_tensorrt.execution import cuda as gpu
 from naiad_tensorrt.execution.contexts import Contexts
 from naiad_tensorrt.execution.cuda import CudaError
+from naiad_tensorrt.execution.cuda_protocol import Cuda
+from naiad_tensorrt.execution.execution_slot import ExecutionSlot
 from naiad_tensorrt.execution.failures import device_lost, failure_of
 from naiad_tensorrt.execution.graphs import Graphs, capture
-from naiad_tensorrt.execution.lane import Lane
 from naiad_tensorrt.execution.runner import NO_MARKS, Marks, Runner
-from naiad_tensorrt.execution.seam import Cuda
 from naiad_tensorrt.execution.streams import Streams
 from naiad_tensorrt.options import ExecutionOptions, GraphSpec
 from naiad_tensorrt.runtime import complaints
@@ -45,8 +45,8 @@ class Executor:
         self._cuda = cuda
         self._broken = ""
         self._held = ExitStack()
-        self._lanes: dict[int, Lane] = {}
-        self._open: list[Lane] = []
+        self._slots: dict[int, ExecutionSlot] = {}
+        self._open: list[ExecutionSlot] = []
         with complaints() as errors:
             try:
                 cuda.use_device(device)
@@ -60,11 +60,11 @@ class Executor:
         inputs: Mapping[str, Any],
         profile: int,
         *,
-        wanted: Collection[str] | None = None,
+        requested: Collection[str] | None = None,
         stay: Collection[str] = (),
         marks: Marks | None = None,
     ) -> dict[str, Any]:
-        """The outputs (those `wanted`, else all) for one batch of inputs, on a profile of the options.
+        """The outputs (those `requested`, else all) for one batch of inputs, on a profile of the options.
 
         An input is an array of the host; or anything with `__dlpack__` in the memory of this GPU, which is finished
         and does not pass through the host; or a list of these, which are joined along dimension 0. Shapes are whole
@@ -82,7 +82,7 @@ class Executor:
         with complaints() as errors:
             try:
                 self._cuda.use_device(self._device)
-                return self._runner.run(inputs, self._lane(profile), self._graphs, wanted, stay, marks or NO_MARKS)
+                return self._runner.run(inputs, self._slot(profile), self._graphs, requested, stay, marks or NO_MARKS)
             except Exception as error:
                 self._settle(error)
                 raise failure_of(error, errors, self._device) from error
@@ -93,14 +93,14 @@ class Executor:
 
     def memory_usage(self) -> int:
         """The bytes on the GPU of its inputs, outputs and contexts; the weights are the engine's."""
-        return self._contexts.memory + self._runner.memory + sum(lane.memory for lane in self._open)
+        return self._contexts.memory + self._runner.memory + sum(slot.memory for slot in self._open)
 
     def close(self) -> None:
         """Give everything back. What a lost device says meanwhile is of no interest."""
         with suppress(CudaError):
             self._cuda.use_device(self._device)
         self._held.close()
-        self._lanes.clear()
+        self._slots.clear()
         self._open.clear()
 
     def _prepare(self) -> None:
@@ -112,7 +112,7 @@ class Executor:
         self._contexts = Contexts(self._trt, self._engine, cuda, self._streams.main)
         self._release_later(self._contexts.close)
         for profile in options.profiles:
-            self._lanes[profile] = self._new_lane(profile, for_graph=False)
+            self._slots[profile] = self._new_slot(profile, for_graph=False)
         self._graphs = Graphs(options.graphs, self._captured)
 
     def _release_later(self, release: Callable[[], None]) -> None:
@@ -122,27 +122,27 @@ class Executor:
 
         self._held.callback(quietly)
 
-    def _new_lane(self, profile: int, for_graph: bool) -> Lane:
+    def _new_slot(self, profile: int, for_graph: bool) -> ExecutionSlot:
         context = self._contexts.make(profile, self._options.allocation_strategy, for_graph)
-        lane = Lane(self._cuda, self._trt, context, self._description, profile, self._streams.main)
-        self._release_later(lane.close)
-        self._open.append(lane)
-        return lane
+        slot = ExecutionSlot(self._cuda, self._trt, context, self._description, profile, self._streams.main)
+        self._release_later(slot.close)
+        self._open.append(slot)
+        return slot
 
-    def _captured(self, spec: GraphSpec) -> Lane:
-        lane = self._new_lane(spec.profile, for_graph=True)
+    def _captured(self, spec: GraphSpec) -> ExecutionSlot:
+        slot = self._new_slot(spec.profile, for_graph=True)
         try:
-            capture(lane, spec, self._description, self._cuda, self._streams.main, self._contexts.captures_itself)
+            capture(slot, spec, self._description, self._cuda, self._streams.main, self._contexts.captures_itself)
         except Exception:
-            lane.close()
+            slot.close()
             raise
-        return lane
+        return slot
 
-    def _lane(self, profile: int) -> Lane:
-        if profile not in self._lanes:
-            known = ", ".join(map(str, self._lanes))
+    def _slot(self, profile: int) -> ExecutionSlot:
+        if profile not in self._slots:
+            known = ", ".join(map(str, self._slots))
             raise InvalidArgumentError(f"profile {profile} is not among those of this instance: {known}")
-        return self._lanes[profile]
+        return self._slots[profile]
 
     def _settle(self, error: Exception) -> None:
         """Wait for what is on the streams, so that nobody writes to memory that is let go; raises for a lost device."""

@@ -1,4 +1,4 @@
-"""What a failed run means to its caller. Pure."""
+"""Errors of failed runs, as callers get them. Pure."""
 
 from collections.abc import Sequence
 

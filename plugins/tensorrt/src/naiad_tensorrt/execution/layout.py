@@ -1,4 +1,4 @@
-"""How a tensor of an engine lies in memory: row by row, channels last, or several channels side by side. Pure.
+"""Memory layouts of engine tensors: linear, channels last, or vectorised channels. Pure.
 
 Source of the layouts: the documentation of `TensorFormat` in TensorRT's Python API.
 """
@@ -28,13 +28,13 @@ _DTYPES: dict[DataType | None, np.dtype] = {
 
 def dtype_of(tensor: EngineTensor) -> np.dtype:
     """The dtype of its arrays; BF16 is `uint16`. Raises UnsupportedError for types that no request can carry."""
-    found = _DTYPES.get(tensor.datatype)
-    if found is None:
+    dtype = _DTYPES.get(tensor.datatype)
+    if dtype is None:
         raise UnsupportedError(
             f"tensor '{tensor.name}' of the engine has the type {tensor.type}, which no request can carry; "
             "build the engine with FP32, FP16, BF16, INT8, INT32, INT64, UINT8 or BOOL at its borders"
         )
-    return found
+    return dtype
 
 
 def memory_shape(tensor: EngineTensor, shape: Shape) -> Shape:
@@ -45,12 +45,12 @@ def memory_shape(tensor: EngineTensor, shape: Shape) -> Shape:
     if tensor.is_linear:
         _check_rows(tensor, shape)
         return shape
-    axis, lanes = _channels(tensor, shape)
-    vectors = -(-shape[axis] // lanes)
+    axis, components = _channels(tensor, shape)
+    vectors = -(-shape[axis] // components)
     rest = shape[axis + 1 :]
     if tensor.format in _CHANNELS_LAST:
-        return (*shape[:axis], *rest, vectors * lanes)
-    return (*shape[:axis], vectors, *rest, lanes)
+        return (*shape[:axis], *rest, vectors * components)
+    return (*shape[:axis], vectors, *rest, components)
 
 
 def memory_size(tensor: EngineTensor, shape: Shape) -> int:
@@ -62,15 +62,15 @@ def pack(tensor: EngineTensor, array: np.ndarray) -> np.ndarray:
     """The C array of `memory_shape` with these elements, and zeros where it is padded; the array itself if linear."""
     if tensor.is_linear:
         return np.ascontiguousarray(array)
-    axis, lanes = _channels(tensor, array.shape)
+    axis, components = _channels(tensor, array.shape)
     target = memory_shape(tensor, array.shape)
     if tensor.format in _CHANNELS_LAST:
         packed = np.zeros(target, array.dtype)
         packed[..., : array.shape[axis]] = np.moveaxis(array, axis, -1)
         return packed
-    widened = np.zeros((*array.shape[:axis], target[axis] * lanes, *array.shape[axis + 1 :]), array.dtype)
+    widened = np.zeros((*array.shape[:axis], target[axis] * components, *array.shape[axis + 1 :]), array.dtype)
     widened[(slice(None),) * axis + (slice(array.shape[axis]),)] = array
-    vectors = widened.reshape(*array.shape[:axis], target[axis], lanes, *array.shape[axis + 1 :])
+    vectors = widened.reshape(*array.shape[:axis], target[axis], components, *array.shape[axis + 1 :])
     return np.ascontiguousarray(np.moveaxis(vectors, axis + 1, -1))
 
 
@@ -96,11 +96,11 @@ def _check_rows(tensor: EngineTensor, shape: Shape) -> None:
 
 
 def _channels(tensor: EngineTensor, shape: Shape) -> tuple[int, int]:
-    place = _CHANNELS_LAST.get(tensor.format) or _SIDE_BY_SIDE.get(tensor.format)
-    if place is None or len(shape) < place[0]:
+    vector = _CHANNELS_LAST.get(tensor.format) or _SIDE_BY_SIDE.get(tensor.format)
+    if vector is None or len(shape) < vector[0]:
         raise UnsupportedError(
             f"tensor '{tensor.name}' of the engine has the format {tensor.format} and {len(shape)} dims, which Naiad "
             f"cannot lay out; build the engine with LINEAR, {', '.join((*_SIDE_BY_SIDE, *_CHANNELS_LAST))}"
         )
-    behind, lanes = place
-    return len(shape) - behind, lanes
+    behind, components = vector
+    return len(shape) - behind, components

@@ -1,4 +1,4 @@
-"""Outputs whose shape an engine knows only when it runs: it asks for memory meanwhile, and says the shape."""
+"""Output allocator for data-dependent shapes: gives memory during a run, and records the shape."""
 
 from types import ModuleType
 from typing import Any

@@ -1,16 +1,16 @@
-"""Memory on a GPU that is lent, and lent again when its last reader has let go of it."""
+"""Pool of GPU memory: a lease returns its memory when its last reader is gone."""
 
 import weakref
 from collections import defaultdict
 from contextlib import suppress
 
 from naiad_tensorrt.execution.cuda import CudaError
-from naiad_tensorrt.execution.seam import Cuda
+from naiad_tensorrt.execution.cuda_protocol import Cuda
 
 _LEAST = 256
 
 
-class Loan:
+class MemoryLease:
     """Memory at an `address`; it goes back when nobody holds this object any more, on whichever thread that is."""
 
     __slots__ = ("__weakref__", "address")
@@ -31,17 +31,17 @@ class Pool:
         self._idle: defaultdict[int, list[int]] = defaultdict(list)
         self.size = 0
 
-    def lend(self, size: int) -> Loan:
+    def lend(self, size: int) -> MemoryLease:
         """At least `size` bytes. Raises CudaError when there is too little memory."""
         rounded = max(_LEAST, 1 << (size - 1).bit_length()) if size else _LEAST
         idle = self._idle[rounded]
         if idle:
-            loan = Loan(idle.pop())
+            lease = MemoryLease(idle.pop())
         else:
-            loan = Loan(self._cuda.allocate(rounded))
+            lease = MemoryLease(self._cuda.allocate(rounded))
             self.size += rounded
-        weakref.finalize(loan, self._take_back, rounded, loan.address).atexit = False
-        return loan
+        weakref.finalize(lease, self._take_back, rounded, lease.address).atexit = False
+        return lease
 
     def close(self) -> None:
         """Give all memory that is not lent back to CUDA, and from now on also what comes back."""

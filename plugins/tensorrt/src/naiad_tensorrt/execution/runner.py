@@ -1,4 +1,4 @@
-"""Taking one batch through an engine: inputs to the GPU, one execution, outputs back."""
+"""Runner: one batch through an engine, from inputs over the execution to outputs."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Protocol
@@ -8,12 +8,12 @@ import numpy as np
 from naiad.devices import DeviceTensor
 from naiad.errors import InvalidArgumentError
 from naiad_tensorrt.description import EngineDescription, EngineTensor, Shape
-from naiad_tensorrt.execution.collecting import Collector, Computed, Keeper
+from naiad_tensorrt.execution.collecting import Collector, Computed, DeviceOutputKeeper
+from naiad_tensorrt.execution.cuda_protocol import Cuda
+from naiad_tensorrt.execution.execution_slot import ExecutionSlot
 from naiad_tensorrt.execution.feeding import Feeder
-from naiad_tensorrt.execution.given import Given, given_input
 from naiad_tensorrt.execution.graphs import Graphs
-from naiad_tensorrt.execution.lane import Lane
-from naiad_tensorrt.execution.seam import Cuda
+from naiad_tensorrt.execution.input_parts import InputParts, input_parts
 from naiad_tensorrt.execution.streams import Streams
 from naiad_tensorrt.options import ExecutionOptions
 
@@ -54,27 +54,27 @@ class Runner:
         self._pinned_output = options.pinned_output
         self._feeder = Feeder(cuda, streams.main, options.pinned_input)
         self._collector = Collector(cuda, streams.copies, options.pinned_output)
-        self._keeper = Keeper(cuda, streams.copies, device)
+        self._keeper = DeviceOutputKeeper(cuda, streams.copies, device)
 
     def run(
         self,
         inputs: Mapping[str, Any],
-        lane: Lane,
+        slot: ExecutionSlot,
         graphs: Graphs,
-        wanted: Collection[str] | None,
+        requested: Collection[str] | None,
         stay: Collection[str],
         marks: Marks,
     ) -> dict[str, np.ndarray | DeviceTensor]:
-        """The outputs of these inputs on the lane of a profile, or on that of one of the graphs for it."""
-        given = self._given(inputs)
-        lane, wished = self._prepared(lane, graphs, given)
-        for name, each in given.items():
+        """The outputs of these inputs on the slot of a profile, or on that of one of the graphs for it."""
+        parts = self._parts(inputs)
+        slot, wished = self._prepared(slot, graphs, parts)
+        for name, each in parts.items():
             if not each.tensor.on_host:
-                self._feeder.feed(each, lane.input_shapes[name], lane.address(name))
+                self._feeder.feed(each, slot.input_shapes[name], slot.address(name))
         marks.mark_input_done()
-        lane.execute()
-        tensors = [tensor for tensor in self._description.outputs if wanted is None or tensor.name in wanted]
-        return self._fetch(lane, tensors, wished, stay, marks)
+        slot.execute()
+        tensors = [tensor for tensor in self._description.outputs if requested is None or tensor.name in requested]
+        return self._fetch(slot, tensors, wished, stay, marks)
 
     @property
     def memory(self) -> int:
@@ -91,32 +91,39 @@ class Runner:
         self._collector.close()
         self._keeper.close()
 
-    def _given(self, inputs: Mapping[str, Any]) -> dict[str, Given]:
+    def _parts(self, inputs: Mapping[str, Any]) -> dict[str, InputParts]:
         missing = [tensor.name for tensor in self._description.inputs if tensor.name not in inputs]
         if missing:
             raise InvalidArgumentError(f"the engine needs the input '{missing[0]}' as well; send it")
         return {
-            tensor.name: given_input(tensor, inputs[tensor.name], self._device) for tensor in self._description.inputs
+            tensor.name: input_parts(tensor, inputs[tensor.name], self._device) for tensor in self._description.inputs
         }
 
-    def _prepared(self, lane: Lane, graphs: Graphs, given: Mapping[str, Given]) -> tuple[Lane, Mapping[str, Shape]]:
-        """The lane to run these inputs on, that of the profile or of a graph, and the shapes of their outputs."""
-        shapes = {name: each.shape for name, each in given.items()}
-        read = {name: self._feeder.whole(each) for name, each in given.items() if each.tensor.is_shape_tensor}
+    def _prepared(
+        self, slot: ExecutionSlot, graphs: Graphs, parts: Mapping[str, InputParts]
+    ) -> tuple[ExecutionSlot, Mapping[str, Shape]]:
+        """The slot to run these inputs on, that of the profile or of a graph, and the shapes of their outputs."""
+        shapes = {name: each.shape for name, each in parts.items()}
+        read = {name: self._feeder.whole(each) for name, each in parts.items() if each.tensor.is_shape_tensor}
         values = {name: tuple(int(value) for value in array.ravel()) for name, array in read.items()}
-        graph = graphs.find(lane.profile, shapes, values)
+        graph = graphs.find(slot.profile, shapes, values)
         if graph is not None and graph.input_shapes == shapes:
             return graph, graph.output_shapes
-        lane.shape(shapes, {name: array for name, array in read.items() if given[name].tensor.on_host})
+        slot.shape(shapes, {name: array for name, array in read.items() if parts[name].tensor.on_host})
         if graph is None:
-            lane.bind()
-        return graph or lane, lane.output_shapes
+            slot.bind()
+        return graph or slot, slot.output_shapes
 
     def _fetch(
-        self, lane: Lane, tensors: list[EngineTensor], wished: Mapping[str, Shape], stay: Collection[str], marks: Marks
+        self,
+        slot: ExecutionSlot,
+        tensors: list[EngineTensor],
+        wished: Mapping[str, Shape],
+        stay: Collection[str],
+        marks: Marks,
     ) -> dict[str, np.ndarray | DeviceTensor]:
         self._streams.mark_computed()
-        computed = [_computed(lane, tensor, wished) for tensor in tensors if not tensor.on_host]
+        computed = [_computed(slot, tensor, wished) for tensor in tensors if not tensor.on_host]
         kept = {
             each.tensor.name: self._keeper.keep(each) for each in computed if each.tensor.name in stay and each.may_stay
         }
@@ -129,12 +136,12 @@ class Runner:
             copied = self._collector.start(fetched)
         self._streams.wait_copied()
         self._feeder.forget()
-        found: dict[str, np.ndarray | DeviceTensor] = {**kept, **self._collector.finish(fetched, copied)}
-        return {each.name: lane.host_output(each) if each.on_host else found[each.name] for each in tensors}
+        results: dict[str, np.ndarray | DeviceTensor] = {**kept, **self._collector.finish(fetched, copied)}
+        return {each.name: slot.host_output(each) if each.on_host else results[each.name] for each in tensors}
 
 
-def _computed(lane: Lane, tensor: EngineTensor, wished: Mapping[str, Shape]) -> Computed:
-    if not lane.is_late_output(tensor.name):
-        return Computed(tensor, lane.address(tensor.name), lane.output_shapes[tensor.name], wished[tensor.name])
-    shape = lane.late_shape(tensor.name)
-    return Computed(tensor, lane.address(tensor.name), shape, shape)
+def _computed(slot: ExecutionSlot, tensor: EngineTensor, wished: Mapping[str, Shape]) -> Computed:
+    if not slot.is_late_output(tensor.name):
+        return Computed(tensor, slot.address(tensor.name), slot.output_shapes[tensor.name], wished[tensor.name])
+    shape = slot.late_shape(tensor.name)
+    return Computed(tensor, slot.address(tensor.name), shape, shape)

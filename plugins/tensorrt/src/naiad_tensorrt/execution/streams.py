@@ -1,8 +1,8 @@
-"""The streams of an instance: one to execute on, and one for copies where that is asked for, with their events."""
+"""CUDA streams and events of an instance: one stream to execute on, an optional one for copies."""
 
 from naiad_config import ModelPriority
 from naiad_tensorrt.execution.cuda import CudaError
-from naiad_tensorrt.execution.seam import Cuda
+from naiad_tensorrt.execution.cuda_protocol import Cuda
 
 
 def stream_priority(priority: ModelPriority, least: int, greatest: int) -> int:

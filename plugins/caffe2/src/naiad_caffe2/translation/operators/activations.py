@@ -71,9 +71,9 @@ def _reciprocal_root(op: Operator) -> str:
 
 @operator("Cbrt")
 def _cubic_root(op: Operator) -> str:
-    given = op.inputs[0]
-    root = op.emit("Pow", op.emit("Abs", given), op.scalar_like(1 / 3, given))
-    return op.emit("Mul", op.emit("Sign", given), root)
+    x = op.inputs[0]
+    root = op.emit("Pow", op.emit("Abs", x), op.scalar_like(1 / 3, x))
+    return op.emit("Mul", op.emit("Sign", x), root)
 
 
 @operator("Swish")
@@ -83,15 +83,15 @@ def _swish(op: Operator) -> str:
 
 @operator("Gelu")
 def _gelu(op: Operator) -> str:
-    given = op.inputs[0]
+    x = op.inputs[0]
     if op.arguments.flag("fast_gelu"):
-        cubed = op.emit("Mul", op.emit("Mul", given, given), op.emit("Mul", given, op.scalar_like(0.044715, given)))
-        inner = op.emit("Mul", op.emit("Add", given, cubed), op.scalar_like(np.sqrt(2 / np.pi), given))
+        cubed = op.emit("Mul", op.emit("Mul", x, x), op.emit("Mul", x, op.scalar_like(0.044715, x)))
+        inner = op.emit("Mul", op.emit("Add", x, cubed), op.scalar_like(np.sqrt(2 / np.pi), x))
         share = op.emit("Tanh", inner)
     else:
-        share = op.emit("Erf", op.emit("Mul", given, op.scalar_like(np.sqrt(0.5), given)))
-    half = op.emit("Mul", given, op.scalar_like(0.5, given))
-    return op.emit("Mul", half, op.emit("Add", share, op.scalar_like(1, given)))
+        share = op.emit("Erf", op.emit("Mul", x, op.scalar_like(np.sqrt(0.5), x)))
+    half = op.emit("Mul", x, op.scalar_like(0.5, x))
+    return op.emit("Mul", half, op.emit("Add", share, op.scalar_like(1, x)))
 
 
 @operator("LeakyRelu")
@@ -123,24 +123,24 @@ def _thresholded_relu(op: Operator) -> str:
 
 @operator("ReluN")
 def _relu_n(op: Operator) -> str:
-    given = op.inputs[0]
-    return op.emit("Clip", given, op.scalar_like(0, given), op.scalar_like(op.arguments.number("n", 6.0), given))
+    x = op.inputs[0]
+    return op.emit("Clip", x, op.scalar_like(0, x), op.scalar_like(op.arguments.number("n", 6.0), x))
 
 
 @operator("Clip")
 def _clip(op: Operator) -> str:
-    given = op.inputs[0]
+    x = op.inputs[0]
     bounds = [
-        op.scalar_like(op.arguments.number(name, 0.0), given) if name in op.arguments else "" for name in ("min", "max")
+        op.scalar_like(op.arguments.number(name, 0.0), x) if name in op.arguments else "" for name in ("min", "max")
     ]
-    return op.emit("Clip", given, *bounds)
+    return op.emit("Clip", x, *bounds)
 
 
 @operator("Logit")
 def _logit(op: Operator) -> str:
-    given, eps = op.inputs[0], op.arguments.number("eps", 1e-6)
-    kept = op.emit("Clip", given, op.scalar_like(eps, given), op.scalar_like(1 - eps, given))
-    return op.emit("Log", op.emit("Div", kept, op.emit("Sub", op.scalar_like(1, given), kept)))
+    x, eps = op.inputs[0], op.arguments.number("eps", 1e-6)
+    kept = op.emit("Clip", x, op.scalar_like(eps, x), op.scalar_like(1 - eps, x))
+    return op.emit("Log", op.emit("Div", kept, op.emit("Sub", op.scalar_like(1, x), kept)))
 
 
 @operator("Scale")
@@ -150,19 +150,19 @@ def _scale(op: Operator) -> str:
 
 @operator("ReplaceNaN")
 def _replace_nan(op: Operator) -> str:
-    given = op.inputs[0]
-    value = op.scalar_like(op.arguments.number("value", 0.0), given)
-    return op.emit("Where", op.emit("IsNaN", given), value, given)
+    x = op.inputs[0]
+    value = op.scalar_like(op.arguments.number("value", 0.0), x)
+    return op.emit("Where", op.emit("IsNaN", x), value, x)
 
 
 @operator("PRelu", inputs=2)
 def _prelu(op: Operator) -> str:
     """One slope for all, or one for each channel."""
-    given, slope = op.inputs
+    x, slope = op.inputs
     if op.order() == "NCHW" and op.shape(slope) != (1,):
-        rank = op.rank(given)
+        rank = op.rank(x)
         slope = op.emit("Reshape", slope, op.integers(-1, *[1] * max(0, rank - 2)))
-    return op.emit("PRelu", given, slope)
+    return op.emit("PRelu", x, slope)
 
 
 @operator("Dropout", outputs=(1, 2))

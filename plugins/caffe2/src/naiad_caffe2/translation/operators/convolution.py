@@ -77,10 +77,10 @@ def _sizes(op: Operator, name: str, axes: int, default: int) -> tuple[int, ...]:
     sides = [op.arguments.integer(f"{name}_{side}") for side in "hw" if f"{name}_{side}" in op.arguments]
     if one:
         return (one,) * axes
-    found = many or tuple(sides) or (default,) * axes
-    if len(found) != axes:
-        raise op.error(f"has {len(found)} sizes of its {name} for {axes} axes")
-    return found
+    values = many or tuple(sides) or (default,) * axes
+    if len(values) != axes:
+        raise op.error(f"has {len(values)} sizes of its {name} for {axes} axes")
+    return values
 
 
 def _pads(op: Operator, axes: int) -> tuple[int, ...]:
@@ -91,10 +91,10 @@ def _pads(op: Operator, axes: int) -> tuple[int, ...]:
         raise op.error("has pads for some sides only; write pad_t, pad_l, pad_b and pad_r")
     if one:
         return (one,) * (2 * axes)
-    found = many or tuple(sides) or (0,) * (2 * axes)
-    if len(found) != 2 * axes:
-        raise op.error(f"has {len(found)} pads for {axes} axes; it takes {2 * axes}")
-    return found
+    values = many or tuple(sides) or (0,) * (2 * axes)
+    if len(values) != 2 * axes:
+        raise op.error(f"has {len(values)} pads for {axes} axes; it takes {2 * axes}")
+    return values
 
 
 @operator("Conv", "Conv1D", "Conv2D", "Conv3D", inputs=(2, 3))
@@ -106,8 +106,8 @@ def _convolution(op: Operator) -> str:
     window = window_of(op, len(shape) - 2)
     _check_kernel(op, window, kernels)
     _check_channels(op, shape[1], op.shape(kernels)[1])
-    made = _emitted(op, "Conv", (picture, kernels), window, **settled_pads(op, window, shape[2:]))
-    return op.channels_last(made) if last else made
+    result = _emitted(op, "Conv", (picture, kernels), window, **settled_pads(op, window, shape[2:]))
+    return op.channels_last(result) if last else result
 
 
 @operator("ConvTranspose", inputs=(2, 3))
@@ -121,8 +121,8 @@ def _transposed_convolution(op: Operator) -> str:
         raise op.error("has a legacy_pad, which transposed convolutions do not")
     _check_kernel(op, window, kernels)
     padding = list(_sizes(op, "adj", axes, 0))
-    made = _emitted(op, "ConvTranspose", (picture, kernels), window, pads=list(window.pads), output_padding=padding)
-    return op.channels_last(made) if last else made
+    result = _emitted(op, "ConvTranspose", (picture, kernels), window, pads=list(window.pads), output_padding=padding)
+    return op.channels_last(result) if last else result
 
 
 def _emitted(op: Operator, kind: str, inputs: tuple[str, str], window: Window, **pads: Any) -> str:

@@ -36,11 +36,11 @@ def _row_factors(op: Operator) -> str:
 @operator("ElementwiseLinear", inputs=3)
 def _linear(op: Operator) -> str:
     """Every element from `axis` on has a factor and a summand."""
-    given, factors, summands = op.inputs
-    axis = op.axis(given, op.arguments.integer("axis", 1))
-    shape = op.emit("Shape", given, start=axis)
+    operand, factors, summands = op.inputs
+    axis = op.axis(operand, op.arguments.integer("axis", 1))
+    shape = op.emit("Shape", operand, start=axis)
     sides = [op.emit("Reshape", side, shape) for side in (factors, summands)]
-    return op.emit("Add", op.emit("Mul", given, sides[0]), sides[1])
+    return op.emit("Add", op.emit("Mul", operand, sides[0]), sides[1])
 
 
 def _row_sums(op: Operator, value: str) -> str:

@@ -34,8 +34,8 @@ def _given_tensor(op: Operator) -> str:
     values = op.arguments.raw("values")
     if values is None:
         return _filled(op, np.empty(0, dtype))
-    found = floats_of(values) if field == "floats" else np.fromiter(values.ints, np.int64, len(values.ints))
-    return _filled(op, found.astype(dtype, copy=False))
+    array = floats_of(values) if field == "floats" else np.fromiter(values.ints, np.int64, len(values.ints))
+    return _filled(op, array.astype(dtype, copy=False))
 
 
 @operator("GivenTensorByteStringToUInt8Fill", inputs=(0, 1))
@@ -47,8 +47,8 @@ def _given_bytes(op: Operator) -> str:
 
 @operator("ConstantFill", inputs=(0, 1))
 def _constant_fill(op: Operator) -> str:
-    given = op.arguments.raw("value")
-    whole = given is not None and given.HasField("i")
+    operand = op.arguments.raw("value")
+    whole = operand is not None and operand.HasField("i")
     number = op.arguments.integer("dtype", 10 if whole else 1)
     if number not in NUMPY_TYPES:
         raise op.error(f"has the dtype {number}, which is none of {', '.join(map(str, NUMPY_TYPES))}")
@@ -93,11 +93,11 @@ def _filled(op: Operator, values: np.ndarray) -> str:
 
 def _shape(op: Operator, size: int) -> tuple[int, ...]:
     """The shape that is written; one value without any has no dims."""
-    given = "shape" in op.arguments
+    operand = "shape" in op.arguments
     op.arguments.integers("extra_shape")
     op.arguments.flag("input_as_shape")
     shape = op.arguments.integers("shape")
-    return shape if given or size == 1 else (size,)
+    return shape if operand or size == 1 else (size,)
 
 
 def _known_shape(op: Operator) -> tuple[int, ...]:

@@ -28,29 +28,29 @@ def _upsample(op: Operator) -> str:
 
 def _resized(op: Operator, factors: list[float], nearest: bool) -> str:
     last = op.order() == "NHWC"
-    given = op.channels_first(op.inputs[0]) if last else op.inputs[0]
+    operand = op.channels_first(op.inputs[0]) if last else op.inputs[0]
     scales = op.graph.constant(np.array([1, 1, *factors], np.float32))
     how = (
         {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
         if nearest
         else {"mode": "linear", "coordinate_transformation_mode": "align_corners"}
     )
-    made = op.emit("Resize", given, "", scales, **how)
-    return op.channels_last(made) if last else made
+    result = op.emit("Resize", operand, "", scales, **how)
+    return op.channels_last(result) if last else result
 
 
 @operator("PadImage")
 def _pad(op: Operator) -> str:
-    given, last = op.inputs[0], op.order() == "NHWC"
+    operand, last = op.inputs[0], op.order() == "NHWC"
     mode = op.arguments.text("mode", "constant")
     if mode not in _MODES:
         raise op.error(f"has the mode '{mode}'; there are {', '.join(_MODES)}")
-    axes = op.rank(given) - 2
+    axes = op.rank(operand) - 2
     pads = window_of(op, axes).pads
     front, back = pads[:axes], pads[axes:]
     around = (0, *front, 0, 0, *back, 0) if last else (0, 0, *front, 0, 0, *back)
-    value = op.scalar_like(op.arguments.number("value", 0.0), given)
-    return op.emit("Pad", given, op.integers(*around), value, mode=_MODES[mode])
+    value = op.scalar_like(op.arguments.number("value", 0.0), operand)
+    return op.emit("Pad", operand, op.integers(*around), value, mode=_MODES[mode])
 
 
 @operator("ChannelShuffle")
@@ -58,11 +58,11 @@ def _shuffle(op: Operator) -> str:
     """The channels of all groups in turn."""
     last = op.order() == "NHWC"
     op.arguments.integers("kernels"), op.arguments.integer("kernel")
-    given = op.channels_first(op.inputs[0]) if last else op.inputs[0]
-    groups, channels = op.arguments.integer("group", 1), op.shape(given)[1]
+    operand = op.channels_first(op.inputs[0]) if last else op.inputs[0]
+    groups, channels = op.arguments.integer("group", 1), op.shape(operand)[1]
     if not isinstance(channels, int) or channels % groups:
         raise op.error(f"cannot put {channels} channels into {groups} groups")
-    split = op.emit("Reshape", given, op.integers(0, groups, channels // groups, -1))
+    split = op.emit("Reshape", operand, op.integers(0, groups, channels // groups, -1))
     turned = op.emit("Transpose", split, perm=[0, 2, 1, 3])
-    made = reshaped(op, turned, [(given, 0), channels, *like(op, given)[2:]])
-    return op.channels_last(made) if last else made
+    result = reshaped(op, turned, [(operand, 0), channels, *like(op, operand)[2:]])
+    return op.channels_last(result) if last else result

@@ -16,32 +16,32 @@ def _concat(op: Operator) -> list[str]:
     sizes = [] if len(op.outputs) < 2 else [op.integers(1) if added else size_of(op, part, axis) for part in parts]
     if added:
         parts = [op.emit("Unsqueeze", part, op.integers(axis)) for part in parts]
-    made = op.emit("Concat", *parts, axis=axis)
+    result = op.emit("Concat", *parts, axis=axis)
     if not sizes:
-        return [made]
-    return [made, op.emit("Cast", op.emit("Concat", *sizes, axis=0), to=TensorProto.INT32)]
+        return [result]
+    return [result, op.emit("Cast", op.emit("Concat", *sizes, axis=0), to=TensorProto.INT32)]
 
 
 @operator("Split", "DepthSplit", inputs=(1, 2), outputs=(1, MANY))
 def _split(op: Operator) -> list[str]:
     """Into parts of these lengths, which may be an input, or into equal ones."""
-    given, count = op.inputs[0], len(op.outputs)
-    axis = _axis(op, op.rank(given))
+    operand, count = op.inputs[0], len(op.outputs)
+    axis = _axis(op, op.rank(operand))
     lengths = op.arguments.integers("split")
     if len(op.inputs) == 2:
-        wanted = op.emit("Cast", op.inputs[1], to=TensorProto.INT64)
+        sizes_wanted = op.emit("Cast", op.inputs[1], to=TensorProto.INT64)
     else:
-        wanted = op.integers(*(lengths or _equal(op, given, axis, count)))
+        sizes_wanted = op.integers(*(lengths or _equal(op, operand, axis, count)))
         if lengths and len(lengths) != count:
             raise op.error(f"has {len(lengths)} lengths for {count} outputs")
-    parts = op.emit_many("Split", [given, wanted], count, axis=axis)
+    parts = op.emit_many("Split", [operand, sizes_wanted], count, axis=axis)
     if op.arguments.flag("add_axis"):
         return [op.emit("Squeeze", part, op.integers(axis)) for part in parts]
     return parts
 
 
-def _equal(op: Operator, given: str, axis: int, count: int) -> tuple[int, ...]:
-    size = op.shape(given)[axis]
+def _equal(op: Operator, operand: str, axis: int, count: int) -> tuple[int, ...]:
+    size = op.shape(operand)[axis]
     if not isinstance(size, int):
         raise op.error(f"splits axis {axis}, whose size varies, into equal parts; write the argument 'split'")
     if size % count:

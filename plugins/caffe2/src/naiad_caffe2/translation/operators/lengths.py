@@ -23,14 +23,14 @@ def _weighted(op: Operator) -> str:
 
 @operator("SparseLengthsSum", "SparseLengthsMean", inputs=3)
 def _gathered(op: Operator) -> str:
-    table, places, lengths = op.inputs
-    return _by_segment(op, op.emit("Gather", table, places, axis=0), lengths, op.type.removeprefix("SparseLengths"))
+    table, indices, lengths = op.inputs
+    return _by_segment(op, op.emit("Gather", table, indices, axis=0), lengths, op.type.removeprefix("SparseLengths"))
 
 
 @operator("SparseLengthsWeightedSum", inputs=4)
 def _gathered_times(op: Operator) -> str:
-    table, weights, places, lengths = op.inputs
-    rows = _times(op, op.emit("Gather", table, places, axis=0), weights)
+    table, weights, indices, lengths = op.inputs
+    rows = _times(op, op.emit("Gather", table, indices, axis=0), weights)
     return _by_segment(op, rows, lengths, "Sum")
 
 
@@ -58,17 +58,17 @@ def _by_segment(op: Operator, rows: str, lengths: str, kind: str) -> str:
     if op.graph.element_type(rows) != TensorProto.FLOAT:
         empty = op.emit("Cast", empty, to=op.graph.element_type(rows))
     op.graph.set_shape(empty, (op.shape(lengths)[0], *op.shape(rows)[1:]))
-    places = op.emit("Unsqueeze", segments, op.integers(1))
-    made = op.emit("ScatterND", empty, places, rows, reduction=_REDUCTIONS[kind])
+    indices = op.emit("Unsqueeze", segments, op.integers(1))
+    result = op.emit("ScatterND", empty, indices, rows, reduction=_REDUCTIONS[kind])
     if kind == "Sum":
-        return made
+        return result
     behind = range(1, op.rank(rows))
     counts = op.emit("Unsqueeze", lengths, op.integers(*behind)) if behind else lengths
     if kind == "Max":
         filled = op.emit("Greater", counts, op.integers(0))
-        return op.emit("Where", filled, made, op.scalar_like(0, rows))
+        return op.emit("Where", filled, result, op.scalar_like(0, rows))
     least = op.emit("Max", counts, op.integers(1))
-    return op.emit("Div", made, op.emit("Cast", least, to=op.graph.element_type(rows)))
+    return op.emit("Div", result, op.emit("Cast", least, to=op.graph.element_type(rows)))
 
 
 def _segments(op: Operator, lengths: str, total: str) -> str:

@@ -7,20 +7,20 @@ from naiad_caffe2.translation.reshaping import Dim, like, reshaped
 @operator("FC", "FCTransposed", inputs=3)
 def _fully_connected(op: Operator) -> str:
     """Everything before `axis` are rows, everything from it on is multiplied; weights are [out, in] but in the last."""
-    given, weights, bias = op.inputs
-    axis = op.axis(given, op.arguments.integer("axis", 1))
-    rows = _flat(op, given, axis)
+    operand, weights, bias = op.inputs
+    axis = op.axis(operand, op.arguments.integer("axis", 1))
+    rows = _flat(op, operand, axis)
     columns = _flat(op, weights, op.axis(weights, op.arguments.integer("axis_w", 1)))
     if op.rank(bias) > 1:
         bias = op.emit("Reshape", bias, op.integers(-1))
-    given_size, wanted = op.shape(rows)[1], op.shape(columns)[1 if op.type == "FC" else 0]
-    if isinstance(given_size, int) and isinstance(wanted, int) and given_size != wanted:
-        raise op.error(f"has rows of {given_size} numbers, and weights for {wanted}")
-    made = op.emit("Gemm", rows, columns, bias, transB=int(op.type == "FC"))
+    row_size, sizes_wanted = op.shape(rows)[1], op.shape(columns)[1 if op.type == "FC" else 0]
+    if isinstance(row_size, int) and isinstance(sizes_wanted, int) and row_size != sizes_wanted:
+        raise op.error(f"has rows of {row_size} numbers, and weights for {sizes_wanted}")
+    result = op.emit("Gemm", rows, columns, bias, transB=int(op.type == "FC"))
     if axis == 1:
-        return made
-    out: list[Dim] = [(made, 1)]
-    return reshaped(op, made, [*like(op, given)[:axis], *out])
+        return result
+    out: list[Dim] = [(result, 1)]
+    return reshaped(op, result, [*like(op, operand)[:axis], *out])
 
 
 @operator("MatMul", inputs=2)

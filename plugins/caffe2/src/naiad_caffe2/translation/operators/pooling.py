@@ -12,8 +12,8 @@ def _pool(op: Operator) -> str:
     last = op.order() == "NHWC"
     picture = op.channels_first(op.inputs[0]) if last else op.inputs[0]
     whole = op.arguments.flag("global_pooling")
-    made = _whole(op, kind, picture) if whole else _windowed(op, kind, picture)
-    return op.channels_last(made) if last else made
+    result = _whole(op, kind, picture) if whole else _windowed(op, kind, picture)
+    return op.channels_last(result) if last else result
 
 
 def _whole(op: Operator, kind: str, picture: str) -> str:

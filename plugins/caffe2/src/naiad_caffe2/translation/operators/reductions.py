@@ -9,9 +9,9 @@ _SIDES = {f"Reduce{side}{kind}": f"Reduce{kind}" for side in ("Back", "Front") f
 @operator(*_WRITTEN)
 def _reduce_axes(op: Operator) -> str:
     """Along the axes that are written, or all."""
-    given = op.inputs[0]
-    axes = op.arguments.integers("axes") or range(op.rank(given))
-    return op.emit(op.type, given, op.integers(*axes), keepdims=int(op.arguments.flag("keepdims", True)))
+    operand = op.inputs[0]
+    axes = op.arguments.integers("axes") or range(op.rank(operand))
+    return op.emit(op.type, operand, op.integers(*axes), keepdims=int(op.arguments.flag("keepdims", True)))
 
 
 @operator(*_SIDES)
@@ -26,8 +26,8 @@ def _reduce_side(op: Operator) -> str:
 
 @operator("SumElements", "SumSqrElements")
 def _sum_of_all(op: Operator) -> str:
-    given = op.inputs[0]
-    counted = op.emit("Mul", given, given) if op.type == "SumSqrElements" else given
+    operand = op.inputs[0]
+    counted = op.emit("Mul", operand, operand) if op.type == "SumSqrElements" else operand
     return op.emit("ReduceMean" if op.arguments.flag("average") else "ReduceSum", counted, keepdims=0)
 
 

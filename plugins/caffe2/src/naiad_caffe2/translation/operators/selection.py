@@ -35,17 +35,17 @@ def _gather(op: Operator) -> str:
 @operator("TopK", inputs=(1, 2), outputs=(2, 3))
 def _largest(op: Operator) -> list[str]:
     """The k largest in falling order, and where they are."""
-    given = op.inputs[0]
+    operand = op.inputs[0]
     if len(op.inputs) == 2:
         k = op.emit("Reshape", op.emit("Cast", op.inputs[1], to=TensorProto.INT64), op.integers(1))
     else:
         k = op.integers(op.arguments.integer("k", 1))
-    axis = op.axis(given, op.arguments.integer("axis", -1))
-    return op.emit_many("TopK", [given, k], 2, axis=axis)
+    axis = op.axis(operand, op.arguments.integer("axis", -1))
+    return op.emit_many("TopK", [operand, k], 2, axis=axis)
 
 
 @operator("ArgMax", "ArgMin")
-def _extreme_place(op: Operator) -> str:
+def _extreme_index(op: Operator) -> str:
     axis = op.axis(op.inputs[0], op.arguments.integer("axis", -1))
     return op.emit(op.type, op.inputs[0], axis=axis, keepdims=int(op.arguments.flag("keepdims", True)))
 
@@ -53,10 +53,10 @@ def _extreme_place(op: Operator) -> str:
 @operator("OneHot", inputs=2)
 def _one_hot(op: Operator) -> str:
     """FP32[n, size] with a 1 in each row, at the index."""
-    places, size = op.inputs
-    first, step = op.scalar_like(0, places), op.scalar_like(1, places)
-    columns = op.emit("Range", first, _scalar(op, size, places), step)
-    column = op.emit("Reshape", places, op.integers(-1, 1))
+    indices, size = op.inputs
+    first, step = op.scalar_like(0, indices), op.scalar_like(1, indices)
+    columns = op.emit("Range", first, _scalar(op, size, indices), step)
+    column = op.emit("Reshape", indices, op.integers(-1, 1))
     return op.emit("Cast", op.emit("Equal", column, columns), to=TensorProto.FLOAT)
 
 

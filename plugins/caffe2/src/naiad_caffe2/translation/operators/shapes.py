@@ -15,13 +15,13 @@ def _reshape(op: Operator) -> list[str]:
             raise op.error("has a shape as an input and as an argument")
         value = op.graph.value(op.inputs[1])
         if value is None:
-            wanted = op.emit("Cast", op.inputs[1], to=TensorProto.INT64)
+            sizes_wanted = op.emit("Cast", op.inputs[1], to=TensorProto.INT64)
         else:
-            wanted = op.integers(*map(int, value.ravel()))
+            sizes_wanted = op.integers(*map(int, value.ravel()))
     else:
-        wanted = op.integers(*op.arguments.integers("shape"))
+        sizes_wanted = op.integers(*op.arguments.integers("shape"))
     old = [op.emit("Shape", op.inputs[0])] if len(op.outputs) > 1 else []
-    return [op.emit("Reshape", op.inputs[0], wanted), *old]
+    return [op.emit("Reshape", op.inputs[0], sizes_wanted), *old]
 
 
 @operator("ResizeLike", inputs=2)
@@ -69,9 +69,9 @@ def _to_channels_first(op: Operator) -> str:
 
 @operator("Shape")
 def _shape(op: Operator) -> str:
-    made = op.emit("Shape", op.inputs[0])
+    result = op.emit("Shape", op.inputs[0])
     axes = op.arguments.integers("axes")
-    return op.emit("Gather", made, op.integers(*axes), axis=0) if axes else made
+    return op.emit("Gather", result, op.integers(*axes), axis=0) if axes else result
 
 
 @operator("Size")
@@ -98,11 +98,11 @@ def _prepend_dim(op: Operator) -> str:
 def _tile(op: Operator) -> str:
     """Copies behind each other along an axis; their number and the axis may be inputs that never change."""
     numbers = [op.arguments.integer("tiles", 1), op.arguments.integer("axis")]
-    for place, name in enumerate(op.inputs[1:]):
+    for index, name in enumerate(op.inputs[1:]):
         value = op.graph.value(name)
         if value is None:
             raise op.error("takes its number of tiles or its axis from values that are computed")
-        numbers[place] = int(value.ravel()[0])
+        numbers[index] = int(value.ravel()[0])
     tiles, axis = numbers
     repeats = np.ones(op.rank(op.inputs[0]), np.int64)
     repeats[op.axis(op.inputs[0], axis)] = tiles

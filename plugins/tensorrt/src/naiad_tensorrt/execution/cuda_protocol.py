@@ -1,5 +1,5 @@
 # ruff: noqa: D102 - the functions of the module `cuda` say what each does
-"""What the executor asks of CUDA: the module `cuda` offers it over a GPU, and the tests over memory of the host."""
+"""The CUDA protocol of the executor: implemented by the module `cuda` on a GPU, and by a fake in the tests."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""The inputs of one run as they were given: arrays of the host and tensors on the GPU, whole or in parts."""
+"""Inputs of one run: host arrays and GPU tensors, whole or in parts to be joined."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from naiad_tensorrt.execution.layout import dtype_of
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class InputParts:
     """One input: parts that follow one another along dimension 0, and the whole `shape` that they have together.
 
     Parts on the GPU are those of this instance, and their elements lie in C order without gaps.
@@ -33,7 +33,7 @@ class Given:
         return prod(self.shape) * dtype_of(self.tensor).itemsize
 
 
-def given_input(tensor: EngineTensor, value: Any, device: int) -> Given:
+def input_parts(tensor: EngineTensor, value: Any, device: int) -> InputParts:
     """An input from an array, from anything with `__dlpack__`, or from a list or tuple of these, joined on dimension 0.
 
     What lies on this GPU stays there; what lies on another one, or with gaps, comes by way of the host. Raises
@@ -41,7 +41,7 @@ def given_input(tensor: EngineTensor, value: Any, device: int) -> Given:
     """
     values = value if isinstance(value, list | tuple) else [value]
     parts = tuple(_part(tensor, each, device) for each in values)
-    return Given(tensor, _joined(tensor, [tuple(part.shape) for part in parts]), parts)
+    return InputParts(tensor, _joined(tensor, [tuple(part.shape) for part in parts]), parts)
 
 
 def _part(tensor: EngineTensor, value: Any, device: int) -> np.ndarray | DeviceTensor:
@@ -64,9 +64,9 @@ def _datatypes(tensor: EngineTensor) -> tuple[str, ...]:
     return (wire, "UINT16") if wire == "BF16" else (wire,)
 
 
-def _wrong_type(tensor: EngineTensor, found: str) -> InvalidArgumentError:
+def _wrong_type(tensor: EngineTensor, actual: str) -> InvalidArgumentError:
     return InvalidArgumentError(
-        f"input '{tensor.name}' has elements of {found}, and the engine takes {tensor.type}, which is "
+        f"input '{tensor.name}' has elements of {actual}, and the engine takes {tensor.type}, which is "
         f"{dtype_of(tensor)} in numpy; convert them"
     )
 

@@ -1,4 +1,4 @@
-"""One execution context with the memory of its inputs and outputs: what a run goes through."""
+"""Execution slot: an execution context with the memory of its inputs and outputs."""
 
 from collections.abc import Mapping
 from types import ModuleType
@@ -9,12 +9,12 @@ import numpy as np
 from naiad.errors import InvalidArgumentError, ModelFailedError, UnsupportedError
 from naiad_tensorrt.description import EngineDescription, EngineTensor, Shape
 from naiad_tensorrt.execution.buffers import DeviceBuffer, HostBuffer
+from naiad_tensorrt.execution.cuda_protocol import Cuda
 from naiad_tensorrt.execution.layout import dtype_of, memory_size
 from naiad_tensorrt.execution.outputs import LateOutput
-from naiad_tensorrt.execution.seam import Cuda
 
 
-class Lane:
+class ExecutionSlot:
     """A context on a profile, its shapes of the moment, and the addresses that it reads and writes.
 
     A run goes: `shape`, `bind`, fill what lies at each `address`, `execute`.
@@ -168,13 +168,13 @@ class Lane:
         self._address(name, buffer.reserve(len(content)))
         buffer.bytes(len(content))[:] = np.frombuffer(content, np.uint8)
 
-    def _infer(self, given: Mapping[str, Shape]) -> dict[str, Shape]:
+    def _infer(self, input_shapes: Mapping[str, Shape]) -> dict[str, Shape]:
         try:
             missing = self._context.infer_shapes()
         except RuntimeError as error:
-            raise _unfit(given, str(error)) from error
+            raise _unfit(input_shapes, str(error)) from error
         if missing:
-            raise _unfit(given, f"TensorRT misses {', '.join(missing)}")
+            raise _unfit(input_shapes, f"TensorRT misses {', '.join(missing)}")
         outputs = self._description.outputs
         shapes = {tensor.name: tuple(self._context.get_tensor_shape(tensor.name)) for tensor in outputs}
         for tensor in outputs:
@@ -198,6 +198,6 @@ class Lane:
         self._bound[name] = address
 
 
-def _unfit(given: Mapping[str, Shape], reason: str) -> InvalidArgumentError:
-    shapes = ", ".join(f"'{name}' {list(shape)}" for name, shape in given.items())
+def _unfit(input_shapes: Mapping[str, Shape], reason: str) -> InvalidArgumentError:
+    shapes = ", ".join(f"'{name}' {list(shape)}" for name, shape in input_shapes.items())
     return InvalidArgumentError(f"the shapes of the inputs {shapes} do not fit together: {reason}")
