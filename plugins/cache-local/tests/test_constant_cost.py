@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from naiad.cache import CachedResponse
 from naiad_cache_local.cache import LocalCache
+from naiad_kit.caches import CachedResponse
 
 
 def lines_of(work: Callable[[], None]) -> int:

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naiad_cache_local
-from naiad.cache import CachedResponse
 from naiad.errors import InvalidArgumentError
 from naiad.types import Response, Tensor
 from naiad_cache_local.cache import LocalCache
+from naiad_kit.caches import CachedResponse
 from naiad_testing.caches import check_cache
 
 
@@ -53,7 +53,7 @@ def test_the_plugin_offers_the_cache() -> None:
         ({"bytes": "4096"}, "cache 'local' has no setting 'bytes'; its settings are size"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(given_settings: dict[str, str], message: str) -> None:
+def test_settings_that_are_invalid_are_refused(given_settings: dict[str, str], message: str) -> None:
     (factory,) = naiad_cache_local.naiad_caches()
 
     with pytest.raises(InvalidArgumentError, match=message):

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from naiad.cache import CachedResponse
 from naiad.types import Response, Tensor
 from naiad_cache_redis.codec import ForeignValueError, decode, encode
+from naiad_kit.caches import CachedResponse
 from naiad_testing.caches import sample_responses
 
 SAMPLES = sample_responses()

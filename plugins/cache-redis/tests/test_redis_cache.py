@@ -12,10 +12,10 @@ import pytest
 import redis
 import trustme
 
-from naiad.cache import CachedResponse
 from naiad.types import Response, Tensor
 from naiad_cache_redis.cache import RedisCache
 from naiad_cache_redis.factory import RedisCaching
+from naiad_kit.caches import CachedResponse
 from naiad_testing.caches import check_cache
 
 from .servers import RedisServer, free_port, until
@@ -109,7 +109,7 @@ def test_a_user_with_a_password_lets_us_in(redis_server: RedisServer) -> None:
         assert asked(cache) == [1]
 
 
-def test_a_wrong_password_is_told_once_and_everything_is_a_miss(
+def test_a_wrong_password_is_reported_once_and_everything_is_a_miss(
     start_redis: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = start_redis("--requirepass", "sesame")
@@ -273,7 +273,7 @@ def test_more_than_may_wait_is_not_kept(redis_server: RedisServer) -> None:
     assert left_out == 1
 
 
-def test_keys_are_told_apart_in_the_database(redis_server: RedisServer) -> None:
+def test_keys_are_distinguished_in_the_database(redis_server: RedisServer) -> None:
     with opened(port=redis_server.port) as cache:
         cache.insert(KEY, answer(1))
         cache.insert(b"K" * 32, answer(2))

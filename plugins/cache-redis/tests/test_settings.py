@@ -11,23 +11,23 @@ from naiad_cache_redis.factory import RedisCaching, RedisSettings
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"port": "http"}, "cache 'redis': port=http makes no sense"),
-        ({"port": "65536"}, "port=65536 makes no sense"),
-        ({"db": "first"}, "db=first makes no sense"),
-        ({"db": "-1"}, "db=-1 makes no sense: it must not be negative"),
-        ({"socket_timeout": "soon"}, "socket_timeout=soon makes no sense: it must be a whole number"),
-        ({"pool_size": "many"}, "pool_size=many makes no sense"),
-        ({"cacert": "/nowhere.pem"}, "cacert=/nowhere.pem makes no sense: there is no such file"),
-        ({"cacert_dir": "/nowhere"}, "cacert_dir=/nowhere makes no sense: there is no such folder"),
+        ({"port": "http"}, "cache 'redis': port=http is invalid"),
+        ({"port": "65536"}, "port=65536 is invalid"),
+        ({"db": "first"}, "db=first is invalid"),
+        ({"db": "-1"}, "db=-1 is invalid: it must not be negative"),
+        ({"socket_timeout": "soon"}, "socket_timeout=soon is invalid: it must be a whole number"),
+        ({"pool_size": "many"}, "pool_size=many is invalid"),
+        ({"cacert": "/nowhere.pem"}, "cacert=/nowhere.pem is invalid: there is no such file"),
+        ({"cacert_dir": "/nowhere"}, "cacert_dir=/nowhere is invalid: there is no such folder"),
         ({"cert": __file__, "tls": "no"}, "cert is for TLS, which tls=no turns off; leave one of them out"),
         ({"key": __file__}, "key is that of a certificate; add cert=FILE"),
-        ({"timeout": "0"}, "timeout=0 makes no sense: '0' is not between 0 and 60"),
-        ({"ttl": "-1"}, "ttl=-1 makes no sense"),
-        ({"tls": "maybe"}, "tls=maybe makes no sense"),
+        ({"timeout": "0"}, "timeout=0 is invalid: '0' is not between 0 and 60"),
+        ({"ttl": "-1"}, "ttl=-1 is invalid"),
+        ({"tls": "maybe"}, "tls=maybe is invalid"),
         ({"hots": "h"}, "cache 'redis' has no setting 'hots'; its settings are host, port, user"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(settings: dict[str, str], message: str) -> None:
+def test_settings_that_are_invalid_are_refused(settings: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         RedisCaching().open(settings)
 
@@ -51,7 +51,7 @@ def test_the_settings_of_triton_are_read() -> None:
     )
 
 
-def test_whoever_names_a_certificate_speaks_tls(tmp_path: Path) -> None:
+def test_a_setting_for_a_certificate_turns_tls_on(tmp_path: Path) -> None:
     for name in ("ca.pem", "own.pem", "own.key"):
         (tmp_path / name).touch()
     files = {name: str(tmp_path / file) for name, file in (("cert", "own.pem"), ("key", "own.key"))}

@@ -7,14 +7,15 @@ from typing import Any
 
 import naiad_metrics
 from naiad import Server
-from naiad.metrics import Distribution, MetricFamily, Metrics, Quantiles
+from naiad.metrics import Distribution, MetricFamily, Quantiles
+from naiad_kit.metrics import MetricsApi
 from naiad_testing.serving import without_frontends
 
 from . import serving
 
 ONE = frozenset({("model", "m"), ("version", "1")})
 Value = float | Distribution | Quantiles
-Told = dict[str, dict[frozenset[tuple[str, str]], Value]]
+Values = dict[str, dict[frozenset[tuple[str, str]], Value]]
 
 
 METRICS = without_frontends(naiad_metrics)
@@ -29,11 +30,11 @@ async def running(root: Path | Sequence[Path], *plugins: object, **options: Any)
 
 def collect(server: Server) -> list[MetricFamily]:
     """Every metric as it stands."""
-    return server.service(Metrics).collect()
+    return server.service(MetricsApi).collect()
 
 
-def told(server: Server) -> Told:
-    """Every value by name and labels, each of which must be told once."""
+def values_of(server: Server) -> Values:
+    """Every metric value by name and labels; none may occur twice."""
     collected = collect(server)
     values = {family.name: {frozenset(each.labels): each.value for each in family.samples} for family in collected}
     assert len(values) == len(collected)

@@ -8,7 +8,7 @@ import pytest
 from naiad.backend import Answer, Batch, Reply
 from naiad.reports import Duration
 from naiad.types import Request, Tensor
-from naiad_cache import keeping
+from naiad_cache import writing
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
 
@@ -191,7 +191,7 @@ async def test_large_tensors_are_looked_up_and_kept_off_the_event_loop(
 async def test_of_answers_that_nobody_asks_for_again_fewer_are_kept_until_one_is_found(
     backend: FakeBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "PATIENT_FOR", 20)
+    monkeypatch.setattr(writing, "PATIENT_FOR", 20)
     cache = FakeCache()
 
     async with caching(tmp_path, backend, cache) as server:

@@ -70,7 +70,7 @@ def test_the_same_request_has_the_same_key_in_whatever_memory_and_order_its_inpu
         (asking(floats("a", 1), parameters={"p": 1}), asking(floats("a", 1), parameters={"p": "1"})),
     ],
 )
-def test_what_a_model_can_tell_apart_has_another_key(one: Request, other: Request) -> None:
+def test_requests_that_a_model_can_distinguish_have_different_keys(one: Request, other: Request) -> None:
     assert KEYS.key(one) == KEYS.key(one)
     assert KEYS.key(one) != KEYS.key(other)
 
@@ -114,7 +114,7 @@ def tensor_of(name: str, drawn: Any) -> Tensor:
     return Tensor(name, wire, shape, np.frombuffer(content, dtype)[:count].reshape(shape))
 
 
-def told_apart(request: Request) -> object:
+def fields_of(request: Request) -> object:
     """All that the key must cover, as something that can be compared."""
     inputs = {
         name: (tensor.datatype, tensor.array.shape, content_of(tensor.array)) for name, tensor in request.inputs.items()
@@ -131,11 +131,11 @@ def content_of(array: np.ndarray) -> object:
 def test_keys_are_equal_for_equal_requests_and_no_others(one: Drawn, other: Drawn) -> None:
     first, second = request_of(one), request_of(other)
 
-    assert (KEYS.key(first) == KEYS.key(second)) == (told_apart(first) == told_apart(second))
+    assert (KEYS.key(first) == KEYS.key(second)) == (fields_of(first) == fields_of(second))
 
 
 class OnADevice:
-    """Something that is no numpy array."""
+    """Something that is not a numpy array."""
 
     def __dlpack__(self, **options: Any) -> Any:
         raise AssertionError("nobody may look at it")

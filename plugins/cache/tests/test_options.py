@@ -34,7 +34,7 @@ def test_the_older_option_is_the_local_cache() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "message"),
     [
         ({"cache-config": ("local,size=1", "redis,host=h")}, "names 2: local, redis; keep one"),
         ({"cache-config": ("local,size=1",), "response-cache-byte-size": 1}, "are both given; keep --cache-config"),
@@ -44,8 +44,8 @@ def test_the_older_option_is_the_local_cache() -> None:
         ({"cache-config": ("local,=1",)}, "must be CACHE,KEY=VALUE"),
     ],
 )
-def test_what_makes_no_sense_is_refused(values: dict[str, Any], told: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=told):
+def test_what_is_invalid_is_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
         chosen_cache({**NONE, **values})
 
 
@@ -57,7 +57,7 @@ def test_a_password_is_not_repeated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("fake", "no plugin offers the cache 'fake'"),
         ("local", "It comes with naiad-cache-local: pip install 'naiad-cache-local'"),
@@ -65,9 +65,9 @@ def test_a_password_is_not_repeated() -> None:
     ],
 )
 async def test_a_cache_that_is_not_there_ends_the_start_with_what_to_install(
-    backend: FakeBackend, tmp_path: Path, name: str, told: str
+    backend: FakeBackend, tmp_path: Path, name: str, message: str
 ) -> None:
-    with pytest.raises(NotFoundError, match=told):
+    with pytest.raises(NotFoundError, match=message):
         async with running(tmp_path, backend, cache_config=(f"{name},size=1",)):
             pass
 

@@ -61,16 +61,16 @@ async def test_what_a_cache_raises_is_a_miss_and_logged_once(
         cache.failure = RuntimeError("no room at the inn")
         answers = [values(await server.infer(request("m", 1))) for _ in range(3)]
         (counted,) = server.statistics("m")
-        told = {family.name for family in collect(server)}
+        report = {family.name for family in collect(server)}
 
     assert answers == [[1]] * 3
     assert (counted.cache_hit.count, counted.cache_miss.count, counted.success.count) == (0, 3, 3)
     assert caplog.text.count("no room at the inn") == 1
-    assert "naiad_cache_lookups_total" in told
+    assert "naiad_cache_lookups_total" in report
 
 
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("config", "message"),
     [
         (
             "max_batch_size: 1 sequence_batching {}",
@@ -83,10 +83,10 @@ async def test_what_a_cache_raises_is_a_miss_and_logged_once(
     ],
 )
 async def test_models_whose_answers_cannot_be_kept_are_refused(
-    backend: FakeBackend, tmp_path: Path, config: str, told: str
+    backend: FakeBackend, tmp_path: Path, config: str, message: str
 ) -> None:
     async with caching(tmp_path, backend, FakeCache(), config=config) as server:
         (reason,) = server.ready().reasons
 
-    assert told in reason
+    assert message in reason
     assert "lease disable the response cache" in reason

@@ -142,7 +142,7 @@ async def test_a_cache_that_never_answers_is_a_miss(
     assert "cache 'fake' has not answered for 2 s; the model is asked" in caplog.text
 
 
-async def test_a_deadline_that_passes_while_the_cache_is_asked_is_told(backend: FakeBackend, tmp_path: Path) -> None:
+async def test_a_deadline_that_passes_during_the_lookup_is_reported(backend: FakeBackend, tmp_path: Path) -> None:
     cache = FakeCache()
 
     async with held(tmp_path, backend, cache) as server:

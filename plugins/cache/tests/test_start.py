@@ -7,9 +7,10 @@ import pytest
 
 import naiad_cache
 from naiad import Server
-from naiad.cache import Cache, CacheFactory
+from naiad.cache import CacheFactory
 from naiad.errors import InvalidArgumentError, PluginError
 from naiad.hookspecs import hookimpl
+from naiad_kit.caches import Cache
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
 

@@ -1,4 +1,4 @@
-"""What is told of a response cache: in traces, explanations and metrics."""
+"""The response cache in traces, explanations and metrics."""
 
 import json
 from collections.abc import AsyncIterator
@@ -11,14 +11,14 @@ import pytest
 
 import naiad_explain
 from naiad import Server
-from naiad.cache import CacheReport
 from naiad.metrics import Distribution, Quantiles
 from naiad.types import Request, Tensor
+from naiad_kit.caches import CacheReport
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
 from naiad_testing.tracing import FakeTrace
 
-from .collected import ONE, running, told
+from .collected import ONE, running, values_of
 from .loops import until
 from .serving import request
 
@@ -53,9 +53,9 @@ async def test_a_trace_says_how_the_lookup_went(backend: FakeBackend, tmp_path: 
             await server.infer(request("m", 1, trace=trace))
 
     miss, hit = traces
-    assert miss.told[:4] == ["REQUEST_START", "QUEUE_START", "CACHE_MISS_LOOKUP_START", "CACHE_MISS_LOOKUP_END"]
-    assert "COMPUTE_START" in miss.told
-    assert hit.told == [
+    assert miss.events[:4] == ["REQUEST_START", "QUEUE_START", "CACHE_MISS_LOOKUP_START", "CACHE_MISS_LOOKUP_END"]
+    assert "COMPUTE_START" in miss.events
+    assert hit.events == [
         "REQUEST_START",
         "QUEUE_START",
         "CACHE_HIT_LOOKUP_START",
@@ -82,11 +82,11 @@ async def test_an_explanation_is_of_its_own_request_and_is_not_kept(
 
     assert len(backend.batches) == 1
     assert dict(second.parameters) == {}
-    told_of = [json.loads(str(each.parameters["explain"])) for each in (first, third)]
-    assert told_of[0] != told_of[1]
+    explanations = [json.loads(str(each.parameters["explain"])) for each in (first, third)]
+    assert explanations[0] != explanations[1]
 
 
-async def test_metrics_tell_hits_and_misses_of_each_model_and_what_the_cache_holds(
+async def test_metrics_count_hits_and_misses_of_each_model_and_what_the_cache_holds(
     backend: FakeBackend, tmp_path: Path
 ) -> None:
     backend.write(tmp_path, "plain")
@@ -95,7 +95,7 @@ async def test_metrics_tell_hits_and_misses_of_each_model_and_what_the_cache_hol
         for number in (1, 1, 2, 1):
             await server.infer(request("m", number))
         await server.infer(request("plain", 1))
-        values = told(server)
+        values = values_of(server)
         (counted,) = server.statistics("m")
 
     (lookups,) = values["naiad_cache_lookups_total"]
@@ -112,14 +112,14 @@ async def test_metrics_tell_hits_and_misses_of_each_model_and_what_the_cache_hol
 
 
 @pytest.mark.parametrize(("held", "full"), [((10, 40), 0.25), ((0, 40), 0.0), ((10, 0), None), ((None, None), None)])
-async def test_the_servers_cache_is_told_as_triton_tells_its_own(
+async def test_the_servers_cache_is_reported_as_triton_tells_its_own(
     backend: FakeBackend, tmp_path: Path, held: tuple[int | None, int | None], full: float | None
 ) -> None:
     byte_size, capacity = held
     report = CacheReport(5, hits=3, evictions=1, entries=2, byte_size=byte_size, capacity=capacity)
 
     async with caching(tmp_path, backend, Reporting(report)) as server:
-        values = told(server)
+        values = values_of(server)
 
     whole = {name: list(each.values()) for name, each in values.items() if each.keys() == {frozenset()}}
     assert {name: value for name, (value,) in whole.items() if name.startswith("nv_cache")} == {
@@ -137,7 +137,7 @@ async def test_hits_are_in_the_distribution_of_requests_and_in_no_phase_of_an_ex
     async with caching(tmp_path, backend, FakeCache(), **SUMMARIES) as server:
         for _ in range(3):
             await server.infer(request("m", 1))
-        values = told(server)
+        values = values_of(server)
 
     def count(name: str) -> int:
         value = values[name][ONE]
@@ -151,9 +151,9 @@ async def test_hits_are_in_the_distribution_of_requests_and_in_no_phase_of_an_ex
     assert count("nv_cache_miss_summary_per_model") == 1
 
 
-async def test_without_a_cache_nothing_is_told_of_one(backend: FakeBackend, tmp_path: Path) -> None:
+async def test_without_a_cache_nothing_is_reported_one(backend: FakeBackend, tmp_path: Path) -> None:
     async with running(tmp_path, backend) as server:
         await server.infer(request("m", 1))
-        values = told(server)
+        values = values_of(server)
 
     assert [name for name in values if "cache" in name] == []

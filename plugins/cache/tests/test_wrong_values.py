@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from naiad.cache import CachedResponse
+from naiad_kit.caches import CachedResponse
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
 

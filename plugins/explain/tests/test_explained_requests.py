@@ -19,8 +19,8 @@ BATCHED = "max_batch_size: 8 dynamic_batching { }"
 
 
 def explanation(response: Response) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(str(response.parameters["explain"]))
-    return told
+    report: dict[str, Any] = json.loads(str(response.parameters["explain"]))
+    return report
 
 
 def asking(model: str = "m", **fields: Any) -> Request:
@@ -32,18 +32,18 @@ async def test_a_request_gets_its_timeline_in_the_order_of_what_happened(tmp_pat
     backend.write(tmp_path, "m")
 
     async with running(tmp_path, backend) as server:
-        told = explanation(await server.infer(asking()))
+        report = explanation(await server.infer(asking()))
 
-    (execution,) = told.pop("executions")
+    (execution,) = report.pop("executions")
     phases = [execution.pop(name) for name in ("started", "input_done", "infer_done", "output_done")]
-    times = [told.pop("received"), told.pop("queued"), *phases, told.pop("answered")]
+    times = [report.pop("received"), report.pop("queued"), *phases, report.pop("answered")]
     assert times == sorted(times)
     assert times[0] == 0 < times[1] < times[-1]
-    assert told == {"model": "m", "version": 1}
+    assert report == {"model": "m", "version": 1}
     assert execution == {"instance": "m_0", "batch_size": 1, "requests": 1, "closed": "single"}
 
 
-async def test_the_batch_and_the_reason_why_it_closed_are_told(tmp_path: Path) -> None:
+async def test_the_batch_and_the_reason_why_it_closed_are_reported(tmp_path: Path) -> None:
     backend = FakeBackend()
     backend.write(tmp_path, "m", BATCHED)
 
@@ -123,13 +123,13 @@ async def test_the_last_response_of_a_stream_has_the_timeline(tmp_path: Path) ->
     async with running(tmp_path, backend) as server:
         responses = [response async for response in server.stream(asking())]
 
-    told = explanation(responses[-1])
+    report = explanation(responses[-1])
     assert [("explain" in response.parameters, response.final) for response in responses] == [(False, False)] * 3 + [
         (True, True)
     ]
-    assert told["responses"]["count"] == 3
-    assert 0 < told["queued"] < told["responses"]["first"] <= told["responses"]["last"] < told["answered"]
-    assert told["executions"][0]["instance"] == "m_0"
+    assert report["responses"]["count"] == 3
+    assert 0 < report["queued"] < report["responses"]["first"] <= report["responses"]["last"] < report["answered"]
+    assert report["executions"][0]["instance"] == "m_0"
 
 
 async def test_real_tracing_goes_on(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ async def test_real_tracing_goes_on(tmp_path: Path) -> None:
         response = await server.infer(asking(trace=trace))
 
     assert explanation(response)["version"] == trace.version == 1
-    assert trace.told == [
+    assert trace.events == [
         "REQUEST_START",
         "QUEUE_START",
         "COMPUTE_START",

@@ -1,12 +1,12 @@
 """What a timeline says, from the events of a request."""
 
-from naiad.trace_events import JoinedBatch
+from naiad.tracing import JoinedBatch
 from naiad_explain.explanation import Explanation
 from naiad_explain.timeline import timeline
 from naiad_testing.tracing import FakeTrace
 
 
-def test_each_execution_of_a_request_that_came_back_is_told() -> None:
+def test_each_execution_of_a_request_that_came_back_is_reported() -> None:
     explained = Explanation("m", 2)
     explained.record("QUEUE_START", 1_000)
     for start in (2_000, 9_000):
@@ -16,10 +16,10 @@ def test_each_execution_of_a_request_that_came_back_is_told() -> None:
         explained.record("COMPUTE_OUTPUT_START", start + 2_000)
         explained.record("COMPUTE_END", start + 3_000)
 
-    told = timeline(explained, received_ns=0, answered_ns=20_000)
+    report = timeline(explained, received_ns=0, answered_ns=20_000)
 
     batch = {"instance": "m_0", "batch_size": 4, "requests": 3, "closed": "full"}
-    assert told == {
+    assert report == {
         "model": "m",
         "version": 2,
         "received": 0.0,
@@ -41,9 +41,9 @@ def test_requests_that_a_request_causes_are_steps_on_the_same_clock() -> None:
     step.record("REQUEST_END", 8_000)
     step.end()
 
-    told = timeline(explained, received_ns=1_000, answered_ns=9_000)
+    report = timeline(explained, received_ns=1_000, answered_ns=9_000)
 
-    assert told["steps"] == [
+    assert report["steps"] == [
         {
             "model": "first",
             "version": 3,
@@ -52,14 +52,14 @@ def test_requests_that_a_request_causes_are_steps_on_the_same_clock() -> None:
             "answered": 7.0,
         }
     ]
-    assert inner.children[0].told == ["QUEUE_START", "REQUEST_END", "end"]
+    assert inner.children[0].events == ["QUEUE_START", "REQUEST_END", "end"]
 
 
-def test_a_hit_of_the_cache_is_told() -> None:
+def test_a_hit_of_the_cache_is_reported() -> None:
     explained = Explanation("m", 1)
     explained.record("CACHE_HIT_LOOKUP_START", 1_000)
     explained.record("CACHE_HIT_LOOKUP_END", 3_000)
 
-    told = timeline(explained, received_ns=0, answered_ns=4_000)
+    report = timeline(explained, received_ns=0, answered_ns=4_000)
 
-    assert (told["cache"], told["looked_up"], "executions" in told) == ("hit", 3.0, False)
+    assert (report["cache"], report["looked_up"], "executions" in report) == ("hit", 3.0, False)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import naiad_metrics
+import naiad_model_calls
 import naiad_rate_limiter
 from naiad import Server
 from naiad.backend import Answer, Backend, BackendTraits, Batch, ModelContext, Placement, Reply
@@ -48,7 +49,7 @@ class Models:
 
     @asynccontextmanager
     async def running(
-        self, plugins: Sequence[object] = (naiad_rate_limiter, METRICS), **options: Any
+        self, plugins: Sequence[object] = (naiad_rate_limiter, naiad_model_calls, METRICS), **options: Any
     ) -> AsyncIterator[Server]:
         """A started server with these plugins; it does not exit for models that fail to load."""
         settings = {name.replace("_", "-"): value for name, value in options.items()}

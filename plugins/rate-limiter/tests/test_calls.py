@@ -7,7 +7,7 @@ import pytest
 
 from naiad.backend import Answer, Batch
 from naiad.calls import ModelCalls
-from naiad.metrics import Metrics
+from naiad_kit.metrics import MetricsApi
 
 from .models import Behaviour, Models, double, group, output, request, units, value, value_of
 
@@ -81,7 +81,8 @@ async def test_chains_of_models_all_end_and_never_compute_with_more_than_there_i
     async with models.running(rate_limit="execution_count", rate_limit_resource=limit) as server:
         names = ["first", "middle", "first", "last"] * 20
         answers = await asyncio.gather(*(server.infer(request(name, 1)) for name in names))
-        used = next(family for family in server.service(Metrics).collect() if family.name == "naiad_rate_limit_in_use")
+        collected = server.service(MetricsApi).collect()
+        used = next(family for family in collected if family.name == "naiad_rate_limit_in_use")
 
     assert [value(answer) for answer in answers] == [4, 3, 4, 2] * 20
     assert meter.most <= (3 if limit else 2)

@@ -9,7 +9,7 @@ from naiad import Server
 from naiad.backend import Batch
 from naiad.calls import ModelCalls
 from naiad.errors import InvalidArgumentError
-from naiad.metrics import Metrics
+from naiad_kit.metrics import MetricsApi
 
 from .models import Held, Models, asked, double, group, units, until
 
@@ -209,7 +209,7 @@ async def test_metrics_say_what_there_is_and_who_waits(models: Models) -> None:
         await held.executing()
         gauges = {
             family.name.removeprefix("naiad_rate_limit_"): [(dict(each.labels), each.value) for each in family.samples]
-            for family in server.service(Metrics).collect()
+            for family in server.service(MetricsApi).collect()
             if family.name.startswith("naiad_rate_limit_")
         }
         await held.end_all()
@@ -225,7 +225,7 @@ async def test_unloading_leaves_what_the_others_need(models: Models) -> None:
     options = {"model_control_mode": "explicit", "load_model": ("*",), "rate_limit": "execution_count"}
 
     def capacity(server: Server) -> list[float]:
-        families = {family.name: family for family in server.service(Metrics).collect()}
+        families = {family.name: family for family in server.service(MetricsApi).collect()}
         return [each.value for each in families["naiad_rate_limit_capacity"].samples]  # type: ignore[misc]
 
     async with models.running(**options) as server:

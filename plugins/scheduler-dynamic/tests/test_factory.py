@@ -17,7 +17,7 @@ def test_the_plugin_offers_the_dynamic_batcher():
 
 
 @pytest.mark.parametrize("preserve", [False, True])
-def test_preserve_ordering_is_told_to_the_kernel(batcher, preserve):
+def test_preserve_ordering_is_passed_to_the_kernel(batcher, preserve):
     assert batcher(preserve_ordering=preserve).preserves_ordering is preserve
 
 

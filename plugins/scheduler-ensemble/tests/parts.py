@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import naiad_metrics
+import naiad_model_calls
 import naiad_scheduler_ensemble
 from naiad import Request, Server, Tensor
 from naiad.backend import Answer, Backend, BackendTraits, Batch, ModelContext, Placement
@@ -93,7 +94,7 @@ class Parts:
     async def serving(self, **options: Any) -> AsyncIterator[Server]:
         """A server of all of them."""
         given = {"exit-on-error": False} | {name.replace("_", "-"): value for name, value in options.items()}
-        plugins = [self, naiad_scheduler_ensemble, without_frontends(naiad_metrics)]
+        plugins = [self, naiad_scheduler_ensemble, naiad_model_calls, without_frontends(naiad_metrics)]
         async with Server(model_repository=[self.root], plugins=plugins, options=given) as server:
             try:
                 yield server

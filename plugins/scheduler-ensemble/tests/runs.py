@@ -20,9 +20,9 @@ def values(*names: str) -> dict[str, Named]:
     return {name: Named(name) for name in names}
 
 
-def told(given: Mapping[str, Named]) -> dict[str, str]:
-    """The values by name, as their own names."""
-    return {name: value.name for name, value in given.items()}
+def texts_of(tensors: Mapping[str, Named]) -> dict[str, str]:
+    """The text of each value by tensor name."""
+    return {name: value.name for name, value in tensors.items()}
 
 
 def started(moves: Moves) -> list[int]:

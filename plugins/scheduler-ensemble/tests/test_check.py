@@ -21,7 +21,7 @@ def test_sound_ensembles_have_no_problems(parts: Parts) -> None:
     assert check(parts) == {}
 
 
-def test_what_does_not_fit_together_is_told_with_its_place(parts: Parts) -> None:
+def test_what_does_not_fit_together_is_reported_with_its_place(parts: Parts) -> None:
     parts.add("one", "x", "y", plus(1))
     parts.join("a", "A", "B", "one w=A -> y=B")
 
@@ -32,7 +32,7 @@ def test_what_does_not_fit_together_is_told_with_its_place(parts: Parts) -> None
     assert "is mapping to non-existing input w in model one" in problems[0]
 
 
-def test_models_that_are_missing_broken_or_of_another_version_are_told(parts: Parts) -> None:
+def test_models_that_are_missing_broken_or_of_another_version_are_reported(parts: Parts) -> None:
     parts.add("one", "x", "y", plus(1))
     parts.write("broken", 'backend: "parts" max_batch_size: -1')
     parts.join("a", "A", "B", "no x=A -> y=B")
@@ -48,7 +48,7 @@ def test_models_that_are_missing_broken_or_of_another_version_are_told(parts: Pa
     assert "depends on 'one' whose required version 2 is not there" in found["c"][0]
 
 
-def test_circles_are_told_of_each_ensemble_in_them(parts: Parts) -> None:
+def test_circles_are_reported_each_ensemble_in_them(parts: Parts) -> None:
     parts.join("a", "A", "B", "b A=A -> B=B")
     parts.join("b", "A", "B", "a A=A -> B=B")
 

@@ -215,7 +215,7 @@ async def test_a_join_of_both_sides_reads_each_where_it_can(parts: DeviceParts) 
 
 
 class ReadingTrace(FakeTrace):
-    """A trace that reads the tensors it is told of, in `read` by activity."""
+    """A trace that reads the tensors of its events into `read`, by activity."""
 
     def __init__(self) -> None:
         super().__init__()

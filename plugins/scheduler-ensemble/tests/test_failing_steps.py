@@ -15,7 +15,7 @@ from naiad.errors import (
     ModelFailedError,
     UnknownError,
 )
-from naiad.metrics import Metrics
+from naiad_kit.metrics import MetricsApi
 from naiad_scheduler_ensemble.composition import EnsembleComposition
 
 from .parts import Parts, add, ask, until
@@ -42,9 +42,9 @@ async def test_an_error_on_the_way_through_two_ensembles_names_both(chain: Parts
         with pytest.raises(ModelFailedError) as caught:
             await server.infer(ask("outer"))
 
-    told = str(caught.value)
-    assert told.startswith("in ensemble 'outer', in ensemble 'e', model 'ten' produced")
-    assert told.endswith(" (step 1 of 'e', model 'ten') (step 0 of 'outer', model 'e')")
+    message = str(caught.value)
+    assert message.startswith("in ensemble 'outer', in ensemble 'e', model 'ten' produced")
+    assert message.endswith(" (step 1 of 'e', model 'ten') (step 0 of 'outer', model 'e')")
 
 
 async def test_an_error_of_a_branch_takes_back_what_still_runs(chain: Parts) -> None:
@@ -86,7 +86,7 @@ async def test_a_caller_who_leaves_takes_the_running_step_back(chain: Parts) -> 
             await task
         chain.release("ten")
         await until(lambda: chain.requests.get("ten"))
-        metrics = {each.name: each for each in server.service(Metrics).collect()}
+        metrics = {each.name: each for each in server.service(MetricsApi).collect()}
 
     assert chain.requests["ten"][0].cancelled
     assert [

@@ -54,10 +54,10 @@ async def test_missing_models_are_named_together_with_the_place_of_the_step(chai
         with pytest.raises(InvalidArgumentError) as caught:
             await server.load("g")
 
-    told = str(caught.value)
-    assert told.startswith(f"load failed for model 'g': {chain.root / 'g' / 'config.pbtxt'}:1:")
-    assert "ensemble_scheduling.step[0].model_name" in told
-    assert "ensemble g contains models that are not available or ambiguous: no, nowhere" in told
+    message = str(caught.value)
+    assert message.startswith(f"load failed for model 'g': {chain.root / 'g' / 'config.pbtxt'}:1:")
+    assert "ensemble_scheduling.step[0].model_name" in message
+    assert "ensemble g contains models that are not available or ambiguous: no, nowhere" in message
 
 
 async def test_a_model_in_two_repositories_is_ambiguous(chain: Parts, tmp_path: Path) -> None:
@@ -125,18 +125,18 @@ async def test_a_namespace_of_a_step_is_warned_of_and_changes_nothing(
     assert warned.getMessage().startswith("ensemble 'e' step 1: model_namespace 'elsewhere' changes nothing")
 
 
-async def test_ensembles_in_a_circle_are_told_so(chain: Parts) -> None:
+async def test_ensembles_in_a_circle_are_reported(chain: Parts) -> None:
     chain.join("a", "A", "B", "b A=A -> B=B")
     chain.join("b", "A", "B", "c A=A -> B=B")
     chain.join("c", "A", "B", "a A=A -> B=B")
 
     async with chain.serving() as server:
-        told = {name: reason(server, name) for name in "abc"}
+        report = {name: reason(server, name) for name in "abc"}
         assert await infer(server, ask("e", 1)) == {"C": 12}
 
-    assert "circular dependency between ensembles: a -> b -> c -> a" in told["a"]
-    assert "circular dependency between ensembles: b -> c -> a -> b" in told["b"]
-    assert "circular dependency between ensembles: c -> a -> b -> c" in told["c"]
+    assert "circular dependency between ensembles: a -> b -> c -> a" in report["a"]
+    assert "circular dependency between ensembles: b -> c -> a -> b" in report["b"]
+    assert "circular dependency between ensembles: c -> a -> b -> c" in report["c"]
 
 
 async def test_an_ensemble_of_itself_is_a_circle(chain: Parts) -> None:
@@ -154,9 +154,9 @@ async def test_what_does_not_fit_together_fails_the_load_and_names_file_and_step
         with pytest.raises(InvalidArgumentError) as caught:
             await server.load("bad")
 
-    told = str(caught.value)
-    assert f"{chain.root / 'bad' / 'config.pbtxt'}:1:" in told
-    assert 'ensemble_scheduling.step[0].input_map["wrong"]: in ensemble bad, ensemble tensor A is mapping to' in told
+    message = str(caught.value)
+    assert f"{chain.root / 'bad' / 'config.pbtxt'}:1:" in message
+    assert 'ensemble_scheduling.step[0].input_map["wrong"]: in ensemble bad, ensemble tensor A is mapping to' in message
 
 
 async def test_warmup_of_an_ensemble_is_refused(chain: Parts) -> None:

@@ -13,10 +13,10 @@ from .seen import explicit, reason, states
 
 
 class Asking:
-    """Makes models ask for others while they are loaded: `asks` has what each does, `told` what it raised."""
+    """Makes models ask for others while they are loaded: `asks` has what each does, `errors` what it raised."""
 
     def __init__(self, parts: Parts, asks: dict[str, Any], fails: bool = True) -> None:
-        self.told: dict[str, NaiadError] = {}
+        self.errors: dict[str, NaiadError] = {}
         self._asks = asks
         self._fails = fails
         self._load = parts.load
@@ -27,7 +27,7 @@ class Asking:
         try:
             self._asks.get(name, lambda models: None)(context.models)
         except NaiadError as error:
-            self.told[name] = error
+            self.errors[name] = error
             if self._fails:
                 raise
         return self._load(context)
@@ -39,10 +39,10 @@ async def test_a_model_that_loads_an_ensemble_of_itself_is_refused_and_so_is_the
     async with explicit(chain) as server:
         with pytest.raises(InvalidArgumentError, match="load failed for model 'ten'"):
             await server.load("ten")
-        told = reason(server, "e")
+        report = reason(server, "e")
 
-    assert isinstance(asking.told["ten"], InvalidArgumentError)
-    assert "ensemble 'e' needs model 'ten', which is being loaded and waits for 'e' itself; let the model not" in told
+    assert isinstance(asking.errors["ten"], InvalidArgumentError)
+    assert "ensemble 'e' needs model 'ten', which is being loaded and waits for 'e' itself; let the model not" in report
 
 
 async def test_one_that_goes_on_without_the_ensemble_brings_it_into_service(chain: Parts) -> None:
@@ -51,7 +51,7 @@ async def test_one_that_goes_on_without_the_ensemble_brings_it_into_service(chai
     async with explicit(chain) as server:
         await server.load("ten")
 
-        assert "'ten', which is being loaded" in str(asking.told["ten"])
+        assert "'ten', which is being loaded" in str(asking.errors["ten"])
         assert states(server) == {"one": "READY", "ten": "READY", "e": "READY"}
         assert await infer(server, ask("e", 1)) == {"C": 12}
 
@@ -67,7 +67,7 @@ async def test_an_ensemble_is_served_although_a_model_of_it_asks_for_it_meanwhil
 
         assert served == {"READY"}
         assert await infer(server, ask("f", 1)) == {"D": 13}
-    assert isinstance(asking.told["ten"], InvalidArgumentError)
+    assert isinstance(asking.errors["ten"], InvalidArgumentError)
 
 
 async def test_a_ring_over_another_model_is_refused(chain: Parts) -> None:
@@ -77,7 +77,7 @@ async def test_a_ring_over_another_model_is_refused(chain: Parts) -> None:
         with pytest.raises(InvalidArgumentError, match="ensemble 'e' needs model 'one', which is being loaded and"):
             await server.load("one")
 
-    assert set(asking.told) == {"one", "ten"}
+    assert set(asking.errors) == {"one", "ten"}
 
 
 async def test_a_model_that_serves_may_reload_the_ensemble_in_its_own_reload(chain: Parts) -> None:
@@ -89,7 +89,7 @@ async def test_a_model_that_serves_may_reload_the_ensemble_in_its_own_reload(cha
             (chain.root / name / "1" / "weights").write_text("new")
         await server.load("ten")
 
-        assert not asking.told
+        assert not asking.errors
         assert await infer(server, ask("e", 1)) == {"C": 12}
 
 
@@ -101,5 +101,5 @@ async def test_a_model_may_unload_an_ensemble_of_itself_with_its_models_in_its_o
         (chain.root / "ten" / "1" / "weights").write_text("new")
         await asyncio.wait_for(server.load("ten"), 10)
 
-        assert not asking.told
+        assert not asking.errors
         assert (states(server)["e"], states(server)["ten"]) == ("UNAVAILABLE", "READY")

@@ -68,10 +68,10 @@ async def test_a_model_that_calls_an_ensemble_full_of_itself_is_refused(
     async with parts.serving() as server:
         with pytest.raises(CallRingError) as caught:
             await server.infer(ask("e", 1))
-        told = str(caught.value)
+        message = str(caught.value)
 
-        assert "would wait for ever for room at step 0 of ensemble 'e'" in told
-        assert "in the ring 'a' -> 'a'; set max_inflight_requests to more" in told
+        assert "would wait for ever for room at step 0 of ensemble 'e'" in message
+        assert "in the ring 'a' -> 'a'; set max_inflight_requests to more" in message
         assert await infer(server, ask("e", 0)) == {"B": 0}
 
 
@@ -107,7 +107,7 @@ async def test_a_call_that_closes_a_ring_with_one_that_waits_for_room_is_refused
         through_e = asyncio.ensure_future(server.infer(ask("e", 2)))
         await parts.held()
         through_b = asyncio.ensure_future(server.infer(ask("b", 1, name="x")))
-        await until(lambda: server._models.find("e").waiting)
+        await until(lambda: any(each.waiting for each in server.version_reports() if each.name == "e"))
         parts.release("a")
         with pytest.raises(CallRingError, match="ring 'a' -> 'b' -> 'a'"):
             await through_e
@@ -126,7 +126,7 @@ async def test_a_call_that_waits_for_room_which_others_will_leave_is_answered(pa
         first = asyncio.ensure_future(infer(server, ask("e", 5)))
         await parts.held()
         second = asyncio.ensure_future(infer(server, ask("b", 5, name="x")))
-        await until(lambda: server._models.find("e").waiting)
+        await until(lambda: any(each.waiting for each in server.version_reports() if each.name == "e"))
         parts.release("one")
 
         assert (await first, await second) == ({"B": 6}, {"y": 6})

@@ -134,7 +134,7 @@ def test_what_cannot_be_cached_refuses_a_cache_of_the_whole(policy: str, why: st
     )
 
 
-def test_everything_that_is_wrong_is_told_at_once() -> None:
+def test_everything_that_is_wrong_is_reported_at_once() -> None:
     problems = refusals(replace(A_TO_B, max_batch_size=8), [replace(model("w", "z"), max_batch_size=4)])
 
     assert len(problems) == 4

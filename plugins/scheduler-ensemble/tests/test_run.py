@@ -5,7 +5,7 @@ import pytest
 from naiad_scheduler_ensemble.moves import SequenceFlags
 
 from .conftest import Compose, model
-from .runs import Named, answer, started, told, values
+from .runs import Named, answer, started, texts_of, values
 
 ADD = model("a b", "y")
 ONE = model("x", "y")
@@ -24,9 +24,9 @@ def test_a_step_starts_when_all_it_reads_is_there(compose: Compose) -> None:
 
     assert started(first) == [1, 2]
     assert (second.starts, second.responses) == ([], [])
-    assert told(third.starts[0].inputs) == {"a": "1.y", "b": "2.y"}
+    assert texts_of(third.starts[0].inputs) == {"a": "1.y", "b": "2.y"}
     (response,) = last.responses
-    assert (told(response.outputs), response.final) == ({"D": "0.y"}, True)
+    assert (texts_of(response.outputs), response.final) == ({"D": "0.y"}, True)
 
 
 def test_steps_that_only_lead_to_outputs_nobody_asked_for_are_not_run(compose: Compose) -> None:
@@ -37,7 +37,7 @@ def test_steps_that_only_lead_to_outputs_nobody_asked_for_are_not_run(compose: C
     last = answer(run, first.starts[0], "y")
 
     assert started(first) == [2]
-    assert told(last.responses[0].outputs) == {"D": "2.y"}
+    assert texts_of(last.responses[0].outputs) == {"D": "2.y"}
 
 
 def test_only_outputs_that_somebody_reads_are_requested_of_a_step(compose: Compose) -> None:
@@ -64,7 +64,7 @@ def test_an_output_that_was_not_produced_is_an_absent_optional_input(compose: Co
     first = run.begin()
     second = answer(run, first.starts[0], "y")
 
-    assert told(second.starts[0].inputs) == {"a": "0.y"}
+    assert texts_of(second.starts[0].inputs) == {"a": "0.y"}
 
 
 def test_an_output_that_was_not_produced_and_cannot_be_missed_fails_the_request(compose: Compose) -> None:
@@ -98,7 +98,7 @@ def test_an_output_that_nobody_asked_for_by_name_may_lack(compose: Compose) -> N
 
     (response,) = answer(run, run.begin().starts[0], "z").responses
 
-    assert told(response.outputs) == {"C": "0.z"}
+    assert texts_of(response.outputs) == {"C": "0.z"}
 
 
 def test_a_step_whose_inputs_are_all_optional_runs_without_any(compose: Compose) -> None:
@@ -122,7 +122,7 @@ def test_an_optional_input_that_the_client_left_out_is_left_out_for_the_step(com
 
     (start,) = ensemble.run(values("A"), ()).begin().starts
 
-    assert told(start.inputs) == {"a": "A"}
+    assert texts_of(start.inputs) == {"a": "A"}
 
 
 def test_each_response_of_a_decoupled_step_runs_what_follows_once(compose: Compose) -> None:
@@ -137,7 +137,7 @@ def test_each_response_of_a_decoupled_step_runs_what_follows_once(compose: Compo
     two = answer(run, second.starts[0], "y")
 
     assert ensemble.decoupled
-    assert told(first.starts[0].inputs) == {"a": "0.y", "b": "A"}
+    assert texts_of(first.starts[0].inputs) == {"a": "0.y", "b": "A"}
     assert started(second) == [1]
     assert (ended.starts, ended.responses) == ([], [])
     assert [response.final for response in (*one.responses, *two.responses)] == [False, True]
@@ -153,7 +153,7 @@ def test_responses_keep_the_order_of_the_decoupled_steps(compose: Compose) -> No
     overtaken = run.answered(first, {"y": Named("first")}, final=True)
 
     assert overtaking.responses == []
-    assert [told(each.outputs)["C"] for each in overtaken.responses] == ["first", "second"]
+    assert [texts_of(each.outputs)["C"] for each in overtaken.responses] == ["first", "second"]
 
 
 def test_a_decoupled_step_without_a_response_ends_in_an_empty_one(compose: Compose) -> None:
@@ -177,8 +177,8 @@ def test_what_happens_once_is_part_of_every_response_of_a_decoupled_ensemble(com
     late = answer(run, stream, "y", final=True)
 
     assert early.responses == []
-    assert [told(each.outputs) for each in answered.responses] == [{"B": "0.y", "C": "1.y"}]
-    assert [(told(each.outputs), each.final) for each in late.responses] == [({"B": "0.y", "C": "1.y"}, True)]
+    assert [texts_of(each.outputs) for each in answered.responses] == [{"B": "0.y", "C": "1.y"}]
+    assert [(texts_of(each.outputs), each.final) for each in late.responses] == [({"B": "0.y", "C": "1.y"}, True)]
 
 
 def test_decoupled_steps_behind_each_other_open_iterations_within_iterations(compose: Compose) -> None:

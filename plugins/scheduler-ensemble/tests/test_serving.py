@@ -13,8 +13,8 @@ from naiad.errors import (
     InvalidArgumentError,
     ModelFailedError,
 )
-from naiad.metrics import Metrics
 from naiad.reports import Duration
+from naiad_kit.metrics import MetricsApi
 from naiad_testing.tracing import FakeTrace
 
 from .parts import Parts, add, ask, infer, plus, until
@@ -182,7 +182,7 @@ async def test_a_failed_request_counts_as_other_beside_what_its_step_counts(chai
         with pytest.raises(ModelFailedError):
             await server.infer(ask("e"))
         failures = next(
-            each for each in server.service(Metrics).collect() if each.name == "nv_inference_request_failure"
+            each for each in server.service(MetricsApi).collect() if each.name == "nv_inference_request_failure"
         )
 
     counted = {(dict(each.labels)["model"], dict(each.labels)["reason"]) for each in failures.samples if each.value}
@@ -195,13 +195,13 @@ async def test_each_step_has_a_child_of_the_trace(chain: Parts) -> None:
     async with chain.serving() as server:
         await server.infer(ask("e", id="r", trace=trace))
 
-    assert trace.told == ["REQUEST_START", "QUEUE_START", "INFER_RESPONSE_COMPLETE", "REQUEST_END"]
+    assert trace.events == ["REQUEST_START", "QUEUE_START", "INFER_RESPONSE_COMPLETE", "REQUEST_END"]
     assert list(trace.shapes) == ["TENSOR_QUEUE_INPUT", "TENSOR_BACKEND_OUTPUT"]
     assert [(child.model, child.version, child.request_id) for child in trace.children] == [
         ("one", 1, "r"),
         ("ten", 1, "r"),
     ]
-    assert all(child.told[-2:] == ["REQUEST_END", "end"] for child in trace.children)
+    assert all(child.events[-2:] == ["REQUEST_END", "end"] for child in trace.children)
 
 
 async def test_labels_come_from_the_step_that_makes_the_output(chain: Parts) -> None:

@@ -23,10 +23,10 @@ def moody(batch: Batch) -> Answer:
 
 
 class Crowd:
-    """Callers that ask, read and leave as chance has it; `told` counts how they ended."""
+    """Callers that ask, read and leave as chance has it; `outcomes` counts how they ended."""
 
     def __init__(self, server: Server, chance: random.Random) -> None:
-        self.told = {"answered": 0, "failed": 0, "left": 0}
+        self.outcomes = {"answered": 0, "failed": 0, "left": 0}
         self._server = server
         self._chance = chance
 
@@ -39,11 +39,11 @@ class Crowd:
             task.cancel()
         try:
             await task
-            self.told["answered"] += 1
+            self.outcomes["answered"] += 1
         except NaiadError:
-            self.told["failed"] += 1
+            self.outcomes["failed"] += 1
         except asyncio.CancelledError:
-            self.told["left"] += 1
+            self.outcomes["left"] += 1
 
     async def _single(self, number: int) -> None:
         deadline = time.monotonic() + self._chance.choice([0.0005, 5])
@@ -89,7 +89,7 @@ async def test_everybody_is_answered_and_nothing_is_left(parts: Parts, seed: int
         under_way = [version._ensemble.inflight._under_way for version in versions[:2]]
         assert await server.stop()
 
-    assert sum(crowd.told.values()) == 300
-    assert crowd.told["answered"] > 0
+    assert sum(crowd.outcomes.values()) == 300
+    assert crowd.outcomes["answered"] > 0
     assert set(left.values()) == {0}
     assert under_way == [[0, 0, 0], [0, 0]]

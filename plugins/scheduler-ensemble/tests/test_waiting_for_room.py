@@ -9,7 +9,7 @@ from naiad.errors import (
     DeadlineExceededError,
     UnavailableError,
 )
-from naiad.metrics import Metrics
+from naiad_kit.metrics import MetricsApi
 
 from .parts import Parts, ask, plus, until
 
@@ -23,7 +23,7 @@ async def test_max_inflight_requests_holds_back_over_all_requests(chain: Parts) 
         tasks = [asyncio.create_task(server.infer(ask("b"))) for _ in range(4)]
         await chain.held(2)
         outstanding = next(
-            each for each in server.service(Metrics).collect() if each.name == "nv_inference_pending_request_count"
+            each for each in server.service(MetricsApi).collect() if each.name == "nv_inference_pending_request_count"
         )
         waiting = {dict(each.labels)["model"]: each.value for each in outstanding.samples}
         chain.release("slow")

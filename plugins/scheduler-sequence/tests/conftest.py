@@ -100,7 +100,7 @@ def story() -> Callable[..., list[Arrival]]:
     Fields of arrivals may be given by word: `story("0:A+ 5:A-", {"5:A-": {"leaves": 0.01}})`.
     """
 
-    def told(words: str, more: dict[str, dict[str, Any]] | None = None) -> list[Arrival]:
+    def arrivals(words: str, more: dict[str, dict[str, Any]] | None = None) -> list[Arrival]:
         arrivals = []
         for word in words.split():
             parts = re.fullmatch(r"([\d.]+):(\w+)(\+?)(-?)", word)
@@ -110,7 +110,7 @@ def story() -> Callable[..., list[Arrival]]:
             arrivals.append(Arrival(float(time) * MS, sequence_start=bool(start), sequence_end=bool(end), **fields))
         return arrivals
 
-    return told
+    return arrivals
 
 
 @pytest.fixture

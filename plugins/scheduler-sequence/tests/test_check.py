@@ -139,7 +139,7 @@ def test_a_request_that_is_refused_without_a_reason_is_noticed(direct):
         real = scheduler.arrive
 
         def arrive(ticket):
-            return scheduler._entrance.no_start(ticket) if ticket.id == 3 else real(ticket)
+            return scheduler._admission.no_start(ticket) if ticket.id == 3 else real(ticket)
 
         scheduler.arrive = arrive
         return scheduler

@@ -125,7 +125,7 @@ def test_sequences_that_are_over_are_not_kept_until_they_would_have_been_silent_
         one_request(scheduler, numbers, 0.0, sequence_id=name, sequence_start=True)
         one_request(scheduler, numbers, 0.0, sequence_id=name, sequence_end=True)
 
-    assert len(scheduler._silence._heap) == 0
+    assert len(scheduler._idle_timeouts._heap) == 0
     assert not (scheduler._waiting)
     assert not (scheduler._running)
     assert not (scheduler._open)
@@ -141,7 +141,7 @@ def test_few_that_are_over_are_kept_beside_one_that_lives(direct):
         one_request(scheduler, numbers, 0.0, sequence_id=name, sequence_start=True)
         one_request(scheduler, numbers, 0.0, sequence_id=name, sequence_end=True)
 
-    assert len(scheduler._silence._heap) <= 64 + 2
+    assert len(scheduler._idle_timeouts._heap) <= 64 + 2
 
 
 @pytest.mark.parametrize("strategy", ["direct", "oldest"])

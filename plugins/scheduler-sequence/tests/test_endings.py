@@ -70,7 +70,7 @@ def test_a_sequence_of_which_the_model_knows_nothing_is_not_ended_there(one_slot
     assert log.over == ()
 
 
-def test_callers_that_all_leave_are_told_nothing(one_slot):
+def test_callers_that_all_leave_are_sent_nothing(one_slot):
     scheduler = one_slot()
     for number, start in ((1, True), (2, False), (3, False)):
         scheduler.arrive(Ticket(number, 0.0, sequence_id="A", sequence_start=start))

@@ -97,7 +97,7 @@ def test_a_correlation_id_has_the_type_of_the_tensor_that_tells_it(data_type, go
     assert repr(bad) in refused.detail
 
 
-def test_a_number_and_its_text_are_two_sequences_where_the_model_is_not_told(direct, story):
+def test_a_number_and_its_text_are_two_sequences_where_the_model_is_not_reported(direct, story):
     scheduler = direct()
 
     log = simulate(scheduler, story("0:A+ 0:B+", {"0:A+": {"sequence_id": 7}, "0:B+": {"sequence_id": "7"}}), 5 * MS)

@@ -92,7 +92,7 @@ def test_an_older_request_comes_before_those_that_wait_in_a_batch(oldest, story)
     assert [sent.tickets for sent in log.sent] == [(1,), (2, 3, 4)]
 
 
-def test_preserve_ordering_is_told_to_the_kernel(oldest, direct):
+def test_preserve_ordering_is_passed_to_the_kernel(oldest, direct):
     assert oldest(preserve_ordering=True).preserves_ordering is True
     assert oldest().preserves_ordering is False
     assert direct().preserves_ordering is False

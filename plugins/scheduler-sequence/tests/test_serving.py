@@ -1,4 +1,4 @@
-"""The sequence batcher in a server: what a model's instances get, and what callers are told."""
+"""The sequence batcher in a server: the batches of a model's instances, and the errors of callers."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -45,7 +45,7 @@ def step(sequence, mark="", value=1.0, **fields):
     return Request("m", inputs, correlation_id=sequence, **flags, **fields)
 
 
-def told(batch):
+def controls_of(batch):
     """The controls of a batch, row by row: ID, START, END, READY."""
     return [tuple(int(batch.input(name)[row, 0]) for name in ("ID", "START", "END", "READY")) for row in range(2)]
 
@@ -65,13 +65,13 @@ async def submitted(server, *requests):
     return tasks
 
 
-async def test_each_sequence_keeps_its_row_and_the_model_is_told_what_is_in_it(tmp_path, backend):
+async def test_each_sequence_keeps_its_row_and_the_model_is_notified_what_is_in_it(tmp_path, backend):
     async with serving(tmp_path, backend, "direct { }") as server:
         await asyncio.gather(server.infer(step(5, "+")), server.infer(step(6, "+")))
         await server.infer(step(6))
         await asyncio.gather(server.infer(step(6, "-")), server.infer(step(5, "-")))
 
-    assert [told(batch) for batch in backend.batches] == [
+    assert [controls_of(batch) for batch in backend.batches] == [
         [(5, 1, 0, 1), (6, 1, 0, 1)],
         [(0, 0, 0, 0), (6, 0, 0, 1)],
         [(5, 0, 1, 1), (6, 0, 1, 1)],
@@ -96,7 +96,7 @@ async def test_the_oldest_requests_share_a_batch(tmp_path, backend):
     assert ids == [[1], [1, 2], [3]]
 
 
-async def test_a_request_of_no_sequence_is_told_what_it_lacks(tmp_path, backend):
+async def test_a_request_of_no_sequence_is_informed_what_it_lacks(tmp_path, backend):
     async with serving(tmp_path, backend, "direct { }") as server:
         with pytest.raises(InvalidArgumentError, match="must specify the START flag"):
             await server.infer(step(9))

@@ -30,9 +30,9 @@ def test_recorded_sequences_are_shown_slot_by_slot(tmp_path):
     config.write_text("max_batch_size: 2 sequence_batching { }")
     arrivals.write_text("time,sequence_id,sequence_start,sequence_end\n0,7,yes,\n0.01,7,,yes\n0.01,b,yes,\n")
 
-    told = simulated(config, "--arrivals", str(arrivals), "--instances", "1", "--timeline")
+    message = simulated(config, "--arrivals", str(arrivals), "--instances", "1", "--timeline")
 
-    assert told.splitlines()[-3:] == ["ms       0   10", "0 row 0  7+  7-", "0 row 1      b+"]
+    assert message.splitlines()[-3:] == ["ms       0   10", "0 row 0  7+  7-", "0 row 1      b+"]
 
 
 def test_iterative_requests_need_no_sequences(tmp_path):

@@ -102,7 +102,7 @@ def test_the_slot_of_a_sequence_that_ends_is_at_once_the_next_ones():
     assert second.rows == (Row(3, 3, start=True), Row(0, 2))
 
 
-def test_start_and_ready_tell_the_model_what_its_two_slots_hold(story):
+def test_start_and_ready_show_the_model_what_its_two_slots_hold(story):
     """One instance, a sequence in each slot; the columns are what the tensors hold in each execution."""
     arrivals = story("0:A+ 10:A 10:B+ 20:B 30:A 30:B 40:A- 50:B-")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from naiad.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnavailableError
-from naiad.shared_memory import CudaRegion
+from naiad_kit.shared_memory import CudaRegion
 from naiad_shared_memory.regions import SharedMemory
 
 HANDLE = bytes(range(64))

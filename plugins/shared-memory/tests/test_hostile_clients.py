@@ -67,7 +67,7 @@ def test_a_pipe_in_place_of_a_segment_does_not_hold_the_server_up(memory, make_s
     pipe.unlink()
     os.mkfifo(pipe.path)
 
-    with pytest.raises(InvalidArgumentError, match="no shared memory segment"):
+    with pytest.raises(InvalidArgumentError, match="not a shared memory segment"):
         register(memory, pipe)
 
 
@@ -112,14 +112,14 @@ def test_a_region_has_bytes(memory, make_segment, offset, byte_size):
 
 
 @pytest.mark.parametrize(("offset", "byte_size"), [(LARGEST, 1), (1, LARGEST), (LARGEST, LARGEST)])
-def test_an_offset_and_a_size_that_overflow_are_told_so(memory, make_segment, offset, byte_size):
+def test_an_offset_and_a_size_that_overflow_are_reported(memory, make_segment, offset, byte_size):
     with pytest.raises(InvalidArgumentError, match=rf"Integer overflow detected: byte_size \({byte_size}\)"):
         register(memory, make_segment(), offset, byte_size)
 
 
 @pytest.mark.parametrize("use", ["check", "read", "write"])
 @pytest.mark.parametrize(
-    ("offset", "byte_size", "told"),
+    ("offset", "byte_size", "message"),
     [
         (32, 0, "Invalid offset for"),
         (LARGEST, 1, "Invalid offset for"),
@@ -131,7 +131,9 @@ def test_an_offset_and_a_size_that_overflow_are_told_so(memory, make_segment, of
         (1, LARGEST, "Integer overflow detected"),
     ],
 )
-def test_a_use_lies_within_its_region_even_if_the_segment_is_longer(memory, make_segment, use, offset, byte_size, told):
+def test_a_use_lies_within_its_region_even_if_the_segment_is_longer(
+    memory, make_segment, use, offset, byte_size, message
+):
     region = register(memory, make_segment(), 0, 32)
     uses = {
         "check": lambda: region.check(offset, byte_size),
@@ -139,7 +141,7 @@ def test_a_use_lies_within_its_region_even_if_the_segment_is_longer(memory, make
         "write": lambda: region.write(offset, byte_size, [b"x"], "OUT"),
     }
 
-    with pytest.raises(InvalidArgumentError, match=told):
+    with pytest.raises(InvalidArgumentError, match=message):
         uses[use]()
 
 
@@ -162,10 +164,10 @@ def test_a_segment_that_shrank_is_an_error_and_does_not_grow_again(memory, make_
 
     segment.resize(left)
 
-    told = f"region 'r' is not all there any more: its segment '{segment.key}' has {left} bytes"
-    with pytest.raises(InvalidArgumentError, match=told):
+    message = f"region 'r' is not all there any more: its segment '{segment.key}' has {left} bytes"
+    with pytest.raises(InvalidArgumentError, match=message):
         region.read(0, 64)
-    with pytest.raises(InvalidArgumentError, match=told):
+    with pytest.raises(InvalidArgumentError, match=message):
         region.write(0, 64, [bytes(64)], "OUT")
     assert len(segment.content) == left
 

@@ -152,7 +152,7 @@ def test_the_next_loan_after_one_that_was_kept_sees_the_client(region, segment):
     assert again.end()
 
 
-def test_a_segment_that_shrinks_meanwhile_reads_as_zeros_and_is_told(region, segment):
+def test_a_segment_that_shrinks_meanwhile_reads_as_zeros_and_is_reported(region, segment):
     loan = region.lend(0, SIZE)
     segment.resize(PAGE)
 

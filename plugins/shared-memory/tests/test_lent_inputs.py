@@ -155,7 +155,7 @@ def test_a_model_that_fails_gives_back_what_it_was_lent(tmp_path, client):
     assert not isinstance(second, NaiadError)
 
 
-def test_a_client_that_takes_its_memory_away_during_the_execution_is_told_so(tmp_path, client):
+def test_a_client_that_takes_its_memory_away_during_the_execution_is_reported(tmp_path, client):
     model = Model()
 
     def shrink(array):
@@ -196,7 +196,7 @@ def test_an_input_that_goes_out_again_is_not_the_clients_any_more(tmp_path, clie
 
 
 @pytest.mark.parametrize("config", [CACHED, "model_transaction_policy { decoupled: true }"])
-def test_whoever_keeps_tensors_or_answers_at_any_time_gets_copies(tmp_path, client, config):
+def test_models_that_keep_tensors_or_answer_at_any_time_get_copies(tmp_path, client, config):
     model = Model()
     client.put(3.0)
 

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from naiad import errors
-from naiad.cuda_driver import HANDLE_SIZE
-from naiad.shared_memory import SharedMemoryApi
+from naiad_kit.shared_memory import SharedMemoryApi
+from naiad_shared_memory.cuda_driver import HANDLE_SIZE
 from naiad_shared_memory.options import OPTIONS
 from naiad_shared_memory.segments import RESERVED_PREFIX
 
@@ -33,7 +33,7 @@ def test_the_page_names_the_errors_that_are_raised() -> None:
     code = "".join(path.read_text() for path in (Path(__file__).parents[1] / "src/naiad_shared_memory").glob("*.py"))
     raised = set(re.findall(r"(?:raise|return) (\w+Error)\(", code))
 
-    told = set(re.findall(r"\| `(\w+Error)` \|", PAGE))
+    message = set(re.findall(r"\| `(\w+Error)` \|", PAGE))
 
-    assert told == raised
-    assert all(hasattr(errors, name) for name in told)
+    assert message == raised
+    assert all(hasattr(errors, name) for name in message)

@@ -9,8 +9,8 @@ import pytest
 import naiad_scheduler_dynamic
 from naiad import Server
 from naiad.errors import InvalidArgumentError
-from naiad.shared_memory import SharedInput
 from naiad.types import Request, Tensor
+from naiad_kit.shared_memory import SharedInput
 from naiad_shared_memory.request_io import SharedContent, SharedOutput, request_io, tensor_over
 from naiad_shared_memory.segments import LARGE
 from naiad_testing.backends import FakeBackend

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from naiad.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnsupportedError
-from naiad.shared_memory import SystemRegion
+from naiad_kit.shared_memory import SystemRegion
 from naiad_shared_memory.regions import SharedMemory
 
 

@@ -32,7 +32,7 @@ class Recorded:
         assert self.recording.close(10)
         self.objects = json.loads(self.path.read_text())
 
-    def told(self, number: int) -> list[str]:
+    def activities(self, number: int) -> list[str]:
         """The events and activities of a trace."""
         mine = [each for each in self.objects if each["id"] == number and "model_name" not in each]
         return [each["activity"] if "activity" in each else each["timestamps"][0]["name"] for each in mine]
@@ -61,22 +61,22 @@ def test_only_what_the_levels_name_is_kept(tmp_path: Path) -> None:
             trace.tensors("TENSOR_QUEUE_INPUT", [tensor])
             trace.end()
 
-    assert (recorded.told(1), recorded.told(2)) == (["REQUEST_START"], ["TENSOR_QUEUE_INPUT"])
+    assert (recorded.activities(1), recorded.activities(2)) == (["REQUEST_START"], ["TENSOR_QUEUE_INPUT"])
     assert (timed.wants_timestamps, timed.wants_tensors) == (True, False)
 
 
-def test_a_time_may_be_told_later(tmp_path: Path) -> None:
+def test_a_time_may_be_reported_later(tmp_path: Path) -> None:
     with Recorded(tmp_path, "TIMESTAMPS") as recorded:
         trace = recorded.begin()
         trace.record("NOW")
         trace.record("BEFORE", 5)
         trace.end()
 
-    assert recorded.told(1) == ["BEFORE", "NOW"]
+    assert recorded.activities(1) == ["BEFORE", "NOW"]
     assert recorded.objects[1]["timestamps"][0]["ns"] == 5
 
 
-def test_nothing_is_told_after_the_end(tmp_path: Path) -> None:
+def test_nothing_is_reported_after_the_end(tmp_path: Path) -> None:
     with Recorded(tmp_path, "TIMESTAMPS", "TENSORS") as recorded:
         trace = recorded.begin()
         trace.end()
@@ -102,7 +102,7 @@ def test_traces_that_one_caused_stand_beside_it(tmp_path: Path) -> None:
         {"id": 1, "model_name": "m", "model_version": 0, "request_id": "r"},
         {"id": 3, "model_name": "step", "model_version": 1, "request_id": "s", "parent_id": 1},
     ]
-    assert recorded.told(3) == ["REQUEST_START"]
+    assert recorded.activities(3) == ["REQUEST_START"]
 
 
 def test_a_trace_that_outlives_its_parent_is_not_lost(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from naiad_tracing.selection import Selection, read_changes, read_levels
 FIXED = {"trace_mode": "triton", "trace_file": "t.json"}
 
 
-def test_a_selection_is_told_as_texts_with_a_list_of_levels() -> None:
+def test_a_selection_is_reported_as_texts_with_a_list_of_levels() -> None:
     assert Selection(("TIMESTAMPS",), 5, 3, 2).as_settings() == {
         "trace_level": ("TIMESTAMPS",),
         "trace_rate": "5",
@@ -19,7 +19,7 @@ def test_a_selection_is_told_as_texts_with_a_list_of_levels() -> None:
     }
 
 
-def test_no_level_is_told_as_off() -> None:
+def test_no_level_is_reported_as_off() -> None:
     assert Selection().as_settings()["trace_level"] == ("OFF",)
 
 
@@ -50,7 +50,7 @@ def test_changes_are_read(changes: dict[str, Any], read: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"trace_level": ["OFF", "TENSORS"]}, "Expect only one trace level 'OFF' is specified"),
         ({"trace_level": ["TIMESTAMP"]}, "unknown trace_level 'TIMESTAMP'"),
@@ -65,15 +65,15 @@ def test_changes_are_read(changes: dict[str, Any], read: dict[str, Any]) -> None
         ({"trace_rates": ["1"]}, "unknown trace setting 'trace_rates'"),
     ],
 )
-def test_what_makes_no_sense_is_refused(changes: dict[str, Any], told: str) -> None:
+def test_what_is_invalid_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidArgumentError) as error:
         read_changes(changes, FIXED)
 
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"trace_file": ["other"]}, "trace file location can not be updated through network protocol"),
         ({"trace_file": ["other"]}, "only --trace-config triton,file=FILE sets it"),
@@ -82,8 +82,8 @@ def test_what_makes_no_sense_is_refused(changes: dict[str, Any], told: str) -> N
         ({"trace_mode": None}, "'trace_mode' is 'triton' and can not be updated"),
     ],
 )
-def test_what_only_the_command_line_sets_is_not_offered(changes: dict[str, Any], told: str) -> None:
+def test_what_only_the_command_line_sets_is_not_offered(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UnsupportedError) as error:
         read_changes(changes, FIXED)
 
-    assert told in str(error.value)
+    assert message in str(error.value)

@@ -9,8 +9,9 @@ import pytest
 import naiad_tracing
 from naiad import Server
 from naiad.errors import InvalidArgumentError, NotFoundError
-from naiad.tracing import Trace, Tracing
+from naiad.tracing import Trace
 from naiad.types import Request, Tensor
+from naiad_kit.tracing import Tracing
 from naiad_testing.backends import FakeBackend
 
 

@@ -173,15 +173,15 @@ def test_the_innermost_span_is_current_for_a_model(recording: SpanRecording, col
 
 def test_a_model_s_context_names_its_innermost_span(recording: SpanRecording, collector: Collector) -> None:
     trace = begin(recording)
-    told = []
+    recorded = []
     for event in ("REQUEST_START", "COMPUTE_START", "COMPUTE_END", "REQUEST_END"):
         trace.record(event)
-        told.append(json.loads(trace.context())["traceparent"].split("-")[2])
+        recorded.append(json.loads(trace.context())["traceparent"].split("-")[2])
     trace.end()
     recording.close(10)
 
     model, compute, root = (collector.named(name).span_id for name in ("m", "compute", "InferRequest"))
-    assert told == [model, compute, model, root]
+    assert recorded == [model, compute, model, root]
 
 
 def test_what_a_request_causes_is_below_its_innermost_span(recording: SpanRecording, collector: Collector) -> None:

@@ -125,7 +125,7 @@ def test_trace_config_counts_more_than_an_older_option() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "told"),
+    ("word", "message"),
     [
         ("rate", "write KEY=VALUE"),
         ("xx,a=b", "write KEY=VALUE"),
@@ -144,11 +144,11 @@ def test_trace_config_counts_more_than_an_older_option() -> None:
         ("opentelemetry,bsp_max_queue_size=0", "Expecting value >= 1"),
     ],
 )
-def test_mistakes_are_refused_with_what_there_is(word: str, told: str) -> None:
+def test_mistakes_are_refused_with_what_there_is(word: str, message: str) -> None:
     with pytest.raises(InvalidArgumentError) as error:
         read(word)
 
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_a_batch_that_the_queue_cannot_hold_is_refused() -> None:
@@ -157,16 +157,18 @@ def test_a_batch_that_the_queue_cannot_hold_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("level=TIMESTAMPS",), "there is no trace file"),
         (("mode=opentelemetry", "level=TENSORS"), "TENSORS has no effect"),
     ],
 )
-def test_what_has_no_effect_is_warned_of(words: tuple[str, ...], told: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_has_no_effect_is_warned_of(
+    words: tuple[str, ...], message: str, caplog: pytest.LogCaptureFixture
+) -> None:
     read(*words)
 
-    assert told in caplog.text
+    assert message in caplog.text
 
 
 def test_the_fixed_settings_are_those_of_the_mode() -> None:

@@ -54,11 +54,11 @@ def test_a_tensor_stands_at_its_time() -> None:
         ("FP32", [], np.float32, ""),
     ],
 )
-def test_elements_are_told_in_full(datatype: str, elements: list[Any], dtype: Any, text: str) -> None:
+def test_elements_are_reported_in_full(datatype: str, elements: list[Any], dtype: Any, text: str) -> None:
     assert tensor_text(datatype, np.array(elements, dtype=dtype)) == text
 
 
-def test_elements_of_bytes_can_be_told_apart_whatever_they_hold() -> None:
+def test_elements_of_bytes_can_be_distinguished_whatever_they_hold() -> None:
     elements = np.array([b'a"\n,', "é".encode(), b"\xff\x00"], dtype=object)
 
     text = tensor_text("BYTES", elements)
@@ -83,12 +83,12 @@ class OnADevice:
         return 2, 0
 
 
-def test_a_tensor_that_the_host_cannot_read_is_told_of_without_its_elements() -> None:
+def test_a_tensor_that_the_host_cannot_read_is_reported_without_its_elements() -> None:
     entries = tuple(tensor_records(1, "A", [Tensor("x", "FP32", (2,), OnADevice())]))
 
-    told = objects(TraceRecord(1, 0, "m", 1, "", entries))[1]
+    report = objects(TraceRecord(1, 0, "m", 1, "", entries))[1]
 
-    assert told["tensor"] == {"name": "x", "data": "", "shape": "2", "dtype": "FP32"}
+    assert report["tensor"] == {"name": "x", "data": "", "shape": "2", "dtype": "FP32"}
 
 
 @pytest.mark.parametrize("array", [np.zeros(1000, np.float64), np.array([b"x" * 8000], dtype=object)])

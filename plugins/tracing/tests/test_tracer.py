@@ -92,10 +92,10 @@ def test_a_level_that_is_switched_on_makes_it_active(tmp_path: Path) -> None:
 def test_a_count_that_is_used_up_makes_it_inactive(tmp_path: Path) -> None:
     with tracing(tmp_path, "TIMESTAMPS", count=2) as tracer:
         traced = send(tracer, requests=3)
-        told = tracer.settings()["trace_count"]
+        message = tracer.settings()["trace_count"]
         active = tracer.active
 
-    assert (traced, told, active) == ([True, True, False], "0", False)
+    assert (traced, message, active) == ([True, True, False], "0", False)
 
 
 def test_a_rate_of_zero_makes_files_inactive(tmp_path: Path) -> None:
@@ -140,9 +140,9 @@ def test_settings_record_all_that_counts(tmp_path: Path) -> None:
 
 def test_settings_of_spans_are_those_of_their_mode() -> None:
     with exporting("TIMESTAMPS") as tracer:
-        told = tracer.update({"log_frequency": ["5"]})
+        message = tracer.update({"log_frequency": ["5"]})
 
-    assert set(told) == {
+    assert set(message) == {
         "trace_level",
         "trace_rate",
         "trace_count",
@@ -172,7 +172,7 @@ def test_nothing_changes_when_anything_is_refused(
         assert {tracer.settings(name)["trace_rate"] for name in ("", "m", "n")} == {"1"}
 
 
-def test_settings_of_an_unknown_model_are_not_told(tmp_path: Path) -> None:
+def test_settings_of_an_unknown_model_are_not_reported(tmp_path: Path) -> None:
     with tracing(tmp_path) as tracer, pytest.raises(NotFoundError):
         tracer.settings("other")
 

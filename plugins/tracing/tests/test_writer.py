@@ -90,10 +90,10 @@ def test_a_full_disk_loses_traces_and_says_so_once(
         writer._write_all([module._Parcel(Stream(0), [record(number)], 0)])
     writer.close(10)
 
-    told = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    recorded = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
     assert ids(tmp_path / "t.json") == [3]
-    assert len(told) == 1
-    assert "are lost until they can: No space left on device" in told[0]
+    assert len(recorded) == 1
+    assert "are lost until they can: No space left on device" in recorded[0]
 
 
 def test_what_waits_to_be_written_is_bounded(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,9 +1,9 @@
-"""A cache in the server's own memory: so many bytes, and what was asked for longest ago makes room."""
+"""LRU cache in the server's own memory, bounded by bytes."""
 
 from collections import OrderedDict
 from collections.abc import Callable
 
-from naiad.cache import CachedResponse, CacheReport
+from naiad_kit.caches import CachedResponse, CacheReport
 
 
 class LocalCache:
@@ -18,14 +18,14 @@ class LocalCache:
         self._byte_size = 0
         self._lookups = self._hits = self._insertions = self._evictions = self._failures = 0
 
-    def lookup(self, key: bytes, found: Callable[[CachedResponse | None], None]) -> None:
+    def lookup(self, key: bytes, on_response: Callable[[CachedResponse | None], None]) -> None:
         """Tell what is there at once; it becomes the youngest."""
         self._lookups += 1
         response = self._entries.get(key)
         if response is not None:
             self._hits += 1
             self._entries.move_to_end(key)
-        found(response)
+        on_response(response)
 
     def insert(self, key: bytes, response: CachedResponse) -> None:
         """Keep the response in place of what was under its key, and drop the oldest until all have room."""

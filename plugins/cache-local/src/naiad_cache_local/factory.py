@@ -1,10 +1,10 @@
-"""Opening the cache: `--cache-config local,size=BYTES`."""
+"""Factory of the local cache: `--cache-config local,size=BYTES`."""
 
 from collections.abc import Mapping
 
-from naiad.cache import check_settings
 from naiad.errors import InvalidArgumentError
 from naiad_cache_local.cache import LocalCache
+from naiad_kit.caches import check_settings
 
 _LEAST = 1024
 

@@ -1,4 +1,4 @@
-"""A cache in a Redis server, which several servers may share; two threads talk to it, and nobody waits for them."""
+"""Response cache in a Redis server, which several servers may share; two worker threads talk to Redis."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -6,10 +6,10 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from naiad.cache import CachedResponse, CacheReport
-from naiad.sparse_log import SparseLog
+from naiad_cache_redis.batching_worker import BatchingWorker
 from naiad_cache_redis.codec import ForeignValueError, decode, encode
-from naiad_cache_redis.talking import Talker
+from naiad_kit.caches import CachedResponse, CacheReport
+from naiad_kit.sparse_log import SparseLog
 
 if TYPE_CHECKING:
     import redis
@@ -25,7 +25,7 @@ _BYTES_AT_ONCE = 64 << 20
 _KEYS_AT_ONCE = 128
 _PAUSE = 1.0
 """Seconds for which a server that failed is left alone: every request would wait for it in vain."""
-_Found = Callable[[CachedResponse | None], None]
+_OnResponse = Callable[[CachedResponse | None], None]
 
 
 class RedisCache:
@@ -46,17 +46,17 @@ class RedisCache:
         self._is_away = False
         self._refusals, self._strangers = SparseLog(_logger), SparseLog(_logger)
         self._lookups_failed = self._insertions_failed = 0
-        self._asking = Talker("naiad-cache-redis-ask", self._ask, self._ping)
-        self._telling = Talker("naiad-cache-redis-tell", self._tell)
+        self._lookup_worker = BatchingWorker("naiad-cache-redis-ask", self._run_lookups, self._ping)
+        self._insert_worker = BatchingWorker("naiad-cache-redis-tell", self._run_inserts)
 
-    def lookup(self, key: bytes, found: _Found) -> None:
+    def lookup(self, key: bytes, on_response: _OnResponse) -> None:
         """Ask the server on a thread; while it is away there is nothing."""
         self._lookups += 1
         if monotonic() < self._away_until:
             self._left_out += 1
-            found(None)
+            on_response(None)
         else:
-            self._asking.put((key, found))
+            self._lookup_worker.put((key, on_response))
 
     def insert(self, key: bytes, response: CachedResponse) -> None:
         """Send to the server on a thread, unless it is away or too much waits to be sent."""
@@ -65,7 +65,7 @@ class RedisCache:
             self._left_out += 1
             return
         self._waiting_bytes += response.byte_size
-        self._telling.put((key, response))
+        self._insert_worker.put((key, response))
 
     def report(self) -> CacheReport:
         """The counters as they stand; what the server holds is its own to tell."""
@@ -75,8 +75,8 @@ class RedisCache:
     def close(self) -> None:
         """End the threads, and the connections."""
         self._away_until = float("inf")
-        self._asking.close()
-        self._telling.close()
+        self._lookup_worker.close()
+        self._insert_worker.close()
         self._client.close()
 
     # On the threads
@@ -84,7 +84,7 @@ class RedisCache:
     def _ping(self) -> None:
         self._talk(self._client.ping)
 
-    def _ask(self, lookups: Sequence[tuple[bytes, _Found]]) -> None:
+    def _run_lookups(self, lookups: Sequence[tuple[bytes, _OnResponse]]) -> None:
         """Answer every lookup, whatever fails: a request waits for each."""
         start = 0
         while start < len(lookups):
@@ -95,8 +95,8 @@ class RedisCache:
                 values = self._talk(partial(self._values, [key for key, _ in some]))
             if values is None:
                 self._lookups_failed += len(some)
-            for index, (_, found) in enumerate(some):
-                self._answer(found, None if values is None else values[index])
+            for index, (_, on_response) in enumerate(some):
+                self._answer(on_response, None if values is None else values[index])
 
     def _values(self, keys: Sequence[bytes]) -> Sequence[Any]:
         """The value of each key. The next exchange has as many keys as values of the largest size so far allow."""
@@ -108,15 +108,15 @@ class RedisCache:
         self._keys_at_once = min(2 * self._keys_at_once, fitting, _KEYS_AT_ONCE)
         return values
 
-    def _answer(self, found: _Found, value: bytes | None) -> None:
+    def _answer(self, on_response: _OnResponse, value: bytes | None) -> None:
         response = self._decoded(value) if value is not None else None
         self._hits += response is not None
         try:
-            found(response)
+            on_response(response)
         except BaseException:
             _logger.exception("a lookup in Redis at %s could not be answered", self._where)
 
-    def _tell(self, insertions: Sequence[tuple[bytes, CachedResponse]]) -> None:
+    def _run_inserts(self, insertions: Sequence[tuple[bytes, CachedResponse]]) -> None:
         answers: Sequence[Any] | None = None
         try:
             if monotonic() >= self._away_until:

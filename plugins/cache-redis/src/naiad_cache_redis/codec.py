@@ -1,4 +1,4 @@
-"""A cached response as bytes and back: four magic bytes, the length of a header in JSON, the header, the tensors.
+"""Wire format of a cached response: four magic bytes, the length of a JSON header, the header, the tensors.
 
 The tensors follow each other in the order of the header: C order, native byte order (which is a part of every key), and
 BYTES as all lengths of its elements (64 bits each) before the elements. What was not written so is refused.
@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from naiad.cache import CachedResponse
 from naiad.datatypes import tensor_type
 from naiad.errors import NaiadError
 from naiad.types import ParameterValue, Tensor
+from naiad_kit.caches import CachedResponse
 
 _MAGIC = b"NRC1"
 _HEAD = struct.Struct("<4sI")
@@ -49,15 +49,15 @@ def _decode(content: bytes) -> CachedResponse:
     magic, length = _HEAD.unpack_from(content)
     if magic != _MAGIC:
         raise ForeignValueError("they begin with something else")
-    place = _HEAD.size + length
-    header: dict[str, Any] = json.loads(content[_HEAD.size : place])
+    offset = _HEAD.size + length
+    header: dict[str, Any] = json.loads(content[_HEAD.size : offset])
     tensors = []
     for name, datatype, dims, byte_size in header["outputs"]:
-        if not isinstance(name, str) or byte_size < 0 or place + byte_size > len(content):
+        if not isinstance(name, str) or byte_size < 0 or offset + byte_size > len(content):
             raise ForeignValueError("a tensor is not all there")
-        tensors.append(_tensor(name, datatype, tuple(dims), memoryview(content)[place : place + byte_size]))
-        place += byte_size
-    if place != len(content):
+        tensors.append(_tensor(name, datatype, tuple(dims), memoryview(content)[offset : offset + byte_size]))
+        offset += byte_size
+    if offset != len(content):
         raise ForeignValueError("there is something behind the last tensor")
     return CachedResponse.over(tuple(tensors), _parameters(header["parameters"]))
 
@@ -72,7 +72,7 @@ def _content(tensor: Tensor) -> bytes | memoryview:
 
 def _tensor(name: str, datatype: str, shape: tuple[int, ...], content: memoryview) -> Tensor:
     if any(not isinstance(size, int) or size < 0 for size in shape):
-        raise ForeignValueError(f"the shape {shape} makes no sense")
+        raise ForeignValueError(f"the shape {shape} is invalid")
     if datatype != "BYTES":
         return Tensor(name, datatype, shape, np.frombuffer(content, tensor_type(datatype).dtype).reshape(shape))
     elements = _elements(content, math.prod(shape))  # fails before memory is taken for more elements than there are
@@ -83,17 +83,17 @@ def _tensor(name: str, datatype: str, shape: tuple[int, ...], content: memoryvie
 
 
 def _elements(content: memoryview, count: int) -> list[bytes]:
-    place = 8 * count
+    offset = 8 * count
     elements = []
-    for length in struct.unpack(f"<{count}Q", content[:place]):
-        elements.append(bytes(content[place : place + length]))
-        place += length
-    if place != len(content):
+    for length in struct.unpack(f"<{count}Q", content[:offset]):
+        elements.append(bytes(content[offset : offset + length]))
+        offset += length
+    if offset != len(content):
         raise ForeignValueError("the elements of a BYTES tensor have other lengths")
     return elements
 
 
 def _parameters(read: dict[str, ParameterValue]) -> dict[str, ParameterValue]:
     if not all(isinstance(value, bool | int | float | str) for value in read.values()):
-        raise ForeignValueError("a parameter is no number, text or truth")
+        raise ForeignValueError("a parameter is not a number, text or truth")
     return read

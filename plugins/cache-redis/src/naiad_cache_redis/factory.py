@@ -1,4 +1,4 @@
-"""Opening the cache: `--cache-config redis,host=HOST,port=PORT` and what else the server needs to let us in."""
+"""Factory of the Redis cache: `--cache-config redis,host=HOST,port=PORT` with credentials, TLS and timeouts."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from naiad.cache import check_settings
 from naiad.errors import InvalidArgumentError
 from naiad.options import boolean, port, positive
 from naiad_cache_redis.cache import RedisCache
 from naiad_kit.backends.parameters import count
+from naiad_kit.caches import check_settings
 
 _FILES = ("cacert", "cacert_dir", "cert", "key")
 _POOL = ("pool_size", "wait_timeout")
@@ -72,7 +72,7 @@ class RedisCaching:
     name = "redis"
 
     def open(self, settings: Mapping[str, str]) -> RedisCache:
-        """A cache in that server. Raises InvalidArgumentError for settings that make no sense."""
+        """A cache in that server. Raises InvalidArgumentError for invalid settings."""
         import redis
         from redis.backoff import NoBackoff
         from redis.retry import Retry
@@ -99,16 +99,16 @@ class RedisCaching:
 
 
 def _speaks_tls(settings: Mapping[str, str]) -> bool:
-    """Whoever names a certificate wants TLS, and would otherwise send the password for all to read."""
+    """Whether to use TLS: by default if a setting names a certificate, so that no password is sent in plain text."""
     named = [name for name in _FILES if name in settings]
-    wanted = _read(settings, "tls", boolean, bool(named))
-    if named and not wanted:
+    enabled = _read(settings, "tls", boolean, bool(named))
+    if named and not enabled:
         raise InvalidArgumentError(
             f"cache 'redis': {named[0]} is for TLS, which tls={settings['tls']} turns off; leave one of them out"
         )
     if "key" in settings and "cert" not in settings:
         raise InvalidArgumentError("cache 'redis': key is that of a certificate; add cert=FILE")
-    return wanted
+    return enabled
 
 
 def _seconds(text: str) -> float:
@@ -141,4 +141,4 @@ def _read(settings: Mapping[str, str], name: str, read: Callable[[str], _T], def
     try:
         return read(settings[name])
     except ValueError as error:
-        raise InvalidArgumentError(f"cache 'redis': {name}={settings[name]} makes no sense: {error}") from error
+        raise InvalidArgumentError(f"cache 'redis': {name}={settings[name]} is invalid: {error}") from error

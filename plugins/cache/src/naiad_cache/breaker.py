@@ -1,4 +1,4 @@
-"""Circuit breaker of the response cache: a cache that keeps not answering is skipped, for growing times."""
+"""Circuit breaker of the response cache: skips a cache that does not answer, for growing times."""
 
 TIMEOUTS = 3
 """So many lookups in a row without an answer in time, and the cache is skipped."""

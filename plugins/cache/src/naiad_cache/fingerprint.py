@@ -1,4 +1,4 @@
-"""A digest of a model's folder, for servers that share a cache and serve the same model."""
+"""Fingerprint of a model: a digest of its folder, the same in all servers that share a cache."""
 
 import hashlib
 import os

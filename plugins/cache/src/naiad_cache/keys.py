@@ -1,4 +1,4 @@
-"""The key of a request: equal only for requests that a model cannot tell apart.
+"""Cache keys: a digest of all parts of a request that the model can see.
 
 A key is a digest of a description of the request (its length first), then of the bytes of its inputs, each of which has
 the length that the description says. So no two requests give the digest the same bytes. The digest is SHA-256, which
@@ -34,7 +34,7 @@ class KeyMaker:
         """The key of a request that `size` has a size for; "" when a client has taken its shared memory away."""
         try:
             return self._digest(request)
-        except NaiadError:  # the request goes to its model, where whoever copies the input says what is wrong
+        except NaiadError:  # the request goes to its model, whose worker copies the input and reports the error
             return b""
 
     def _digest(self, request: Request) -> bytes:

@@ -1,4 +1,4 @@
-"""One request on its way through a cache: looked up, then answered from it or sent on to its model."""
+"""Lookup of one request: in the cache first, then a hit is delivered or a miss is submitted to the model."""
 
 import asyncio
 import logging
@@ -6,13 +6,14 @@ from collections.abc import Callable
 from time import monotonic_ns
 from typing import Protocol
 
-from naiad.cache import CachedResponse
 from naiad.errors import InternalError, NaiadError
 from naiad.extend import HeldRequest
 from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.server import Deliver, Outcome, SubmittedRequest
+from naiad.trace_events import record_response
+from naiad.tracing import Trace
 from naiad.types import Request, Response
-from naiad_cache.trace_events import record_hit
+from naiad_kit.caches import CachedResponse
 
 _logger = logging.getLogger("naiad.model")
 
@@ -66,12 +67,12 @@ class Lookup:
         "_streams",
         "answered",
         "expired",
-        "found",
         "held",
         "key",
         "looked_up_ns",
         "passed_on",
         "request",
+        "response",
         "started_ns",
         "timer",
     )
@@ -87,7 +88,7 @@ class Lookup:
         self.started_ns = started_ns
         self.looked_up_ns = 0
         self.answered = self.expired = False
-        self.found: CachedResponse | None = None
+        self.response: CachedResponse | None = None
         self.held: HeldRequest | None = None
         self.passed_on: SubmittedRequest | None = None
         self.timer: asyncio.TimerHandle | None = None
@@ -97,11 +98,11 @@ class Lookup:
         """Nanoseconds from the beginning, the key included, to the cache's answer."""
         return self.looked_up_ns - self.started_ns
 
-    def answer(self, found: CachedResponse | None) -> None:
+    def answer(self, response: CachedResponse | None) -> None:
         """What the cache has to say, on whichever thread; the first answer counts."""
         if self.answered:
             return
-        self.found, self.looked_up_ns, self.answered = found, monotonic_ns(), True
+        self.response, self.looked_up_ns, self.answered = response, monotonic_ns(), True
         self._owner.landed(self)
 
     def wait(self) -> HeldRequest:
@@ -120,7 +121,7 @@ class Lookup:
             return
         self._owner.over(self)
         try:
-            outcome = None if self.found is None else self._owner.hit(self, self.found)
+            outcome = None if self.response is None else self._owner.hit(self, self.response)
             if outcome is None:
                 self._owner.missed(self)
                 self.passed_on = self.pass_on()
@@ -162,3 +163,16 @@ class Lookup:
         else:
             self._owner.over(self)
             self._owner.cancelled(self)
+
+
+def record_lookup(trace: Trace, started_ns: int, ended_ns: int, hit: bool) -> None:
+    """Record the start and the end of a lookup, by `time.monotonic_ns()`."""
+    kind = "CACHE_HIT" if hit else "CACHE_MISS"
+    trace.record(f"{kind}_LOOKUP_START", started_ns)
+    trace.record(f"{kind}_LOOKUP_END", ended_ns)
+
+
+def record_hit(trace: Trace, outcome: Outcome) -> None:
+    """Record the response from the cache, which ends the request."""
+    record_response(trace, outcome)
+    trace.record("REQUEST_END")

@@ -1,9 +1,9 @@
-"""The metrics of the server's response cache: what it did, and what it holds."""
+"""Metrics of the response cache: lookups, hits, insertions, evictions, entries and bytes."""
 
 from collections.abc import Sequence
 
-from naiad.cache import CacheReport
 from naiad.metrics import LabelPairs, MetricFamily, MetricKind, Sample
+from naiad_kit.caches import CacheReport
 
 _OWN: tuple[tuple[str, MetricKind, str], ...] = (
     ("naiad_cache_lookups_total", "counter", "Lookups in the response cache"),

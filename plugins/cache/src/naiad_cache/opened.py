@@ -1,18 +1,19 @@
-"""The one cache of a server: opened at its start, guarded against its failures, closed at its end."""
+"""Guarded cache: the open cache of a server; its errors are logged and count as misses."""
 
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from naiad.cache import Cache, CachedResponse, CacheFactory, CacheReport
+from naiad.cache import CacheFactory
 from naiad.errors import NaiadError, PluginError
 from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.metrics import MetricFamily
-from naiad.sparse_log import SparseLog
 from naiad.threads import on_own_thread
 from naiad_cache.breaker import Breaker
 from naiad_cache.metrics import cache_metrics
 from naiad_cache.options import ChosenCache
+from naiad_kit.caches import Cache, CachedResponse, CacheReport
+from naiad_kit.sparse_log import SparseLog
 
 _logger = logging.getLogger("naiad.cache")
 
@@ -53,14 +54,14 @@ class OpenedCache:
                 "cache '%s' answers again; requests that went past it so far: %d", self.name, self.breaker.skipped
             )
 
-    def lookup(self, key: bytes, found: Callable[[CachedResponse | None], None]) -> None:
+    def lookup(self, key: bytes, on_response: Callable[[CachedResponse | None], None]) -> None:
         """As `Cache.lookup`."""
         try:
-            self._cache.lookup(key, found)
+            self._cache.lookup(key, on_response)
         except BaseException as error:  # noqa: BLE001 - a plugin may raise anything, and the model can answer without
             raise_interrupt(error)
             self.complain("cache '%s' failed to look something up: %s", self.name, describe_error(error))
-            found(None)
+            on_response(None)
 
     def insert(self, key: bytes, response: CachedResponse) -> None:
         """As `Cache.insert`."""

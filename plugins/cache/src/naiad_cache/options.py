@@ -1,4 +1,4 @@
-"""The options of the response cache, and which cache they ask for."""
+"""Options of the response cache: which cache backend to open, with which settings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from naiad.options import Option
 def _byte_size(text: str) -> int:
     value = int(text)
     if value < 0:
-        raise ValueError(f"'{text}' is no number of bytes")
+        raise ValueError(f"'{text}' is not a number of bytes")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Delivers responses in the order of their requests, where a configuration asks for it: hits would overtake."""
+"""Response ordering: delivers responses in the order of the requests, so that hits do not overtake misses."""
 
 from collections import deque
 from collections.abc import Callable
@@ -69,7 +69,7 @@ class Order:
 
     def _release(self) -> None:
         """Deliver what no earlier request holds back any more."""
-        if self._releasing:  # whoever gets a response may cancel another request
+        if self._releasing:  # the receiver of a response may cancel another request
             return
         self._releasing = True
         try:

@@ -1,4 +1,4 @@
-"""The response cache of a server: opened at its start, with a stage for each model version that asks for it."""
+"""The response cache of a server: opens the cache and makes the stage of each model version with `response_cache`."""
 
 import hashlib
 import logging

@@ -1,23 +1,22 @@
-"""The request stage of the response cache: answers what the cache has without the model, and keeps what it has not."""
+"""The request stage of the response cache: answers hits without the model, and inserts the responses of misses."""
 
 import asyncio
 import functools
 from collections import deque
 from time import monotonic, monotonic_ns
 
-from naiad.cache import CachedResponse
 from naiad.errors import DeadlineExceededError, NaiadError
 from naiad.extend import HeldRequest, StageContext, Submit
 from naiad.foreign_errors import describe_error, raise_interrupt
 from naiad.server import Deliver, SubmittedRequest
 from naiad.threads import on_event_loop
 from naiad.types import Request, Response, Tensor
-from naiad_cache.keeping import LARGE, Keeper
 from naiad_cache.keys import KeyMaker, size
-from naiad_cache.lookups import Lookup
+from naiad_cache.lookups import Lookup, record_lookup
 from naiad_cache.opened import OpenedCache
 from naiad_cache.ordering import Order
-from naiad_cache.trace_events import record_lookup
+from naiad_cache.writing import LARGE, CacheWriter
+from naiad_kit.caches import CachedResponse
 
 PATIENCE = 2.0
 """Seconds after which a cache that has not answered is not awaited any more."""
@@ -43,7 +42,7 @@ class CacheStage:
         self._name, self._version = config.name, context.model.version
         self._keys = KeyMaker(self._name, self._version, generation)
         self._counters, self._cache_counters = context.counters, context.counters.cache
-        self._keeper: Keeper
+        self._writer: CacheWriter
         self._is_ordered = config.dynamic_batching is not None and config.dynamic_batching.preserve_ordering
         self._waiting: set[Lookup] = set()
         self._none_waits = asyncio.Event()
@@ -57,7 +56,7 @@ class CacheStage:
     def wrap(self, submit: Submit) -> Submit:
         """The way of requests through the cache; nothing is delivered before it returns."""
         self._loop = asyncio.get_running_loop()
-        self._keeper = Keeper(self._cache, self._name, self._cache_counters)
+        self._writer = CacheWriter(self._cache, self._name, self._cache_counters)
         self.pass_on = submit
         return Order(self._context, self._submit).submit if self._is_ordered else self._submit
 
@@ -89,7 +88,7 @@ class CacheStage:
             return held
         lookup = Lookup(self, request, deliver, streams, self._keys.key(request), started_ns)
         self._cache.lookup(lookup.key, lookup.answer)
-        if lookup.answered and lookup.found is None:
+        if lookup.answered and lookup.response is None:
             self.missed(lookup)
             return lookup.pass_on()
         held = self._wait_for(lookup)
@@ -152,7 +151,7 @@ class CacheStage:
             self._landing = True
             try:
                 self._loop.call_soon_threadsafe(self._land)
-            except RuntimeError:  # the event loop has ended, and with it whoever waited
+            except RuntimeError:  # the event loop has ended, so no request waits
                 return
 
     def _land(self) -> None:
@@ -209,4 +208,4 @@ class CacheStage:
 
     def keep(self, lookup: Lookup, outcome: Response) -> None:
         """As `Keeper.keep`."""
-        self._keeper.keep(lookup, outcome)
+        self._writer.keep(lookup, outcome)

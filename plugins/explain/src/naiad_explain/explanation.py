@@ -1,11 +1,10 @@
-"""A trace that collects what happens to one request, for the request itself; real tracing goes on behind it."""
+"""Explanation of one request: a trace that collects its events, and forwards them to a real trace."""
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from time import monotonic_ns
 
-from naiad.trace_events import JoinedBatch
-from naiad.tracing import Trace
+from naiad.tracing import JoinedBatch, Trace
 from naiad.types import Tensor
 
 

@@ -1,16 +1,16 @@
-"""The request stage that follows a request to its last response, and adds the timeline to that."""
+"""The request stage of explain: follows a request, and adds the timeline to its last response."""
 
 from dataclasses import replace
 from functools import partial
 from time import monotonic_ns
 
 from naiad.errors import NaiadError
-from naiad.explaining import EXPLAIN, as_text, asks
 from naiad.extend import Submit
 from naiad.server import Deliver, SubmittedRequest
 from naiad.types import Request, Response
 from naiad_explain.explanation import Explanation
 from naiad_explain.timeline import timeline
+from naiad_kit.explaining import EXPLAIN, as_text, asks
 
 
 class ExplainStage:

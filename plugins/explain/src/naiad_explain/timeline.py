@@ -1,9 +1,9 @@
-"""From the events of a request to what its caller reads. Pure."""
+"""The timeline of a request: the JSON document made of its events. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from naiad.trace_events import JoinedBatch
+from naiad.tracing import JoinedBatch
 from naiad_explain.explanation import Explanation
 
 _PHASES = {"COMPUTE_INPUT_END": "input_done", "COMPUTE_OUTPUT_START": "infer_done", "COMPUTE_END": "output_done"}

@@ -1,4 +1,4 @@
-"""Which worker should run the event loop: the one with most of the batches, while they are short. A pure decision."""
+"""Candidacy: which worker should run the event loop, by a majority vote over short executions. Pure."""
 
 PYTHON_NANOSECONDS = 250_000
 NATIVE_NANOSECONDS = 100_000

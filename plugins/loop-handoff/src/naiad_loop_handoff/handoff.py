@@ -1,4 +1,4 @@
-"""Hands the event loop from thread to thread: the main one, or that of the instance with most of the quick batches.
+"""Hand-off of the event loop between the main thread and the threads of instances with short executions.
 
 This is the pattern Leader/Followers (Schmidt, Stal, Rohnert, Buschmann: Pattern-Oriented Software Architecture 2).
 """

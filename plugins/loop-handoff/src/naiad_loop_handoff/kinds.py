@@ -1,4 +1,4 @@
-"""The kind of worker of this plugin."""
+"""The worker kind `loop hand-off`, registered by this plugin."""
 
 import functools
 

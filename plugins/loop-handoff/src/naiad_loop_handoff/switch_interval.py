@@ -1,4 +1,4 @@
-"""The interpreter's switch interval: short while models compute outside of Python, which then need it back soon."""
+"""Switch interval: shortens the interpreter's thread switch interval while models compute in native code."""
 
 import sys
 import threading

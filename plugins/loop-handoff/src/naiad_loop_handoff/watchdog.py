@@ -1,4 +1,4 @@
-"""Watchdog: notices an execution that takes long. Uses no processor time while there is none.
+"""Watchdog: reports executions that run longer than a limit. Uses no CPU while there are none.
 
 A thread that waits for the interpreter's lock is woken each time it is released, mostly in vain: a watchdog that
 checked every 5 ms cost a busy event loop 18 % of its requests. So it sleeps on a timer of Linux, which executions
@@ -54,8 +54,8 @@ class KernelTimer:
 
     def set(self, seconds: float) -> None:
         """See `Timer`."""
-        left, left_ns = divmod(int(seconds * 1e9), 1_000_000_000)
-        self._settime(self._descriptor, 0, ctypes.byref(_Times(0, 0, left, max(1, left_ns))), None)
+        remaining, remaining_ns = divmod(int(seconds * 1e9), 1_000_000_000)
+        self._settime(self._descriptor, 0, ctypes.byref(_Times(0, 0, remaining, max(1, remaining_ns))), None)
 
     def wait(self) -> None:
         """See `Timer`."""
@@ -81,8 +81,8 @@ class PlainTimer:
     def wait(self) -> None:
         """See `Timer`."""
         self._is_set.wait()
-        while (left := self._due - monotonic()) > 0:
-            sleep(left)
+        while (remaining := self._due - monotonic()) > 0:
+            sleep(remaining)
         self._is_set.clear()
 
 
@@ -130,8 +130,8 @@ class Watchdog:
             self._timer.wait()
             if self._over:
                 return
-            left = self._began + LONG - monotonic()
-            if left > 0:
-                self._timer.set(left)
+            remaining = self._began + LONG - monotonic()
+            if remaining > 0:
+                self._timer.set(remaining)
             else:
                 self._notice()

@@ -1,4 +1,4 @@
-"""The workers of this plugin: a thread that can run the event loop as well, and threads of models outside of Python."""
+"""Workers: a thread that can run the event loop too, and a thread for instances that compute in native code."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""The gates of a running server: each lets the slots of one model version execute when they get their resources."""
+"""Execution gates of the rate limiter: each lets slots of one model version execute when resources are granted."""
 
 import functools
 import logging

@@ -1,4 +1,4 @@
-"""The rate limiter: a pure object that hears which slots want and release resources, and answers which may execute.
+"""The rate limiter as a pure object: slots request and release resources, and it answers which may execute.
 
 A slot holds all it needs or nothing, and only while it computes. A slot that waits, be it for its turn, for the answer
 of a model that it calls, or to go on after it, holds nothing. So a slot that waits for resources waits for slots that

@@ -1,4 +1,4 @@
-"""What executions need and what there is of it: resources, the pools they are counted in, and explicit limits."""
+"""Resources of the rate limiter: the needs of executions, the pools, and explicit limits."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

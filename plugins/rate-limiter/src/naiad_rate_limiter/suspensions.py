@@ -1,4 +1,4 @@
-"""Suspended executions: each waits for other models or its callers, and holds no resources meanwhile."""
+"""Suspensions: executions that wait for other models or for their callers, and hold no resources meanwhile."""
 
 from collections.abc import Callable
 

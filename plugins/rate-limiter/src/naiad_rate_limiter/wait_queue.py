@@ -1,4 +1,4 @@
-"""Wait queues of the rate limiter, one for each set of needed resources; only the head of each has to be checked."""
+"""Wait queues of the rate limiter, one for each set of required resources; only the head of each is checked."""
 
 import heapq
 from collections import deque

@@ -1,4 +1,4 @@
-"""Makes a dynamic batcher from a model configuration."""
+"""Factory of the dynamic batcher: reads `dynamic_batching` of a model configuration."""
 
 from naiad.errors import InvalidArgumentError
 from naiad_config import ModelConfig, ModelDynamicBatching, ModelQueuePolicy

@@ -1,4 +1,4 @@
-"""The queue of a model without priorities, timeouts and limits: first come, first served."""
+"""FIFO queue: for models without priorities, timeouts and queue limits."""
 
 from collections import OrderedDict
 from collections.abc import Sequence

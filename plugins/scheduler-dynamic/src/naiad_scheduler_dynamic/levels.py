@@ -1,4 +1,4 @@
-"""One priority level: its waiting tickets and the policy that they are under."""
+"""Priority level: its waiting tickets and its queue policy."""
 
 from collections import deque
 

@@ -1,4 +1,4 @@
-"""The batch that is being formed: the first tickets of the queue, taken off it one by one."""
+"""The batch that is being formed from the head of the queue."""
 
 from collections.abc import Hashable
 

@@ -1,4 +1,4 @@
-"""The queue of a model with priority levels or queue policies: who is served first, refused, or waited too long."""
+"""Queue with priority levels and queue policies: order, refusals and timeouts of tickets."""
 
 from bisect import insort
 from collections import deque

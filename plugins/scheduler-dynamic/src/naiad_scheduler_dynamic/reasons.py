@@ -1,4 +1,4 @@
-"""Why a batch was sent: the words that the kernel counts for each model."""
+"""Reasons of decisions: why a batch was dispatched, as counted in the metrics of each model."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""The dynamic batcher: which waiting requests run together, and when."""
+"""The dynamic batcher: decides which waiting requests form a batch, and when it is dispatched."""
 
 from collections.abc import Sequence
 

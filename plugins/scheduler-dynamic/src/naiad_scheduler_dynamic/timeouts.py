@@ -1,4 +1,4 @@
-"""How long tickets may wait under a queue policy, and which of them have waited long enough."""
+"""Queue timeouts: how long tickets may wait under a queue policy, and which have expired."""
 
 import heapq
 from collections import OrderedDict

@@ -1,18 +1,16 @@
-"""An ensemble bound to the versions that serve its steps, with the requests that are under way in it."""
+"""Bound ensemble: its composition, the versions that serve its steps, and its requests in flight."""
 
 import asyncio
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from naiad.errors import NaiadError
-from naiad.servables import Capacity, CapacityWaits, ModelResolver, RequestCounters, Servable, WaitTarget
+from naiad.in_flight import Occupancy, Occupant
+from naiad.servables import ModelResolver, RequestCounters, Servable
 from naiad_scheduler_ensemble.composition import EnsembleComposition
 from naiad_scheduler_ensemble.inflight import Inflight
 from naiad_scheduler_ensemble.residence import Residence
-
-_LEAVING = "leaving"
-"""A request that is over, and waits for nothing, but has not yet made room for another."""
 
 
 class OpenCall(Protocol):
@@ -23,8 +21,12 @@ class OpenCall(Protocol):
         """Whether a step of it waits because there is no room."""
         ...
 
-    def under_way(self, step: int) -> Mapping[Hashable, Sequence[WaitTarget]]:
-        """Its runs of that step that are under way, each with all that it waits for."""
+    def running(self, step: int) -> Sequence[Occupant]:
+        """Its runs of that step that are under way."""
+        ...
+
+    def held(self, step: int) -> Sequence[Occupant]:
+        """Its runs of that step that wait for room."""
         ...
 
     def fail(self, error: NaiadError) -> None:
@@ -47,7 +49,6 @@ class BoundEnsemble:
     residence: Residence
     counters: RequestCounters
     models: ModelResolver
-    waits: CapacityWaits
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     inflight: Inflight | None = None
     calls: dict[OpenCall, None] = field(default_factory=dict)
@@ -68,26 +69,19 @@ class BoundEnsemble:
         if not self.calls:
             self.drained.set()
 
+    def occupancy(self) -> Sequence[Occupancy]:
+        """The room at each step that has any under way, where `max_inflight_requests` limits it."""
+        limit = self.composition.max_inflight_requests
+        if not limit or not self.calls:
+            return ()
+        return tuple(self._room(step, limit) for step in range(len(self.steps)))
 
-@dataclass(frozen=True, slots=True)
-class StepCapacity(Capacity):
-    """The room at one step of an ensemble, of which `max_inflight_requests` leaves only so much."""
-
-    ensemble: BoundEnsemble
-    step: int
-
-    def __str__(self) -> str:
-        return f"step {self.step} of ensemble '{self.ensemble.name}'"
-
-    @property
-    def advice(self) -> str:
-        """What to change so that nobody waits for itself here."""
-        return "set max_inflight_requests to more than calls wait inside the ensemble at once"
-
-    def under_way(self) -> Mapping[Hashable, Sequence[WaitTarget]]:
-        """The requests that the step has under way, each with all that it waits for."""
-        ensemble = self.ensemble
-        found = {run: targets for call in ensemble.calls for run, targets in call.under_way(self.step).items()}
-        if len(found) < ensemble.composition.max_inflight_requests:
-            found[_LEAVING] = ()  # the rest is about to make room
-        return found
+    def _room(self, step: int, limit: int) -> Occupancy:
+        calls = tuple(self.calls)
+        return Occupancy(
+            f"room at step {step} of ensemble '{self.name}'",
+            "set max_inflight_requests to more than calls wait inside the ensemble at once",
+            limit,
+            [(run,) for call in calls for run in call.running(step)],
+            lambda: [run for call in calls for run in call.held(step)],
+        )

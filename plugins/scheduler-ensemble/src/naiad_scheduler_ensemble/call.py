@@ -1,9 +1,9 @@
-"""One request to an ensemble on its way through the models. There is no task: what a step answers starts the next."""
+"""One request to an ensemble in flight: submits steps as their inputs are ready. Callbacks only, no task."""
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from time import monotonic, monotonic_ns
 from typing import TypeVar
 
@@ -14,12 +14,13 @@ from naiad.errors import (
     NaiadError,
 )
 from naiad.foreign_errors import describe_error, raise_interrupt
-from naiad.servables import CapacityWait, InflightRequest, Servable, WaitTarget
+from naiad.in_flight import InflightRequest, Occupant
+from naiad.servables import Servable
 from naiad.server import Deliver, Outcome
 from naiad.trace_events import record_response
 from naiad.tracing import Trace
 from naiad.types import Request, Response
-from naiad_scheduler_ensemble.bound import BoundEnsemble, StepCapacity
+from naiad_scheduler_ensemble.bound import BoundEnsemble
 from naiad_scheduler_ensemble.moves import EnsembleResponse, Moves, StepStart
 from naiad_scheduler_ensemble.step_requests import flags_in, override, parameters_of, tensors_of
 
@@ -36,13 +37,14 @@ class EnsembleCall:
     __slots__ = (
         "_arrival",
         "_batch_size",
+        "_behind",
         "_deliver",
         "_early",
         "_ensemble",
         "_held",
         "_holders",
-        "_is_lifted",
         "_is_paused",
+        "_is_unblocked",
         "_ready",
         "_responses",
         "_run",
@@ -67,7 +69,8 @@ class EnsembleCall:
         self._running: set[StepCall] = set()
         self._held: set[StepCall] = set()
         self._holders: dict[int, int] = {}  # how many held steps wait behind each decoupled one
-        self._is_paused = self._is_lifted = False
+        self._is_paused = self._is_unblocked = False
+        self._behind: Sequence[Occupant] = ()
         self._early: list[Outcome] | None = []
         self._ready: deque[Response] | None = None
         self._responses = 0
@@ -90,14 +93,23 @@ class EnsembleCall:
         """Whether a step waits because there is no room for it."""
         return bool(self._held)
 
-    def under_way(self, step: int) -> Mapping[Hashable, Sequence[WaitTarget]]:
-        """Its runs of that step that are under way, each with all that it waits for."""
-        return {each: each.waits() for each in self._running if each.start.step == step}
+    def running(self, step: int) -> "list[StepCall]":
+        """Its runs of that step that are under way."""
+        return [each for each in self._running if each.start.step == step]
 
-    def waits(self) -> list[WaitTarget]:
-        """All that it waits for."""
-        held: list[WaitTarget] = [each.wait for each in self._held if each.wait is not None]
-        return held + [target for each in self._running for target in each.waits()]
+    def held(self, step: int) -> "list[StepCall]":
+        """Its runs of that step that wait for room."""
+        return [each for each in self._held if each.start.step == step]
+
+    @property
+    def waits_for(self) -> "Sequence[StepCall]":
+        """Its steps."""
+        return (*self._held, *self._running)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the caller reads slowly."""
+        return self._is_paused
 
     def cancel(self) -> None:
         """The caller went away: nothing more is delivered. Harmless when the request is over."""
@@ -107,15 +119,22 @@ class EnsembleCall:
             self._ensemble.counters.cancelled(self._since_arrival(), bool(self._running))
             self._leave()
 
-    def pause(self, behind: Sequence[CapacityWait] = ()) -> None:
-        """Make the decoupled steps wait: the caller reads slowly."""
-        self._is_paused = True
-        self._throttle_all()
+    def pause(self, behind: Sequence[Occupant] = ()) -> None:
+        """Make the decoupled steps wait: the caller reads slowly, until each request of `behind` goes on."""
+        if not (behind and self._is_unblocked):
+            self._is_paused, self._behind = True, behind
+            self._throttle_all()
 
     def resume(self) -> None:
         """The caller has room again."""
-        self._is_paused = False
+        self._is_paused, self._behind = False, ()
         self._throttle_all()
+
+    def unblock(self) -> None:
+        """Let the steps go on from now on whatever other requests keep the caller from reading."""
+        self._is_unblocked = True
+        if self._behind:
+            self.resume()
 
     def fail(self, error: NaiadError, step: "StepCall | None" = None) -> None:
         """This is the outcome, and that step's where one failed; what still runs is taken back."""
@@ -130,7 +149,6 @@ class EnsembleCall:
     def admitted(self, step: "StepCall") -> None:
         """There is room for a step that was held."""
         self._held.discard(step)
-        step.end_wait()
         self._hold_behind(step, -1)
         self._submit(step)
 
@@ -177,13 +195,11 @@ class EnsembleCall:
             self._respond(response)
 
     def _hold(self, step: "StepCall") -> None:
-        wait = step.wait = CapacityWait(StepCapacity(self._ensemble, step.start.step), self._lift)
         self._held.add(step)
         self._hold_behind(step, 1)
         if self.request.deadline is not None and self._timer is None:
             delay = max(0.0, self.request.deadline - monotonic())
             self._timer = self._ensemble.loop.call_later(delay, self._expire)
-        self._ensemble.waits.waiting(wait, self.request, lambda error: self.fail(error, step))
 
     def _submit(self, step: "StepCall") -> None:
         self._running.add(step)
@@ -217,13 +233,11 @@ class EnsembleCall:
         if step.call is None:
             return
         number = step.start.step
-        is_ahead = bool(self._holders.get(number)) and not self._is_lifted
-        if is_ahead:
+        if self._holders.get(number):
             steps = self._ensemble.composition.steps
-            held = [each for each in self._held if number in steps[each.start.step].behind]
-            step.call.pause([each.wait for each in held if each.wait is not None])
+            step.call.pause([each for each in self._held if number in steps[each.start.step].behind])
         elif self._is_paused:
-            step.call.pause()
+            step.call.pause(self._behind)
         else:
             step.call.resume()
 
@@ -234,17 +248,9 @@ class EnsembleCall:
     def _hold_behind(self, step: "StepCall", change: int) -> None:
         """The decoupled steps that it runs behind are too far ahead, or are no longer."""
         for behind in self._ensemble.composition.steps[step.start.step].behind:
-            held = self._holders[behind] = self._holders.get(behind, 0) + change
-            for running in list(self._running):
-                if running.start.step == behind:
-                    self._throttle(running)
-            if step.wait is not None and held == 1 and not self._is_lifted:
-                self._ensemble.waits.paused_for(step.wait.capacity)
-
-    def _lift(self) -> None:
-        """Let the decoupled steps go on however far ahead they are: what would make room waits for them."""
-        self._is_lifted = True
-        self._throttle_all()
+            self._holders[behind] = self._holders.get(behind, 0) + change
+            for running in self.running(behind):
+                self._throttle(running)
 
     def _leave(self) -> None:
         """Take back what runs, forget what is held, and be forgotten."""
@@ -254,7 +260,6 @@ class EnsembleCall:
         held, self._held = self._held, set()
         if inflight is not None:
             for step in held:
-                step.end_wait()
                 inflight.forget(step.start.step, step)
         for step in list(self._running):
             self._done(step)
@@ -267,16 +272,16 @@ class EnsembleCall:
 
     # Responses
 
-    def _respond(self, made: EnsembleResponse) -> None:
+    def _respond(self, composed: EnsembleResponse) -> None:
         ensemble, request = self._ensemble, self.request
-        outputs = ensemble.residence.answered(tensors_of(made.outputs, made.shapes), request.on_device)
-        parameters = parameters_of(request, made.flags)
-        response = Response(ensemble.name, ensemble.version, request.id, outputs, parameters, made.final)
+        outputs = ensemble.residence.answered(tensors_of(composed.outputs, composed.shapes), request.on_device)
+        parameters = parameters_of(request, composed.flags)
+        response = Response(ensemble.name, ensemble.version, request.id, outputs, parameters, composed.final)
         if ensemble.composition.decoupled:
             ensemble.counters.response_sent(self._responses, self._since_arrival(), response.is_empty)
         if request.trace is not None:
             record_response(request.trace, response)
-        if made.final:
+        if composed.final:
             self.over = True
             ensemble.counters.request_succeeded(
                 self._batch_size,
@@ -321,20 +326,15 @@ class EnsembleCall:
 
 
 class StepCall:
-    """A step that was started for `owner`; `call` is the request to its model, None before it and after it is over.
+    """A step that was started for `owner`; `call` is the request to its model, None before it and after it is over."""
 
-    `version` is the one that it was given to, and `wait` what it waits for where there is no room.
-    """
-
-    __slots__ = ("call", "owner", "start", "trace", "version", "wait")
+    __slots__ = ("call", "owner", "start", "trace")
 
     def __init__(self, owner: EnsembleCall, start: StepStart) -> None:
         self.owner = owner
         self.start = start
         self.call: InflightRequest | None = None
         self.trace: Trace | None = None
-        self.version: Servable | None = None
-        self.wait: CapacityWait | None = None
 
     def submit(self, ensemble: BoundEnsemble, request: Request) -> None:
         """Send it to its model, with all that the caller of the ensemble said. Raises what the model refuses."""
@@ -364,20 +364,25 @@ class StepCall:
             sent.trace = self.trace = request.trace.child(version.name, version.version, request.id)
         if request.transfer is not None:
             sent.transfer = request.transfer.for_inputs(sent.inputs)
-        self.version = version
         self.call = version.submit(sent, self._deliver, streams=True)
 
-    def waits(self) -> Sequence[WaitTarget]:
-        """What it waits for while it is under way; nothing where that cannot be told."""
-        if self.call is None or self.version is None:
-            return ()
-        return self.version.waits_of(self.call)
+    @property
+    def request(self) -> Request:
+        """The request to the ensemble."""
+        return self.owner.request
 
-    def end_wait(self) -> None:
-        """It waits for room no more."""
-        wait, self.wait = self.wait, None
-        if wait is not None:
-            wait.over = True
+    @property
+    def waits_for(self) -> Sequence[Occupant]:
+        """The request to its model."""
+        return () if self.call is None else (self.call,)
+
+    @property
+    def is_paused(self) -> bool:
+        """Never: the request to its model is."""
+        return False
+
+    def unblock(self) -> None:
+        """Nothing: it is not paused."""
 
     def end(self) -> None:
         """It has been answered to the end, or was taken back."""
@@ -390,9 +395,9 @@ class StepCall:
     def _continuing(self, ensemble: BoundEnsemble, sent: Request) -> Servable | None:
         """The version that is about to end and has the sequence under way, where there is one."""
         bound, sent.version = sent.version, ensemble.composition.steps[self.start.step].version
-        found = ensemble.models.continuing(sent)
-        sent.version = bound if found is None else found.version
-        return found
+        continuing_version = ensemble.models.continuing(sent)
+        sent.version = bound if continuing_version is None else continuing_version.version
+        return continuing_version
 
     def _deliver(self, outcome: Outcome) -> None:
         self.owner.answered(self, outcome)

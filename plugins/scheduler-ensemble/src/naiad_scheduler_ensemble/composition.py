@@ -1,4 +1,4 @@
-"""The composition of an ensemble: made from its configuration and those of its models, it runs the requests."""
+"""The composition of an ensemble: graph, shapes and plans, made from its configuration and those of its models."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,9 +32,9 @@ class ComposedStep:
 
 def compose(config: ModelConfig, models: Sequence[ModelConfig]) -> "EnsembleComposition":
     """The ensemble over these models, one for each step. Raises ConfigError with all that does not fit together."""
-    found = list(problems(config, models))
-    if found:
-        raise ConfigError(found)
+    invalid = list(problems(config, models))
+    if invalid:
+        raise ConfigError(invalid)
     return EnsembleComposition(config, models)
 
 

@@ -1,4 +1,4 @@
-"""Makes servables of the configurations of ensembles: one that was prepared is bound to the models of its steps."""
+"""Servable factory of ensembles: checks a configuration, and binds it to the versions of its models."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -53,13 +53,13 @@ class PreparedEnsemble:
         context = self._context
         leases = [self._leases(models) for _ in context.versions]
         composition = compose(context.config, [lease.servable.config for lease in leases[0]])
-        found: dict[int, Servable] = {}
+        servables: dict[int, Servable] = {}
         for version, taken in zip(context.versions, leases, strict=True):
             before = earlier.get(version.version)
             goes_on = isinstance(before, EnsembleVersion) and before.context is context
             counters = before.counters if before is not None and goes_on else context.counters()
-            found[version.version] = EnsembleVersion(context, version, composition, taken, counters, models)
-        return found
+            servables[version.version] = EnsembleVersion(context, version, composition, taken, counters, models)
+        return servables
 
     def check(self, models: ConfiguredModels) -> ModelConfig:
         """The configuration over these models. Raises ConfigError for those that do not fit or are not there."""

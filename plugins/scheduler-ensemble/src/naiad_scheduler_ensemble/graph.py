@@ -1,4 +1,4 @@
-"""The graph of an ensemble: its steps, joined by the names of tensors, and which of them run again and again."""
+"""The graph of an ensemble: steps joined by tensor names, and the scopes of decoupled steps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -55,39 +55,41 @@ class Graph:
 
     def around(self, scope: int) -> list[int]:
         """The scope itself and those that lie around it, outwards; `ONCE` is the last."""
-        found = [scope]
-        while found[-1] != ONCE:
-            found.append(self.nodes[found[-1]].scope)
-        return found
+        scopes = [scope]
+        while scopes[-1] != ONCE:
+            scopes.append(self.nodes[scopes[-1]].scope)
+        return scopes
 
 
 def producers_of(config: ModelConfig) -> dict[str, int]:
     """The step that writes each tensor of an ensemble, `REQUEST` for its inputs."""
-    found = {given.name: REQUEST for given in config.input}
+    producers = {model_input.name: REQUEST for model_input in config.input}
     for index, step in enumerate(steps_of(config)):
-        found.update(dict.fromkeys(step.output_map.values(), index))
-    return found
+        producers.update(dict.fromkeys(step.output_map.values(), index))
+    return producers
 
 
 def scopes_of(config: ModelConfig, models: Sequence[ModelConfig]) -> list[frozenset[int]]:
-    """The decoupled steps that the inputs of each step come from: with more than one, the step makes no sense.
+    """The decoupled steps that the inputs of each step come from: with more than one, the step is invalid.
 
     Steps that wait for each other in a circle, or for what nobody writes, have none.
     """
     producers, steps = producers_of(config), steps_of(config)
-    found: dict[int, frozenset[int]] = {}
+    ordered_scopes: dict[int, frozenset[int]] = {}
     growing = True
     while growing:
         growing = False
         for index, step in enumerate(steps):
             before = [producers.get(tensor, index) for tensor in step.input_map.values()]
-            if index not in found and all(each == REQUEST or each in found for each in before):
+            if index not in ordered_scopes and all(each == REQUEST or each in ordered_scopes for each in before):
                 opened = [
-                    frozenset((each,)) if is_decoupled(models[each]) else found[each] for each in before if each >= 0
+                    frozenset((each,)) if is_decoupled(models[each]) else ordered_scopes[each]
+                    for each in before
+                    if each >= 0
                 ]
-                found[index] = frozenset().union(*opened)
+                ordered_scopes[index] = frozenset().union(*opened)
                 growing = True
-    return [found.get(index, frozenset()) for index in range(len(steps))]
+    return [ordered_scopes.get(index, frozenset()) for index in range(len(steps))]
 
 
 def graph_of(config: ModelConfig, models: Sequence[ModelConfig]) -> Graph:
@@ -112,7 +114,10 @@ def graph_of(config: ModelConfig, models: Sequence[ModelConfig]) -> Graph:
         )
     scopes = {tensor: ONCE if index == REQUEST else nodes[index].opens for tensor, index in producers.items()}
     takes_batches = config.max_batch_size > 0
-    outputs = {made.name: bridge(tuple(made.dims), batches[made.name], takes_batches) for made in config.output}
+    outputs = {
+        model_output.name: bridge(tuple(model_output.dims), batches[model_output.name], takes_batches)
+        for model_output in config.output
+    }
     return Graph(tuple(nodes), producers, scopes, outputs)
 
 
@@ -127,5 +132,7 @@ def is_decoupled(config: ModelConfig) -> bool:
 
 
 def _read(name: str, tensor: str, model: ModelConfig, in_batches: bool) -> Read:
-    given = next(each for each in model.input if each.name == name)
-    return Read(name, tensor, bridge(tuple(given.dims), in_batches, model.max_batch_size > 0), given.optional)
+    model_input = next(each for each in model.input if each.name == name)
+    return Read(
+        name, tensor, bridge(tuple(model_input.dims), in_batches, model.max_batch_size > 0), model_input.optional
+    )

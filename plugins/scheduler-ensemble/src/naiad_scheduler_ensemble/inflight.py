@@ -1,4 +1,4 @@
-"""`max_inflight_requests`: how many requests of an ensemble may wait or run at each of its steps."""
+"""`max_inflight_requests`: limits how many requests of an ensemble wait or run at each step."""
 
 from collections import OrderedDict
 from collections.abc import Hashable

@@ -1,4 +1,4 @@
-"""What a request to an ensemble does next: steps to submit and responses to send.
+"""Moves of a run: the steps to submit and the responses to send next.
 
 A `Run` decides it, deterministically, without a clock, a loop or the content of a tensor; `EnsembleCall` does it. A
 value stands for a tensor; all that is looked at is its shape.

@@ -1,4 +1,4 @@
-"""Which steps a request needs for the outputs that it asks for; made once for each set of outputs."""
+"""The plan of a request: the steps that its requested outputs need; one per set of outputs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -46,12 +46,12 @@ class Plan:
 
 def plan_for(graph: Graph, requested: tuple[str, ...]) -> Plan:
     """The plan for these outputs of the ensemble, () for all."""
-    wanted = tuple(dict.fromkeys(requested)) or tuple(graph.outputs)
-    needed = _needed(graph, wanted)
-    tensors = {read.tensor for index in needed for read in graph.nodes[index].reads}.union(wanted)
+    requested_outputs = tuple(dict.fromkeys(requested)) or tuple(graph.outputs)
+    needed = _needed(graph, requested_outputs)
+    tensors = {read.tensor for index in needed for read in graph.nodes[index].reads}.union(requested_outputs)
     tasks = [_step(graph, index, tensors, needed) for index in sorted(needed)]
-    leaves = _leaves(graph, wanted)
-    tasks += [_response(graph, scope, wanted, named=bool(requested)) for scope in sorted(leaves)]
+    leaves = _leaves(graph, requested_outputs)
+    tasks += [_response(graph, scope, requested_outputs, named=bool(requested)) for scope in sorted(leaves)]
     waits = tuple(
         frozenset(read.tensor for read in task.reads if graph.producers[read.tensor] != REQUEST) for task in tasks
     )
@@ -82,10 +82,10 @@ def plan_for(graph: Graph, requested: tuple[str, ...]) -> Plan:
     )
 
 
-def _needed(graph: Graph, wanted: tuple[str, ...]) -> set[int]:
+def _needed(graph: Graph, requested_outputs: tuple[str, ...]) -> set[int]:
     """The steps that lead to these tensors."""
     needed: set[int] = set()
-    open_ends = [graph.producers[tensor] for tensor in wanted]
+    open_ends = [graph.producers[tensor] for tensor in requested_outputs]
     while open_ends:
         index = open_ends.pop()
         if index != REQUEST and index not in needed:
@@ -111,14 +111,14 @@ def _step(graph: Graph, index: int, tensors: set[str], needed: set[int]) -> Task
     return Task(index, node.scope, node.opens, node.reads, writes, requested)
 
 
-def _leaves(graph: Graph, wanted: tuple[str, ...]) -> set[int]:
+def _leaves(graph: Graph, requested_outputs: tuple[str, ...]) -> set[int]:
     """The scopes in which the client is answered: those of its outputs, but for those that lie around others."""
-    scopes = {graph.scopes[tensor] for tensor in wanted}
+    scopes = {graph.scopes[tensor] for tensor in requested_outputs}
     outer = {each for scope in scopes for each in graph.around(scope)[1:]}
     return scopes - outer
 
 
-def _response(graph: Graph, scope: int, wanted: tuple[str, ...], named: bool) -> Task:
+def _response(graph: Graph, scope: int, requested_outputs: tuple[str, ...], named: bool) -> Task:
     """The response with all outputs that are known in a scope.
 
     Outputs that nobody asked for by name may lack, as they may where a model is asked itself. A decoupled step may
@@ -127,7 +127,7 @@ def _response(graph: Graph, scope: int, wanted: tuple[str, ...], named: bool) ->
     visible = graph.around(scope)
     reads = tuple(
         Read(tensor, tensor, graph.outputs[tensor], optional=not named or _is_of_decoupled(graph, tensor))
-        for tensor in wanted
+        for tensor in requested_outputs
         if graph.scopes[tensor] in visible
     )
     return Task(None, scope, scope, reads)

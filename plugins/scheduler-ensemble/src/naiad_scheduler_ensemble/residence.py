@@ -1,4 +1,4 @@
-"""Where the outputs of an ensemble's steps may stay: on the devices of the steps that read them."""
+"""Residence of step outputs: they may stay on the devices of the steps that read them."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -21,41 +21,43 @@ class Residence:
         self._answers = frozenset(output.name for output in config.output)
         self._usual = [self._of(step, None) for step in steps]
 
-    def of(self, step: int, asked: OnDevice | None) -> OnDevice | None:
+    def of(self, step: int, requested: OnDevice | None) -> OnDevice | None:
         """Where the outputs of that step may stay, None where all come to the host.
 
-        `asked` is where those of the ensemble itself may stay.
+        `requested` is where those of the ensemble itself may stay.
         """
-        return self._usual[step] if asked is None else self._of(self._steps[step], asked)
+        return self._usual[step] if requested is None else self._of(self._steps[step], requested)
 
     def input_devices(self, name: str) -> frozenset[Device]:
         """The devices of the steps that read that input of the ensemble."""
         return self._readers.get(name, frozenset())
 
-    def answered(self, outputs: dict[str, Tensor], asked: OnDevice | None) -> dict[str, Tensor]:
+    def answered(self, outputs: dict[str, Tensor], requested: OnDevice | None) -> dict[str, Tensor]:
         """What the ensemble answers with: in host memory, but for what may stay where it is."""
         for name, tensor in outputs.items():
             payload = tensor.payload
-            if isinstance(payload, DeviceTensor) and (asked is None or payload.device not in asked.get(name, ())):
+            if isinstance(payload, DeviceTensor) and (
+                requested is None or payload.device not in requested.get(name, ())
+            ):
                 outputs[name] = Tensor(name, tensor.datatype, tensor.shape, payload.array)
         return outputs
 
-    def _of(self, step: EnsembleStep, asked: OnDevice | None) -> OnDevice | None:
-        found: dict[str, Collection[Device]] = {}
+    def _of(self, step: EnsembleStep, requested: OnDevice | None) -> OnDevice | None:
+        residences: dict[str, Collection[Device]] = {}
         for output, name in step.output_map.items():
             devices = self._readers.get(name, frozenset())
             if name in self._answers:
-                wish = (HOST,) if asked is None else asked.get(name, (HOST,))
+                wish = (HOST,) if requested is None else requested.get(name, (HOST,))
                 devices = devices.union(wish)
             if any(device != HOST for device in devices):
-                found[output] = devices
-        return found or None
+                residences[output] = devices
+        return residences or None
 
 
 def _readers(steps: Sequence[EnsembleStep], versions: Sequence[Servable]) -> Mapping[str, frozenset[Device]]:
     """The devices of the steps that read each tensor."""
-    found: dict[str, frozenset[Device]] = {}
+    devices: dict[str, frozenset[Device]] = {}
     for step, version in zip(steps, versions, strict=True):
-        for given, name in step.input_map.items():
-            found[name] = found.get(name, frozenset()) | version.input_devices(given)
-    return found
+        for step_input, name in step.input_map.items():
+            devices[name] = devices.get(name, frozenset()) | version.input_devices(step_input)
+    return devices

@@ -1,4 +1,4 @@
-"""The rules that hold an ensemble against the models of its steps; those that need no model are the kernel's."""
+"""Validation of an ensemble against the models of its steps; naiad-config checks the rules that need no model."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,14 +51,14 @@ def _names(config: ModelConfig, models: Sequence[ModelConfig]) -> Iterator[Probl
         inputs, outputs = {each.name: each for each in model.input}, [each.name for each in model.output]
         for name, tensor in step.input_map.items():
             if name not in inputs:
-                told = f"{_about(config, tensor)} is mapping to non-existing input {name} in model {model.name}"
-                yield Problem(told, entry(f"{_path(index)}.input_map", name), hint=_listed("input", inputs))
+                message = f"{_about(config, tensor)} is mapping to non-existing input {name} in model {model.name}"
+                yield Problem(message, entry(f"{_path(index)}.input_map", name), hint=_listed("input", inputs))
         for name, tensor in step.output_map.items():
             if name not in outputs:
-                told = f"{_about(config, tensor)} is mapped from non-existing output {name} in model {model.name}"
-                yield Problem(told, entry(f"{_path(index)}.output_map", name), hint=_listed("output", outputs))
-        for name, given in inputs.items():
-            if name not in step.input_map and not given.optional:
+                message = f"{_about(config, tensor)} is mapped from non-existing output {name} in model {model.name}"
+                yield Problem(message, entry(f"{_path(index)}.output_map", name), hint=_listed("output", outputs))
+        for name, model_input in inputs.items():
+            if name not in step.input_map and not model_input.optional:
                 message = (
                     f"in ensemble {config.name}, input {name} in model {model.name} is not mapped to any ensemble "
                     "tensors"
@@ -106,9 +106,9 @@ def _origins(config: ModelConfig, models: Sequence[ModelConfig]) -> Iterator[Pro
     for index, origins in enumerate(scopes_of(config, models)):
         if len(origins) > 1:
             step = steps_of(config)[index]
-            told = f"in ensemble {config.name}, step of model '{step.model_name}' receives inputs originated from"
+            message = f"in ensemble {config.name}, step of model '{step.model_name}' receives inputs originated from"
             hint = " and ".join(f"'{models[origin].name}' (step {origin})" for origin in sorted(origins))
-            yield Problem(f"{told} different decoupled models", _path(index), hint=f"they come from {hint}")
+            yield Problem(f"{message} different decoupled models", _path(index), hint=f"they come from {hint}")
 
 
 def _cache(config: ModelConfig, models: Sequence[ModelConfig]) -> Iterator[Problem]:

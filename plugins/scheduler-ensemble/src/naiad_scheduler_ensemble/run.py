@@ -1,4 +1,4 @@
-"""One request to an ensemble: what its steps have answered so far, and what that makes possible."""
+"""The run of one request: which tensors its steps have produced, and which steps and responses are ready."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -16,20 +16,22 @@ _NO_SHAPES: Mapping[str, tuple[int, ...]] = {}
 class Iteration:
     """What is known since one response of a decoupled step; the first iteration is the request itself.
 
-    `values` are the settled tensors, None for one that was left out; `left` counts what each task still waits for,
-    `todo` how many tasks have not been done. `response` is what waits for earlier ones. `number` counts the iterations
-    of a run.
+    `values` are the settled tensors, None for one that was left out; `open_counts` has for each task the number of
+    tensors it still waits for, `todo` how many tasks have not been done. `response` is what waits for earlier ones.
+    `number` counts the iterations of a run.
     """
 
-    __slots__ = ("flags", "left", "number", "parent", "response", "scope", "todo", "values")
+    __slots__ = ("flags", "number", "open_counts", "parent", "response", "scope", "todo", "values")
 
-    def __init__(self, scope: int, parent: "Iteration | None", left: list[int], todo: int, number: int = 0) -> None:
+    def __init__(
+        self, scope: int, parent: "Iteration | None", open_counts: list[int], todo: int, number: int = 0
+    ) -> None:
         self.number = number
         self.scope = scope
         self.parent = parent
         self.values: dict[str, Any] = {}
         self.flags: dict[str, SequenceFlags] | None = None
-        self.left = left
+        self.open_counts = open_counts
         self.todo = todo
         self.response: EnsembleResponse | None = None
 
@@ -89,7 +91,7 @@ class Run:
         flags: SequenceFlags | None,
         moves: Moves,
     ) -> None:
-        plan, left = self._plan, iteration.left
+        plan, open_counts = self._plan, iteration.open_counts
         ready: list[int] = []
         for name, tensor in task.writes:
             iteration.values[tensor] = outputs.get(name)
@@ -97,8 +99,8 @@ class Run:
                 iteration.flags = iteration.flags or {}
                 iteration.flags[tensor] = flags
             for reader in plan.readers[tensor]:
-                left[reader] -= 1
-                if not left[reader]:
+                open_counts[reader] -= 1
+                if not open_counts[reader]:
                     ready.append(reader)
         self._do(iteration, ready, moves)
         if self._inner and any(plan.inner[tensor] for _, tensor in task.writes):
@@ -111,8 +113,8 @@ class Run:
             for _, tensor in task.writes:
                 for reader in self._plan.inner[tensor]:
                     if self._plan.tasks[reader].scope == inner.scope:
-                        inner.left[reader] -= 1
-                        if not inner.left[reader]:
+                        inner.open_counts[reader] -= 1
+                        if not inner.open_counts[reader]:
                             ready.append(reader)
             self._do(inner, ready, moves)
             self._close(inner)
@@ -121,11 +123,11 @@ class Run:
         """A new iteration of what a decoupled step leads to; what is settled around it is not waited for."""
         plan = self._plan
         tasks = plan.within.get(task.opens, ())
-        left = [0] * len(plan.counts)
+        open_counts = [0] * len(plan.counts)
         for each in tasks:
-            left[each] = sum(not _is_settled(parent, tensor) for tensor in plan.waits[each])
+            open_counts[each] = sum(not _is_settled(parent, tensor) for tensor in plan.waits[each])
         self._opened_count += 1
-        opened = Iteration(task.opens, parent, left, len(tasks), self._opened_count)
+        opened = Iteration(task.opens, parent, open_counts, len(tasks), self._opened_count)
         self._open.add(opened)
         self._link(opened)
         if task.opens in plan.leaves:

@@ -1,4 +1,4 @@
-"""Shapes on their way from a model with a batch dimension to one without, and the other way round."""
+"""Shape bridges between a model with a batch dimension and one without, in both directions."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias

@@ -1,4 +1,4 @@
-"""The tensors and parameters of the requests to steps, and what the responses of steps say of the sequence."""
+"""Requests to steps: their tensors and parameters, and the sequence flags of their responses."""
 
 from collections.abc import Mapping
 

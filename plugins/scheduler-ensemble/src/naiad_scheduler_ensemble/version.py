@@ -1,4 +1,4 @@
-"""One version of an ensemble: a servable over the versions of its models."""
+"""An ensemble version: a servable over the versions of its models."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,15 +7,14 @@ from functools import cached_property
 from naiad.backend import ModelContext
 from naiad.devices import Device
 from naiad.errors import ShuttingDownError, UnsupportedError
+from naiad.in_flight import InflightRequest, Occupancy
 from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness
 from naiad.servables import (
-    InflightRequest,
     Lease,
     ModelResolver,
     RequestCounters,
     Servable,
     ServableContext,
-    WaitTarget,
 )
 from naiad.server import Deliver
 from naiad.trace_events import record_arrival
@@ -51,9 +50,7 @@ class EnsembleVersion:
         self.counters = counters
         self._leases = leases
         residence = Residence(version.config, steps)
-        self._ensemble = BoundEnsemble(
-            self.name, self.version, composition, steps, residence, counters, models, context.waits
-        )
+        self._ensemble = BoundEnsemble(self.name, self.version, composition, steps, residence, counters, models)
         self._validate = context.validator(self.config)
         self.stages = context.stages(version, counters, self.submit, self._proceed)
 
@@ -90,9 +87,9 @@ class EnsembleVersion:
             raise
         return call
 
-    def waits_of(self, request: InflightRequest) -> Sequence[WaitTarget]:
-        """What the steps of that request wait for; nothing where a stage holds it."""
-        return request.waits() if isinstance(request, EnsembleCall) else ()
+    def occupancy(self) -> Sequence[Occupancy]:
+        """The room at its steps, where it is limited and requests take it up."""
+        return self._ensemble.occupancy()
 
     async def drain(self) -> None:
         """Return when every request taken in has been answered."""
@@ -113,11 +110,13 @@ class EnsembleVersion:
 
     def readiness(self) -> Readiness:
         """Ready while every model of it is; the reasons name those that are not, and what is wrong with the others."""
-        found = [(index, step, step.readiness()) for index, step in enumerate(self._ensemble.steps)]
+        step_readiness = [(index, step, step.readiness()) for index, step in enumerate(self._ensemble.steps)]
         reasons = tuple(
-            f"step {index}, model '{step.name}': {reason}" for index, step, each in found for reason in each.reasons
+            f"step {index}, model '{step.name}': {reason}"
+            for index, step, each in step_readiness
+            for reason in each.reasons
         )
-        return Readiness(all(each.ready for _, _, each in found), reasons)
+        return Readiness(all(each.ready for _, _, each in step_readiness), reasons)
 
     def instances(self) -> tuple[InstanceReport, ...]:
         """None: its models have theirs."""
@@ -156,9 +155,9 @@ def _labels(
     own: Mapping[str, tuple[str, ...]], composition: EnsembleComposition, steps: Sequence[Servable]
 ) -> dict[str, tuple[str, ...]]:
     """The labels of each output: its own, else those of the model that produces it."""
-    found = dict(own)
+    labels = dict(own)
     for composed, step in zip(composition.steps, steps, strict=True):
         for output, name in composed.outputs.items():
-            if output not in found and name in step.labels:
-                found[output] = step.labels[name]
-    return found
+            if output not in labels and name in step.labels:
+                labels[output] = step.labels[name]
+    return labels

@@ -1,4 +1,4 @@
-"""The sequences that have no slot yet, in the order in which they came."""
+"""Backlog: the sequences that wait for a slot, in order of arrival."""
 
 import heapq
 import math
@@ -58,12 +58,12 @@ class Backlog:
 
     def due(self, now: float) -> list[LiveSequence]:
         """The sequences that have waited too long at `now`; they stay until they are removed, but are named once."""
-        found = []
+        starting = []
         while (deadline := self.next_deadline()) is not None and deadline <= now:
             sequence = self._sequences[heapq.heappop(self._deadlines)[1]]
             sequence.deadline = math.inf
-            found.append(sequence)
-        return found
+            starting.append(sequence)
+        return starting
 
     def _holds(self, deadline: float, number: int) -> bool:
         sequence = self._sequences.get(number)

@@ -1,4 +1,4 @@
-"""What the two strategies have in common: how the batches of one instance are formed out of its sequences."""
+"""Batch forming for one instance: what the direct and the oldest strategy have in common."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""The direct strategy: every sequence keeps one row of its instance's batches for its whole life."""
+"""The direct strategy: each sequence keeps one row of its instance's batches until it ends."""
 
 import math
 from collections.abc import Container, Hashable

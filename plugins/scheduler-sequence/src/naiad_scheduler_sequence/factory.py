@@ -1,15 +1,15 @@
-"""Makes a sequence batcher from a model configuration."""
+"""Factory of the sequence batcher: reads `sequence_batching` of a model configuration."""
 
 from collections.abc import Callable
 
 from naiad.backend import ModelContext
 from naiad.errors import InvalidArgumentError
 from naiad_config import ModelConfig, ModelSequenceBatching, StrategyDirect, StrategyOldest
+from naiad_scheduler_sequence.admission import AdmissionRules
 from naiad_scheduler_sequence.batcher import Batcher
 from naiad_scheduler_sequence.codec.codec import SequenceCodec, sequence_codec
 from naiad_scheduler_sequence.direct import DirectBatcher
 from naiad_scheduler_sequence.oldest import OldestBatcher
-from naiad_scheduler_sequence.refusals import Entrance
 from naiad_scheduler_sequence.scheduler import SequenceScheduler
 from naiad_scheduler_sequence.sequences import LiveSequence
 from naiad_scheduler_sequence.slots import Slots
@@ -30,7 +30,7 @@ class SequenceBatching:
         """A sequence batcher for one model version with that many instances.
 
         Raises InvalidArgumentError for settings that cannot be kept: a preferred batch size that no batch of this model
-        can have, fewer than 0 candidates, a slot utilization that is no share.
+        can have, fewer than 0 candidates, a slot utilization that is not a share.
         """
         settings = config.sequence_batching or ModelSequenceBatching()
         oldest = settings.oldest
@@ -40,7 +40,7 @@ class SequenceBatching:
         else:
             slots, make = _oldest(config, oldest)
         return SequenceScheduler(
-            entrance=Entrance(config, iterative=settings.iterative_sequence),
+            admission=AdmissionRules(config, iterative=settings.iterative_sequence),
             slots=Slots(instances, slots),
             batchers=lambda waiting: [make(instance, waiting) for instance in range(instances)],
             idle_limit=(settings.max_sequence_idle_microseconds or IDLE_MICROSECONDS) / 1e6,

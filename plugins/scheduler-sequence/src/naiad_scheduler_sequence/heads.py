@@ -1,4 +1,4 @@
-"""The tickets of one instance that may run now: the first that waits of each sequence, the oldest at hand."""
+"""Ready queue of one instance: the first waiting ticket of each sequence, oldest first."""
 
 import heapq
 from collections.abc import Container, Iterable

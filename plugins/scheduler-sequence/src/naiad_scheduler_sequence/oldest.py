@@ -1,4 +1,4 @@
-"""The oldest strategy: batches out of the oldest requests of an instance's candidates, one of each sequence."""
+"""The oldest strategy: batches of the oldest requests of an instance's sequences, one of each."""
 
 from bisect import bisect_right
 from collections.abc import Container

@@ -1,15 +1,15 @@
-"""The sequence batcher: every sequence goes to one slot of one instance, request by request, in order."""
+"""The sequence batcher: assigns each sequence to a slot of one instance, and keeps its requests in order."""
 
 import math
 from collections.abc import Callable, Sequence
 
 from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason, SequenceEndReason, Ticket
+from naiad_scheduler_sequence.admission import AdmissionRules
 from naiad_scheduler_sequence.backlog import Backlog
 from naiad_scheduler_sequence.batcher import Batcher
-from naiad_scheduler_sequence.news import News
-from naiad_scheduler_sequence.refusals import Entrance
+from naiad_scheduler_sequence.idle_timeouts import IdleTimeouts
+from naiad_scheduler_sequence.pending_events import PendingEvents
 from naiad_scheduler_sequence.sequences import LiveSequence
-from naiad_scheduler_sequence.silence import Silence
 from naiad_scheduler_sequence.slots import Slots
 
 MakeBatchers = Callable[[dict[int, LiveSequence]], list[Batcher]]
@@ -27,7 +27,7 @@ class SequenceScheduler:
     def __init__(
         self,
         *,
-        entrance: Entrance,
+        admission: AdmissionRules,
         slots: Slots,
         batchers: MakeBatchers,
         idle_limit: float,
@@ -37,7 +37,7 @@ class SequenceScheduler:
         preserves_ordering: bool = False,
     ) -> None:
         self.preserves_ordering = preserves_ordering
-        self._entrance = entrance
+        self._admission = admission
         self._slots = slots
         self._overlaps = overlaps
         self._frees_early = frees_early
@@ -49,8 +49,8 @@ class SequenceScheduler:
         self._placed: list[dict[int, LiveSequence]] = [{} for _ in self._batchers]  # by instance, by number
         self._busy: set[int] = set()  # instances that have a batch and have not been seen idle since
         self._backlog = Backlog()
-        self._silence = Silence(idle_limit)
-        self._news = News()
+        self._idle_timeouts = IdleTimeouts(idle_limit)
+        self._pending_events = PendingEvents()
         self._last_number = 0
 
     @property
@@ -62,7 +62,7 @@ class SequenceScheduler:
 
     def arrive(self, ticket: Ticket) -> Drop | None:
         """Queue a ticket in its sequence; refuse one of no sequence."""
-        refusal = self._entrance.refusal(ticket)
+        refusal = self._admission.refusal(ticket)
         if refusal is not None:
             return refusal
         sequence = self._sequence_of(ticket)
@@ -87,26 +87,26 @@ class SequenceScheduler:
 
         True when that changes what can be done, and no instance will be free soon that asks anyhow.
         """
-        wanted = False
+        decide_again = False
         for ticket in tickets:
             sequence = self._running.pop(ticket, None)
             if sequence is not None:
                 sequence.running -= 1
                 if not sequence.over and not sequence.running:
-                    wanted = self._answered(sequence, now) or wanted
+                    decide_again = self._answered(sequence, now) or decide_again
                 continue
             sequence = self._waiting.pop(ticket, None)
             if sequence is None:
-                self._news.forget(ticket)
+                self._pending_events.forget(ticket)
             else:
                 self._stop(sequence, DropReason.CANCELLED, "", SequenceEndReason.CANCELLED, without=ticket)
-                wanted = wanted or bool(self._news) or bool(self._backlog)
-        return wanted
+                decide_again = decide_again or bool(self._pending_events) or bool(self._backlog)
+        return decide_again
 
     def lost(self, instance: int, now: float) -> None:
         """The sequences of that instance are over; it gets no other before it is seen idle."""
         for sequence in list(self._placed[instance].values()):
-            self._stop(sequence, DropReason.LOST, self._entrance.lost(sequence.id))
+            self._stop(sequence, DropReason.LOST, self._admission.lost(sequence.id))
         self._busy.discard(instance)
         self._slots.gone(instance)
 
@@ -116,7 +116,7 @@ class SequenceScheduler:
         """End what was silent or waited too long, fill free slots, and form a batch for each idle instance."""
         self._make_room(now, idle)
         dispatches: list[Dispatch] = []
-        wake_at = self._silence.wake_at
+        wake_at = self._idle_timeouts.wake_at
         for instance in idle:
             self._busy.discard(instance)
             batcher = self._batchers[instance]
@@ -133,20 +133,20 @@ class SequenceScheduler:
             deadline = self._backlog.next_deadline()
             if deadline is not None and (wake_at is None or deadline < wake_at):
                 wake_at = deadline
-        if not self._news:
+        if not self._pending_events:
             return Decision(tuple(dispatches), (), wake_at) if dispatches or wake_at is not None else NOTHING
-        drops, ended = self._news.take()
+        drops, ended = self._pending_events.take()
         return Decision(tuple(dispatches), drops, wake_at, ended)
 
     def _make_room(self, now: float, idle: Sequence[int]) -> None:
         if self._slots.any_gone:
             for instance in idle:
                 self._slots.back(instance)
-        for sequence in self._silence.take_due(now):
+        for sequence in self._idle_timeouts.take_due(now):
             self._stop(sequence, DropReason.CANCELLED, "", SequenceEndReason.IDLE)
         if self._backlog:
             for sequence in self._backlog.due(now):
-                self._stop(sequence, DropReason.TIMEOUT, self._entrance.too_late())
+                self._stop(sequence, DropReason.TIMEOUT, self._admission.too_late())
             self._fill()
 
     # The life of a sequence
@@ -155,7 +155,7 @@ class SequenceScheduler:
         if ticket.continues:
             sequence = self._running.get(ticket.continues)
             if sequence is None or sequence.over:
-                return Drop((ticket.id,), DropReason.LOST, self._entrance.lost(ticket.sequence_id))
+                return Drop((ticket.id,), DropReason.LOST, self._admission.lost(ticket.sequence_id))
             return sequence
         if self._iterative:
             return self._new(ticket)
@@ -163,7 +163,7 @@ class SequenceScheduler:
         if sequence is not None:
             return sequence
         if not ticket.sequence_start:
-            return self._entrance.no_start(ticket)
+            return self._admission.no_start(ticket)
         sequence = self._open[ticket.sequence_id] = self._new(ticket)
         return sequence
 
@@ -212,12 +212,12 @@ class SequenceScheduler:
         if sequence.closed or self._iterative:
             self._finish(sequence)
             return bool(self._backlog) and instance not in self._busy
-        return self._silence.begin(sequence, now)
+        return self._idle_timeouts.begin(sequence, now)
 
     def _finish(self, sequence: LiveSequence) -> None:
         """The sequence is over and its slot free."""
         sequence.over = True
-        self._silence.over(sequence)
+        self._idle_timeouts.over(sequence)
         slot, instance = sequence.slot, sequence.instance
         sequence.slot = sequence.instance = -1
         del self._placed[instance][sequence.number]
@@ -232,7 +232,7 @@ class SequenceScheduler:
         end: SequenceEndReason | None = None,
         without: int = 0,
     ) -> None:
-        """The sequence is over before its time: those of it that wait are told, and, where there is one, its model."""
+        """End the sequence early: drop its waiting tickets, and report the end to its model if it has a slot."""
         if not sequence.closed and not self._iterative:
             del self._open[sequence.id]
         if sequence.instance < 0:
@@ -240,9 +240,9 @@ class SequenceScheduler:
             self._backlog.remove(sequence)
         else:
             if end is not None and sequence.begun:
-                self._news.end(sequence.instance, sequence.number, end)
+                self._pending_events.end(sequence.instance, sequence.number, end)
             self._finish(sequence)
         for ticket in sequence.take_all():
             self._waiting.pop(ticket.id, None)
             if ticket.id != without:
-                self._news.drop(ticket.id, reason, detail)
+                self._pending_events.drop(ticket.id, reason, detail)

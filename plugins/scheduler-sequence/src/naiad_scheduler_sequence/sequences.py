@@ -1,4 +1,4 @@
-"""A sequence as the batcher knows it, and who waits and runs in it."""
+"""A live sequence in the batcher: its waiting and running tickets."""
 
 import math
 from collections import deque

@@ -1,4 +1,4 @@
-"""The slots of all instances, and which of them are free."""
+"""The slots of all instances, and which are free."""
 
 import heapq
 

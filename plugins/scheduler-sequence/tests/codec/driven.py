@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from naiad._kernel.answers import AnswerReader, CodedReader
-from naiad._kernel.call import Call
-from naiad._kernel.queue import ModelQueue
-from naiad._kernel.statistics import VersionCounters
-from naiad._kernel.worker import Work
+from naiad._engine.call import Call
+from naiad._engine.execution import Execution
+from naiad._engine.queue import ModelQueue
+from naiad._engine.responses import CodecResponseBuilder, ResponseBuilder
+from naiad._engine.statistics import VersionCounters
 from naiad.backend import Answer, Instance, ModelContext, Reply
 from naiad.batch import Batch
 from naiad.errors import ModelFailedError, NaiadError
@@ -56,23 +56,23 @@ class Scripted:
 
     def __init__(self) -> None:
         self.tickets: list[Ticket] = []
-        self.told: list[Any] = []
+        self.calls: list[Any] = []
         self.next: list[Decision] = []
         self.refuse: Drop | None = None
         self.wants_decision = False
         self.asked = 0
 
     def arrive(self, ticket: Ticket) -> Drop | None:
-        self.told.append(("arrive", ticket.id))
+        self.calls.append(("arrive", ticket.id))
         self.tickets.append(ticket)
         return self.refuse
 
     def settle(self, tickets: Sequence[int], now: float) -> bool:
-        self.told.append(("settle", *tickets))
+        self.calls.append(("settle", *tickets))
         return self.wants_decision
 
     def lost(self, instance: int, now: float) -> None:
-        self.told.append(("lost", instance))
+        self.calls.append(("lost", instance))
 
     def decide(self, now: float, idle: Sequence[int]) -> Decision:
         self.asked += 1
@@ -106,20 +106,20 @@ class DrivenSequences:
         codec = sequence_codec(ModelContext(parsed, 1, directory, directory / "1"))
         assert codec is not None
         self.schedulers: list[Scripted] = []
-        self.sent: list[Work] = []
+        self.sent: list[Execution] = []
         self.ended: list[tuple[int, int | str, str]] = []
         self.outcomes: dict[str, list[Outcome]] = defaultdict(list)
         self.counters = VersionCounters(devices=[-1] * places)
         self._batching = parsed.max_batch_size > 0
-        responses = AnswerReader(parsed, 1, strict)
-        self.reader = CodedReader(responses, codec)
-        self.queue = ModelQueue(
-            responses, self._scheduler, self.counters, self._take, codec=codec, instruct=self._instruct
-        )
+        responses = ResponseBuilder(parsed, 1, strict)
+        self.reader = CodecResponseBuilder(responses, codec)
+        self.workers = [self._take] * places
+        self.queue = ModelQueue(responses, self.counters, codec=codec)
+        self.queue.open(self._scheduler, self.workers, self._instruct)
         assert isinstance(self.queue.codec, SequenceQueueCodec)
         self.sequences = self.queue.codec
-        for place in range(places):
-            self.queue.free(place)
+        for slot in range(places):
+            self.queue.free(slot)
 
     @property
     def scheduler(self) -> Scripted:
@@ -135,7 +135,7 @@ class DrivenSequences:
     async def decide(self, *rows: Row, place: int = 0, ended: Sequence[SequenceEnd] = ()) -> None:
         """Let the scheduler send these rows now."""
         tickets = tuple(row.ticket for row in rows if row.ticket)
-        dispatches = (Dispatch(place, tickets, "told to", rows),) if tickets else ()
+        dispatches = (Dispatch(place, tickets, "requested", rows),) if tickets else ()
         await self.follow(Decision(dispatches, ended=tuple(ended)))
 
     async def follow(self, decision: Decision) -> None:
@@ -151,23 +151,23 @@ class DrivenSequences:
 
     def answer(self, model: Callable[[Batch], Answer], index: int = 0) -> None:
         """Let the model execute a batch, as its worker would."""
-        work = self.sent.pop(index)
-        work.started_ns = monotonic_ns()
+        execution = self.sent.pop(index)
+        execution.started_ns = monotonic_ns()
         try:
-            work.outcomes = self.reader.read(model(work.batch), work.batch)
+            execution.outcomes = self.reader.read(model(execution.batch), execution.batch)
         except NaiadError as error:
-            work.error = error
+            execution.error = error
         except ArithmeticError as error:
-            work.error = ModelFailedError(str(error))
-        work.done_ns = monotonic_ns()
-        self.queue.done(work)
+            execution.error = ModelFailedError(str(error))
+        execution.done_ns = monotonic_ns()
+        self.queue.done(execution)
 
     def die(self, error: NaiadError, index: int = 0) -> None:
         """Lose a batch with the instance that executes it."""
-        work = self.sent.pop(index)
-        work.error, work.started_ns, work.done_ns = error, monotonic_ns(), monotonic_ns()
-        self.queue.lose(work.place)
-        self.queue.lost(work)
+        execution = self.sent.pop(index)
+        execution.error, execution.started_ns, execution.done_ns = error, monotonic_ns(), monotonic_ns()
+        self.queue.lose(execution.slot)
+        self.queue.lost(execution)
 
     def response(self, name: str) -> Response:
         """The one response that a request was delivered."""
@@ -193,8 +193,8 @@ class DrivenSequences:
         """Whether a request that carries on that sequence would be kept here."""
         return self.sequences.keeps(Request("m", {}, correlation_id=who))
 
-    def _take(self, work: Work) -> None:
-        self.sent.append(work)
+    def _take(self, execution: Execution) -> None:
+        self.sent.append(execution)
 
     def _instruct(self, slot: int, member: str, instruction: Callable[[Instance], None]) -> None:
         assert member == "sequence_ended"
@@ -208,7 +208,7 @@ def summing(batch: Batch) -> Mapping[str, np.ndarray]:
 
 
 def failing(batch: Batch) -> Mapping[str, np.ndarray]:
-    """A model that does not work."""
+    """A model that does not execution."""
     raise ArithmeticError("it does not work")
 
 

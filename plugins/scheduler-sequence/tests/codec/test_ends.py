@@ -1,4 +1,4 @@
-"""How sequences end: what instances hear of it, what callers are told, and what is left in the queue."""
+"""How sequences end: notifications of instances, errors of callers, and what remains in the queue."""
 
 import asyncio
 
@@ -39,7 +39,7 @@ async def test_an_instance_hears_of_the_last_end_before_it_gets_the_next_batch()
     await driven.decide(Row(1, 1, start=True, end=True))
     driven.submit("b", who=2)
     driven.scheduler.next = [Decision((Dispatch(0, (2,), "next", (Row(2, 2, start=True),)),))]
-    driven.queue._send = lambda work: heard_before.extend(driven.ended)
+    driven.workers[0] = lambda execution: heard_before.extend(driven.ended)
 
     driven.answer(summing)
 
@@ -47,7 +47,7 @@ async def test_an_instance_hears_of_the_last_end_before_it_gets_the_next_batch()
 
 
 @pytest.mark.parametrize("reason", [SequenceEndReason.IDLE, SequenceEndReason.CANCELLED])
-async def test_a_sequence_that_its_scheduler_ends_is_told_of_with_the_reason(reason: SequenceEndReason) -> None:
+async def test_a_sequence_that_its_scheduler_ends_is_reported_with_the_reason(reason: SequenceEndReason) -> None:
     driven = DrivenSequences()
     driven.submit("a", who=5)
     await driven.decide(Row(1, 1, start=True))
@@ -58,7 +58,7 @@ async def test_a_sequence_that_its_scheduler_ends_is_told_of_with_the_reason(rea
     assert driven.ended == [(0, 5, str(reason))]
 
 
-async def test_an_end_is_told_before_the_same_id_starts_anew_in_the_same_decision() -> None:
+async def test_an_end_is_reported_before_the_same_id_starts_anew_in_the_same_decision() -> None:
     driven = DrivenSequences()
     order: list[str] = []
     driven.submit("a", who=5)
@@ -66,7 +66,7 @@ async def test_an_end_is_told_before_the_same_id_starts_anew_in_the_same_decisio
     driven.answer(summing)
     driven.submit("b", who=5, sequence_start=True)
     driven.queue.instruct = lambda slot, member, instruction: order.append(member)
-    driven.queue._send = lambda work: order.append("batch")
+    driven.workers[0] = lambda execution: order.append("batch")
 
     await driven.decide(Row(2, 2, start=True), ended=[end(1)])
 
@@ -96,7 +96,7 @@ async def test_an_instance_that_died_hears_nothing_and_its_scheduler_does() -> N
     driven.die(WorkerDiedError("it died"))
 
     assert driven.ended == []
-    assert driven.scheduler.told[-2:] == [("lost", 0), ("settle", 1)]
+    assert driven.scheduler.calls[-2:] == [("lost", 0), ("settle", 1)]
     assert driven.sequences.live == 1
     asked = driven.scheduler.asked
     await turns()
@@ -128,7 +128,7 @@ async def test_a_scheduler_that_fails_ends_all_sequences() -> None:
         (DropReason.INVALID, "must specify the START flag", InvalidArgumentError, "must specify the START flag"),
     ],
 )
-async def test_callers_whose_sequence_is_over_are_told_why(
+async def test_callers_whose_sequence_is_over_are_reported_why(
     reason: DropReason, detail: str, kind: type[Exception], phrase: str
 ) -> None:
     driven = DrivenSequences()
@@ -223,7 +223,7 @@ async def test_a_sequence_that_was_refused_is_not_open() -> None:
 
 
 @pytest.mark.parametrize("how", ["idle", "taken back", "dropped", "lost", "scheduler", "left"])
-async def test_whoever_waits_for_a_queue_to_be_drained_hears_of_every_way_to_end(how: str) -> None:
+async def test_a_drain_of_the_queue_ends_after_every_kind_of_end(how: str) -> None:
     driven = DrivenSequences()
     driven.submit("a", sequence_start=True)
     await driven.decide(Row(1, 1, start=True))

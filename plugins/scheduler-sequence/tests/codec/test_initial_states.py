@@ -109,12 +109,12 @@ def test_growable_memory_needs_one_buffer_and_a_gpu(same_buffer: bool, kind: Ins
     try:
         kept_states(config, Path("/nowhere"))
     except InvalidArgumentError as error:
-        told = str(error)
+        message = str(error)
     else:
-        told = ""
+        message = ""
 
-    assert phrase in told
-    assert bool(phrase) == bool(told)
+    assert phrase in message
+    assert bool(phrase) == bool(message)
 
 
 @pytest.mark.parametrize("dims", ["[ 1000000, 1000000, 1000000 ]", f"[ {2**40}, {2**40} ]"])

@@ -8,7 +8,7 @@ from naiad_scheduler_sequence.codec.endings import notify_end
 
 
 class Dreaming:
-    """An instance that wants to be awaited when it is told."""
+    """An instance whose notification is a coroutine."""
 
     def execute(self, batch: Batch) -> Answer:
         return {}

@@ -33,7 +33,7 @@ async def test_a_request_that_is_to_be_executed_again_comes_back_as_a_new_ticket
 
     second = driven.scheduler.tickets[1]
     assert (second.id, second.continues, second.sequence_start, second.sequence_end) == (2, 1, False, False)
-    assert driven.scheduler.told == [("arrive", 1), ("arrive", 2), ("settle", 1)]
+    assert driven.scheduler.calls == [("arrive", 1), ("arrive", 2), ("settle", 1)]
     assert (driven.queue.outstanding, driven.queue.waiting) == (1, 1)
     await driven.decide(Row(2, 1))
     assert not driven.batch().requests[0].sequence_start
@@ -138,7 +138,7 @@ async def test_a_caller_that_leaves_between_two_steps_takes_the_request_back() -
     del sender
     await turns()
 
-    assert driven.scheduler.told[-1] == ("settle", 2)
+    assert driven.scheduler.calls[-1] == ("settle", 2)
     assert driven.queue.outstanding == 0
     assert driven.outcomes["a"] == []
 
@@ -151,7 +151,7 @@ async def test_a_caller_that_left_during_a_step_gets_no_further_one() -> None:
 
     driven.answer(lambda batch: [RESCHEDULE])
 
-    assert driven.scheduler.told == [("arrive", 1), ("settle", 1)]
+    assert driven.scheduler.calls == [("arrive", 1), ("settle", 1)]
     assert driven.ended == [(0, 1, "cancelled")]
     assert driven.queue.outstanding == 0
 
@@ -230,7 +230,7 @@ async def test_an_iterative_request_that_fails_is_over() -> None:
     assert driven.sequences.live == 0
 
 
-async def test_a_sequence_that_is_cancelled_while_it_executes_is_told_of_once() -> None:
+async def test_a_sequence_that_is_cancelled_while_it_executes_is_reported_once() -> None:
     driven = DrivenSequences(config_of(ITERATIVE))
     driven.submit("a", who=0)
     await driven.decide(Row(1, 1, start=True))

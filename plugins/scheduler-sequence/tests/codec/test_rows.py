@@ -1,4 +1,4 @@
-"""Batches of sequences: rows in their places, and what the model is told of each."""
+"""Batches of sequences: the rows in their slots, and the controls of each."""
 
 import numpy as np
 import pytest
@@ -90,7 +90,7 @@ async def test_a_model_without_batching_has_controls_without_a_batch_dimension()
 
 
 @pytest.mark.parametrize(
-    ("kind", "who", "told"),
+    ("kind", "who", "message"),
     [
         ("TYPE_UINT64", 2**64 - 1, 2**64 - 1),
         ("TYPE_INT64", 2**64 - 1, -1),
@@ -101,7 +101,9 @@ async def test_a_model_without_batching_has_controls_without_a_batch_dimension()
         ("TYPE_UINT64", "text", 0),
     ],
 )
-async def test_a_correlation_id_comes_as_the_type_that_the_model_takes(kind: str, who: int | str, told: object) -> None:
+async def test_a_correlation_id_comes_as_the_type_that_the_model_takes(
+    kind: str, who: int | str, message: object
+) -> None:
     control = f'control_input {{ name: "ID" control {{ kind: CONTROL_SEQUENCE_CORRID data_type: {kind} }} }}'
     driven = DrivenSequences(config_of(control))
     driven.submit("a", who=who)
@@ -109,7 +111,7 @@ async def test_a_correlation_id_comes_as_the_type_that_the_model_takes(kind: str
 
     await driven.decide(Row(0), Row(1, 1, start=True))
 
-    assert seen(driven.batch(), "ID") == [b"" if kind == "TYPE_STRING" else 0, told]
+    assert seen(driven.batch(), "ID") == [b"" if kind == "TYPE_STRING" else 0, message]
 
 
 async def test_a_model_that_asks_for_no_controls_gets_none() -> None:
@@ -143,7 +145,7 @@ async def test_the_callers_own_request_is_left_as_it_was() -> None:
     assert call.request is driven.batch().requests[0]
 
 
-async def test_a_caller_that_leaves_is_told_of_to_the_model_that_executes_its_row() -> None:
+async def test_a_caller_that_leaves_is_reported_to_the_model_that_executes_its_row() -> None:
     driven = DrivenSequences()
     call = driven.submit("a")
     await driven.decide(Row(0), Row(1, 1, start=True))
@@ -168,7 +170,7 @@ async def test_a_caller_that_leaves_is_told_of_to_the_model_that_executes_its_ro
     ],
     ids=lambda dispatch: dispatch.reason,
 )
-async def test_rows_that_make_no_sense_fail_what_waits_and_start_the_scheduler_anew(dispatch: Dispatch) -> None:
+async def test_rows_that_are_invalid_fail_what_waits_and_start_the_scheduler_anew(dispatch: Dispatch) -> None:
     driven = DrivenSequences()
     driven.submit("a", who=1)
     driven.submit("b", who=2)
@@ -192,7 +194,7 @@ async def test_many_rows_at_several_places_keep_apart() -> None:
     await driven.decide(Row(1, 1, start=True), Row(2, 2, start=True))
     await driven.decide(Row(3, 3, start=True), Row(4, 4, start=True), place=1)
 
-    assert [work.place for work in driven.sent] == [0, 1]
+    assert [execution.slot for execution in driven.sent] == [0, 1]
     driven.answer(summing, 1)
     driven.answer(summing)
     await turns()

@@ -49,7 +49,7 @@ async def test_rows_whose_states_differ_in_shape_are_executed_one_after_the_othe
     assert len(driven.sent) == 1
     first = [request.id for request in driven.batch().requests]
     driven.answer(appending)
-    assert driven.scheduler.told[-1] == ("settle", 2, 4)
+    assert driven.scheduler.calls[-1] == ("settle", 2, 4)
     second = [request.id for request in driven.batch().requests]
     driven.answer(appending)
     assert (first, second) == ((["b", "c"], ["a2"]) if strategy else (["b", "", "c"], ["", "a2"]))
@@ -60,7 +60,6 @@ async def test_rows_whose_states_differ_in_shape_are_executed_one_after_the_othe
 
 async def test_traces_go_with_the_batches_that_follow() -> None:
     driven = DrivenSequences(config_of(VARIABLE))
-    driven.queue.traces = True
     first, second = FakeTrace(), FakeTrace()
     driven.submit("a1", 1, who=1)
     await driven.decide(Row(1, 1, start=True))
@@ -72,8 +71,8 @@ async def test_traces_go_with_the_batches_that_follow() -> None:
 
     together = driven.sent[0].traces, driven.sent[0].reason
     driven.answer(appending)
-    assert together == ([first], "told to")
-    assert (driven.sent[0].traces, driven.sent[0].reason) == ([second], "told to")
+    assert together == ([first], "requested")
+    assert (driven.sent[0].traces, driven.sent[0].reason) == ([second], "requested")
 
 
 async def test_what_was_to_follow_a_batch_that_is_lost_is_lost_with_it() -> None:

@@ -106,7 +106,7 @@ async def test_a_model_that_gives_no_state_leaves_it_as_it_was() -> None:
     assert driven.value("3") == 1010
 
 
-async def test_a_state_is_not_told_to_clients_unless_it_is_an_output_too() -> None:
+async def test_a_state_is_not_reported_to_clients_unless_it_is_an_output_too() -> None:
     hidden, shown = DrivenSequences(), DrivenSequences(config_of(SUM, SHOWN))
 
     for driven in (hidden, shown):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from naiad import default_warmup
-from naiad._kernel.answers import AnswerReader, CodedReader
-from naiad._kernel.requests import RequestChecker
-from naiad._kernel.warming import Warmup
+from naiad._engine.responses import CodecResponseBuilder, ResponseBuilder
+from naiad._engine.validation import RequestValidator
+from naiad._engine.warming import Warmup
 from naiad.backend import Answer, Batch, ModelContext, Placement
 from naiad.errors import InvalidArgumentError
 from naiad.types import Request, Tensor
@@ -39,7 +39,7 @@ model_warmup {{ name: "sample" batch_size: {batch} inputs [
 
 
 class Model:
-    """Its one instance keeps what it executes and what it is told of sequences."""
+    """Its one instance records its batches and the ends of sequences."""
 
     def __init__(self, answer: Callable[[Batch], Answer]) -> None:
         self.batches: list[Batch] = []
@@ -59,7 +59,7 @@ class Model:
     def close(self) -> None:
         return None
 
-    def told(self, *names: str) -> list[Any]:
+    def inputs_of(self, *names: str) -> list[Any]:
         (batch,) = self.batches
         return [batch.input(name).tolist() for name in names]
 
@@ -79,10 +79,10 @@ def warm(context: ModelContext, model: Model, samples: Sequence[WarmupSample] | 
     config: ModelConfig = context.config
     codec = sequence_codec(context)
     assert codec is not None
-    reader = CodedReader(AnswerReader(config, 1), codec)
+    reader = CodecResponseBuilder(ResponseBuilder(config, 1), codec)
     given = default_warmup.naiad_warmup(context) if samples is None else samples
     placement = Placement("m_0", "CPU", 0, ModelInstanceGroup(name="m"))
-    Warmup(config, given, reader, RequestChecker(config), codec).instantiate(model, placement)
+    Warmup(config, given, reader, RequestValidator(config), codec).instantiate(model, placement)
 
 
 def test_a_sample_without_controls_and_states_is_a_sequence_of_one_request(tmp_path: Path) -> None:
@@ -90,7 +90,13 @@ def test_a_sample_without_controls_and_states_is_a_sequence_of_one_request(tmp_p
 
     warm(read(tmp_path), model)
 
-    assert model.told("START", "END", "READY", "CORRID", "STATE_IN") == [[[1]], [[1]], [[True]], [[1]], [[3, 3, 3]]]
+    assert model.inputs_of("START", "END", "READY", "CORRID", "STATE_IN") == [
+        [[1]],
+        [[1]],
+        [[True]],
+        [[1]],
+        [[3, 3, 3]],
+    ]
     assert model.ended == [(1, "end")]
 
 
@@ -99,7 +105,7 @@ def test_each_request_of_a_sample_is_a_sequence_of_its_own(tmp_path: Path) -> No
 
     warm(read(tmp_path, batch=3), model)
 
-    assert model.told("CORRID", "START") == [[[1], [2], [3]], [[1], [1], [1]]]
+    assert model.inputs_of("CORRID", "START") == [[[1], [2], [3]], [[1], [1], [1]]]
     assert [request.correlation_id for request in model.batches[0].requests] == [1, 2, 3]
     assert model.ended == [(1, "end"), (2, "end"), (3, "end")]
 
@@ -112,7 +118,7 @@ def test_controls_and_states_of_a_sample_are_what_the_model_gets(tmp_path: Path)
 
     warm(read(tmp_path, more=more), model)
 
-    assert model.told("START", "READY", "STATE_IN") == [[[0]], [[True]], [[0, 0, 0]]]
+    assert model.inputs_of("START", "READY", "STATE_IN") == [[[0]], [[True]], [[0, 0, 0]]]
 
 
 def test_a_model_without_batching_gets_tensors_without_rows(tmp_path: Path) -> None:
@@ -120,7 +126,7 @@ def test_a_model_without_batching_gets_tensors_without_rows(tmp_path: Path) -> N
 
     warm(read(tmp_path, mbs=0), model)
 
-    assert model.told("START", "STATE_IN") == [[1], [3, 3, 3]]
+    assert model.inputs_of("START", "STATE_IN") == [[1], [3, 3, 3]]
 
 
 @pytest.mark.parametrize("batch", [1, 2])
@@ -131,7 +137,7 @@ def test_a_state_of_one_buffer_warms_up_and_leaves_the_initial_state_alone(tmp_p
     warm(context, first)
     warm(context, second)
 
-    assert second.told("STATE_IN") == [[[3, 3, 3]] * batch]
+    assert second.inputs_of("STATE_IN") == [[[3, 3, 3]] * batch]
 
 
 def test_requests_of_a_plugin_keep_the_sequence_that_they_name(tmp_path: Path) -> None:
@@ -151,14 +157,14 @@ def test_requests_of_a_plugin_keep_the_sequence_that_they_name(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ("data_type: TYPE_FP32 dims: [ 1 ]", "'START', which sequence_batching of model 'm' adds, is FP32 [1, 1]"),
         ("data_type: TYPE_INT32 dims: [ 2 ]", "it must be INT32 [1, 1]"),
     ],
 )
 def test_a_control_of_another_type_or_shape_fails_and_says_what_it_must_be(
-    tmp_path: Path, given: str, told: str
+    tmp_path: Path, given: str, message: str
 ) -> None:
     context = read(tmp_path, more=f', {{ key: "START" value {{ {given} zero_data: true }} }}')
 
@@ -166,4 +172,4 @@ def test_a_control_of_another_type_or_shape_fails_and_says_what_it_must_be(
         warm(context, Model(accumulating))
 
     assert "failed to run warmup sample 'sample'" in str(failed.value)
-    assert told in str(failed.value)
+    assert message in str(failed.value)

@@ -1,4 +1,4 @@
-"""CUDA shared memory: a part of a GPU that another process allocated; used there, or copied from and to host memory."""
+"""CUDA shared memory: GPU memory of another process, used in place or copied from and to host memory."""
 
 import weakref
 from collections.abc import Sequence
@@ -6,10 +6,10 @@ from typing import Protocol
 
 import numpy as np
 
-from naiad.buffers import Buffer
-from naiad.cuda_driver import HANDLE_SIZE
 from naiad.devices import DeviceTensor, gpu
 from naiad.errors import InvalidArgumentError, NaiadError
+from naiad_kit.buffers import Buffer
+from naiad_shared_memory.cuda_driver import HANDLE_SIZE
 from naiad_shared_memory.extents import check_extent, check_piece, check_room, host_bytes
 
 

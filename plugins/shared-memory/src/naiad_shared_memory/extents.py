@@ -1,4 +1,4 @@
-"""Whether an offset and a size make sense, for numbers as large as a client likes."""
+"""Bounds checks of offsets and sizes in a region, for integers of any size."""
 
 import numpy as np
 
@@ -52,11 +52,11 @@ def host_bytes(name: str, byte_size: int) -> np.ndarray:
     A fresh one costs as little as one of a pool (600 KB: 45 µs to fill either, measured): the allocator keeps them.
     """
     if byte_size >= _ASKED_FOR:
-        left = free_bytes()
-        if left is not None and byte_size > left:
+        available = free_bytes()
+        if available is not None and byte_size > available:
             raise UnavailableError(
                 f"the server has no memory for a copy of {byte_size} bytes of shared memory region '{name}': "
-                f"{left} are left"
+                f"{available} are left"
             )
     try:
         return np.empty(byte_size, np.uint8)
@@ -70,8 +70,8 @@ def is_left(byte_size: int) -> bool:
     """Whether that much memory can be had, as far as anything tells."""
     if byte_size < _ASKED_FOR:
         return True
-    left = free_bytes()
-    return left is None or byte_size <= left
+    available = free_bytes()
+    return available is None or byte_size <= available
 
 
 def _check_overflow(name: str, offset: int, byte_size: int) -> None:

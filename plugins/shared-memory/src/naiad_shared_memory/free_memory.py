@@ -1,4 +1,4 @@
-"""How much memory the process can still get before Linux would end it, or something else, for want of memory."""
+"""Free memory: what the process can allocate within the limits of its cgroup and of the machine."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -39,7 +39,7 @@ def free_bytes(read: "Read | None" = None) -> int | None:
     (docs.kernel.org/admin-guide/cgroup-v2.html and cgroup-v1/memory.html).
     """
     read = read or _text
-    return min((left for left in _readings(read) if left is not None), default=None)
+    return min((available for available in _readings(read) if available is not None), default=None)
 
 
 def _readings(read: Read) -> Iterator[int | None]:
@@ -47,8 +47,8 @@ def _readings(read: Read) -> Iterator[int | None]:
     yield None if available is None else available * 1024
     groups = read("/proc/self/cgroup")
     for version in _VERSIONS:
-        found = re.search(version.own, groups, re.MULTILINE)
-        own = PurePosixPath(found[1] if found else "/")
+        match = re.search(version.own, groups, re.MULTILINE)
+        own = PurePosixPath(match[1] if match else "/")
         for each in (own, *own.parents):
             yield _left_of(f"{version.root}{each}".rstrip("/"), version, read)
 
@@ -63,8 +63,8 @@ def _left_of(group: str, version: _Version, read: Read) -> int | None:
 
 
 def _number(pattern: str, text: str) -> int | None:
-    found = re.search(pattern, text, re.MULTILINE)
-    return int(found[1]) if found else None
+    match = re.search(pattern, text, re.MULTILINE)
+    return int(match[1]) if match else None
 
 
 def _text(path: str) -> str:

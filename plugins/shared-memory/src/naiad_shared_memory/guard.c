@@ -16,7 +16,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -106,13 +105,6 @@ void naiad_guard_uncover(int span) {
     change(&spans[span], 0, 0);
 }
 
-/* How many page faults the process has had, -1 where that is not known. The first write to each page of a private
-   mapping is one, by whatever it is written (getrusage(2)). */
-static long faults(void) {
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) ? -1 : usage.ru_minflt + usage.ru_majflt;
-}
-
 /* Whether any of these pages of a private mapping is no longer its file's, by /proc/self/pagemap, which `pagemap` is
    (docs.kernel.org/admin-guide/mm/pagemap.html); also where that cannot be read. */
 static int is_written(int pagemap, uintptr_t begin, size_t size) {
@@ -136,14 +128,10 @@ int naiad_guard_is_whole(int file, long long end) {
     return !fstat(file, &status) && status.st_size >= end && status.st_blocks * 512LL >= status.st_size;
 }
 
-/* The mark of a loan that begins now, of a private mapping of a file; -1 for one that is not whole. */
-long naiad_guard_lend(int file, long long end) { return naiad_guard_is_whole(file, end) ? faults() : -1; }
-
-/* What became of lent pages since that mark: 1 when their span is torn, 2 when they were written to, or both.
-   The page map looks at each page, which takes 10 us for 600 KB, and is only asked after a fault. */
-int naiad_guard_taken_back(int span, int pagemap, uintptr_t begin, size_t size, long mark) {
-    int torn = atomic_load(&naiad_guard_torn[span]);
-    return torn | (faults() != mark && is_written(pagemap, begin, size) ? 2 : 0);
+/* What became of lent pages: 1 when their span is torn, 2 when they were written to, or both. The page map takes 10 us for
+   600 KB. To drop the pages instead (MADV_DONTNEED) takes the next loan 60 us of page faults, and a copy takes as much. */
+int naiad_guard_taken_back(int span, int pagemap, uintptr_t begin, size_t size) {
+    return atomic_load(&naiad_guard_torn[span]) | (is_written(pagemap, begin, size) ? 2 : 0);
 }
 
 /* Put pages of this process's own in place of covered ones, with what these hold now; 0 when there is no memory. */

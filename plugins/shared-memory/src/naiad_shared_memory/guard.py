@@ -1,4 +1,4 @@
-"""Memory of clients that is mapped here, and that they may take away at any time: see `guard.c`."""
+"""SIGBUS guard of mapped client memory, which clients may truncate at any time: see `guard.c`."""
 
 import ctypes
 import os
@@ -21,18 +21,14 @@ class Guard:
 
     def __init__(self) -> None:
         # with the interpreter's lock held: none of the functions waits, and getting the lock back may take long
-        self._library = found = ctypes.PyDLL(str(_LIBRARY))
-        found.naiad_guard_cover.argtypes = (ctypes.c_size_t, ctypes.c_size_t)
-        found.naiad_guard_detach.argtypes = (ctypes.c_size_t, ctypes.c_size_t)
-        self._is_whole = found.naiad_guard_is_whole
+        self._library = library = ctypes.PyDLL(str(_LIBRARY))
+        library.naiad_guard_cover.argtypes = (ctypes.c_size_t, ctypes.c_size_t)
+        library.naiad_guard_detach.argtypes = (ctypes.c_size_t, ctypes.c_size_t)
+        self._is_whole = library.naiad_guard_is_whole
         self._is_whole.argtypes = (ctypes.c_int, ctypes.c_longlong)
-        self._lend = found.naiad_guard_lend
-        self._lend.argtypes = (ctypes.c_int, ctypes.c_longlong)
-        self._lend.restype = ctypes.c_long
-        self._taken_back = found.naiad_guard_taken_back
-        self._taken_back.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_long)
-        self._taken_back.restype = ctypes.c_int
-        self._torn = memoryview((ctypes.c_uint8 * _SPANS).in_dll(found, "naiad_guard_torn")).cast("B")
+        self._taken_back = library.naiad_guard_taken_back
+        self._taken_back.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_size_t, ctypes.c_size_t)
+        self._torn = memoryview((ctypes.c_uint8 * _SPANS).in_dll(library, "naiad_guard_torn")).cast("B")
         self._pagemap = os.open("/proc/self/pagemap", os.O_RDONLY | os.O_CLOEXEC)
         self._lock = threading.Lock()
 
@@ -56,14 +52,9 @@ class Guard:
         """Whether an open file reaches to there, and is memory already, which touching a hole would only make it."""
         return bool(self._is_whole(descriptor, end))
 
-    def lend(self, descriptor: int, end: int) -> int:
-        """A mark of now, for pages of a private mapping of that file; -1 when it is not whole."""
-        mark: int = self._lend(descriptor, end)
-        return mark
-
-    def taken_back(self, span: int, address: int, byte_size: int, mark: int) -> int:
-        """What became of these pages of that span since the mark: `TORN`, `WRITTEN`, both or 0."""
-        became: int = self._taken_back(span, self._pagemap, address, byte_size, mark)
+    def taken_back(self, span: int, address: int, byte_size: int) -> int:
+        """What became of these pages of that span since they were mapped: `TORN`, `WRITTEN`, both or 0."""
+        became: int = self._taken_back(span, self._pagemap, address, byte_size)
         return became
 
     def detach(self, address: int, byte_size: int) -> bool:

@@ -1,4 +1,4 @@
-"""Memory mappings of a client's segment: parts of them are lent to models in place of copies, and outputs are written.
+"""Memory mappings of a client's segment: parts are lent to models without a copy, outputs are written to them.
 
 A model may do with an input what it likes: change it, keep it, read it after its client has shortened the segment. So
 what is lent is a private mapping, whose pages are those of the client until somebody here writes to them. What a model
@@ -14,7 +14,7 @@ import weakref
 
 import numpy as np
 
-from naiad.buffers import Buffer
+from naiad_kit.buffers import Buffer
 from naiad_shared_memory.extents import is_left
 from naiad_shared_memory.guard import TORN, Guard
 
@@ -70,17 +70,16 @@ class Loan:
     """Some bytes of a mapping, lent to one model until `end`.
 
     Every array over them refers to `array` (uint8): what numpy makes of an array ends up at the first one that lies
-    over something else. `start` and `stop` are the addresses of the pages that they lie on, `mark` is the guard's.
+    over something else. `start` and `stop` are the addresses of the pages that they lie on.
     """
 
-    __slots__ = ("_lender", "_mapping", "array", "is_torn", "mark", "start", "stop")
+    __slots__ = ("_lender", "_mapping", "array", "is_torn", "start", "stop")
 
-    def __init__(self, lender: "Lender", mapping: Mapping, offset: int, byte_size: int, mark: int) -> None:
+    def __init__(self, lender: "Lender", mapping: Mapping, offset: int, byte_size: int) -> None:
         address = mapping.address + offset
         self.start = address & _PAGE_MASK
         self.stop = _pages_end(address + byte_size)
         self.array = np.frombuffer(mapping.view, np.uint8, byte_size, offset)
-        self.mark = mark
         self.is_torn = False
         self._lender = lender
         self._mapping = mapping
@@ -112,8 +111,7 @@ class Lender:
 
     def lend(self, offset: int, byte_size: int) -> Loan | None:
         """These bytes, None where they cannot be lent now."""
-        mark = self._guard.lend(self._descriptor, self._end)
-        if mark < 0:
+        if not self._guard.is_whole(self._descriptor, self._end):
             return None
         with self._lock:
             mapping = self._mapping
@@ -124,7 +122,7 @@ class Lender:
                 self._lent = []
             if mapping is None or (mapping.address + offset) % _ALIGNMENT:
                 return None
-            loan = Loan(self, mapping, offset, byte_size, mark)
+            loan = Loan(self, mapping, offset, byte_size)
             for other in self._lent:
                 if loan.start < other.stop and other.start < loan.stop:
                     return None
@@ -134,7 +132,7 @@ class Lender:
     def take_back(self, loan: Loan, mapping: Mapping, kept: bool) -> bool:
         """A loan has ended, whose bytes somebody may have kept; whether they were read and nothing else."""
         start, size = loan.start, loan.stop - loan.start
-        became = self._guard.taken_back(mapping.span, start, size, loan.mark)
+        became = self._guard.taken_back(mapping.span, start, size)
         if kept and not (is_left(size) and self._guard.detach(start, size)):
             _MAPPED_FOR_EVER.append(mapping)  # the model that keeps them sees what the client does
         with self._lock:

@@ -1,4 +1,4 @@
-"""The options of shared memory, by the names that users of Triton know."""
+"""Options of shared memory; names and defaults are those that users of Triton know."""
 
 from naiad.options import Option, boolean, positive
 

@@ -1,12 +1,12 @@
-"""A region as a request uses it, whatever kind of memory it is."""
+"""The protocol of a registered region, of host or device memory."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 
-from naiad.buffers import Buffer
 from naiad.errors import InvalidArgumentError
+from naiad_kit.buffers import Buffer
 from naiad_shared_memory.mapping import Loan
 
 

@@ -1,10 +1,9 @@
-"""The regions of memory that clients have registered with one server: the service behind `SharedMemoryApi`."""
+"""Registry of the regions that clients have registered with one server: the service behind `SharedMemoryApi`."""
 
 import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from naiad.cuda_driver import load_cuda
 from naiad.errors import (
     AlreadyExistsError,
     InvalidArgumentError,
@@ -12,9 +11,10 @@ from naiad.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from naiad.shared_memory import CudaRegion, Kind, OutputTarget, SharedInput, SharedMemoryApi, SystemRegion
 from naiad.tensors import Tensor
 from naiad.types import RequestIO
+from naiad_kit.shared_memory import CudaRegion, Kind, OutputTarget, SharedInput, SharedMemoryApi, SystemRegion
+from naiad_shared_memory.cuda_driver import load_cuda
 from naiad_shared_memory.device_memory import Gpus, open_device_memory
 from naiad_shared_memory.guard import GUARD
 from naiad_shared_memory.options import MOST_REGIONS
@@ -38,6 +38,8 @@ class SharedMemory(SharedMemoryApi):
     `lends` models read large inputs in system memory where they are, in place of copies: a client can change them while
     a model executes. `gpus` loads CUDA when it is first needed, and raises InvalidArgumentError where there is none.
     """
+
+    extensions = ("system_shared_memory", "cuda_shared_memory")
 
     def __init__(
         self,
@@ -113,14 +115,14 @@ class SharedMemory(SharedMemoryApi):
             return [each for each, _ in self._regions.values() if isinstance(each, description)]
         if name not in self._regions:
             raise NotFoundError(f"Unable to find {kind} shared memory region: '{name}'")
-        found = self._regions[name][0]
-        if not isinstance(found, description):
+        registered = self._regions[name][0]
+        if not isinstance(registered, description):
             other = "cuda" if kind == "system" else "system"
             raise NotFoundError(
                 f"The region named '{name}' is registered as {_KINDS[other]} shared memory, not {_KINDS[kind]} shared "
                 "memory"
             )
-        return [found]
+        return [registered]
 
     def region(self, name: str) -> Region:
         """The region of that name, of either kind. Raises NotFoundError."""

@@ -1,4 +1,4 @@
-"""Tensors in shared memory, and what the worker of a request does about the large ones.
+"""Shared-memory tensors of one request: inputs are fetched and outputs written on the worker's thread.
 
 Models read the client's own memory where they can (`Region.lend`), and it is copied where not; outputs are copied to
 it. A copy of 600 KB takes some 60 µs, which the event loop would have to spend for each request. Memory of a GPU that
@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from naiad.buffers import Buffer, bool_array, unpack_strings
 from naiad.datatypes import tensor_type
 from naiad.devices import Device, DeviceTensor, OnDevice
 from naiad.errors import NaiadError
-from naiad.shared_memory import OutputTarget, SharedInput
 from naiad.tensors import DeferredPayload, Tensor
+from naiad_kit.buffers import Buffer, bool_array, unpack_strings
+from naiad_kit.shared_memory import OutputTarget, SharedInput
 from naiad_shared_memory.device_memory import DeviceMemory
 from naiad_shared_memory.mapping import Loan
 from naiad_shared_memory.region import Region
@@ -148,8 +148,8 @@ class SharedMemoryIO:
     def on_device(self) -> OnDevice | None:
         """Where outputs may stay until they are copied, None where all come to the host."""
         regions = {name: output.region for name, output in self._outputs.items()}
-        found = {name: (region.device,) for name, region in regions.items() if isinstance(region, DeviceMemory)}
-        return found or None
+        devices = {name: (region.device,) for name, region in regions.items() if isinstance(region, DeviceMemory)}
+        return devices or None
 
     def fetch(self, devices: Collection[Device] = (), lend: bool = False) -> None:
         """Get the inputs: lent where that is allowed, where they are if on one of these devices, or as copies.

@@ -1,4 +1,4 @@
-"""POSIX shared memory: a part of a segment that a client made.
+"""POSIX shared memory segments of clients.
 
 A client may truncate its segment at any time, and touching a page behind the end of a mapped one kills the process,
 while a system call only says so. So what is small is read and written through the descriptor; what is large is lent to
@@ -15,8 +15,8 @@ from errno import EAGAIN, EMFILE, ENFILE, ENOENT
 
 import numpy as np
 
-from naiad.buffers import Buffer
 from naiad.errors import InvalidArgumentError, NaiadError, NotFoundError, UnavailableError
+from naiad_kit.buffers import Buffer
 from naiad_shared_memory.extents import check_extent, check_piece, check_room, host_bytes
 from naiad_shared_memory.guard import GUARD, Guard
 from naiad_shared_memory.mapping import Lender, Loan, Mapping, mapped
@@ -187,22 +187,22 @@ def _check_descriptor(key: str, descriptor: int) -> None:
 
 def _file_name(name: str, key: str) -> str:
     """The segment's name in the folder of all segments; leading slashes count as one, as for `shm_open`."""
-    found = key.lstrip("/")
-    if not found or "/" in found or found in (".", ".."):
+    segment_name = key.lstrip("/")
+    if not segment_name or "/" in segment_name or segment_name in (".", ".."):
         raise InvalidArgumentError(
             f"cannot register shared memory region '{name}' - invalid shm key '{key}'; a key looks like '/name'"
         )
-    if found.startswith(RESERVED_PREFIX):
+    if segment_name.startswith(RESERVED_PREFIX):
         raise InvalidArgumentError(
             f"cannot register shared memory region '{name}' with key '{key}' as the key contains the reserved prefix "
             f"'{RESERVED_PREFIX}'"
         )
-    return found
+    return segment_name
 
 
 def _check_segment(name: str, key: str, status: os.stat_result, end: int) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise InvalidArgumentError(f"Unable to open shared memory region: '{key}': it is no shared memory segment")
+        raise InvalidArgumentError(f"Unable to open shared memory region: '{key}': it is not a shared memory segment")
     if status.st_size < end:
         raise InvalidArgumentError(
             f"failed to register shared memory region '{name}': invalid args: it ends at {end}, and the segment "

@@ -83,30 +83,30 @@ def read_options(settings: Mapping[str, Any], environment: Mapping[str, str]) ->
 
     The environment variables that OpenTelemetry defines count where `--trace-config` says nothing.
     """
-    given: dict[tuple[str, str], list[str]] = {}
+    texts_by_key: dict[tuple[str, str], list[str]] = {}
     for key, text in (*_replaced(settings), *map(_split, settings["trace-config"])):
         if key[1] in _REPEATED:
-            given.setdefault(key, []).append(text)
+            texts_by_key.setdefault(key, []).append(text)
         else:
-            given[key] = [text]
-    word = given.get(("", "mode"), ["triton"])[0]
+            texts_by_key[key] = [text]
+    word = texts_by_key.get(("", "mode"), ["triton"])[0]
     mode = word.lower()
     if mode not in MODES:
         raise InvalidArgumentError(f"--trace-config mode={word}: the modes are {' and '.join(MODES)}")
-    resource = tuple(given.get(("opentelemetry", "resource"), ()))
+    resource = tuple(texts_by_key.get(("opentelemetry", "resource"), ()))
     for pair in resource:
         if not pair.partition("=")[0] or "=" not in pair:
             raise InvalidArgumentError(f"--trace-config opentelemetry,resource={pair}: it must be KEY=VALUE")
     return _checked(
         TraceOptions(
             mode=mode,
-            selection=_selection(given),
-            file=given.get(("triton", "file"), [""])[0],
-            url=_whole_url(given.get(("opentelemetry", "url"), [_url(environment)])[0]),
+            selection=_selection(texts_by_key),
+            file=texts_by_key.get(("triton", "file"), [""])[0],
+            url=_whole_url(texts_by_key.get(("opentelemetry", "url"), [_url(environment)])[0]),
             resource=resource,
-            bsp_max_queue_size=_batching(given, environment, "bsp_max_queue_size", 2048),
-            bsp_schedule_delay=_batching(given, environment, "bsp_schedule_delay", 5000),
-            bsp_max_export_batch_size=_batching(given, environment, "bsp_max_export_batch_size", 512),
+            bsp_max_queue_size=_batching(texts_by_key, environment, "bsp_max_queue_size", 2048),
+            bsp_schedule_delay=_batching(texts_by_key, environment, "bsp_schedule_delay", 5000),
+            bsp_max_export_batch_size=_batching(texts_by_key, environment, "bsp_max_export_batch_size", 512),
         )
     )
 
@@ -136,31 +136,31 @@ def _split(word: str) -> tuple[tuple[str, str], str]:
     return (mode, key), value
 
 
-def _selection(given: Mapping[tuple[str, str], Sequence[str]]) -> Selection:
+def _selection(texts_by_key: Mapping[tuple[str, str], Sequence[str]]) -> Selection:
     def number(mode: str, key: str, least: int, default: int) -> int:
-        text = given.get((mode, key))
+        text = texts_by_key.get((mode, key))
         return read_number(f"--trace-config {key}", text[0], least) if text else default
 
     default = Selection()
     return Selection(
-        levels=_levels(given.get(("", "level"), [OFF])),
+        levels=_levels(texts_by_key.get(("", "level"), [OFF])),
         rate=number("", "rate", 0, default.rate),
         count=number("", "count", -1, default.count),
         log_frequency=number("triton", "log-frequency", 0, default.log_frequency),
     )
 
 
-def _levels(given: Sequence[str]) -> tuple[str, ...]:
+def _levels(words: Sequence[str]) -> tuple[str, ...]:
     try:
-        return read_levels([_LEVEL_WORDS.get(word.lower(), word.upper()) for word in given])
+        return read_levels([_LEVEL_WORDS.get(word.lower(), word.upper()) for word in words])
     except InvalidArgumentError as error:
-        raise InvalidArgumentError(f"--trace-config level={given[-1]}: {error}") from error
+        raise InvalidArgumentError(f"--trace-config level={words[-1]}: {error}") from error
 
 
 def _batching(
-    given: Mapping[tuple[str, str], Sequence[str]], environment: Mapping[str, str], key: str, default: int
+    texts_by_key: Mapping[tuple[str, str], Sequence[str]], environment: Mapping[str, str], key: str, default: int
 ) -> int:
-    text = given.get(("opentelemetry", key))
+    text = texts_by_key.get(("opentelemetry", key))
     if text:
         return read_number(f"--trace-config opentelemetry,{key}", text[0], 1)
     variable = f"OTEL_{key.upper()}"

@@ -27,7 +27,7 @@ class Sampler:
         """Whether any request could be picked; with `takes_callers` a rate of 0 leaves those that are forced."""
         return self.remaining != 0 and (self.selection.rate > 0 or takes_callers)
 
-    def left(self) -> Selection:
+    def remaining_selection(self) -> Selection:
         """Its selection, with what remains of the count."""
         return replace(self.selection, count=self.remaining)
 
@@ -80,7 +80,7 @@ class Scopes:
             self._follow_server(name, "count" in changes and "count" not in own)
 
     def _follow_server(self, model: str, recount: bool) -> None:
-        selection = self._server.left().changed(self._models_own[model])
+        selection = self._server.remaining_selection().changed(self._models_own[model])
         self._models[model] = _remade(selection, self._models.get(model), recount)
 
 

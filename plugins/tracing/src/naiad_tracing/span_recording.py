@@ -1,4 +1,4 @@
-"""The trace mode `opentelemetry`: the official SDK, exporting over OTLP/HTTP as `--trace-config` says."""
+"""The trace mode `opentelemetry`: the official SDK, which exports over OTLP/HTTP as `--trace-config` says."""
 
 import threading
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ class SpanRecording:
         return not closing.is_alive()
 
 
-def _resource(given: Sequence[str]) -> Resource:
-    found = OTELResourceDetector().detect().attributes
-    pairs = [pair.partition("=") for pair in given]
-    return Resource.create({"service.name": SERVICE, **found, **{key: value for key, _, value in pairs}})
+def _resource(pairs_text: Sequence[str]) -> Resource:
+    detected = OTELResourceDetector().detect().attributes
+    pairs = [pair.partition("=") for pair in pairs_text]
+    return Resource.create({"service.name": SERVICE, **detected, **{key: value for key, _, value in pairs}})

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from naiad.errors import InvalidArgumentError, ModelNotReadyError
 from naiad.threads import on_own_thread
-from naiad.tracing import Trace, TraceSettings
+from naiad.tracing import Trace
+from naiad_kit.tracing import TraceSettings
 from naiad_tracing.file_recording import FileRecording
 from naiad_tracing.options import TraceOptions
 from naiad_tracing.recording import Recording, Subject
@@ -20,9 +21,10 @@ _logger = logging.getLogger("naiad")
 
 
 class Tracer:
-    """A `naiad.tracing.Tracing`: begins traces between `open` and `close`, on the event loop's thread."""
+    """A `naiad_kit.tracing.Tracing`: begins traces between `open` and `close`, on the event loop's thread."""
 
     name = "tracing"
+    extensions = ("trace",)
 
     def __init__(self, options: TraceOptions) -> None:
         self.active = False
@@ -61,7 +63,7 @@ class Tracer:
     def settings(self, model: str = "") -> TraceSettings:
         """The settings that count for a model, or for all that have none of their own."""
         self._check(model)
-        settings = self._scopes.sampler(model).left().as_settings()
+        settings = self._scopes.sampler(model).remaining_selection().as_settings()
         if self._options.mode != "triton":
             del settings["log_frequency"]
         return settings | self._options.fixed()

@@ -1,4 +1,4 @@
-"""The writer thread of trace files: neither the event loop nor a model waits for a disk."""
+"""The writer thread of trace files: disk writes block neither the event loop nor a model."""
 
 import logging
 import queue

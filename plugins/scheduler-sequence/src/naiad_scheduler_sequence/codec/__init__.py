@@ -1,1 +1,1 @@
-"""The batch codec of sequences: rows of batches, control tensors, and the states that are kept between requests."""
+"""The batch codec of sequences: rows of batches, control tensors, and implicit states."""

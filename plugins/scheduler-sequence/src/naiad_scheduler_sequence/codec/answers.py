@@ -1,4 +1,4 @@
-"""Reads the answers of models of sequences: states are taken out of the outputs, and kept row by row."""
+"""Answer reader of sequence models: takes the next states out of the outputs, row by row."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

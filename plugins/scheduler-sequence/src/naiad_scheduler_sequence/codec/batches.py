@@ -1,4 +1,4 @@
-"""Builds the batches that a sequence scheduler asks for, row by row."""
+"""Batch builder of sequence models: rows, control tensors and states of each batch."""
 
 import functools
 from collections.abc import Mapping, Sequence

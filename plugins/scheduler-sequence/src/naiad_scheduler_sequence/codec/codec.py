@@ -1,4 +1,4 @@
-"""The batch codec of models of sequences: controls, implicit states, and the row of each request in a batch."""
+"""The batch codec of a sequence model: controls, implicit states, and the row of each request in a batch."""
 
 from collections.abc import Sequence
 from dataclasses import replace

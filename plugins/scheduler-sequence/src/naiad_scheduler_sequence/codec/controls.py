@@ -1,4 +1,4 @@
-"""The control tensors of sequence batching: what the server tells a model of each row of a batch."""
+"""Control tensors of sequence batching: START, END, READY and CORRID of each row."""
 
 from collections.abc import Mapping
 
@@ -27,19 +27,22 @@ class Controls:
         self._correlation: tuple[str, DataType] | None = None
         pairs: dict[SequenceControlKind, tuple[str, Tensor, Tensor]] = {}
         batching = config.sequence_batching
-        for given in batching.control_input if batching is not None else ():
-            for control in given.control:
+        for control_input in batching.control_input if batching is not None else ():
+            for control in control_input.control:
                 if control.kind in (_START, _READY, _END):
-                    pairs[control.kind] = (given.name, *_pair(given.name, control, self._shape))
+                    pairs[control.kind] = (control_input.name, *_pair(control_input.name, control, self._shape))
                 else:
-                    self._correlation = (given.name, control.data_type)
+                    self._correlation = (control_input.name, control.data_type)
         self._by_flags = {
             (start, end): _chosen(pairs, {_START: start, _READY: True, _END: end})
             for start in (False, True)
             for end in (False, True)
         }
-        nobody = self.correlation(0)
-        self.absent: Mapping[str, Tensor] = {**_chosen(pairs, {}), **({} if nobody is None else {nobody.name: nobody})}
+        no_sequence = self.correlation(0)
+        self.absent: Mapping[str, Tensor] = {
+            **_chosen(pairs, {}),
+            **({} if no_sequence is None else {no_sequence.name: no_sequence}),
+        }
 
     def present(self, start: bool, end: bool) -> Mapping[str, Tensor]:
         """The flags of a row with a request."""
@@ -49,7 +52,7 @@ class Controls:
         """The tensor with the correlation id, None where the model takes none.
 
         Integers of fewer than 64 bits get the low bytes. A text for a model that takes numbers is 0, and a number for
-        one that takes texts its digits: whoever wants neither refuses them on arrival.
+        one that takes texts its digits; the sequence scheduler refuses both on arrival.
         """
         if self._correlation is None:
             return None

@@ -1,4 +1,4 @@
-"""Tells an instance that a sequence is over, on the instance's own thread."""
+"""Notifies an instance of the end of a sequence, on the instance's own thread."""
 
 import inspect
 import logging

@@ -1,4 +1,4 @@
-"""The sequences of one model version: which are under way, where, and what they carry from request to request."""
+"""Live sequences of one model version: their slots, and the states between their requests."""
 
 from collections.abc import Callable
 
@@ -61,11 +61,11 @@ class LiveSequences:
 
     def enter(self, row: Row, ticket: Ticket, slot: int) -> LiveSequence:
         """The sequence of a row that goes to that slot; one that starts, starts anew."""
-        found = self._by_number.get(row.sequence)
-        if found is None:
+        live = self._by_number.get(row.sequence)
+        if live is None:
             # two callers of an iterative model that say the same id are no sequence
             correlation_id = row.sequence if self._tensors.iterative else ticket.sequence_id or row.sequence
-            found = self._by_number[row.sequence] = LiveSequence(
+            live = self._by_number[row.sequence] = LiveSequence(
                 row.sequence,
                 correlation_id,
                 slot,
@@ -74,19 +74,19 @@ class LiveSequences:
                 self._tensors.controls.correlation(correlation_id),
             )
         elif row.start:
-            found.states = self._tensors.initial()
-            found.starts += 1
-        return found
+            live.states = self._tensors.initial()
+            live.starts += 1
+        return live
 
     def carry(self, row: BatchRow) -> None:
         """Take over the states that a row leaves, unless its sequence is over or has started anew meanwhile."""
-        found = row.sequence
-        if found is None or not row.next_states or not self._lives(found) or found.starts != row.start:
+        live = row.sequence
+        if live is None or not row.next_states or not self._lives(live) or live.starts != row.start:
             return
-        states = list(found.states)
+        states = list(live.states)
         for index, array in row.next_states.items():
             states[index] = self._tensors.states[index].kept(states[index], array)
-        found.states = states
+        live.states = states
 
     def finished(self, row: BatchRow, reason: SequenceEndReason) -> None:
         """That was the last request of a sequence."""
@@ -94,17 +94,17 @@ class LiveSequences:
             self.ended(row.sequence.number, reason)
 
     def ended(self, number: int, reason: SequenceEndReason) -> None:
-        """A sequence is over; its instance is told."""
-        found = self._by_number.pop(number, None)
-        if found is not None:
-            self._close(found.correlation_id, found.first)
-            self._notify(found.slot, found.correlation_id, reason)
+        """The sequence has ended: notify its instance."""
+        live = self._by_number.pop(number, None)
+        if live is not None:
+            self._close(live.correlation_id, live.first)
+            self._notify(live.slot, live.correlation_id, reason)
 
     def lost(self, slot: int) -> None:
         """What the instance of that slot knew is lost with it."""
         for number in [number for number, each in self._by_number.items() if each.slot == slot]:
-            found = self._by_number.pop(number)
-            self._close(found.correlation_id, found.first)
+            live = self._by_number.pop(number)
+            self._close(live.correlation_id, live.first)
 
     def end_all(self, reason: SequenceEndReason) -> None:
         """All sequences are over."""

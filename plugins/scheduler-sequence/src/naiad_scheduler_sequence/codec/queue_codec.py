@@ -1,4 +1,4 @@
-"""The codec of a queue of sequences: states go from request to request, and instances hear when a sequence is over."""
+"""The codec of a queue of sequences: carries states between requests and notifies instances of ends."""
 
 import functools
 import logging

@@ -1,4 +1,4 @@
-"""Batches of sequences: which request is in which row, and the states that it starts from and leaves."""
+"""Rows of a sequence batch: the request in each row, its states and its next states."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""What the states of a sequence hold when it starts: zeros, empty strings, or a file in the model's folder."""
+"""Initial states of a sequence: zeros, empty strings, or a file in the model's folder."""
 
 import math
 from dataclasses import dataclass
@@ -109,13 +109,13 @@ def _require_growing(state: SequenceState, config: ModelConfig) -> None:
 
 
 def _initial(state: SequenceState, kind: TensorType, model_directory: Path, model: str) -> np.ndarray:
-    given = state.initial_state[0] if state.initial_state else None
-    if given is None:
+    initial = state.initial_state[0] if state.initial_state else None
+    if initial is None:
         return _blank(kind, tuple(1 if dim == -1 else dim for dim in state.dims))
-    shape = tuple(given.dims)
-    if given.data_file is None:
+    shape = tuple(initial.dims)
+    if initial.data_file is None:
         return _blank(kind, shape)
-    path = model_directory / "initial_state" / given.data_file
+    path = model_directory / "initial_state" / initial.data_file
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -125,13 +125,13 @@ def _initial(state: SequenceState, kind: TensorType, model_directory: Path, mode
         ) from error
     if not kind.itemsize:
         return _strings(raw, path, shape)
-    wanted = math.prod(shape) * kind.itemsize
-    if len(raw) < wanted:
+    byte_size = math.prod(shape) * kind.itemsize
+    if len(raw) < byte_size:
         raise InvalidArgumentError(
-            f"initial_state setting expects {wanted} bytes, but the data provided from {given.data_file} only has "
+            f"initial_state setting expects {byte_size} bytes, but the data provided from {initial.data_file} only has "
             f"{len(raw)} bytes: state '{state.input_name}' of model '{model}'"
         )
-    return np.frombuffer(raw[:wanted], kind.dtype).reshape(shape).copy()
+    return np.frombuffer(raw[:byte_size], kind.dtype).reshape(shape).copy()
 
 
 def _blank(kind: TensorType, shape: tuple[int, ...]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What the kernel adds to the requests of one model of sequences; made once a load."""
+"""Sequence tensors: controls and states that the server adds to the requests of a model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,10 +38,10 @@ class SequenceTensors:
         """The states as inputs of the model."""
         return {state.input_name: state.tensor(array) for state, array in zip(self.states, arrays, strict=True)}
 
-    def absent(self, given: Mapping[str, Tensor], like: Sequence[np.ndarray]) -> dict[str, Tensor]:
+    def absent(self, others: Mapping[str, Tensor], like: Sequence[np.ndarray]) -> dict[str, Tensor]:
         """The inputs of a row without a request: those of another row, but nobody is there, and states say nothing."""
         blanks = [blank_like(array) for array in like]
-        return {**given, **self.controls.absent, **self.inputs_of(blanks)}
+        return {**others, **self.controls.absent, **self.inputs_of(blanks)}
 
     def alone(self, request: Request) -> Request:
         """The request as the only one of a sequence, for executions that no scheduler asks for, such as warmup."""

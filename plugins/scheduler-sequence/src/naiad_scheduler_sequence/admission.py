@@ -1,16 +1,16 @@
-"""Why a request is refused on arrival: rules of sequences that it breaks."""
+"""Admission rules of the sequence scheduler: which requests are refused on arrival, and the message of each refusal."""
 
 from naiad.scheduler import Drop, DropReason, Ticket
 from naiad_config import DataType, ModelConfig, SequenceControlKind
 
 _SHOWN = 128
-"""How much of an id stands in a message."""
+"""The most characters of a correlation id in a message."""
 
 
-class Entrance:
-    """Says what is wrong with a request to a model whose requests come in sequences.
+class AdmissionRules:
+    """Checks requests to a model with sequence batching.
 
-    `kind` is the type of correlation ids, None where the model is not told them and both types will do.
+    `_kind` is the required type of correlation ids, None if the model has no input for them: both types are valid then.
     """
 
     __slots__ = ("_iterative", "_kind", "_model")
@@ -21,7 +21,7 @@ class Entrance:
         self._kind = _kind_of_id(config)
 
     def refusal(self, ticket: Ticket) -> Drop | None:
-        """The answer to a request that no sequence can take, None for any other."""
+        """The drop for a request that breaks a rule, None for a valid one."""
         if ticket.batch_size != 1:
             return _invalid(
                 ticket,
@@ -37,16 +37,17 @@ class Entrance:
                 "its requests come in sequences; set sequence_id to the same number or text in all of a sequence",
             )
         if self._kind is not None and not isinstance(ticket.sequence_id, self._kind):
-            wanted, given = ("a text", "a number") if self._kind is str else ("a number", "a text")
+            expected, actual = ("a text", "a number") if self._kind is str else ("a number", "a text")
             return _invalid(
                 ticket,
-                f"inference request to model '{self._model}' has {given} as correlation ID, "
-                f"{_shown(ticket.sequence_id)!r}, but its CONTROL_SEQUENCE_CORRID tensor takes {wanted}; send {wanted}",
+                f"inference request to model '{self._model}' has {actual} as correlation ID, "
+                f"{_shown(ticket.sequence_id)!r}, but its CONTROL_SEQUENCE_CORRID tensor takes {expected}; "
+                f"send {expected}",
             )
         return None
 
     def no_start(self, ticket: Ticket) -> Drop:
-        """The answer to a request of a sequence that there is not, or no longer."""
+        """The drop for a request whose sequence has not started or has ended."""
         return _invalid(
             ticket,
             f"inference request for sequence {_shown(ticket.sequence_id)} to model '{self._model}' must specify the "
@@ -55,14 +56,14 @@ class Entrance:
         )
 
     def too_late(self) -> str:
-        """What the requests of a sequence that got no slot in time are told."""
+        """The message for the requests of a sequence that got no slot in time."""
         return (
             "timeout of the corresponding sequence has been expired: no slot was free for it in time; ask for a longer "
             "timeout, or give the model more instances or slots"
         )
 
     def lost(self, correlation_id: int | str) -> str:
-        """What the requests of a sequence are told whose instance has died."""
+        """The message for the requests of a sequence whose instance has died."""
         which = f"sequence {_shown(correlation_id)}" if correlation_id else "the sequence"
         return (
             f"the instance of model '{self._model}' that {which} ran on has died, and with it what the model knew of "
@@ -71,7 +72,7 @@ class Entrance:
 
 
 def _shown(correlation_id: int | str) -> int | str:
-    """An id as messages have it: callers choose texts of any length."""
+    """The id cut to a length that fits a message: callers choose texts of any length."""
     if isinstance(correlation_id, str) and len(correlation_id) > _SHOWN:
         return f"{correlation_id[:_SHOWN]}…"
     return correlation_id

@@ -1,4 +1,4 @@
-"""A thread that takes what was put to it, all that waits at a time."""
+"""A worker thread with a queue that processes all queued items in one call."""
 
 import logging
 import threading
@@ -13,39 +13,39 @@ _SECONDS_TO_END = 1.0
 _END = object()
 
 
-class Talker:
-    """Calls `talk` with what was put, in order and several together, on its thread; first of all it calls `begin`."""
+class BatchingWorker:
+    """Calls `begin` once, then `work` with the queued items, in order and several at a time, on its own thread."""
 
     def __init__(
-        self, name: str, talk: Callable[[Sequence[Any]], None], begin: Callable[[], None] = lambda: None
+        self, name: str, work: Callable[[Sequence[Any]], None], begin: Callable[[], None] = lambda: None
     ) -> None:
-        self._talk = talk
+        self._work = work
         self._begin = begin
         self._waiting: SimpleQueue[Any] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def put(self, item: object) -> None:
-        """Have this talked about; returns at once."""
+        """Queue an item; returns at once."""
         self._waiting.put(item)
 
     def close(self) -> None:
-        """Talk about what was put, and end the thread; one that hangs is left after a second."""
+        """Process the queued items and end the thread; waits for it at most a second."""
         self._waiting.put(_END)
         self._thread.join(_SECONDS_TO_END)
 
     def _run(self) -> None:
         self._guarded(self._begin)
-        while self._talk_once():
+        while self._work_once():
             pass
 
-    def _talk_once(self) -> bool:
-        """Talk about what waits; False at the end. Holds nothing while it waits for more."""
+    def _work_once(self) -> bool:
+        """Process the queued items; returns False after the last. Keeps no item alive while it waits for more."""
         items = self._take()
         last = _END in items
         items = [item for item in items if item is not _END]
         if items:
-            self._guarded(lambda: self._talk(items))
+            self._guarded(lambda: self._work(items))
         return not last
 
     def _take(self) -> list[Any]:
@@ -60,5 +60,5 @@ class Talker:
     def _guarded(self, call: Callable[[], None]) -> None:
         try:
             call()
-        except BaseException:  # the thread goes on: requests wait for it
-            _logger.exception("talking to Redis failed")
+        except BaseException:  # the thread must survive: requests wait for it
+            _logger.exception("a round trip to Redis failed")

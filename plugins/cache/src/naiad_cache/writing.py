@@ -1,4 +1,4 @@
-"""Keeping what models answer: a copy that is the cache's own, made before the caller may change the arrays."""
+"""The cache writer: inserts copies of models' responses into the cache, before callers can change the arrays."""
 
 import asyncio
 import functools
@@ -6,22 +6,23 @@ from time import monotonic_ns
 
 import numpy as np
 
-from naiad.cache import CacheCounters, CachedResponse
+from naiad.cache import CacheCounters
 from naiad.types import Response, Tensor
 from naiad_cache.lookups import Lookup
 from naiad_cache.opened import OpenedCache
+from naiad_kit.caches import CachedResponse
 
 LARGE = 256 << 10
-"""From so many bytes on, keys and copies are made on a thread: the event loop would stand still for 0.1 ms or more."""
+"""From this many bytes on, a thread computes keys and copies: they would block the event loop for 0.1 ms or more."""
 
 PATIENT_FOR = 2048
-"""After so many misses in a row of a model, only one answer of so many is kept until something is found again."""
+"""After this many misses of a model in a row, only one response in `KEPT_THEN` is inserted until the next hit."""
 KEPT_THEN = 8
-"""That many: requests that never repeat should neither cost 25 µs each for nothing, nor flush what others ask for."""
+"""See `PATIENT_FOR`: requests that never repeat should neither cost 25 µs each, nor evict entries of other models."""
 
 
-class Keeper:
-    """Hands answers of the model `name` to a cache."""
+class CacheWriter:
+    """Inserts the responses of the model `name` into a cache."""
 
     def __init__(self, cache: OpenedCache, name: str, counters: CacheCounters) -> None:
         self._cache = cache
@@ -31,10 +32,10 @@ class Keeper:
         self._loop = asyncio.get_running_loop()
 
     def keep(self, lookup: Lookup, outcome: Response) -> None:
-        """Give the cache a copy of a model's answer, before the caller has the arrays, which then are its own.
+        """Insert a copy of a response, before the caller owns its arrays.
 
-        What does not lie in host memory, and what is no answer, is not kept. A large copy is made on a thread, and the
-        caller gets arrays that cannot be written to.
+        Errors and outputs outside host memory are not inserted. A thread makes large copies; the caller then gets
+        read-only arrays.
         """
         if self._counters.misses_in_a_row > PATIENT_FOR:
             self._in_vain += 1
@@ -81,7 +82,7 @@ class Keeper:
 
 
 def _view_of(tensor: Tensor) -> Tensor:
-    """A tensor over the same memory, which nobody can write to through either any more."""
+    """A tensor over the same memory; both are read-only from here on."""
     view = tensor.array.view()
     view.flags.writeable = False
     tensor.payload = view

@@ -1,9 +1,9 @@
-"""What has become of tickets and sequences since the last decision, for the next one to tell."""
+"""Pending events of the sequence scheduler: drops and sequence ends that its next decision reports."""
 
 from naiad.scheduler import Drop, DropReason, SequenceEnd, SequenceEndReason
 
 
-class News:
+class PendingEvents:
     """Tickets to be dropped and sequences to be ended."""
 
     __slots__ = ("_drops", "_ended")
@@ -13,23 +13,23 @@ class News:
         self._ended: list[SequenceEnd] = []
 
     def __bool__(self) -> bool:
-        """Whether there is anything to tell."""
+        """Whether there is an event to report."""
         return bool(self._drops) or bool(self._ended)
 
     def drop(self, ticket: int, reason: DropReason, detail: str) -> None:
-        """That ticket is given up."""
+        """Report this ticket as dropped."""
         self._drops[ticket] = (reason, detail)
 
     def forget(self, ticket: int) -> None:
-        """The caller of that ticket left before it was told."""
+        """Do not report this ticket: its caller cancelled it."""
         self._drops.pop(ticket, None)
 
     def end(self, instance: int, sequence: int, reason: SequenceEndReason) -> None:
-        """That sequence is over for the model."""
+        """Report to the model that this sequence has ended."""
         self._ended.append(SequenceEnd(instance, sequence, reason))
 
     def take(self) -> tuple[tuple[Drop, ...], tuple[SequenceEnd, ...]]:
-        """All there is to tell; it is told once."""
+        """Remove and return all events."""
         together: dict[tuple[DropReason, str], list[int]] = {}
         for ticket, why in self._drops.items():
             together.setdefault(why, []).append(ticket)
