@@ -197,8 +197,8 @@ def test_a_request_is_traced_under_any_asgi_server(ask, fake_server, action):
 
     (trace,) = fake_server.tracing.traces
     assert exchange.status == 200
-    assert fake_server.tracing.asked == [("m", 0, "9" if action == "infer" else "", "00-ab-cd-01", "")]
-    assert trace.told == ["HTTP_RECV_START", "HTTP_RECV_END", "HTTP_SEND_START", "HTTP_SEND_END", "end"]
+    assert fake_server.tracing.samples == [("m", 0, "9" if action == "infer" else "", "00-ab-cd-01", "")]
+    assert trace.events == ["HTTP_RECV_START", "HTTP_RECV_END", "HTTP_SEND_START", "HTTP_SEND_END", "end"]
 
 
 def test_a_request_of_a_client_that_left_is_traced_to_its_end(ask, fake_server):
@@ -206,4 +206,4 @@ def test_a_request_of_a_client_that_left_is_traced_to_its_end(ask, fake_server):
 
     ask(infer(), act=lambda exchange: exchange.disconnected.set())
 
-    assert fake_server.tracing.traces[0].told[-1] == "end"
+    assert fake_server.tracing.traces[0].events[-1] == "end"

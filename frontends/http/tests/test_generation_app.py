@@ -188,7 +188,7 @@ def test_generate_answers_with_its_one_response(talk):
 
 
 @pytest.mark.parametrize("action", ["generate", "generate_stream"])
-def test_who_asks_for_it_is_told_of_the_load(talk, fake_server, action):
+def test_who_asks_for_it_is_reported_the_load(talk, fake_server, action):
     blocks = [
         Sample((("kv_cache_block_type", kind),), value)
         for kind, value in {"used": 1, "max": 4, "tokens_per": 2}.items()

@@ -72,7 +72,7 @@ def test_only_what_is_not_compressed_is_answered_directly(header, direct):
     assert (head.direct, head.split) == (direct, 5 if direct else None)
 
 
-def test_an_infer_request_that_makes_no_sense_brings_its_refusal():
+def test_an_infer_request_that_is_invalid_brings_its_refusal():
     head = read(b"POST /v2/models/m/versions/0/infer HTTP/1.1")
 
     assert isinstance(head.refusal, InvalidArgumentError)
@@ -100,7 +100,7 @@ def test_the_version_and_the_connection_header_say_whether_to_keep_it(lines, kee
     assert read(*lines).keep_alive is keep_alive
 
 
-def test_a_client_of_http_1_0_is_never_told_to_continue():
+def test_a_client_of_http_1_0_is_never_reported_to_continue():
     expect = b"Expect: 100-Continue"
 
     assert read(b"POST / HTTP/1.1", expect).expects_continue

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 import naiad_metrics
 from naiad import Server
 from naiad.errors import InvalidArgumentError, UnavailableError
-from naiad.metrics import Metrics
+from naiad_kit.metrics import MetricsApi
 from naiad_metrics.options import OPTIONS, address_of
 from naiad_testing.backends import FakeBackend
 
@@ -52,7 +52,7 @@ def test_everything_that_is_collected_is_served(server):
 
 
 async def collected(server):
-    return {family.name: (family.help, family.kind) for family in server.service(Metrics).collect()}
+    return {family.name: (family.help, family.kind) for family in server.service(MetricsApi).collect()}
 
 
 @pytest.mark.parametrize("accepted", ["gzip", "deflate, gzip;q=0.5", "GZIP", "*", "br;q=1.0, x-gzip"])
@@ -133,7 +133,7 @@ def test_it_says_where_it_listens(models):
     assert asyncio.run(main("localhost")) in ("127.0.0.1", "::1")
 
 
-def test_a_port_that_is_taken_is_told_with_the_option_that_changes_it(models, server):
+def test_a_port_that_is_taken_is_reported_with_the_option_that_changes_it(models, server):
     options = {"metrics-address": "127.0.0.1", "metrics-port": server.frontend.port}
 
     with pytest.raises(UnavailableError, match="metrics cannot be served on 127") as caught:
@@ -142,7 +142,7 @@ def test_a_port_that_is_taken_is_told_with_the_option_that_changes_it(models, se
     assert "--metrics-port" in str(caught.value)
 
 
-def test_an_address_that_is_none_is_told_with_its_option(models):
+def test_an_address_that_is_none_is_reported_with_its_option(models):
     with pytest.raises(InvalidArgumentError, match=r"--metrics-address: 'nowhere\.invalid' is no address"):
         asyncio.run(new_server(models, **{"metrics-address": "nowhere.invalid", "metrics-port": 0}).start())
 
@@ -184,7 +184,7 @@ def test_a_scrape_in_flight_is_answered_before_the_end(models):
             await go_on.wait()
             return metrics.collect()
 
-        metrics = server.service(Metrics)
+        metrics = server.service(MetricsApi)
         metrics.scrape = scrape
         reader, writer = await asyncio.open_connection("127.0.0.1", server.plugins.frontends()["metrics"].port)
         writer.write(b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n")

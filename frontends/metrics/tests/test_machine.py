@@ -47,7 +47,7 @@ def test_processors_are_busy_for_the_part_of_the_time_since_the_last_reading_tha
     assert (first.utilization, second.utilization) == (pytest.approx(0.3), 1.0)
 
 
-def test_two_readings_at_the_same_time_tell_the_same_utilization() -> None:
+def test_two_readings_at_the_same_time_give_the_same_utilization() -> None:
     proc = files(busy=100, idle=100)
     machine = Machine(2.0, proc)
     proc |= files(busy=150, idle=150)
@@ -65,9 +65,9 @@ def test_the_machine_is_not_looked_at_more_often_than_the_interval_says() -> Non
     assert proc.looks == 2
 
 
-@pytest.mark.parametrize("told", ["", "nothing of use\n"])
-def test_what_a_machine_does_not_tell_is_not_known(told: str) -> None:
-    proc = Files(dict.fromkeys(files(), told))
+@pytest.mark.parametrize("message", ["", "nothing of use\n"])
+def test_what_a_machine_does_not_report_is_not_known(message: str) -> None:
+    proc = Files(dict.fromkeys(files(), message))
 
     assert Machine(2.0, proc).reading(now=0.0) == MachineReading()
 

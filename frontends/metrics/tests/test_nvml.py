@@ -6,19 +6,16 @@ from typing import Any
 
 import pytest
 
-from naiad.gpus import gpu_count, gpu_uuids
-from naiad_metrics.nvml import GpuReading, read_gpus
+from naiad_metrics.nvml import GpuReading, gpu_uuids, read_gpus
 
 
 @pytest.fixture(autouse=True)
 def forgetting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Forget before and after each test what was asked of the real driver."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    for asked in (gpu_count, gpu_uuids):
-        asked.cache_clear()
+    gpu_uuids.cache_clear()
     yield
-    for asked in (gpu_count, gpu_uuids):
-        asked.cache_clear()
+    gpu_uuids.cache_clear()
 
 
 class Driver:
@@ -85,7 +82,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Any:
     return put
 
 
-def test_every_gpu_is_told_in_the_units_of_the_metrics(install: Any) -> None:
+def test_every_gpu_is_reported_in_the_units_of_the_metrics(install: Any) -> None:
     driver = install(Driver())
 
     readings = read_gpus()
@@ -95,7 +92,7 @@ def test_every_gpu_is_told_in_the_units_of_the_metrics(install: Any) -> None:
     assert driver.open == 0
 
 
-def test_what_a_gpu_does_not_tell_is_left_out(install: Any) -> None:
+def test_what_a_gpu_does_not_report_is_left_out(install: Any) -> None:
     driver = install(Driver("nvmlDeviceGetPowerUsage", "nvmlDeviceGetTotalEnergyConsumption"))
 
     first, _ = read_gpus()

@@ -58,7 +58,7 @@ def test_quantiles_are_read_with_their_errors(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("latencies=true", "is none of counter_latencies=true"),
         ("summary_latencies", "is none of"),
@@ -69,8 +69,8 @@ def test_quantiles_are_read_with_their_errors(text: str) -> None:
         ("summary_quantiles=a:b", "could not convert"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(text: str, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_settings_that_are_invalid_are_refused(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         CONFIG.type(text)
 
 
@@ -102,13 +102,13 @@ def test_a_model_sets_the_buckets_of_its_histograms() -> None:
     assert request.bounds == ((1.5,), *(BOUNDS,) * 4)
 
 
-def test_buckets_of_a_metric_that_has_none_to_set_are_told_with_the_nearest_name() -> None:
+def test_buckets_of_a_metric_that_has_none_to_set_are_reported_with_the_nearest_name() -> None:
     misspelt = buckets("nv_inference_first_respons_histogram_ms", 10)
 
     assert family_problems(ModelConfig()) == []
     assert family_problems(buckets(FIRST_RESPONSE.name, 10)) == []
-    (told,) = family_problems(replace(misspelt, name="m"))
-    assert told == (
+    (report,) = family_problems(replace(misspelt, name="m"))
+    assert report == (
         "model 'm' sets the buckets of 'nv_inference_first_respons_histogram_ms' in vain: did you mean "
         "'nv_inference_first_response_histogram_ms'?"
     )

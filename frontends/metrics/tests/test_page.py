@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from naiad.cache import CacheReport
 from naiad.metrics import MetricFamily
 from naiad_cache.metrics import cache_metrics
+from naiad_kit.caches import CacheReport
 from naiad_metrics.config import METRICS_OPTIONS
 from naiad_metrics.families import FAMILIES, FamilyText
 from naiad_metrics.latencies import BOUNDS, FIRST_RESPONSE_BOUNDS
@@ -44,7 +44,7 @@ def test_every_option_and_every_reason_is_named() -> None:
         assert f"`{reason}`" in PAGE
 
 
-def test_the_buckets_are_told_as_they_are() -> None:
+def test_the_buckets_are_reported_as_they_are() -> None:
     assert f"{BOUNDS[0] * 1e6:.0f} µs to {BOUNDS[-1]:.0f} s" in PAGE
     first, *between, last = (f"{bound:.0f}" for bound in FIRST_RESPONSE_BOUNDS)
     assert f"the buckets are {', '.join([first, *between])} and {last}" in PAGE

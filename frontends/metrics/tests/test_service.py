@@ -33,7 +33,7 @@ def gpus(metrics: MetricsService) -> Told:
     }
 
 
-async def test_gpus_are_told_as_of_the_last_look_at_them() -> None:
+async def test_gpus_are_reported_as_of_the_last_look_at_them() -> None:
     looks: list[int] = []
 
     def look() -> tuple[GpuReading, ...]:
@@ -91,7 +91,7 @@ def test_every_family_has_a_name_of_its_own_a_help_and_a_unit_where_it_needs_one
     assert all(family.name.startswith(("nv_", "naiad_")) for family in FAMILIES)
 
 
-async def test_a_family_without_samples_is_not_told() -> None:
+async def test_a_family_without_samples_is_not_reported() -> None:
     metrics = await started(MetricsConfig())
 
     collected: list[MetricFamily] = metrics.collect()

@@ -65,14 +65,14 @@ labels = st.dictionaries(st.from_regex(r"l[a-zA-Z0-9_]{0,9}", fullmatch=True), t
 numbers = st.floats(allow_nan=False) | st.integers(-(2**53), 2**53)
 
 
-@given(name=names, told=texts, pairs=labels, value=numbers)
-def test_any_text_comes_through(name, told, pairs, value):
-    family = MetricFamily(name, told, "gauge", [Sample(tuple(pairs.items()), value)])
+@given(name=names, help_text=texts, pairs=labels, value=numbers)
+def test_any_text_comes_through(name, help_text, pairs, value):
+    family = MetricFamily(name, help_text, "gauge", [Sample(tuple(pairs.items()), value)])
 
     (read,) = parse(written(family))
 
     assert (read.name, read.type) == (name, "gauge")
-    assert read.documentation.strip() == told.strip()
+    assert read.documentation.strip() == help_text.strip()
     assert [(sample.labels, sample.value) for sample in read.samples] == [(pairs, value)]
 
 

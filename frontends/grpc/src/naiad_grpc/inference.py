@@ -6,15 +6,15 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from naiad.buffers import Buffer
 from naiad.errors import NaiadError
-from naiad.explaining import EXPLAIN, encoded_twice
 from naiad.types import Request, Response
 from naiad_grpc.codec import COSTLY_BYTES, Encoder, ResponseForm, TakesLong, request_id_of
 from naiad_grpc.inference_intake import CallContext, Decoded, Intake
 from naiad_grpc.statuses import RpcError, rpc_error, too_long
 from naiad_grpc.streaming import InferStream
 from naiad_grpc.streaming_loop import run_stream
+from naiad_kit.buffers import Buffer
+from naiad_kit.explaining import EXPLAIN, encoded_twice
 from naiad_kit.frontends.codec_threads import CodecThreads
 from naiad_kit.frontends.forwarding import HeaderForwarding
 

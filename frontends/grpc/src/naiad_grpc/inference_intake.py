@@ -7,14 +7,14 @@ from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING, Protocol
 
 from naiad.errors import drop_tracebacks
-from naiad.explaining import EXPLAIN
-from naiad.shared_memory import shared_memory_of
-from naiad.tracing import tracing_of
 from naiad.types import Request
 from naiad_grpc.codec import Decoder, ResponseForm, model_name_and_version, takes_long
 from naiad_grpc.codec.versions import model_version
+from naiad_kit.explaining import EXPLAIN
 from naiad_kit.frontends.codec_threads import CodecThreads
 from naiad_kit.frontends.forwarding import HeaderForwarding
+from naiad_kit.shared_memory import shared_memory_of
+from naiad_kit.tracing import tracing_of
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi

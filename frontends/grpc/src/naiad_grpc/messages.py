@@ -1,27 +1,33 @@
-"""Protobuf messages and service descriptor of `inference.GRPCInferenceService`, in a descriptor pool of our own.
+"""Protobuf messages and descriptors of the services, in a descriptor pool of our own.
 
-The client library registers the same names in protobuf's default pool. Ours are in the pool that `naiad_config` has its
-messages in, so both can be imported in one process, in either order.
+The `.proto` files are in `protos`, with their compiled form in `services.binpb` (`make protos`). The client library
+registers the same names in protobuf's default pool. Ours are in the pool that `naiad_config` has its messages in, so
+both can be imported in one process, in either order. The published packages of the health and reflection services come
+with generated code, which ties them to few releases of protobuf and to one transport.
 """
 
 import functools
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from google.protobuf import message_factory
 from google.protobuf.descriptor import ServiceDescriptor
-from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from naiad_config import descriptors
-from naiad_grpc.notation import declare
-from naiad_grpc.schema import MESSAGES, REQUESTS, RPCS, STREAMING
 
 PACKAGE = descriptors.PACKAGE
 SERVICE = f"{PACKAGE}.GRPCInferenceService"
 """The full name of the service: an RPC's path is `/<SERVICE>/<name>`."""
 
-_FILE = "grpc_service.proto"
+HEALTH_PACKAGE = "grpc.health.v1"
+HEALTH_SERVICE = f"{HEALTH_PACKAGE}.Health"
+REFLECTION_PACKAGES = ("grpc.reflection.v1", "grpc.reflection.v1alpha")
+"""Both versions have the same messages; older clients know only the second."""
+
+_COMPILED = Path(__file__).parent / "protos" / "services.binpb"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,43 +46,35 @@ class Rpc:
 
 
 @functools.cache
-def message_class(name: str) -> Any:
+def message_class(name: str, package: str = PACKAGE) -> Any:
     """The class of a message, by its name without the package: `ModelInferRequest.InferInputTensor`."""
-    return message_factory.GetMessageClass(pool().FindMessageTypeByName(f"{PACKAGE}.{name}"))
+    return message_factory.GetMessageClass(pool().FindMessageTypeByName(f"{package}.{name}"))
 
 
 @functools.cache
 def rpcs() -> tuple[Rpc, ...]:
-    """Every RPC of the service."""
+    """Every RPC of the inference service."""
     return tuple(
-        Rpc(name, message_class(REQUESTS[name]), message_class(f"{name}Response"), name in STREAMING) for name in RPCS
+        Rpc(
+            method.name,
+            message_factory.GetMessageClass(method.input_type),
+            message_factory.GetMessageClass(method.output_type),
+            method.client_streaming and method.server_streaming,
+        )
+        for method in service().methods
     )
 
 
 def service() -> ServiceDescriptor:
-    """The descriptor of the service, for reflection."""
+    """The descriptor of the inference service."""
     return pool().FindServiceByName(SERVICE)
 
 
 @functools.cache
 def pool() -> DescriptorPool:
-    """Our descriptor pool, with the service and everything that it refers to."""
+    """Our descriptor pool, with all services and everything that they refer to."""
     ours = descriptors.pool()
-    ours.AddSerializedFile(_file().SerializeToString())
+    compiled = _COMPILED.read_bytes()
+    for file in FileDescriptorSet.FromString(compiled).file:
+        ours.AddSerializedFile(file.SerializeToString())
     return ours
-
-
-def _file() -> FileDescriptorProto:
-    file = FileDescriptorProto(name=_FILE, package=PACKAGE, syntax="proto3", dependency=[descriptors.FILE])
-    declare(file, MESSAGES, "parameter_choice")
-    service = file.service.add(name=SERVICE.rpartition(".")[2])
-    for name in RPCS:
-        streaming = name in STREAMING
-        service.method.add(
-            name=name,
-            input_type=f".{PACKAGE}.{REQUESTS[name]}",
-            output_type=f".{PACKAGE}.{name}Response",
-            client_streaming=streaming,
-            server_streaming=streaming,
-        )
-    return file

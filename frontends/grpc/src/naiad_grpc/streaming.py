@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from naiad.byte_budget import UNCHARGED_BYTES
 from naiad.errors import DeadlineExceededError, NaiadError, drop_tracebacks
-from naiad.explaining import EXPLAIN, encoded_twice
 from naiad.types import Request, Response
 from naiad_grpc.codec import Encoder, ResponseForm, TakesLong, encode_error, request_id_of
 from naiad_grpc.codec.forms import PLAIN
 from naiad_grpc.inference_intake import Caller, Decoded, Intake
 from naiad_grpc.statuses import RpcError, rpc_error, too_long
 from naiad_grpc.streaming_requests import Message, Outcome, ReadyMessages, StreamRequest
+from naiad_kit.explaining import EXPLAIN, encoded_twice
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi

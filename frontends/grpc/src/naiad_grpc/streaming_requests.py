@@ -4,11 +4,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from naiad.buffers import Buffer
 from naiad.byte_budget import UNCHARGED_BYTES, ByteBudget
 from naiad.errors import NaiadError
 from naiad.types import Request, Response
 from naiad_grpc.codec import ResponseForm
+from naiad_kit.buffers import Buffer
 
 Outcome = Response | NaiadError
 Message = list[Buffer]

@@ -246,6 +246,6 @@ def test_classes_are_a_number(decode, ask, value, reason):
         decode(message)
 
 
-def test_the_id_of_a_message_that_cannot_be_decoded_can_be_told(ask):
+def test_the_id_of_a_message_that_cannot_be_decoded_can_be_reported(ask):
     assert request_id_of(ask(id="7", model_version="x").SerializeToString()) == "7"
     assert request_id_of(b"\x1a\x05ab") == ""

@@ -120,7 +120,7 @@ def test_parameters_keep_their_type(encoder, value, kind):
     assert message.parameters["q"].string_param == "x"
 
 
-def test_the_best_classes_of_an_output_can_be_told(encoder):
+def test_the_best_classes_of_an_output_can_be_reported(encoder):
     given = Response("m", 3, "", {"Y": Tensor.of("Y", np.array([0.5, 3.25, 1.0], np.float32))})
 
     message = read(encoder.encode(given, ResponseForm({"Y": OutputForm(classes=2)})))

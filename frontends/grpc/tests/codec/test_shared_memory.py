@@ -20,16 +20,6 @@ def shared(region="r", byte_size=8, offset=None, **more):
     return {"parameters": parameters | more}
 
 
-def test_an_input_is_read_from_its_region(decode, ask, regions):
-    regions.add("r", b"ab" + np.array([1.5, 2.5], np.float32).tobytes() + b"c")
-
-    request, form = decode(ask(("X", "FP32", [2], shared(offset=2))))
-
-    assert request.inputs["X"].array.tolist() == [1.5, 2.5]
-    assert request.inputs["X"].array.flags.aligned
-    assert form.outputs == {}
-
-
 def test_the_region_is_read_for_each_request_anew(decoder, ask, regions):
     message = ask(("X", "INT8", [1], shared(byte_size=1))).SerializeToString()
 
@@ -50,14 +40,6 @@ def test_strings_and_truths_can_be_shared_too(decode, ask, regions):
 
     assert request.inputs["S"].array.tolist() == [b"a"]
     assert request.inputs["B"].array.tolist() == [True]
-
-
-def test_a_shared_tensor_may_have_no_elements(decode, ask, regions):
-    regions.add("r")
-
-    request, _ = decode(ask(("X", "FP32", [0], shared(byte_size=0)), ("S", "BYTES", [0], shared(byte_size=0))))
-
-    assert [each.array.shape for each in request.inputs.values()] == [(0,), (0,)]
 
 
 def test_only_inputs_that_are_not_shared_have_raw_contents(decode, ask, regions):
@@ -87,16 +69,6 @@ def test_contents_beside_a_region_are_refused(decode, ask):
         match="unexpected 'content' provided when using shared memory for input tensor 'X' for model 'm'",
     ):
         decode(ask(("X", "INT8", [1], {**shared(byte_size=1), "contents": {"int_contents": [1]}})))
-
-
-def test_a_size_that_is_not_the_tensors_is_refused(decode, ask):
-    with pytest.raises(InvalidArgumentError, match=r"mismatch for input 'X' for model 'm'\. Expected 8, got 7"):
-        decode(ask(("X", "FP32", [2], shared(byte_size=7))))
-
-
-def test_an_unknown_region_is_not_found(decode, ask):
-    with pytest.raises(NotFoundError, match="Unable to find shared memory region: 'r'"):
-        decode(ask(("X", "FP32", [2], shared())))
 
 
 @pytest.mark.parametrize(
@@ -175,14 +147,3 @@ def test_a_shared_output_is_written_and_its_contents_are_empty(decode, ask, regi
     assert (response.outputs[1].datatype, list(response.outputs[1].shape)) == (datatype, list(array.shape))
     assert bytes(region.content[1 : 1 + len(written)]) == written
     assert region.content[0] == region.content[1 + len(written)] == 0xEE
-
-
-def test_an_output_that_does_not_fit_is_an_error(decode, ask, regions):
-    regions.add("r", bytes(8))
-    message = ask()
-    message.outputs.add(name="Y", **shared())
-    _, form = decode(message)
-    response = Response("m", 1, "", {"Y": Tensor("Y", "INT8", (9,), np.zeros(9, np.int8))})
-
-    with pytest.raises(InvalidArgumentError, match="output 'Y'"):
-        Encoder(None, None).encode(response, form)

@@ -45,7 +45,7 @@ def test_forwarded_metadata_comes_with_it(make_server, ask, context):
     assert server.calls[0].request.parameters == {"x-tenant": "a", "explain": "true"}
 
 
-def test_the_encoding_is_told_in_the_answer(inference, server, ask, context):
+def test_the_encoding_is_reported_in_the_answer(inference, server, ask, context):
     response = infer(inference, ask(), context(), server, {"explain": EXPLANATION})
 
     explanation = json.loads(response.parameters["explain"].string_param)

@@ -98,7 +98,7 @@ def test_what_a_model_puts_into_its_outputs_cannot_leave_the_caller_without_an_a
 
 
 @pytest.mark.parametrize("most", [10_028, 10_027])
-def test_a_response_over_the_limit_is_told_with_its_option(make_server, ask, context, most):
+def test_a_response_over_the_limit_is_reported_with_its_option(make_server, ask, context, most):
     server = make_server(**{"grpc-max-response-size": most})
     answers = []
     make_inference(server).begin(ask("7"), context(), answers.append)

@@ -7,8 +7,6 @@ import pytest
 import tritonclient.grpc as triton
 
 import naiad_grpc
-import naiad_shared_memory
-import naiad_tracing
 from naiad.backend import Reply
 from naiad_testing import serve
 from naiad_testing.backends import FakeBackend
@@ -59,22 +57,19 @@ def backend():
 
 @pytest.fixture
 def models(tmp_path, backend):
-    """A repository with `mirror`, and with `words` for BYTES."""
+    """A repository with `mirror`."""
     backend.write(tmp_path / "models", "mirror")
-    sides = ('input { name: "INPUT"', 'output { name: "OUTPUT"')
-    text = "\n".join(f"{side} data_type: TYPE_STRING dims: [-1] }}" for side in sides)
-    backend.write(tmp_path / "models", "words", text)
     return tmp_path / "models"
 
 
 @pytest.fixture
 def start_server(models, backend):
-    """Start servers over these models, with the plugins `beside`; they stop when the test ends."""
+    """Start servers over these models, with `more` plugins; they stop when the test ends."""
     with ExitStack() as stack:
 
-        def start(*, beside=(naiad_shared_memory,), **options):
+        def start(*, more=(), **options):
             chosen = {"grpc-port": 0, "grpc-address": "127.0.0.1", **options}
-            plugins = [backend, naiad_grpc, naiad_tracing, *beside]
+            plugins = [backend, naiad_grpc, *more]
             serving = stack.enter_context(serve(models, plugins=plugins, options=chosen))
             stack.callback(backend.release)
             return Running(serving, backend, stack)

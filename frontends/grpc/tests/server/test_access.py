@@ -1,13 +1,10 @@
-"""Ways to a whole server with Triton's client: TLS, sockets, compression, pings, limits, metadata, deadlines."""
+"""Ways to a whole server with Triton's client: unix sockets, compression, pings, and the limit of a message."""
 
-import threading
-
-import numpy as np
 import pytest
 import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
-from .conftest import PATIENCE, values_input
+from .conftest import values_input
 
 SERVES = [1.0, 2.0]
 
@@ -22,38 +19,6 @@ def refusal(action):
     with pytest.raises(InferenceServerException) as caught:
         action()
     return caught.value.status().removeprefix("StatusCode."), caught.value.message()
-
-
-def wait_until_one_failed(client):
-    """Return when the server has counted a request as failed."""
-    while not client.get_inference_statistics("mirror").model_stats[0].inference_stats.fail.count:
-        pass
-
-
-@pytest.mark.parametrize("mutual", [False, True])
-def test_the_client_comes_over_tls(start_server, certificates, mutual):
-    server = start_server(
-        **{
-            "grpc-use-ssl": True,
-            "grpc-use-ssl-mutual": mutual,
-            "grpc-server-cert": certificates.file("cert"),
-            "grpc-server-key": certificates.file("key"),
-            "grpc-root-cert": certificates.file("root"),
-        }
-    )
-    shown = {"private_key": certificates.file("client_key"), "certificate_chain": certificates.file("client_cert")}
-    tls = {"ssl": True, "root_certificates": certificates.file("root")}
-    named = {"channel_args": [("grpc.ssl_target_name_override", "localhost")]}
-
-    with_certificate = infer(server.client(**tls, **shown, **named))
-    without = server.client(**tls, **named)
-
-    assert with_certificate == SERVES
-    if mutual:
-        assert refusal(lambda: infer(without))[0] == "UNAVAILABLE"
-    else:
-        assert infer(without) == SERVES
-    assert refusal(lambda: infer(server.client()))[0] == "UNAVAILABLE"
 
 
 def test_the_client_comes_over_a_unix_socket(start_server, tmp_path):
@@ -86,78 +51,3 @@ def test_tensors_over_the_limit_are_refused(start_server):
 
     assert (status, "larger than max" in message) == ("RESOURCE_EXHAUSTED", True)
     assert infer(client) == SERVES
-
-
-def test_large_tensors_go_there_and_back(server):
-    tensor = triton.InferInput("INPUT", [2_000_000], "FP32")
-    sent = np.arange(2_000_000, dtype=np.float32)
-    tensor.set_data_from_numpy(sent)
-
-    np.testing.assert_array_equal(server.client().infer("mirror", [tensor]).as_numpy("OUTPUT"), sent)
-
-
-def test_metadata_that_matches_becomes_parameters(start_server):
-    client = start_server(**{"grpc-header-forward-pattern": "^x-"}).client()
-    headers = {"x-tenant": "seven", "other": "no"}
-
-    response = client.infer("mirror", values_input(1), headers=headers, parameters={"x-tenant": "one"}).get_response()
-
-    assert {key: value.string_param for key, value in response.parameters.items()} == {"x-tenant": "seven"}
-
-
-def test_metadata_named_as_a_parameter_is_not_forwarded(start_server):
-    client = start_server(**{"grpc-header-forward-pattern": "."}).client()
-
-    status, message = refusal(lambda: infer(client, headers={"sequence_id": "1"}))
-
-    assert (status, "Header 'sequence_id' is reserved" in message) == ("INVALID_ARGUMENT", True)
-
-
-def test_restricted_rpcs_need_their_metadata(start_server):
-    rules = ("health,model-repository:admin=secret", "inference:key=other")
-    client = start_server(**{"grpc-restricted-protocol": rules}).client()
-    admin = {"triton-grpc-protocol-admin": "secret"}
-
-    status, message = refusal(client.is_server_live)
-
-    assert (status, message) == (
-        "UNAVAILABLE",
-        "This protocol is restricted, expecting header 'triton-grpc-protocol-admin'",
-    )
-    assert client.is_server_live(headers=admin)
-    assert client.get_model_repository_index(headers=admin).models
-    assert refusal(lambda: infer(client, headers=admin))[0] == "UNAVAILABLE"
-    assert infer(client, headers={"triton-grpc-protocol-key": "other"}) == SERVES
-    assert client.get_server_metadata().name == "naiad"
-
-
-def test_a_request_whose_deadline_passes_is_given_up(server):
-    server.backend.hold()
-    client, statuses = server.client(), []
-    asking = threading.Thread(target=lambda: statuses.append(refusal(lambda: infer(client, client_timeout=1))[0]))
-    asking.start()
-    server.backend.wait_until_held(PATIENCE)
-
-    asking.join(PATIENCE)
-    wait_until_one_failed(client)
-    server.backend.release()
-
-    assert statuses == ["DEADLINE_EXCEEDED"]
-    assert infer(client) == SERVES
-    assert [batch.requests[0].cancelled for batch in server.backend.batches] == [True, False]
-
-
-def test_a_request_that_its_client_cancels_is_given_up(server):
-    server.backend.hold()
-    client, came, errors = server.client(), threading.Event(), []
-    call = client.async_infer("mirror", values_input(9), lambda result, error: (errors.append(error), came.set()))
-    server.backend.wait_until_held(PATIENCE)
-
-    call.cancel()
-    assert came.wait(PATIENCE)
-    wait_until_one_failed(client)
-    server.backend.release()
-
-    assert errors[0].status() == "StatusCode.CANCELLED"
-    assert infer(client) == SERVES
-    assert [batch.requests[0].cancelled for batch in server.backend.batches] == [True, False]

@@ -5,14 +5,8 @@ import asyncio
 import pytest
 
 from naiad.errors import NotFoundError
-from naiad.reports import (
-    IndexEntry,
-    ModelMetadata,
-    Readiness,
-    ServerMetadata,
-    TensorMetadata,
-)
-from naiad_config import DataType, ModelConfig, ModelInput
+from naiad.log_settings import LOG_OPTIONS, LogControl
+from naiad.reports import IndexEntry, Readiness
 from naiad_grpc.messages import rpcs
 
 MESSAGES = {rpc.name: (rpc.request, rpc.response) for rpc in rpcs()}
@@ -26,14 +20,12 @@ class FakeServer:
         self.counted = []
         self.calls = []
         self.shared_memory = FakeSharedMemory()
-        self.tracing = FakeSettings({"trace_level": ("TIMESTAMPS", "TENSORS"), "trace_rate": "1000"})
-        self.logging = FakeSettings({"log_info": True, "log_verbose_level": 2, "log_format": "default"})
+        options = {option.name: option.default for option in LOG_OPTIONS}
+        self.log_changes = []
+        self.logging = LogControl({**options, "log-verbose": 2}, self.log_changes.append)
 
     def service(self, kind):
-        return {"shared-memory": self.shared_memory, "tracing": self.tracing}[kind.name]
-
-    def live(self):
-        return True
+        return {"shared-memory": self.shared_memory, "tracing": None}[kind.name]
 
     def ready(self):
         return self.readiness
@@ -41,20 +33,6 @@ class FakeServer:
     def model_ready(self, name, version=0):
         self._find(name, version)
         return self.readiness
-
-    def metadata(self):
-        return ServerMetadata("naiad", "0.1.0", ("statistics", "logging"))
-
-    def model_metadata(self, name, version=0):
-        self._find(name, version)
-        inputs = (TensorMetadata("X", "FP32", (-1, 4)),)
-        return ModelMetadata(name, (1, 3), "python", inputs, (TensorMetadata("Y", "BYTES", (2,)),))
-
-    def model_config(self, name, version=0):
-        self._find(name, version)
-        return ModelConfig(
-            name=name, max_batch_size=8, input=(ModelInput(name="X", data_type=DataType.TYPE_FP32, dims=(4,)),)
-        )
 
     def statistics(self, name="", version=0):
         self.calls.append((name, version))
@@ -79,35 +57,14 @@ class FakeSharedMemory:
     """Records its calls, and has the regions that a test puts in."""
 
     def __init__(self):
-        self.regions = {"system": [], "cuda": []}
+        self.regions = {"cuda": []}
         self.calls = []
 
     def status(self, kind, name=""):
         return [each for each in self.regions[kind] if name in ("", each.name)]
 
-    def register_system(self, *given):
-        self.calls.append(("system", *given))
-
     def register_cuda(self, *given):
         self.calls.append(("cuda", *given))
-
-    def unregister(self, kind, name=""):
-        self.calls.append((kind, "unregister", name))
-
-
-class FakeSettings:
-    """Settings that a test reads and changes."""
-
-    def __init__(self, found):
-        self.found = found
-        self.changes = []
-
-    def settings(self, *scope):
-        return self.found
-
-    def update(self, changes, *scope):
-        self.changes.append((changes, *scope))
-        return self.found
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from google.protobuf import descriptor_pb2
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
+from naiad_grpc.messages import REFLECTION_PACKAGES, message_class, pool
 from naiad_grpc.service.reflection import ReflectionRpcs
-from naiad_grpc.standard import REFLECTION_PACKAGES, pool, standard_class
 
 
 def answers(package, *requests):
@@ -16,10 +16,10 @@ def answers(package, *requests):
 
     async def messages():
         for each in requests:
-            yield standard_class(package, "ServerReflectionRequest")(**each).SerializeToString()
+            yield message_class("ServerReflectionRequest", package)(**each).SerializeToString()
 
     async def asked():
-        response = standard_class(package, "ServerReflectionResponse")
+        response = message_class("ServerReflectionResponse", package)
         return [response.FromString(each) async for each in operation.answer(messages(), None)]
 
     return asyncio.run(asked())
@@ -34,7 +34,7 @@ def files(response):
 
 
 @pytest.mark.parametrize("package", REFLECTION_PACKAGES)
-def test_services_files_and_symbols_are_told(package):
+def test_services_files_and_symbols_are_reported(package):
     services, by_name, by_symbol, extensions = answers(
         package,
         {"host": "h", "list_services": "*"},
@@ -65,7 +65,7 @@ def test_services_files_and_symbols_are_told(package):
         {},
     ],
 )
-def test_what_is_not_there_is_told_so_and_does_not_end_the_stream(request_):
+def test_what_is_not_there_is_reported_and_does_not_end_the_stream(request_):
     missing, services = answers("grpc.reflection.v1alpha", request_, {"list_services": ""})
 
     assert missing.error_response.error_code == 5

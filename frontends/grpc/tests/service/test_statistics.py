@@ -28,7 +28,7 @@ def pairs(message):
     return {field.name: (value.count, value.ns) for field, value in message.ListFields() if field.message_type}
 
 
-def test_all_counters_are_told(ask, server):
+def test_all_counters_are_reported(ask, server):
     server.counted = [COUNTED]
 
     (statistics,) = ask(StatisticsRpcs, "ModelStatistics", name="m", version="3").model_stats

@@ -11,6 +11,7 @@ from naiad.errors import InvalidArgumentError
 from naiad.options import Settings
 from naiad_grpc.options import OPTIONS
 from naiad_grpc.service.operations import StreamOperation, UnaryOperation
+from naiad_grpc.transport import experiments
 from naiad_grpc.transport.listener import Listener
 
 
@@ -81,9 +82,11 @@ class Calls:
             yield message
 
 
-@pytest.fixture(params=["asyncio", "uvloop"])
-def run(request):
-    """Run a coroutine on a loop of each kind."""
+@pytest.fixture(params=["asyncio", "uvloop", "public grpcio"])
+def run(request, monkeypatch):
+    """Run a coroutine on a loop of each kind, and without the private parts of grpcio."""
+    if request.param == "public grpcio":
+        monkeypatch.setattr(experiments, "TESTED_VERSIONS", ())
 
     def run(main):
         factory = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop

@@ -25,7 +25,7 @@ def test_a_free_place_is_written_as_grpc_wants_it(tmp_path):
     assert place(f"unix:{tmp_path}/s") == f"unix:{tmp_path}/s"
 
 
-def test_a_taken_port_is_told_with_the_option():
+def test_a_taken_port_is_reported_with_the_option():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
 

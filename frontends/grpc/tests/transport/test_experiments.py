@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from naiad_grpc.transport import experiments
 from naiad_grpc.transport.experiments import POLLING, VARIABLE
 
 LISTEN = """
@@ -34,14 +35,56 @@ def test_grpcio_knows_the_experiment_that_is_chosen():
     assert "Unknown experiment" in listen(**{VARIABLE: "-no_such_experiment"})[1]
 
 
-@pytest.mark.parametrize("given", ["", "tcp_frame_size_tuning"])
-def test_whoever_started_the_process_has_the_last_word(monkeypatch, given):
+def test_the_experiment_is_not_chosen_for_a_grpcio_that_is_not_tested(monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setattr(experiments, "TESTED_VERSIONS", ("0.0.0",))
+
+    experiments.choose_polling()
+
+    assert VARIABLE not in os.environ
+
+
+PUBLIC = """
+import asyncio, grpc
+from naiad.byte_budget import ByteBudget
+from naiad.options import Settings
+from naiad_grpc.options import OPTIONS
+from naiad_grpc.service.operations import UnaryOperation
+from naiad_grpc.transport import experiments
+from naiad_grpc.transport.listener import Listener
+experiments.TESTED_VERSIONS = ()
+
+async def echo(message, context):
+    return message
+
+async def main():
+    settings = Settings(OPTIONS, {"grpc-port": 0, "grpc-address": "127.0.0.1"})
+    listener = Listener([UnaryOperation("/t/echo", "inference", echo)], settings, ByteBudget(1 << 30))
+    async with grpc.aio.insecure_channel(await listener.start()) as channel:
+        ask = channel.unary_unary("/t/echo")
+        answers = await asyncio.gather(*(ask(b"%d" % number) for number in range(100)))
+    await listener.stop(0)
+    kinds = {type(server._server).__name__ for server in listener._servers}
+    print(answers == [b"%d" % number for number in range(100)], *kinds)
+
+asyncio.run(main())
+"""
+
+
+def test_another_grpcio_serves_by_its_public_interface():
+    ran = subprocess.run([sys.executable, "-c", PUBLIC], capture_output=True, text=True, check=False, timeout=60)
+
+    assert (ran.stdout.split(), ran.stderr) == (["True", "AioServer"], "")
+
+
+@pytest.mark.parametrize("experiments_", ["", "tcp_frame_size_tuning"])
+def test_the_environment_has_the_last_word(monkeypatch, experiments_):
     from naiad_grpc.transport.experiments import choose_polling
 
-    monkeypatch.setenv(VARIABLE, given)
+    monkeypatch.setenv(VARIABLE, experiments_)
     choose_polling()
 
-    assert os.environ[VARIABLE] == given != POLLING
+    assert os.environ[VARIABLE] == experiments_ != POLLING
 
 
 STARTED = """

@@ -1,4 +1,4 @@
-"""Calls that need metadata, and rules that make no sense."""
+"""Calls that need metadata, and invalid rules."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_a_restricted_call_needs_its_metadata(run, metadata, passes):
 
 
 @pytest.mark.parametrize("rule", ["all:key=secret", "inference", "inference,inference:key=secret"])
-def test_a_restriction_that_makes_no_sense_is_refused(run, rule):
+def test_a_restriction_that_is_invalid_is_refused(run, rule):
     async def main():
         Served(Calls(), **{"grpc-restricted-protocol": (rule,)})
 

@@ -37,20 +37,6 @@ def test_clients_that_trust_the_root_are_served_over_tls(run, certificates):
     assert run(main()) == (b"x", "UNAVAILABLE", "UNAVAILABLE")
 
 
-def test_over_mutual_tls_clients_must_show_a_certificate_of_the_root(run, certificates):
-    mutual = {"grpc-use-ssl": False, "grpc-use-ssl-mutual": True, "grpc-root-cert": certificates.file("root")}
-    pair = (certificates.client_key, certificates.client_cert)
-
-    async def main():
-        async with Served(Calls(), **server_side(certificates, **mutual)) as served:
-            return (
-                await asked_over_tls(served, certificates.root, *pair),
-                (await asked_over_tls(served, certificates.root))[0],
-            )
-
-    assert run(main()) == (b"x", "UNAVAILABLE")
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

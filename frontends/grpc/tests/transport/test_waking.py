@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from naiad_grpc.transport import experiments
 from naiad_grpc.transport.waking import PipeEnd, pipe_wakeups
 
 SERVE = """
 import asyncio, os, stat, grpc
+from naiad_grpc.transport import experiments
 from naiad_grpc.transport.waking import pipe_wakeups
 
 def pipes():
@@ -78,4 +80,15 @@ def test_other_threads_and_later_callers_get_sockets():
     assert [type(end) for end in ends] == [socket.socket] * 4
     assert not any(isinstance(end, PipeEnd) for end in ends)
     for end in ends:
+        end.close()
+
+
+def test_another_grpcio_gets_sockets(monkeypatch):
+    monkeypatch.setattr(experiments, "TESTED_VERSIONS", ("0.0.0",))
+
+    with pipe_wakeups():
+        pair = socket.socketpair()
+
+    assert [type(end) for end in pair] == [socket.socket] * 2
+    for end in pair:
         end.close()

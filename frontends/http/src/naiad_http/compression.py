@@ -2,9 +2,9 @@
 
 import zlib
 
-from naiad.buffers import Buffer
 from naiad_http.chunks import too_large
 from naiad_http.statuses import HttpError
+from naiad_kit.buffers import Buffer
 
 _CODINGS = ("identity", "deflate", "gzip")
 _WINDOW_BITS = {"gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}

@@ -10,7 +10,7 @@ from uvicorn.server import ServerState
 from naiad.errors import NaiadError
 from naiad_http import wire
 from naiad_http.connection_context import ConnectionContext
-from naiad_http.cycles import ReadFlow
+from naiad_http.cycles import Flow
 from naiad_http.idle import IdleWatch
 from naiad_http.incoming import Message
 from naiad_http.limits import SPARE_CONNECTIONS, Limits, make_room, too_many
@@ -45,11 +45,12 @@ class Connection(asyncio.BufferedProtocol):
         self._reader = RequestReader(context.heads, context.limit, context.scratch, context.budget)
         self._busy = False  # a request is in flight
         self._advancing = False  # we are inside the loop that starts requests
-        self._stopping = context.draining  # the server stops: no further request
+        self._stopping = context.draining  # every response from now on says that the connection closes
+        self._ending = False  # uvicorn stops: close after the response in flight, whatever it says
         self._spare = False  # there are too many connections: this one is for health checks and the like
         self._unsent = 0  # bytes of responses that are reserved while the client does not read them
         self._refused = False  # further bytes are discarded
-        self._keep_alive = True
+        self._keep_alive = True  # the client asked for it, and no response has said otherwise
         self._began_ns = 0  # arrival of the first part of a request in several parts, by `time.monotonic_ns`
         self._linger: asyncio.TimerHandle | None = None
         self._postponed: Message | None = None  # a request that waits for a later turn of the event loop
@@ -72,7 +73,7 @@ class Connection(asyncio.BufferedProtocol):
         self._secure = self._transport.get_extra_info("sslcontext") is not None
         if self._secure:
             self._transport.set_write_buffer_limits(_MOST_UNSENT)
-        self._flow = ReadFlow(self._transport)
+        self._flow = Flow(self._transport)
         connections = cast("set[Connection]", self._state.connections)
         limits = self._context.limits
         if len(connections) >= limits.connections and not make_room(connections, self._loop.time()):
@@ -184,7 +185,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def shutdown(self) -> None:
         """The server stops: close after the request that is in flight or incomplete, at once without one."""
-        self._stopping = True
+        self._stopping = self._ending = True
         if self._refused or not (self._busy or self._reader.missing):
             self._close()
 
@@ -228,8 +229,8 @@ class Connection(asyncio.BufferedProtocol):
     def _start_in_turn(self, message: Message) -> None:
         """Start a request, or postpone it if the budget of this turn of the event loop is used up."""
         if self._spare and not message.head.path.startswith(_CONTROL):
-            self._write_response(error_response(too_many(self._context.limits.connections)), False)
-            self._finish()
+            self._keep_alive = False
+            self._respond(error_response(too_many(self._context.limits.connections)))
             return
         turns = self._context.turns
         if turns.free:
@@ -268,8 +269,17 @@ class Connection(asyncio.BufferedProtocol):
         return waits and len(self._reader.kept) > self._context.most_pipelined
 
     def _respond(self, response: HttpResponse) -> None:
-        self._write_response(response, self._keep_alive and not self._stopping)
+        self._write_response(response, self._decide_keep_alive())
         self._finish()
+
+    def _decide_keep_alive(self) -> bool:
+        """Whether the response whose head is written now keeps the connection open; `_finish` acts on it.
+
+        The server may begin to drain between the two, when an application or a stream has written its head.
+        """
+        if self._stopping:
+            self._keep_alive = False
+        return self._keep_alive
 
     def _write_response(self, response: HttpResponse, keep_alive: bool) -> None:
         self._transport.write(wire.whole(response, self._context.date, keep_alive))
@@ -281,7 +291,7 @@ class Connection(asyncio.BufferedProtocol):
         self._watch.began = 0.0
         if self._reader.reserved:
             self._reader.release()
-        if self._stopping or not self._keep_alive:
+        if self._ending or not self._keep_alive:
             self._close()
         elif not self._advancing and not self._flow.write_paused:
             self._resume()

@@ -1,15 +1,14 @@
-"""ASGI cycles of uvicorn for complete requests."""
+"""ASGI cycle: one complete request to the ASGI application, and its response on the connection."""
 
 import asyncio
 import logging
-from collections.abc import Callable
+import re
+from collections.abc import Callable, MutableMapping
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote
 
-from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
-from uvicorn.protocols.utils import get_local_addr, get_remote_addr
-from uvicorn.server import ServerState
+from starlette.types import ASGIApp
 
 from naiad_http.heads import HttpHead
 from naiad_http.incoming import Message
@@ -17,50 +16,172 @@ from naiad_http.incoming import Message
 REQUEST_HEAD = "naiad.request_head"
 """ASGI extension that passes the head of an infer request on, because ASGI loses the case of header names."""
 
-_log = logging.getLogger("uvicorn.error")
+_log = logging.getLogger("naiad.http")
+_INVALID_NAME = re.compile(rb'[\x00-\x1f\x7f()<>@,;:\[\]={} \t\\"]')
+_INVALID_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_WITHOUT_BODY = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
+_FAILED = b"Internal Server Error"
 
 
-class ReadFlow(FlowControl):
-    """uvicorn's flow control, except that only the connection resumes reading.
+class Flow:
+    """Flow control of a connection: whether reading is paused, and whether the client reads too slowly."""
 
-    uvicorn's cycles resume reading whenever an application receives, however many pipelined requests wait.
-    """
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self.read_paused = False
+        self.write_paused = False
 
-    def resume_reading(self) -> None:
-        """Do nothing: see `read_on`."""
+    def pause_reading(self) -> None:
+        """Read nothing more from the client until `read_on`."""
+        if not self.read_paused:
+            self.read_paused = True
+            self._transport.pause_reading()
 
     def read_on(self) -> None:
         """Resume reading."""
-        super().resume_reading()
+        if self.read_paused:
+            self.read_paused = False
+            self._transport.resume_reading()
+
+    def pause_writing(self) -> None:
+        """Writers wait from now on."""
+        self.write_paused = True
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Writers go on."""
+        self.write_paused = False
+        self._writable.set()
+
+    async def drained(self) -> None:
+        """Wait until the client has caught up."""
+        await self._writable.wait()
 
 
-def make_cycle(
-    message: Message,
-    transport: asyncio.Transport,
-    flow: FlowControl,
-    state: ServerState,
-    keep_alive: bool,
-    on_response: Callable[[], None],
-) -> RequestResponseCycle:
-    """The cycle of a request whose body is complete; `on_response` is called when its response is written."""
-    cycle = RequestResponseCycle(
-        scope=_scope(message.head, transport),  # type: ignore[arg-type]
-        transport=transport,
-        flow=flow,
-        logger=_log,
-        access_logger=_log,
-        access_log=False,
-        default_headers=state.default_headers,
-        message_event=asyncio.Event(),
-        expect_100_continue=False,
-        keep_alive=keep_alive,
-        on_response=on_response,
-    )
-    # a bytearray, as in uvicorn, would be copied once more
-    cycle.body = b"".join((message.front, message.rest)) if message.rest else bytes(message.front)  # type: ignore[assignment]
-    cycle.more_body = False
-    cycle.message_event.set()
-    return cycle
+class AsgiCycle:
+    """A request whose body is complete, and its response; `on_response` is called when the response is written.
+
+    Set `disconnected`, then `message_event`, when the client is gone: nothing is written from then on.
+    """
+
+    def __init__(
+        self,
+        message: Message,
+        transport: asyncio.Transport,
+        flow: Flow,
+        headers: list[tuple[bytes, bytes]],
+        keep_alive: bool,
+        on_response: Callable[[], None],
+    ) -> None:
+        self.disconnected = False
+        self.message_event = asyncio.Event()
+        self._scope = _scope(message.head, transport)
+        self._body: bytes | None = b"".join((message.front, message.rest)) if message.rest else bytes(message.front)
+        self._transport = transport
+        self._flow = flow
+        self._headers = headers
+        self._keep_alive = keep_alive
+        self._on_response: Callable[[], None] | None = on_response
+        self._started = False
+        self._complete = False
+        self._chunked = False
+        self._remaining = 0  # bytes of the body by the response's Content-Length
+
+    async def run_asgi(self, application: ASGIApp) -> None:
+        """Run the application; an exception of it is logged, and answered with 500 where nothing is written yet."""
+        try:
+            await application(self._scope, self._receive, self._send)
+        except BaseException as error:  # noqa: BLE001 - whatever an application raises, its connection must end
+            _log.error("the ASGI application failed\n", exc_info=error)
+            await self._fail()
+        else:
+            if not (self._complete or self.disconnected):
+                _log.error("the ASGI application returned without a complete response")
+                await self._fail()
+        finally:
+            self._on_response = None  # which refers to the connection
+
+    async def _fail(self) -> None:
+        if self._started:
+            self._transport.close()
+            return
+        headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(_FAILED))]
+        headers.append((b"connection", b"close"))
+        await self._send({"type": "http.response.start", "status": 500, "headers": headers})
+        await self._send({"type": "http.response.body", "body": _FAILED})
+
+    async def _receive(self) -> MutableMapping[str, Any]:
+        body, self._body = self._body, None
+        if body is not None and not (self.disconnected or self._complete):
+            return {"type": "http.request", "body": body, "more_body": False}
+        while not (self.disconnected or self._complete):
+            await self.message_event.wait()
+            self.message_event.clear()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: MutableMapping[str, Any]) -> None:
+        if self._flow.write_paused and not self.disconnected:
+            await self._flow.drained()
+        if self.disconnected:
+            return
+        expected = "http.response.body" if self._started else "http.response.start"
+        if self._complete or message["type"] != expected:
+            raise RuntimeError(f"the ASGI application sent '{message['type']}' out of order")
+        if self._started:
+            self._write_body(message.get("body", b""), message.get("more_body", False))
+        else:
+            self._write_head(message["status"], [*self._headers, *message.get("headers", ())])
+
+    def _write_head(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        content = [_status_line(status)]
+        self._chunked = has_length = closes = False
+        for name, value in ((name.lower(), value) for name, value in headers):
+            if _INVALID_NAME.search(name) or _INVALID_VALUE.search(value):
+                raise RuntimeError(f"the response has an invalid header {name!r}")
+            if name == b"content-length":
+                self._remaining, has_length = int(value), True
+            elif name == b"transfer-encoding" and value.lower() == b"chunked":
+                self._chunked = True
+            elif name == b"connection" and b"close" in (token.strip() for token in value.lower().split(b",")):
+                self._keep_alive, closes = False, True
+            content += [name, b": ", value, b"\r\n"]
+        if not (self._keep_alive or closes):
+            content.append(b"connection: close\r\n")
+        if not (has_length or self._chunked or self._scope["method"] == "HEAD" or status in _WITHOUT_BODY):
+            self._chunked = True
+            content.append(b"transfer-encoding: chunked\r\n")
+        self._started = True
+        self._transport.write(b"".join((*content, b"\r\n")))
+
+    def _write_body(self, body: bytes, has_more: bool) -> None:
+        if self._scope["method"] == "HEAD":
+            self._remaining = 0
+        elif self._chunked:
+            chunk = (b"%x\r\n" % len(body), body, b"\r\n") if body else ()
+            self._transport.write(b"".join(chunk if has_more else (*chunk, b"0\r\n\r\n")))
+        else:
+            self._remaining -= len(body)
+            if self._remaining < 0 or (self._remaining and not has_more):
+                raise RuntimeError("the response's body is not as long as its Content-Length")
+            self._transport.write(body)
+        if has_more:
+            return
+        self._complete = True
+        self.message_event.set()
+        if not self._keep_alive:
+            self._transport.close()
+        if self._on_response is not None:
+            self._on_response()
+
+
+def _status_line(status: int) -> bytes:
+    try:
+        phrase = HTTPStatus(status).phrase
+    except ValueError:
+        phrase = ""
+    return f"HTTP/1.1 {status} {phrase}\r\n".encode()
 
 
 def _scope(head: HttpHead, transport: asyncio.Transport) -> dict[str, Any]:
@@ -68,8 +189,8 @@ def _scope(head: HttpHead, transport: asyncio.Transport) -> dict[str, Any]:
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},
         "http_version": head.http_version,
-        "server": get_local_addr(transport),
-        "client": get_remote_addr(transport),
+        "server": _endpoint(transport.get_extra_info("sockname")),
+        "client": _endpoint(transport.get_extra_info("peername")),
         "scheme": "http" if transport.get_extra_info("sslcontext") is None else "https",
         "root_path": "",
         "method": head.method,
@@ -80,3 +201,10 @@ def _scope(head: HttpHead, transport: asyncio.Transport) -> dict[str, Any]:
         "state": {},
         "extensions": {REQUEST_HEAD: head.request_head},
     }
+
+
+def _endpoint(address: Any) -> tuple[str, int | None] | None:
+    """An address of a socket as ASGI has it: host and port, or the path of a unix socket without a port."""
+    if isinstance(address, tuple):
+        return str(address[0]), int(address[1])
+    return (address, None) if address and isinstance(address, str) else None

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from naiad.buffers import Buffer
 from naiad_http.chunks import ChunkReader
 from naiad_http.heads import HttpHead
+from naiad_kit.buffers import Buffer
 
 LONGEST_HEAD = 65536
 _ALIGNMENT = 16

@@ -4,12 +4,7 @@ from functools import partial
 from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING
 
-from naiad.buffers import Buffer
 from naiad.errors import NaiadError, UnavailableError
-from naiad.explaining import EXPLAIN, encoded_twice
-from naiad.metrics import metrics_of
-from naiad.shared_memory import shared_memory_of
-from naiad.tracing import tracing_of
 from naiad.types import Request
 from naiad_http.codec import Decoder, Encoded, Encoder, ResponseForm
 from naiad_http.codec.request_head import RequestHead
@@ -17,7 +12,12 @@ from naiad_http.codec.responses import MAX_JSON_OUTPUT, LargeOutput
 from naiad_http.generate import GenerateDecoder
 from naiad_http.load_report import load_report
 from naiad_http.statuses import Headers, HttpResponse, Outcome, error_response, unexpected
+from naiad_kit.buffers import Buffer
+from naiad_kit.explaining import EXPLAIN, encoded_twice
 from naiad_kit.frontends.codec_threads import CodecThreads
+from naiad_kit.metrics import metrics_of
+from naiad_kit.shared_memory import shared_memory_of
+from naiad_kit.tracing import tracing_of
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi

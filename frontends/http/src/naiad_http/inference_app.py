@@ -13,7 +13,6 @@ from urllib.parse import quote
 
 from starlette.types import Receive, Scope, Send
 
-from naiad.buffers import Buffer
 from naiad.byte_budget import UNCHARGED_BYTES, ByteBudget
 from naiad.errors import NaiadError, RequestCancelledError
 from naiad.types import Request
@@ -27,6 +26,7 @@ from naiad_http.cycles import REQUEST_HEAD
 from naiad_http.request_heads import RequestHeadReader
 from naiad_http.statuses import Headers, HttpError, HttpResponse, Outcome, error_response, unexpected
 from naiad_http.trace_events import ApplicationTrace
+from naiad_kit.buffers import Buffer
 
 _T = TypeVar("_T")
 _FEW_BYTES = 16384
@@ -63,7 +63,10 @@ class InferenceApp:
         request, form = await while_connected(self._decode(request_head, headers, body, charge), receive)
         del body
         trace.begin(request, request_head, received_ns)
-        outcome = await self._infer(request, receive)
+        try:
+            outcome = await self._infer(request, receive)
+        except NaiadError as error:
+            return error_response(error, request.id)
         inference = self._context.inference
         try:
             encoded = inference.encode(outcome, request, form)

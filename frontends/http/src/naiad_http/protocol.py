@@ -11,7 +11,6 @@ from time import monotonic_ns
 from typing import Any
 
 from uvicorn import Config
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
 from naiad.errors import InternalError, NaiadError, ShuttingDownError
@@ -24,7 +23,7 @@ from naiad_http.codec.requests import LARGE_BYTES
 from naiad_http.codec.responses import LargeOutput
 from naiad_http.connection import Connection
 from naiad_http.connection_context import Call, ConnectionContext
-from naiad_http.cycles import make_cycle
+from naiad_http.cycles import AsgiCycle
 from naiad_http.event_writer import EventWriter
 from naiad_http.generate import EventStream, OneResponse
 from naiad_http.incoming import Message
@@ -49,7 +48,7 @@ class HttpProtocol(Connection):
         self._config = config
         self._call: Call | None = None
         self._deliver: Callable[[Outcome], None] | None = None  # receives the outcomes of the call
-        self._cycle: RequestResponseCycle | None = None
+        self._cycle: AsgiCycle | None = None
         self._tracing = context.inference.tracing
         self._trace: Trace | None = None
         self._encoding: CodecJob[Any] | None = None  # of a response that a thread encodes
@@ -179,10 +178,11 @@ class HttpProtocol(Connection):
             self._write_success(encoded)
 
     def _write_success(self, encoded: Encoded) -> None:
-        keep_alive = self._keep_alive and not self._stopping
+        if self._stopping:
+            self._keep_alive = False
         if self._trace is not None:
             self._record_send_start()
-        self._transport.writelines(wire.success(encoded, self._context.date, keep_alive))
+        self._transport.writelines(wire.success(encoded, self._context.date, self._keep_alive))
         self._finish()
 
     def _sink(self, request_head: RequestHead, request_id: str, http_version: str) -> ResponseSink[Any]:
@@ -221,7 +221,7 @@ class HttpProtocol(Connection):
 
     def _stream_head(self, headers: Callable[[], Headers], chunked: bool) -> bytes:
         self._record_send_start()
-        return wire.event_stream(headers(), self._context.date, chunked, self._keep_alive and not self._stopping)
+        return wire.event_stream(headers(), self._context.date, chunked, self._decide_keep_alive())
 
     def _end_stream(self) -> None:
         if self._call is not None:
@@ -237,8 +237,8 @@ class HttpProtocol(Connection):
     # All other requests
 
     def _start_application(self, message: Message) -> None:
-        keep_alive = self._keep_alive and not self._stopping
-        cycle = make_cycle(message, self._transport, self._flow, self._state, keep_alive, self._finish)
+        headers = self._state.default_headers
+        cycle = AsgiCycle(message, self._transport, self._flow, headers, self._decide_keep_alive(), self._finish)
         self._cycle = cycle
         task = self._loop.create_task(cycle.run_asgi(self._config.loaded_app))
         self._state.tasks.add(task)

@@ -6,9 +6,9 @@ from math import isfinite
 from urllib.parse import unquote
 
 from naiad.errors import InvalidArgumentError
-from naiad.explaining import EXPLAIN, EXPLAIN_HEADER
 from naiad_http.codec.request_head import RequestHead
 from naiad_http.restrictions import Restrictions
+from naiad_kit.explaining import EXPLAIN, EXPLAIN_HEADER
 from naiad_kit.frontends.forwarding import HeaderForwarding
 from naiad_kit.frontends.versions import read_version
 

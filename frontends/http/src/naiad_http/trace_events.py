@@ -5,9 +5,10 @@ from types import TracebackType
 
 from starlette.types import Message, Send
 
-from naiad.tracing import Trace, Tracing
+from naiad.tracing import Trace
 from naiad.types import Request
 from naiad_http.codec.request_head import RequestHead
+from naiad_kit.tracing import Tracing
 
 
 def begin_trace(

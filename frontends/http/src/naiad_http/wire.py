@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from naiad.buffers import Buffer
 from naiad_http.codec import Encoded
 from naiad_http.statuses import Headers, HttpResponse, phrase
+from naiad_kit.buffers import Buffer
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"

@@ -1,23 +1,15 @@
-"""Requests that name shared memory: inputs are read from there, outputs are wanted there."""
+"""Requests that name shared memory: where inputs are read from, and where outputs are written."""
 
 import numpy as np
+import orjson
 import pytest
 
 from naiad.errors import NotFoundError
-from naiad_http.codec import OutputForm
+from naiad.types import Response, Tensor
+from naiad_http.codec import Encoder, OutputForm, ResponseForm
 from naiad_shared_memory.request_io import SharedOutput
 
-from .regions import location, output, tensor
-
-
-def test_an_input_is_read_from_its_offset(regions):
-    regions.put("r", bytes(4) + np.array([1.5, 2.5], np.float32).tobytes() + bytes(4))
-
-    request, _ = regions.decode({"inputs": [tensor(shape=(1, 2), parameters=location("r", 8, 4))]})
-
-    array = request.inputs["X"].array
-    assert (array.dtype, array.shape, array.tolist()) == (np.float32, (1, 2), [[1.5, 2.5]])
-    assert array.flags.aligned
+from .regions import FakeRegion, location, output, tensor
 
 
 def test_strings_and_booleans_are_read_from_shared_memory(regions):
@@ -38,15 +30,6 @@ def test_strings_and_booleans_are_read_from_shared_memory(regions):
     assert (~request.inputs["B"].array).tolist() == [True, False]
 
 
-@pytest.mark.parametrize("datatype", ["FP32", "BYTES", "BOOL"])
-def test_a_tensor_without_elements_takes_no_bytes(regions, datatype):
-    regions.put("r", bytes(4))
-
-    request, _ = regions.decode({"inputs": [tensor("X", datatype, (0, 3), location("r", 0))]})
-
-    assert request.inputs["X"].array.shape == (0, 3)
-
-
 def test_tensors_of_all_sources_may_be_mixed_and_keep_their_order(regions):
     regions.put("r", b"\x01\x02")
     sources = [
@@ -60,15 +43,6 @@ def test_tensors_of_all_sources_may_be_mixed_and_keep_their_order(regions):
 
     values = {name: each.array.tolist() for name, each in request.inputs.items()}
     assert list(values.items()) == [("shared", [2]), ("json", [3]), ("binary", [4]), ("shared too", [1])]
-
-
-def test_shared_and_binary_tensors_keep_their_order(regions):
-    regions.put("r", b"\x01")
-    sources = [tensor("S", "INT8", (1,), location("r", 1)), tensor("B", "INT8", (1,), {"binary_data_size": 1})]
-
-    request, _ = regions.decode({"inputs": sources}, b"\x02")
-
-    assert list(request.inputs) == ["S", "B"]
 
 
 @pytest.mark.parametrize("content", [None, b""], ids=["all JSON", "JSON in front"])
@@ -126,3 +100,34 @@ def test_an_output_is_wanted_in_its_place_and_the_others_as_they_were(regions):
         "B": OutputForm(target=SharedOutput(region, 8, 32)),
         "C": OutputForm(classes=2),
     }
+
+
+def encode(form, *tensors):
+    encoder = Encoder(lambda *_: True, lambda *_: ())
+    encoded = encoder.encode(Response("m", 1, "", {each.name: each for each in tensors}), form)
+    return orjson.loads(encoded.text)["outputs"], b"".join(encoded.buffers)
+
+
+def placed(region, byte_size, offset=0):
+    return OutputForm(target=SharedOutput(region, offset, byte_size))
+
+
+def test_an_output_is_written_to_its_place_and_its_json_only_tells_of_it():
+    region = FakeRegion("r", b"." * 10)
+
+    outputs, content = encode(
+        ResponseForm(outputs={"Y": placed(region, 6, 2)}), Tensor.of("Y", np.array([[1, 2]], "i2"))
+    )
+
+    assert outputs == [{"name": "Y", "datatype": "INT16", "shape": [1, 2]}]
+    assert content == b""
+    assert region.memory == b"..\x01\x00\x02\x00...."
+
+
+def test_large_tensors_that_are_not_contiguous_are_written_in_row_major_order():
+    array = np.arange(90_000, dtype=np.float32).reshape(300, 300).T
+    region = FakeRegion("r", bytes(array.nbytes))
+
+    encode(ResponseForm(outputs={"Y": placed(region, array.nbytes)}), Tensor.of("Y", array))
+
+    assert np.array_equal(np.frombuffer(region.memory, np.float32).reshape(300, 300), array)

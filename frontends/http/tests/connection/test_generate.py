@@ -87,7 +87,7 @@ def test_a_refused_request_has_its_status(connection, fake_server, generate):
 
 
 @pytest.mark.parametrize("action", ["generate", "generate_stream"])
-def test_a_document_that_makes_no_sense_is_not_submitted(connection, fake_server, generate, action):
+def test_a_document_that_is_invalid_is_not_submitted(connection, fake_server, generate, action):
     connection.send(generate({"X": "text"}, action=action) + generate({}, "Content-Encoding: gzip", action=action))
 
     assert [answer.status for answer in connection.answers()] == [400, 400]
@@ -152,7 +152,7 @@ def test_responses_that_come_while_the_request_is_submitted_are_taken(connect, f
 
 
 @pytest.mark.parametrize("action", ["generate", "generate_stream"])
-def test_who_asks_for_it_is_told_of_the_load(connection, fake_server, generate, action):
+def test_who_asks_for_it_is_reported_the_load(connection, fake_server, generate, action):
     blocks = [
         Sample((("kv_cache_block_type", kind),), value)
         for kind, value in {"used": 1, "max": 4, "tokens_per": 2}.items()

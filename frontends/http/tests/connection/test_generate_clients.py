@@ -109,6 +109,22 @@ def test_a_stopping_server_lets_a_stream_end_by_itself(streaming):
     assert (open_still, streaming.transport.closed) == (True, True)
 
 
+def test_a_response_that_says_keep_alive_keeps_the_connection_although_the_server_begins_to_drain(
+    streaming, fake_server, infer
+):
+    streaming.call.send("one")
+    streaming.loop.move(0)
+    streaming.protocol.drain()
+    streaming.call.end()
+    kept = not streaming.transport.closed
+    fake_server.at_once = True
+    streaming.send(infer())
+
+    first, second = (answer.headers.get("connection") for answer in streaming.answers())
+    assert (first, kept) == (None, True)
+    assert (second, streaming.transport.closed) == ("close", True)
+
+
 def test_a_stream_that_does_not_end_in_time_is_ended_with_a_word(streaming):
     streaming.call.send("one")
     streaming.loop.move(0)

@@ -69,14 +69,6 @@ def test_pipelined_requests_that_are_answered_one_by_one_do_not_pile_up(connecti
     assert sent < 3000
 
 
-def test_an_application_that_receives_does_not_read_on(connection, infer):
-    connection.send(infer() * 1000)
-
-    connection.protocol._flow.resume_reading()
-
-    assert connection.transport.reading_paused
-
-
 def test_a_head_longer_than_what_may_wait_is_read_to_its_end(connect, fake_server, infer):
     connection = connect(most_pipelined=100)
     late = infer((), "late", "A: " + "a" * 2000)
@@ -150,7 +142,7 @@ def test_a_large_answer_is_written_without_a_copy(connection, fake_server):
     assert connection.answers()[0].headers["content-type"] == "application/octet-stream"
 
 
-def test_a_refusal_of_the_server_is_told_and_the_connection_kept(connection, fake_server, infer):
+def test_a_refusal_of_the_server_is_notified_and_the_connection_kept(connection, fake_server, infer):
     fake_server.refusal = QueueFullError("the queue is full", retry_after=2)
     connection.send(infer(request_id="7"))
     fake_server.refusal = None
@@ -194,7 +186,7 @@ def test_a_client_that_waits_for_our_word_gets_it(connection, fake_server, infer
     assert len(fake_server.calls) == 1
 
 
-def test_an_infer_head_that_makes_no_sense_is_answered_behind_its_body(connection, fake_server, infer):
+def test_an_infer_head_that_is_invalid_is_answered_behind_its_body(connection, fake_server, infer):
     wrong = infer().replace(b"/m/", b"/m/versions/0/")
     connection.send(wrong + infer())
     fake_server.calls[0].answer()
@@ -202,7 +194,7 @@ def test_an_infer_head_that_makes_no_sense_is_answered_behind_its_body(connectio
     assert [answer.status for answer in connection.answers()] == [400, 200]
 
 
-def test_the_date_is_told_once_it_is_known(connection, fake_server, infer):
+def test_the_date_is_reported_once_it_is_known(connection, fake_server, infer):
     connection.context.date = b"Date: today\r\n"
     connection.send(infer())
     fake_server.calls[0].answer()

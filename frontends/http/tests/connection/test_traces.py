@@ -28,19 +28,19 @@ def test_nothing_is_traced_while_nobody_wants_it(connection, fake_server, infer)
 def test_a_request_is_traced_from_its_first_byte_to_its_last(connection, fake_server, tracing, infer):
     connection.send(infer((1, 2), "7"))
     (trace,) = tracing.traces
-    before = list(trace.told)
+    before = list(trace.events)
 
     fake_server.calls[0].answer()
 
     assert fake_server.calls[0].request.trace is trace
-    assert (before, trace.told) == (RECEIVED, [*RECEIVED, *SENT])
-    assert tracing.asked == [("m", 0, "7", "", "")]
+    assert (before, trace.events) == (RECEIVED, [*RECEIVED, *SENT])
+    assert tracing.samples == [("m", 0, "7", "", "")]
 
 
 def test_the_caller_s_place_in_a_trace_is_handed_on(connection, tracing, infer):
     connection.send(infer((1,), "", f"Traceparent: {PARENT}", "tracestate: a=1", "tracestate: b=2"))
 
-    assert tracing.asked[0][3:] == (PARENT, "a=1,b=2")
+    assert tracing.samples[0][3:] == (PARENT, "a=1,b=2")
 
 
 def test_a_request_in_pieces_begins_with_the_first(connection, tracing, infer, monkeypatch):
@@ -66,20 +66,20 @@ def test_a_request_does_not_begin_with_the_pieces_of_an_earlier_one(connection, 
     assert second["HTTP_RECV_START"] == second["HTTP_RECV_END"]
 
 
-def test_an_answer_that_comes_at_once_is_told_too(connection, fake_server, tracing, infer):
+def test_an_answer_that_comes_at_once_is_reported_too(connection, fake_server, tracing, infer):
     fake_server.at_once = True
 
     connection.send(infer() * 2)
 
-    assert [trace.told for trace in tracing.traces] == [[*RECEIVED, *SENT]] * 2
+    assert [trace.events for trace in tracing.traces] == [[*RECEIVED, *SENT]] * 2
 
 
-def test_a_refusal_is_told_too(connection, fake_server, tracing, infer):
+def test_a_refusal_is_reported_too(connection, fake_server, tracing, infer):
     fake_server.refusal = QueueFullError("full")
 
     connection.send(infer())
 
-    assert tracing.traces[0].told == [*RECEIVED, *SENT]
+    assert tracing.traces[0].events == [*RECEIVED, *SENT]
 
 
 def test_a_client_that_leaves_ends_the_trace(connection, tracing, infer):
@@ -87,16 +87,16 @@ def test_a_client_that_leaves_ends_the_trace(connection, tracing, infer):
 
     connection.protocol.connection_lost(None)
 
-    assert tracing.traces[0].told == [*RECEIVED, "end"]
+    assert tracing.traces[0].events == [*RECEIVED, "end"]
 
 
 @pytest.mark.parametrize("action", ["generate", "generate_stream"])
-def test_generated_answers_are_told(connection, fake_server, tracing, generate, action):
+def test_generated_answers_are_reported(connection, fake_server, tracing, generate, action):
     connection.send(generate({"id": "7"}, action=action))
 
     fake_server.calls[0].send("one", final=True)
 
-    assert tracing.traces[0].told == [*RECEIVED, *SENT]
+    assert tracing.traces[0].events == [*RECEIVED, *SENT]
 
 
 def test_a_stream_begins_to_be_sent_with_its_first_event(connection, fake_server, tracing, generate):
@@ -106,10 +106,10 @@ def test_a_stream_begins_to_be_sent_with_its_first_event(connection, fake_server
     for step in (lambda: None, lambda: fake_server.calls[0].send("one", "two"), fake_server.calls[0].end):
         step()
         connection.loop.move(0)
-        counts.append(len(tracing.traces[0].told))
+        counts.append(len(tracing.traces[0].events))
 
     assert counts == [2, 3, 5]
-    assert tracing.traces[0].told == [*RECEIVED, *SENT]
+    assert tracing.traces[0].events == [*RECEIVED, *SENT]
 
 
 def test_other_requests_are_not_traced(connection, tracing):

@@ -171,7 +171,7 @@ def test_a_tensor_is_bounded_like_a_body():
         decode({"X": [1] * 200}, config(("X", "INT64", (-1,))), limit=1000)
 
 
-def test_an_unknown_model_is_told_whatever_the_body():
+def test_an_unknown_model_is_notified_whatever_the_body():
     def unknown(name, version):
         raise NotFoundError(f"Request for unknown model: '{name}' is not found")
 

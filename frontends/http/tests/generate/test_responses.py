@@ -51,7 +51,7 @@ def test_outputs_are_flat_and_single_elements_bare(value, expected):
     assert document(response(OUT=value)) == {"model_name": "m", "model_version": "3", "OUT": expected}
 
 
-def test_what_is_not_finite_is_told_as_triton_does():
+def test_what_is_not_finite_is_reported_as_triton_does():
     event = EventStream().take(response(A=np.array([np.nan], np.float32), B=np.array([np.inf, 1.5])))
 
     assert event == b'data: {"model_name":"m","model_version":"3","A":NaN,"B":[Infinity,1.5]}\n\n'
@@ -196,7 +196,7 @@ def test_an_error_after_the_one_response_counts(failure):
 
 
 @pytest.mark.parametrize("output", [Tensor.of("OUT", np.ones(2, np.float16)), [b"\xff"], [b"\xff", b"\xfe"]])
-def test_what_json_cannot_carry_is_told_with_the_ways_that_can(output):
+def test_what_json_cannot_carry_is_reported_with_the_ways_that_can(output):
     answer = OneResponse().take(response(OUT=output, final=True))
 
     assert answer.status == 400

@@ -1,58 +1,21 @@
-"""Certificates for tests, made by the openssl program."""
+"""TLS of tests: what a client trusts and shows, and a key behind a password."""
 
 import ssl
-import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
-
-@dataclass(frozen=True)
-class Pair:
-    """A certificate and its key, PEM."""
-
-    cert: Path
-    key: Path
+from cryptography.hazmat.primitives import serialization
 
 
-def _openssl(*words):
-    subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
-
-
-def make_authority(folder, name):
-    """A root certificate."""
-    pair = Pair(folder / f"{name}.pem", folder / f"{name}.key")
-    _openssl(
-        *("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"),
-        *("-subj", f"/CN={name}", "-keyout", pair.key, "-out", pair.cert),
-    )
-    return pair
-
-
-def make_pair(folder, name, authority):
-    """A certificate for localhost from that authority."""
-    pair = Pair(folder / f"{name}.pem", folder / f"{name}.key")
-    request, extensions = folder / f"{name}.csr", folder / f"{name}.ext"
-    extensions.write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
-    _openssl(
-        *("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", f"/CN={name}"),
-        *("-keyout", pair.key, "-out", request),
-    )
-    _openssl(
-        *("x509", "-req", "-in", request, "-CA", authority.cert, "-CAkey", authority.key, "-CAcreateserial"),
-        *("-days", "2", "-extfile", extensions, "-out", pair.cert),
-    )
-    return pair
-
-
-def encrypt(pair, path):
-    """The pair with its key behind a password."""
-    _openssl("pkcs8", "-topk8", "-in", pair.key, "-passout", "pass:secret", "-out", path)
-    return Pair(pair.cert, path)
-
-
-def client_context(authority, own=None):
-    """What a client needs that trusts the authority and perhaps shows a certificate."""
-    context = ssl.create_default_context(cafile=authority.cert)
+def client_context(root: Path, own: tuple[Path, Path] | None = None) -> ssl.SSLContext:
+    """What a client needs that trusts the root and perhaps shows a certificate with its key."""
+    context = ssl.create_default_context(cafile=root)
     if own is not None:
-        context.load_cert_chain(own.cert, own.key)
+        context.load_cert_chain(*own)
     return context
+
+
+def encrypt(key: Path, path: Path) -> None:
+    """Write the key behind a password."""
+    private = serialization.load_pem_private_key(key.read_bytes(), None)
+    how = serialization.BestAvailableEncryption(b"secret")
+    path.write_bytes(private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, how))

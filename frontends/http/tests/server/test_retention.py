@@ -17,9 +17,10 @@ import naiad_shared_memory
 from naiad import Server
 from naiad.errors import QueueFullError
 from naiad_http.protocol import HttpProtocol
+from naiad_testing.frontends.certificates import Authority
 from naiad_testing.retention import freed_by_reference_counts
 
-from .certificates import client_context, make_authority, make_pair
+from .certificates import client_context
 
 SIZE = 1_000_000
 KEPT_AT_MOST = 200_000
@@ -309,13 +310,13 @@ class TlsCaller(Caller):
 @pytest.mark.parametrize("outcome", ["answered, binary", "leaves within the body", "leaves within the answer"])
 def test_no_outcome_over_tls_keeps_its_payload(run, serving, tmp_path, outcome):
     """The event loop's TLS keeps a buffer of 256 KiB for each connection until a collection, but no payload."""
-    authority = make_authority(tmp_path, "ours")
-    pair = make_pair(tmp_path, "server", authority)
-    tls = {"http-use-ssl": True, "http-server-cert": str(pair.cert), "http-server-key": str(pair.key)}
+    authority = Authority(tmp_path)
+    cert, key = authority.issue("server")
+    tls = {"http-use-ssl": True, "http-server-cert": str(cert), "http-server-key": str(key)}
 
     async def main(watch):
         async with serving(watch, **tls) as plain:
-            caller = TlsCaller(plain.port, plain.gate, client_context(authority))
+            caller = TlsCaller(plain.port, plain.gate, client_context(authority.root))
             await OUTCOMES[outcome](caller)
             await caller.settle()
             before, caller.connections = tracemalloc.get_traced_memory()[0], 0

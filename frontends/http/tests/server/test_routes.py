@@ -1,12 +1,8 @@
 """Routes, options and codings of a whole server, asked with the standard library's client."""
 
 import json
-import zlib
 
 import pytest
-
-BODY = b'{"inputs":[{"name":"X","datatype":"INT32","shape":[2],"data":[1,2]}]}'
-PATH = "/v2/models/mirror_int32/infer"
 
 
 @pytest.mark.parametrize(
@@ -105,34 +101,32 @@ def test_health_answers_have_no_body(server):
     assert server.ask("HEAD", "/v2/health/live")[0] == 200
 
 
-def test_headers_are_forwarded_to_the_model(start_server):
-    server = start_server(**{"http-header-forward-pattern": "^x-"})
+@pytest.mark.parametrize(
+    ("path", "document", "error"),
+    [
+        ("/v2/logging", {"log_info": 1}, "expect boolean for 'log_info'"),
+        ("/v2/logging", {"log_verbose_level": -1}, "expect int32 for 'log_verbose_level'"),
+        ("/v2/logging", "x", "must be an object"),
+        ("/v2/trace/setting", {"trace_level": "OFF"}, "'trace_level': it must be an array"),
+        ("/v2/trace/setting", {"trace_level": [1]}, "'trace_level': it must be a string"),
+        ("/v2/trace/setting", {"trace_rate": 2}, "'trace_rate': it must be a string"),
+        ("/v2/trace/setting", [], "must be an object"),
+    ],
+)
+def test_settings_of_another_type_are_refused_and_nothing_changes(server, path, document, error):
+    before = server.ask("GET", path)[2]
 
-    _, _, body = server.ask("POST", PATH, BODY, {"X-Tenant": "blue", "Other": "no"})
+    status, headers, answer = server.ask("POST", path, json.dumps(document))
 
-    assert json.loads(body)["parameters"] == {"X-Tenant": "blue"}
-
-
-def test_restricted_apis_ask_for_their_header(start_server):
-    server = start_server(**{"http-restricted-api": ("model-repository,inference:key=open",)})
-
-    without = [server.ask("POST", path, BODY)[0] for path in (PATH, "/v2/repository/index")]
-    with_key = [server.ask("POST", path, b"", {"key": "open"})[0] for path in ("/v2/repository/index",)]
-
-    assert (without, with_key) == ([403, 403], [200])
-    assert server.ask("POST", PATH, BODY, {"Key": "open"})[0] == 200
-    assert server.ask("GET", "/v2")[0] == 200
-
-
-def test_an_unknown_compression_is_not_supported(server):
-    status, headers, body = server.ask("POST", PATH, b"x", {"Content-Encoding": "br"})
-
-    assert (status, headers["accept-encoding"]) == (501, "gzip, deflate")
-    assert "Unsupported compression type" in json.loads(body)["error"]
+    assert (status, headers["content-type"]) == (400, "application/json")
+    assert error in json.loads(answer)["error"]
+    assert server.ask("GET", path)[2] == before
 
 
-def test_compressed_answers_say_so(server):
-    status, headers, body = server.ask("POST", PATH, BODY, {"Accept-Encoding": "gzip;q=0.1, deflate"})
+@pytest.mark.parametrize("path", ["/v2/logging", "/v2/trace/setting"])
+def test_no_body_changes_no_setting(server, path):
+    assert server.ask("POST", path)[::2] == server.ask("GET", path)[::2]
 
-    assert (status, headers["content-encoding"]) == (200, "deflate")
-    assert json.loads(zlib.decompress(body))["outputs"][0]["data"] == [1, 2]
+
+def test_a_version_has_no_trace_settings_of_its_own(server):
+    assert server.ask("GET", "/v2/models/add_sub/versions/1/trace/setting")[0] == 404

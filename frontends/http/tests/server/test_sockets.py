@@ -75,7 +75,7 @@ def test_a_connection_that_is_not_to_be_kept_is_closed(wire, request_):
     ],
     ids=["content-length", "chunked", "head"],
 )
-def test_a_request_that_ends_too_early_is_told_so(wire, request_):
+def test_a_request_that_ends_too_early_is_reported(wire, request_):
     wire.send(request_)
     wire.socket.shutdown(socket.SHUT_WR)
 

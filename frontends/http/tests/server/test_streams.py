@@ -130,15 +130,6 @@ def test_a_long_stream_comes_whole_and_in_order(run, serving, stock):
     assert {len(event["TEXT"]) for event in events} == {100}
 
 
-def test_large_responses_come_whole(run, serving):
-    async def main():
-        async with serving() as port, connected(port) as (reader, writer):
-            writer.write(post(COUNT=5, SIZE=5_000_000))
-            return await events_of(reader)
-
-    assert [len(event["TEXT"]) for event in run(main())] == [5_000_000] * 5
-
-
 @STOCK
 def test_a_slow_reader_lets_its_model_wait_and_nobody_else(run, serving, teller, stock):
     async def main():
@@ -211,19 +202,6 @@ def test_generate_wants_exactly_one_response(run, serving, count):
 
     assert status == 400
     assert "generate expects model to produce exactly 1 response" in document["error"]
-
-
-def test_infer_refuses_a_model_with_many_responses_before_it_executes(run, serving, teller):
-    async def main():
-        async with serving() as port, connected(port) as (reader, writer):
-            tensor = {"name": "COUNT", "datatype": "INT32", "shape": [1], "data": [1]}
-            writer.write(post("infer", id="5", inputs=[tensor]))
-            return await answer_of(reader)
-
-    status, document = run(main())
-
-    assert (status, teller.executed) == (501, 0)
-    assert "doesn't support models with decoupled transaction policy" in document["error"]
 
 
 def test_an_error_of_the_model_is_the_last_event(run, serving):

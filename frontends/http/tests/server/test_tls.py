@@ -13,8 +13,9 @@ from naiad import Server
 from naiad.errors import InvalidArgumentError
 from naiad_http.tls import server_context
 from naiad_kit.frontends import renewal
+from naiad_testing.frontends.certificates import Authority
 
-from .certificates import client_context, encrypt, make_authority, make_pair
+from .certificates import client_context, encrypt
 from .teller import TellerPlugin, write_teller
 
 REQUEST = b"GET /v2/models/teller HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -28,25 +29,26 @@ OFF = {
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory):
-    """Two authorities, and certificates of theirs."""
+def certificates(tmp_path_factory):
+    """Our root and certificates for a server and a client, and a stranger's: pairs of a certificate and its key."""
     folder = tmp_path_factory.mktemp("certificates")
-    ours, theirs = make_authority(folder, "ours"), make_authority(folder, "theirs")
+    ours, theirs = Authority(folder), Authority(folder / "theirs")
+    (folder / "server.csr").write_text("this is no certificate")
     return SimpleNamespace(
         folder=folder,
-        ours=ours,
-        server=make_pair(folder, "server", ours),
-        client=make_pair(folder, "client", ours),
-        stranger=make_pair(folder, "stranger", theirs),
+        root=ours.root,
+        server=ours.issue("server"),
+        client=ours.issue("client"),
+        stranger=theirs.issue("stranger"),
     )
 
 
 @pytest.fixture
-def options(made):
+def options(certificates):
     return {
         "http-use-ssl": True,
-        "http-server-cert": str(made.server.cert),
-        "http-server-key": str(made.server.key),
+        "http-server-cert": str(certificates.server[0]),
+        "http-server-key": str(certificates.server[1]),
     }
 
 
@@ -94,28 +96,6 @@ def stream(version="HTTP/1.1", **members):
     return head.encode() + body
 
 
-def test_requests_are_answered(run, make_server, made):
-    async def main():
-        async with make_server() as server:
-            return await ask(server, client_context(made.ours))
-
-    assert run(main())["name"] == "teller"
-
-
-def test_who_does_not_speak_tls_is_not_answered_and_disturbs_nobody(run, make_server, made):
-    async def main():
-        async with make_server() as server:
-            async with connected(server, None) as (reader, writer):
-                writer.write(REQUEST)
-                received = await reader.read()
-            return received, await ask(server, client_context(made.ours))
-
-    received, described = run(main())
-
-    assert not received.startswith(b"HTTP")
-    assert described["name"] == "teller"
-
-
 REFUSED = (ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)
 
 
@@ -130,11 +110,11 @@ REFUSED = (ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)
         (True, "stranger", False),
     ],
 )
-def test_clients_are_let_in_by_their_certificates(run, make_server, made, mutual, shows, let_in):
-    context = client_context(made.ours, getattr(made, shows) if shows else None)
+def test_clients_are_let_in_by_their_certificates(run, make_server, certificates, mutual, shows, let_in):
+    context = client_context(certificates.root, getattr(certificates, shows) if shows else None)
 
     async def main():
-        async with make_server(**{"http-use-ssl-mutual": mutual, "http-root-cert": str(made.ours.cert)}) as server:
+        async with make_server(**{"http-use-ssl-mutual": mutual, "http-root-cert": str(certificates.root)}) as server:
             try:
                 return (await ask(server, context))["name"] == "teller"
             except REFUSED:
@@ -143,11 +123,11 @@ def test_clients_are_let_in_by_their_certificates(run, make_server, made, mutual
     assert run(main()) is let_in
 
 
-def test_a_slow_reader_lets_its_model_wait_and_gets_everything(run, make_server, made, plugin):
+def test_a_slow_reader_lets_its_model_wait_and_gets_everything(run, make_server, certificates, plugin):
     async def main():
         async with (
             make_server() as server,
-            connected(server, client_context(made.ours), limit=2048) as (reader, writer),
+            connected(server, client_context(certificates.root), limit=2048) as (reader, writer),
         ):
             writer.write(stream("HTTP/1.0", COUNT=30_000, SIZE=1000))
             assert await asyncio.to_thread(plugin.teller.stuck.wait, 30)
@@ -161,10 +141,10 @@ def test_a_slow_reader_lets_its_model_wait_and_gets_everything(run, make_server,
     assert json.loads(answer.split(b"\n\n")[-2].removeprefix(b"data: "))["NUMBER"] == 29_999
 
 
-def test_a_client_that_leaves_takes_its_request_back(run, make_server, made, plugin):
+def test_a_client_that_leaves_takes_its_request_back(run, make_server, certificates, plugin):
     async def main():
         async with make_server() as server:
-            async with connected(server, client_context(made.ours)) as (reader, writer):
+            async with connected(server, client_context(certificates.root)) as (reader, writer):
                 writer.write(stream(COUNT=2**30))
                 await reader.readuntil(b"data: ")
             return await asyncio.to_thread(plugin.teller.cancelled.wait, 30)
@@ -172,11 +152,11 @@ def test_a_client_that_leaves_takes_its_request_back(run, make_server, made, plu
     assert run(main())
 
 
-def test_idle_connections_do_not_hold_up_the_end(run, make_server, made):
+def test_idle_connections_do_not_hold_up_the_end(run, make_server, certificates):
     async def main():
         server = make_server()
         await server.start()
-        async with connected(server, client_context(made.ours)) as (_reader, writer):
+        async with connected(server, client_context(certificates.root)) as (_reader, writer):
             writer.transport.pause_reading()  # so that it does not even see the goodbye
             started = asyncio.get_running_loop().time()
             await server.stop()
@@ -227,35 +207,36 @@ def test_without_its_options_there_is_no_tls():
             "--http-root-cert: '{folder}/server.key' holds no certificates",
         ),
         ({"http-server-cert": "server.pem"}, "--http-server-cert is given, but HTTP is to be served in the clear"),
-        ({"http-root-cert": "ours.pem"}, "add --http-use-ssl"),
+        ({"http-root-cert": "root.pem"}, "add --http-use-ssl"),
     ],
 )
-def test_errors_of_invalid_options_name_the_option_and_the_file(made, options, message):
-    encrypt(made.server, made.folder / "locked.key")
-    chosen = {name: value if isinstance(value, bool) else str(made.folder / value) for name, value in options.items()}
+def test_errors_of_invalid_options_name_the_option_and_the_file(certificates, options, message):
+    folder = certificates.folder
+    encrypt(certificates.server[1], folder / "locked.key")
+    chosen = {name: value if isinstance(value, bool) else str(folder / value) for name, value in options.items()}
 
     with pytest.raises(InvalidArgumentError) as caught:
         server_context(OFF | chosen)
 
-    assert message.format(folder=made.folder) in str(caught.value)
+    assert message.format(folder=folder) in str(caught.value)
 
 
-def test_a_renewed_certificate_is_used_for_new_connections(run, make_server, made, tmp_path, monkeypatch):
+def test_a_renewed_certificate_is_used_for_new_connections(run, make_server, certificates, tmp_path, monkeypatch):
     monkeypatch.setattr(renewal, "LOOK_SECONDS", 0.01)
-    theirs = make_authority(tmp_path, "renewed")
-    renewed = make_pair(tmp_path, "server", theirs)
+    theirs = Authority(tmp_path)
+    renewed = theirs.issue("server")
     cert, key = tmp_path / "cert", tmp_path / "key"
-    cert.write_bytes(made.server.cert.read_bytes())
-    key.write_bytes(made.server.key.read_bytes())
+    cert.write_bytes(certificates.server[0].read_bytes())
+    key.write_bytes(certificates.server[1].read_bytes())
 
     async def main():
         async with make_server(**{"http-server-cert": str(cert), "http-server-key": str(key)}) as server:
-            first = await ask(server, client_context(made.ours))
-            key.write_bytes(renewed.key.read_bytes())
-            cert.write_bytes(renewed.cert.read_bytes())
-            while not (described := await _asked(server, client_context(theirs))):
+            first = await ask(server, client_context(certificates.root))
+            key.write_bytes(renewed[1].read_bytes())
+            cert.write_bytes(renewed[0].read_bytes())
+            while not (described := await _asked(server, client_context(theirs.root))):
                 pass
-            return first, described, await _asked(server, client_context(made.ours))
+            return first, described, await _asked(server, client_context(certificates.root))
 
     first, described, refused = run(main())
 

@@ -12,8 +12,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from naiad.metrics import MetricFamily, Metrics
+from naiad.metrics import MetricFamily
 from naiad_kit.frontends.codec_threads import CodecThreads
+from naiad_kit.metrics import MetricsApi
 from naiad_metrics.text import pieces
 
 _TURN = 0.001
@@ -23,7 +24,7 @@ _GZIP_LEVEL = 1
 """The fastest level shrinks this text to a twentieth; higher levels cost more than they save."""
 
 
-def make_application(source: Metrics) -> Starlette:
+def make_application(source: MetricsApi) -> Starlette:
     """`/metrics` of that service; every other path is a 404, every other method a 405."""
     compression = CodecThreads("naiad-metrics-gzip", 1)
 

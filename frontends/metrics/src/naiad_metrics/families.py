@@ -6,7 +6,7 @@ Those that start with `nv_` have the names and labels of Triton's metrics; the o
 from dataclasses import dataclass
 
 from naiad.metrics import MetricKind
-from naiad.model_metrics import line_names
+from naiad_kit.model_metrics import line_names
 
 
 @dataclass(frozen=True, slots=True)

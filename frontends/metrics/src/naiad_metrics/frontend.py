@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from naiad.metrics import Metrics
 from naiad_kit.frontends.addresses import host_of
 from naiad_kit.frontends.forking import keep_from_children
+from naiad_kit.metrics import MetricsApi
 from naiad_metrics.options import address_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class MetricsFrontend:
         from naiad_metrics.listener import Listener
 
         listener = await Listener.open(
-            make_application(server.service(Metrics)), address_of(settings), settings["metrics-port"]
+            make_application(server.service(MetricsApi)), address_of(settings), settings["metrics-port"]
         )
         self._listener, self.address, self.port = listener, listener.address, listener.port
         self._share = keep_from_children(self.port)

@@ -1,11 +1,13 @@
 """Utilization, memory and power of GPUs, read through NVML, the driver's own library, without a CUDA context."""
 
 import ctypes
+import functools
+import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
-
-from naiad.gpus import device_handle, gpu_count, opened_nvml, uuid_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,28 +32,71 @@ class _Memory(ctypes.Structure):
 
 
 def read_gpus() -> tuple[GpuReading, ...]:
-    """Every visible GPU that the driver can identify. Blocks for milliseconds, so it belongs on a thread."""
-    count = gpu_count()
-    if not count:
-        return ()
-    with opened_nvml() as nvml:
-        return tuple(_readings(nvml, count)) if nvml is not None else ()
+    """Every visible GPU that the driver identifies. Blocks for milliseconds: call it on a thread."""
+    with _opened_nvml() as nvml:
+        handles = [(handle, _uuid(nvml, handle)) for handle in _visible_gpus(nvml)]
+        return tuple(_reading(nvml, handle, uuid) for handle, uuid in handles if uuid)
 
 
-def _readings(nvml: Any, count: int) -> Iterator[GpuReading]:
-    for device in range(count):
-        handle = device_handle(nvml, device)
-        uuid = uuid_of(nvml, handle) if handle is not None else ""
-        if uuid:
-            yield _reading(nvml, handle, uuid)
+@functools.cache
+def gpu_uuids() -> tuple[str, ...]:
+    """The UUID of each visible GPU in the order of CUDA's numbers, "" for one that the driver does not identify."""
+    with _opened_nvml() as nvml:
+        return tuple(_uuid(nvml, handle) for handle in _visible_gpus(nvml))
+
+
+@contextmanager
+def _opened_nvml() -> Iterator[Any]:
+    """The driver's library, open; None if it cannot be opened."""
+    try:
+        nvml = ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        nvml = None
+    if nvml is None or nvml.nvmlInit_v2() != 0:
+        yield None
+        return
+    try:
+        yield nvml
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _visible_gpus(nvml: Any) -> list[Any]:
+    """The library's handles in the order of CUDA's numbers, None for a GPU without one."""
+    count = ctypes.c_uint()
+    if nvml is None or nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) != 0:
+        return []
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        names = [str(device) for device in range(count.value)]
+    else:
+        listed = (name.strip() for name in visible.split(","))
+        names = list(takewhile(lambda name: name not in ("", "-1"), listed))[: count.value]
+    return [_handle(nvml, device, name) for device, name in enumerate(names)]
+
+
+def _handle(nvml: Any, device: int, name: str) -> Any:
+    handle = ctypes.c_void_p()
+    if name.startswith(("GPU-", "MIG-")):
+        failed = nvml.nvmlDeviceGetHandleByUUID(name.encode(), ctypes.byref(handle))
+    else:
+        failed = nvml.nvmlDeviceGetHandleByIndex_v2(int(name) if name.isdigit() else device, ctypes.byref(handle))
+    return None if failed else handle
+
+
+def _uuid(nvml: Any, handle: Any) -> str:
+    text = ctypes.create_string_buffer(96)
+    if handle is None or nvml.nvmlDeviceGetUUID(handle, text, len(text)):
+        return ""
+    return text.value.decode("ascii", "replace")
 
 
 def _reading(nvml: Any, handle: Any, uuid: str) -> GpuReading:
-    busy = _asked(nvml.nvmlDeviceGetUtilizationRates, handle, _Utilization())
-    memory = _asked(nvml.nvmlDeviceGetMemoryInfo, handle, _Memory())
-    usage = _asked(nvml.nvmlDeviceGetPowerUsage, handle, ctypes.c_uint())
-    limit = _asked(nvml.nvmlDeviceGetPowerManagementLimit, handle, ctypes.c_uint())
-    energy = _asked(nvml.nvmlDeviceGetTotalEnergyConsumption, handle, ctypes.c_ulonglong())
+    busy = _query(nvml.nvmlDeviceGetUtilizationRates, handle, _Utilization())
+    memory = _query(nvml.nvmlDeviceGetMemoryInfo, handle, _Memory())
+    usage = _query(nvml.nvmlDeviceGetPowerUsage, handle, ctypes.c_uint())
+    limit = _query(nvml.nvmlDeviceGetPowerManagementLimit, handle, ctypes.c_uint())
+    energy = _query(nvml.nvmlDeviceGetTotalEnergyConsumption, handle, ctypes.c_ulonglong())
     return GpuReading(
         uuid,
         utilization=None if busy is None else busy.gpu / 100,
@@ -63,6 +108,6 @@ def _reading(nvml: Any, handle: Any, uuid: str) -> GpuReading:
     )
 
 
-def _asked(function: Callable[[Any, Any], int], handle: Any, result: Any) -> Any:
-    """What the function writes into the result, None when this GPU does not tell."""
+def _query(function: Callable[[Any, Any], int], handle: Any, result: Any) -> Any:
+    """The result that the function fills in, None when this GPU does not support the query."""
     return result if function(handle, ctypes.byref(result)) == 0 else None

@@ -5,16 +5,15 @@ from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from naiad.gpus import gpu_uuids
-from naiad.metrics import MetricFamily, MetricRegistry, MetricStore
-from naiad.model_metrics import line_names
+from naiad.metrics import MetricFamily
 from naiad.threads import on_own_thread
 from naiad_config import ModelConfig
+from naiad_kit.model_metrics import MetricRegistry, MetricStore, line_names
 from naiad_metrics import families
 from naiad_metrics.collection import Collection
 from naiad_metrics.config import MetricsConfig
 from naiad_metrics.machine import Machine
-from naiad_metrics.nvml import GpuReading, read_gpus
+from naiad_metrics.nvml import GpuReading, gpu_uuids, read_gpus
 from naiad_metrics.observers import LatencyObserver, family_problems, latency_plan
 from naiad_metrics.versions import add_version
 
@@ -28,7 +27,7 @@ _GPU_SECONDS = 1.0
 
 
 class MetricsService:
-    """A `naiad.metrics.Metrics`. Nothing is collected before the server has started it."""
+    """A `naiad_kit.metrics.MetricsApi`. Nothing is collected before the server has started it."""
 
     name = "metrics"
 

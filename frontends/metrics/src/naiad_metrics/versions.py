@@ -4,13 +4,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from naiad.gpus import gpu_uuids
 from naiad.metrics import Distribution, DurationObserver, LabelPairs, Quantiles
 from naiad.reports import CacheUse, DeviceReport, VersionReport
 from naiad_metrics import families
 from naiad_metrics.collection import Collection
 from naiad_metrics.config import MetricsConfig
 from naiad_metrics.latencies import Latencies
+from naiad_metrics.nvml import gpu_uuids
 from naiad_metrics.observers import Durations
 
 _STATES = ("READY", "STARTING", "DEAD")

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from naiad.buffers import Buffer, pack_strings
 from naiad.datatypes import tensor_type
 from naiad.types import ParameterValue, Response, Tensor
 from naiad_grpc.codec.forms import OutputForm, ResponseForm
 from naiad_grpc.codec.framing import ID_TAG, field, header, varint
+from naiad_kit.buffers import Buffer, pack_strings
 from naiad_kit.frontends.classification import best_classes
 
 FINAL = "triton_final_response"

@@ -1,4 +1,6 @@
-"""Decoder of model versions in messages."""
+"""Decoder of model names and versions in messages."""
+
+from typing import Any
 
 from naiad.errors import InvalidArgumentError
 from naiad_kit.frontends.versions import read_version
@@ -14,3 +16,8 @@ def model_version(text: str) -> int:
         f"failed to get model version from specified version string '{text:.40}' (details: not a number), "
         "version should be an integral value > 0"
     )
+
+
+def model_of(request: Any) -> tuple[str, int]:
+    """The model and version (0: unspecified) in a message. Raises InvalidArgumentError."""
+    return request.name, model_version(request.version)

@@ -5,11 +5,10 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
-from naiad_grpc.messages import message_class
-from naiad_grpc.service.models import model_of
+from naiad_grpc.codec.versions import model_of
+from naiad_grpc.messages import HEALTH_PACKAGE, HEALTH_SERVICE, message_class
 from naiad_grpc.service.operations import Operation, operation, stream, unary
 from naiad_grpc.service.readiness import ReadinessPoll
-from naiad_grpc.standard import HEALTH_PACKAGE, HEALTH_SERVICE, standard_class
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
@@ -25,12 +24,12 @@ class HealthRpcs:
         self._server = server
         self._stopping = stopping
         self._watch_seconds = watch_seconds
-        self._response = standard_class(HEALTH_PACKAGE, "HealthCheckResponse")
+        self._response = message_class("HealthCheckResponse", HEALTH_PACKAGE)
         self._poll = ReadinessPoll(lambda: server.ready().ready, stopping, self._pause)
 
     def operations(self) -> list[Operation]:
         """Every RPC of this group."""
-        request = standard_class(HEALTH_PACKAGE, "HealthCheckRequest")
+        request = message_class("HealthCheckRequest", HEALTH_PACKAGE)
         return [
             operation("ServerLive", "health", self.server_live),
             operation("ServerReady", "health", self.server_ready),

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 from naiad.reports import TensorMetadata
 from naiad_config.descriptors import to_message
+from naiad_grpc.codec.versions import model_of
 from naiad_grpc.messages import message_class
-from naiad_grpc.service.models import model_of
 from naiad_grpc.service.operations import Operation, operation
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ from typing import Any
 from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-from naiad_grpc.messages import SERVICE
+from naiad_grpc.messages import HEALTH_SERVICE, REFLECTION_PACKAGES, SERVICE, message_class, pool
 from naiad_grpc.service.operations import Operation, stream
-from naiad_grpc.standard import HEALTH_SERVICE, REFLECTION_PACKAGES, pool, standard_class
 from naiad_grpc.statuses import Code
 
 
@@ -21,7 +20,7 @@ class ReflectionRpcs:
             stream(
                 f"/{package}.ServerReflection/ServerReflectionInfo",
                 "metadata",
-                standard_class(package, "ServerReflectionRequest"),
+                message_class("ServerReflectionRequest", package),
                 _Reflection(package).answers,
             )
             for package in REFLECTION_PACKAGES
@@ -30,7 +29,7 @@ class ReflectionRpcs:
 
 class _Reflection:
     def __init__(self, package: str) -> None:
-        self._response = standard_class(package, "ServerReflectionResponse")
+        self._response = message_class("ServerReflectionResponse", package)
 
     async def answers(self, requests: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
         async for request in requests:

@@ -1,12 +1,12 @@
 """RPCs of the trace and logging extensions: read and change settings while the server runs."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from naiad.errors import InvalidArgumentError
-from naiad.tracing import tracing_of
 from naiad_grpc.messages import message_class
 from naiad_grpc.service.operations import Operation, operation
+from naiad_kit.frontends.log_settings import LogSettings, log_settings, update_log_settings
+from naiad_kit.tracing import tracing_of
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
@@ -42,8 +42,8 @@ class SettingsRpcs:
     async def logging(self, request: Any) -> Any:
         """The log settings after the changes. Raises InvalidArgumentError or UnsupportedError."""
         changes = {name: _setting_value(name, setting) for name, setting in request.settings.items()}
-        settings = self._server.logging.update(changes) if changes else self._server.logging.settings()
-        return _log_settings(settings)
+        log = self._server.logging
+        return _log_settings(update_log_settings(log, changes) if changes else log_settings(log))
 
 
 def _setting_value(name: str, setting: Any) -> bool | int | str:
@@ -56,7 +56,7 @@ def _setting_value(name: str, setting: Any) -> bool | int | str:
     return value
 
 
-def _log_settings(settings: Mapping[str, bool | int | str]) -> Any:
+def _log_settings(settings: LogSettings) -> Any:
     response = message_class("LogSettingsResponse")()
     for name, value in settings.items():
         setting = response.settings[name]

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from naiad.shared_memory import shared_memory_of
 from naiad_grpc.messages import message_class
 from naiad_grpc.service.operations import Operation, operation
+from naiad_kit.shared_memory import shared_memory_of
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi

@@ -4,7 +4,7 @@ A server of `grpc.aio` requests one call of grpcio's core, is woken with it by t
 requests the next. These servers always have several requests open, so that calls that arrive together are accepted
 together: 16 concurrent calls became a quarter faster, 64 a tenth.
 
-It relies on two methods of grpcio that are not public; without them, servers are those of grpcio.
+It relies on two methods of grpcio that are not public, so it is used with tested releases alone.
 """
 
 import asyncio
@@ -13,12 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from grpc._cython import cygrpc
+from naiad_grpc.transport.experiments import is_tested
 
 _PREFETCHED = 8
 """The number of calls that a server requests ahead; sixteen gained nothing more."""
-
-_NEEDED = ("_make_request_call_future", "_start_shutting_down")
 
 
 class _Accepting:
@@ -65,23 +63,19 @@ class _Accepting:
             awaited.set_exception(error)
 
 
-def _acceptor() -> Any:
-    """The class of such servers, None if grpcio lacks what it needs."""
-    base = getattr(cygrpc, "AioServer", None)
-    if base is None or not all(hasattr(base, name) for name in _NEEDED):
-        return None
-    return type("Acceptor", (_Accepting, base), {})
-
-
 @contextmanager
 def concurrent_accepts() -> Iterator[None]:
-    """Make `grpc.aio.server` create servers that accept several calls at once, within this context."""
-    acceptor = _acceptor()
-    if acceptor is None:
+    """Make `grpc.aio.server` create servers that accept several calls at once, within this context.
+
+    No effect with a grpcio that is not tested.
+    """
+    if not is_tested():
         yield
         return
+    from grpc._cython import cygrpc
+
     before = cygrpc.AioServer
-    cygrpc.AioServer = acceptor
+    cygrpc.AioServer = type("Acceptor", (_Accepting, before), {})
     try:
         yield
     finally:

@@ -12,11 +12,12 @@ from typing import Any
 import grpc
 
 from naiad.byte_budget import UNCHARGED_BYTES, ByteBudget
-from naiad.explaining import EXPLAIN_HEADER, is_asked
+from naiad.extend import requests_stage
 from naiad_grpc.inference_intake import ExplainedContext
 from naiad_grpc.service.operations import Operation, UnaryOperation
 from naiad_grpc.statuses import Code, RpcError, rpc_error
 from naiad_grpc.transport.incoming import Incoming
+from naiad_kit.explaining import EXPLAIN_HEADER
 from naiad_kit.frontends.restrictions import RestrictedApis
 
 SHUTTING_DOWN = "GRPC server is shutting down and has stopped accepting new requests."
@@ -148,7 +149,7 @@ def _asks(metadata: Sequence[tuple[str, str | bytes]]) -> bool:
     """Whether the caller requests explanations; grpcio has the metadata ready here, and would build it again later."""
     for key, value in metadata:
         if key == EXPLAIN_HEADER:
-            return is_asked(value)
+            return requests_stage(value)
     return False
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from naiad.shared_memory import OutputTarget
+from naiad_kit.shared_memory import OutputTarget
 
 
 @dataclass(frozen=True, slots=True)

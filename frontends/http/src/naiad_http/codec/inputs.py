@@ -7,12 +7,11 @@ import numpy as np
 
 from naiad.datatypes import TENSOR_TYPES, TensorType, tensor_type
 from naiad.errors import InvalidArgumentError
-from naiad.shared_memory import SharedInput
 from naiad.types import Tensor
-from naiad_http.codec.documents import as_object, as_string, as_unsigned, member
-from naiad_http.codec.shapes import read_shape
+from naiad_http.codec.documents import as_array, as_object, as_string, as_unsigned, member
 from naiad_http.codec.tensors import array_of_json
 from naiad_kit.frontends.shapes import count_elements
+from naiad_kit.shared_memory import SharedInput
 
 _SOURCES = "'data', 'binary_data_size' in 'parameters', 'shared_memory_region' in 'parameters'"
 _NO_PARAMETERS: Mapping[str, Any] = {}
@@ -46,7 +45,7 @@ def read_input(entry: Mapping[str, Any], start: int, model: str, limit: int) -> 
     shape = entry.get("shape")
     if type(name) is not str or kind is None or shape is None:
         raise _incomplete(entry)
-    sizes = read_shape(shape, name)
+    sizes = _read_shape(shape, name)
     count = count_elements(sizes, kind.itemsize, name)
     if "parameters" in entry:
         parameters = as_object(entry["parameters"], "parameters of an input")
@@ -96,3 +95,14 @@ def _check_size(size: int, count: int, kind: TensorType, name: str, model: str) 
             f"input byte size mismatch for input '{name}' for model '{model}'. "
             f"Expected {count * kind.itemsize}, got {size}"
         )
+
+
+def _read_shape(value: Any, name: str) -> tuple[int, ...]:
+    """The `shape` member of input `name`. Raises InvalidArgumentError unless it is a list of unsigned integers."""
+    sizes = as_array(value, "shape of an input")
+    for size in sizes:
+        if type(size) is not int or size < 0:
+            raise InvalidArgumentError(
+                f"Unable to parse 'shape': the sizes of input '{name}' must be integers from 0 up, got {size!r:.40}"
+            )
+    return tuple(sizes)

@@ -8,10 +8,10 @@ import re
 import secrets
 from typing import Any
 
-from naiad.buffers import Buffer
 from naiad.errors import InvalidArgumentError, TooLargeError
 from naiad_http.codec.documents import MAX_DEPTH, parse
 from naiad_http.codec.tensors import flatten
+from naiad_kit.buffers import Buffer
 
 PIECE_BYTES = 65536
 """Texts up to this size are parsed at once."""

@@ -5,9 +5,7 @@ from math import prod
 
 import numpy as np
 
-from naiad.buffers import Buffer, bool_array, unpack_strings
 from naiad.errors import InvalidArgumentError
-from naiad.shared_memory import SharedMemoryApi
 from naiad.types import Request, Tensor
 from naiad_config import ModelConfig
 from naiad_http.codec.forms import OutputForm, ResponseForm
@@ -16,6 +14,8 @@ from naiad_http.codec.raw import raw_request
 from naiad_http.codec.request_head import RequestHead
 from naiad_http.codec.template_cache import LONGEST, IdentifiedTemplate, TemplateCache
 from naiad_http.codec.templates import RequestTemplate, read_template
+from naiad_kit.buffers import Buffer, bool_array, unpack_strings
+from naiad_kit.shared_memory import SharedMemoryApi
 
 LARGE_BYTES = 65536
 """Up to this size JSON, strings and copies take a millisecond or two, and are decoded on the event loop."""

@@ -10,11 +10,11 @@ from functools import lru_cache
 import numpy as np
 import orjson
 
-from naiad.buffers import Buffer, pack_strings
 from naiad.errors import InvalidArgumentError, TooLargeError
 from naiad.types import Response, Tensor
 from naiad_http.codec.forms import ResponseForm
 from naiad_http.codec.tensors import ONLY_BINARY
+from naiad_kit.buffers import Buffer, pack_strings
 from naiad_kit.frontends.classification import best_classes
 
 _FEW_BYTES = 4096
@@ -94,9 +94,8 @@ class Encoder:
                     buffers.append(content)
                     size += length
             else:
-                if not on_thread and needs_thread(tensor):
-                    raise LargeOutput
-                text += (_json_output(name, tensor.datatype, tensor.shape), json_content(tensor, self._limit), b"},")
+                content = json_content(tensor, self._limit, on_thread)
+                text += (_json_output(name, tensor.datatype, tensor.shape), content, b"},")
         text[-1] = text[-1].removesuffix(b",")
         text.append(b"]}")
         return Encoded(b"".join(text), buffers, size)
@@ -154,18 +153,23 @@ def _content(tensor: Tensor, on_thread: bool) -> tuple[Buffer, int]:
     return array.data.cast("B"), size
 
 
-def json_content(tensor: Tensor, limit: int = MAX_JSON_OUTPUT) -> bytes:
+def json_content(tensor: Tensor, limit: int = MAX_JSON_OUTPUT, on_thread: bool = True) -> bytes:
     """The elements of a tensor as a flat JSON array.
 
-    Raises InvalidArgumentError for an output that JSON cannot represent, TooLargeError for more than `limit` bytes.
+    Raises InvalidArgumentError for an output that JSON cannot represent, TooLargeError for more than `limit` bytes, and
+    LargeOutput, unless it runs `on_thread`, for an output that takes many milliseconds.
     """
+    array = tensor.array
+    is_text = tensor.datatype == "BYTES"
+    if not on_thread and (needs_thread(tensor) if is_text else array.size > LARGE_ELEMENTS):
+        raise LargeOutput
     if tensor.datatype in ONLY_BINARY:
         raise InvalidArgumentError(
             f"sending {tensor.datatype} data via JSON is not supported. "
             f"Please use the binary data format for output '{tensor.name}'"
         )
-    flat = tensor.array.reshape(-1)
-    write = _json_strings if tensor.datatype == "BYTES" else _json_numbers
+    flat = array.reshape(-1)
+    write = _json_strings if is_text else _json_numbers
     if flat.size <= _PIECE:
         text = write(flat, tensor.name)
         if len(text) > limit:

@@ -4,9 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from naiad.buffers import Buffer
 from naiad.errors import InvalidArgumentError
-from naiad.shared_memory import SharedInput
 from naiad.types import Tensor
 from naiad_http.codec.documents import as_array, as_object, as_string, member
 from naiad_http.codec.forms import AS_BINARY, AS_JSON, ResponseForm
@@ -14,7 +12,9 @@ from naiad_http.codec.inputs import BinaryInput, read_input
 from naiad_http.codec.large_documents import parse_document
 from naiad_http.codec.outputs import Outputs, SharedOutput, read_outputs
 from naiad_http.codec.parameters import read_parameters
+from naiad_kit.buffers import Buffer
 from naiad_kit.frontends.parameters import NO_PARAMETERS, Parameters
+from naiad_kit.shared_memory import SharedInput
 
 
 @dataclass(slots=True, eq=False)

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from naiad.buffers import Buffer, object_array
 from naiad.datatypes import TensorType
 from naiad.errors import InvalidArgumentError, TooLargeError
 from naiad_http.codec.documents import MAX_DEPTH, as_array, too_deep
+from naiad_kit.buffers import Buffer, object_array
 
 
 class _Packing(NamedTuple):
@@ -69,7 +69,7 @@ def array_of_json(data: Any, name: str, kind: TensorType, shape: tuple[int, ...]
 
 def flatten(data: list[Any]) -> tuple[list[Any], set[type]]:
     """The innermost elements in row-major order and the set of their types; lists and values may be mixed."""
-    kinds = _types_of(data)
+    kinds = set(map(type, data)) if len(data) <= _PIECE else _types_of(data)
     depth = 1
     while kinds == {list}:
         depth += 1
@@ -84,8 +84,6 @@ def flatten(data: list[Any]) -> tuple[list[Any], set[type]]:
 
 
 def _types_of(data: list[Any]) -> set[type]:
-    if len(data) <= _PIECE:
-        return set(map(type, data))
     return set().union(*(set(map(type, data[start : start + _PIECE])) for start in range(0, len(data), _PIECE)))
 
 

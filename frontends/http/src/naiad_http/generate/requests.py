@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from naiad.buffers import Buffer
 from naiad.datatypes import tensor_type, wire_name
 from naiad.errors import InvalidArgumentError
 from naiad.types import Request, Tensor
@@ -16,6 +15,7 @@ from naiad_http.codec.request_head import RequestHead
 from naiad_http.codec.tensors import ONLY_BINARY, array_of_json
 from naiad_http.generate.documents import BINARY
 from naiad_http.generate.shapes import deduced_shape
+from naiad_kit.buffers import Buffer
 
 _NESTED = "parameters"
 _MANY = 64

@@ -8,11 +8,11 @@ from dataclasses import replace
 from functools import partial
 
 from naiad.errors import InvalidArgumentError, NaiadError
-from naiad.explaining import EXPLAIN, encoded_twice, is_only_explained
 from naiad.types import Response
 from naiad_http.codec.responses import MAX_JSON_OUTPUT, LargeOutput, needs_thread
 from naiad_http.generate.documents import document_of
 from naiad_http.statuses import HttpResponse, Outcome, error_response, unexpected
+from naiad_kit.explaining import EXPLAIN, encoded_twice, is_only_explained
 
 _JSON = (("Content-Type", "application/json"),)
 

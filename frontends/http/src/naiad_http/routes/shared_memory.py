@@ -10,11 +10,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from naiad.errors import InvalidArgumentError
-from naiad.shared_memory import Kind, shared_memory_of
 from naiad_http.codec.documents import as_object, as_string, as_unsigned
 from naiad_http.routes.documents import read_document
 from naiad_http.routes.operations import Operation, as_json
 from naiad_http.statuses import HttpError
+from naiad_kit.shared_memory import Kind, shared_memory_of
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi

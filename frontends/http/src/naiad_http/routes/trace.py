@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from naiad.tracing import tracing_of
 from naiad_http.codec.documents import as_array, as_string
 from naiad_http.routes.documents import read_document
 from naiad_http.routes.operations import Operation, as_json
+from naiad_kit.tracing import tracing_of
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
