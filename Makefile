@@ -14,10 +14,11 @@ SOURCES   := $(MEMBERS:%=%/src)
 INSTALLED := $(VENV)/.installed
 DEVELOPED := $(VENV)/.installed-for-development
 EXAMPLES  := $(VENV)/.examples-built
+PROTOS    := frontends/grpc/src/naiad_grpc/protos
 PIP       := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test test-gpu check house format bench torture soak
+.PHONY: help install serve test test-gpu check house format protos bench torture soak
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +47,10 @@ house: $(DEVELOPED) ## print sizes, import circles, back doors and words; make h
 format: $(DEVELOPED) ## format the code and mend what can be mended
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+protos: $(DEVELOPED) ## compile the .proto files of naiad-grpc
+	@cd $(PROTOS) && $(abspath $(BIN))/python -m grpc_tools.protoc --proto_path=. --descriptor_set_out=services.binpb \
+		$$(find . -name '*.proto' ! -name model_config.proto | sort)
 
 bench: $(DEVELOPED) $(EXAMPLES) ## measure Naiad, beside its peer where that is set up
 	@$(BIN)/python bench/run.py $(ARGS)

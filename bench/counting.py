@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from statistics import median
 
-from naiad._kernel.statistics import VersionCounters
+from naiad._engine.statistics import VersionCounters
 from naiad_config import ModelConfig
 
 from naiad_metrics.config import MetricsConfig
@@ -51,13 +51,13 @@ def _one_batch(counters: VersionCounters, size: int) -> Callable[[], None]:
     arrivals = [30_000 + 100 * number for number in range(size)]
 
     def count() -> None:
-        counters.closed("full")
+        executions = counters.by_slot[0]
+        executions.closed("full")
         totals: list[int] = []
         queues: list[int] = []
         for arrival in arrivals:
             totals.append(90_000 - arrival)
             queues.append(60_000 - arrival)
-        executions = counters.at(0)
         executions.executed(size, _PHASES)
         executions.succeeded(size, totals, queues, _PHASES)
 

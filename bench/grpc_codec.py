@@ -20,23 +20,23 @@ def main() -> None:
     reason = "two FP32[16]"
     small = [_request(16, str(number)) for number in range(1000)]
     known, unknown = Decoder(None), [_request(16, "", str(number)) for number in range(20_000)]
-    _tell(f"decode a request of {reason}, seen before", known.decode, small)
-    _tell("... to a model that nobody asked before", Decoder(None).decode, unknown, rounds=1)
-    _tell("... by protobuf, without making arrays", message_class("ModelInferRequest").FromString, small)
-    _tell("... that is no message", _refused, [message[:-1] for message in small])
+    _report(f"decode a request of {reason}, seen before", known.decode, small)
+    _report("... to a model that has no template yet", Decoder(None).decode, unknown, rounds=1)
+    _report("... by protobuf, without making arrays", message_class("ModelInferRequest").FromString, small)
+    _report("... that is no message", _refused, [message[:-1] for message in small])
     encoder, form = Encoder(None, None), ResponseForm()
     response = _response(16)
-    _tell(f"encode a response of {reason}", lambda _: b"".join(encoder.encode(response, form)), small)
-    _tell("... as a part of a stream", lambda _: b"".join(encoder.encode_part(response, form)), small)
-    _tell("... by protobuf", _encoded_by_protobuf, small)
+    _report(f"encode a response of {reason}", lambda _: b"".join(encoder.encode(response, form)), small)
+    _report("... as a part of a stream", lambda _: b"".join(encoder.encode_part(response, form)), small)
+    _report("... by protobuf", _encoded_by_protobuf, small)
     large = [_request(_LARGE, "x" * size) for size in range(4)]  # one of four is aligned
     large_response = _response(_LARGE)
-    _tell("decode a request of two FP32[150000]", known.decode, large, 1000)
-    _tell("encode a response of that size", lambda _: encoder.encode(large_response, form), large, 1000)
-    _tell("... into one piece", lambda _: b"".join(encoder.encode(large_response, form)), large, 1000)
+    _report("decode a request of two FP32[150000]", known.decode, large, 1000)
+    _report("encode a response of that size", lambda _: encoder.encode(large_response, form), large, 1000)
+    _report("... into one piece", lambda _: b"".join(encoder.encode(large_response, form)), large, 1000)
 
 
-def _tell(
+def _report(
     reason: str,
     work: Callable[[bytes], object],
     messages: Sequence[bytes],

@@ -91,7 +91,7 @@ async def serve(port: int, behind: int, model: str) -> None:
     server.add_insecure_port(f"127.0.0.1:{port}")
     await server.start()
     print("listening", flush=True)
-    await asyncio.to_thread(sys.stdin.read)  # until whoever started us lets go
+    await asyncio.to_thread(sys.stdin.read)  # until the parent process closes the pipe
 
 
 if __name__ == "__main__":

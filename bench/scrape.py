@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 
 from naiad import Server
-from naiad.metrics import Metrics
+from naiad_kit.metrics import MetricsApi
 from naiad_testing.backends import FakeBackend
 
 import naiad_metrics
@@ -45,7 +45,7 @@ async def _measure(repository: Path, models: int, rounds: int) -> None:
     options = {"metrics-port": 0, "metrics-address": "127.0.0.1"}
     async with Server(model_repository=[repository], plugins=[backend, naiad_metrics], options=options) as server:
         port = server.plugins.frontends()["metrics"].port
-        collecting = median(_seconds(server.service(Metrics).collect) for _ in range(rounds))
+        collecting = median(_seconds(server.service(MetricsApi).collect) for _ in range(rounds))
         print(f"{models} models: collecting takes {collecting * 1e3:.1f} ms")
         for encoding in ("identity", "gzip"):
             took, pauses, sizes = [], [], []

@@ -1,10 +1,13 @@
 """What reading and writing a shared memory region costs, by size; regions of several clients take turns.
 
 The columns: a read into a fresh array that is let go, the same with the last arrays held as requests in flight hold
-them, a read into one array again and again (what a pool of buffers could gain at best), and a write.
+them, a read into one array again and again (what a pool of buffers could gain at best), and a write; a loan that is
+read and taken back, and the same from a private mapping whose pages are dropped afterwards (MADV_DONTNEED), instead of
+looking up in the page map which were written to.
 """
 
 import argparse
+import mmap
 import os
 from collections import deque
 from collections.abc import Callable
@@ -27,7 +30,8 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[64, 4096, 600_000, 4_000_000])
     parser.add_argument("--rounds", type=int, default=1000)
     arguments = parser.parse_args()
-    print(f"{'bytes':>9} {'read':>9} {'held':>9} {'reused':>9} {'write':>9}   µs, medians of {arguments.rounds}")
+    columns = " ".join(f"{name:>9}" for name in ("read", "held", "reused", "write", "loan", "dropped"))
+    print(f"{'bytes':>9} {columns}   µs, medians of {arguments.rounds}")
     for size in arguments.sizes:
         message = " ".join(f"{1e6 * seconds:9.1f}" for seconds in measured(size, arguments.rounds))
         print(f"{size:>9} {message}")
@@ -43,6 +47,8 @@ def measured(size: int, rounds: int) -> list[float]:
             memory.register_system(path.name, f"/{path.name}", 0, size)
         regions = [memory.region(path.name) for path in paths]
         descriptors = [os.open(path, os.O_RDONLY) for path in paths]
+        private = mmap.PROT_READ | mmap.PROT_WRITE
+        mappings = [mmap.mmap(each, size, mmap.MAP_PRIVATE, private) for each in descriptors]
         held: deque[np.ndarray] = deque(maxlen=_IN_FLIGHT)
         reused = np.empty(size, np.uint8)
         content = np.random.default_rng(1).bytes(size)
@@ -51,11 +57,26 @@ def measured(size: int, rounds: int) -> list[float]:
             lambda region: held.append(region.read(0, size)),
             lambda region: os.preadv(descriptors[regions.index(region)], [reused], 0),
             lambda region: region.write(0, size, (content,), "OUT"),
+            lambda region: _lent(region, size),
+            lambda region: _dropped(mappings[regions.index(region)]),
         ]
         return [_median(column, regions, rounds) for column in columns]
     finally:
         for path in paths:
             path.unlink(missing_ok=True)
+
+
+def _lent(region: Region, size: int) -> None:
+    loan = region.lend(0, size)
+    if loan is None:
+        raise SystemExit("the region lends nothing: guard.c was not built, or the segment has holes")
+    loan.array[::64].sum()
+    loan.end()
+
+
+def _dropped(mapping: mmap.mmap) -> None:
+    np.frombuffer(mapping, np.uint8)[::64].sum()
+    mapping.madvise(mmap.MADV_DONTNEED)
 
 
 def _median(work: Callable[[Region], object], regions: list[Region], rounds: int) -> float:

@@ -37,8 +37,8 @@ class ServerProcess:
             found = re.search(pattern, line)
             if found:
                 return found
-        told = "\n".join(self.lines)
-        raise AssertionError(f"it ended with status {self._process.wait()} and no line with {pattern!r}:\n{told}")
+        message = "\n".join(self.lines)
+        raise AssertionError(f"it ended with status {self._process.wait()} and no line with {pattern!r}:\n{message}")
 
     @property
     def url(self) -> str:

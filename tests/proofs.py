@@ -192,7 +192,7 @@ from naiad_config.text import parse_text
 
 registry = PluginRegistry.discover()
 context = ModelContext(parse_text('name: "m"'), 1, Path(), Path())
-(stage,) = registry.stages(StageContext(context, Settings(registry.options(), {}), None, None, None)).stages
+(stage,) = registry.stages(StageContext(context, Settings(registry.options(), {}), None, None, None))
 assert stage.parameter == "explain", stage.parameter
 """
 
@@ -203,7 +203,7 @@ import tensorrt_rtx_bindings as trt
 from naiad.errors import NaiadError
 from naiad_testing import serve
 
-logging.disable()  # the refusal is told twice
+logging.disable()  # the refusal is logged and raised
 folder = pathlib.Path("engines", "double", "1")
 folder.mkdir(parents=True)
 builder = trt.Builder(trt.Logger(trt.Logger.ERROR))
@@ -225,7 +225,7 @@ import asyncio
 import json
 from pathlib import Path
 from naiad import Server
-from naiad.tracing import Tracing
+from naiad_kit.tracing import Tracing
 
 async def trace():
     options = {"trace-config": ("rate=1", "level=TIMESTAMPS", "triton,file=trace.json")}
@@ -258,12 +258,30 @@ gate.grant()
 assert granted == [0, 1], granted
 """
 
+CARRIES_CALLS = """
+import asyncio
+from naiad import Server
+from naiad.call_service import ModelCallService
+from naiad.errors import NotFoundError
+from naiad.types import Request
+
+async def call():
+    async with Server(options={"model-control-mode": "explicit"}) as server:
+        models = server.service(ModelCallService).of_version("outer")
+        try:
+            await asyncio.wrap_future(models.begin(Request("inner", {})))
+        except NotFoundError as error:
+            return str(error)
+
+assert "unknown model: 'inner'" in asyncio.run(call())
+"""
+
 KEEPS_REGIONS = """
 import asyncio
 import os
 import numpy as np
 from naiad import Server
-from naiad.shared_memory import SharedInput, SharedMemoryApi
+from naiad_kit.shared_memory import SharedInput, SharedMemoryApi
 
 async def read():
     async with Server(options={"allow-client-shm": True}) as server:
@@ -290,6 +308,7 @@ PROOFS = {
     "naiad-custom": SERVES_A_FUNCTION,
     "naiad-explain": EXPLAINS,
     "naiad-loop-handoff": RUNS_THE_LOOP,
+    "naiad-model-calls": CARRIES_CALLS,
     "naiad-onnx": SERVES_ONNX,
     "naiad-openvino": READS_ONNX,
     "naiad-rate-limiter": LIMITS,

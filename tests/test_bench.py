@@ -136,11 +136,11 @@ def test_every_framework_runs_the_same_model(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["onnx", "openvino"])
-def test_the_overhead_is_told_above_the_framework_s_own_call(name: str) -> None:
+def test_the_overhead_is_reported_above_the_framework_s_own_call(name: str) -> None:
     command = [sys.executable, BENCH / "overhead.py", name, "--requests", "20"]
 
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
 
-    told = json.loads(ended.stdout)
-    assert sorted(told) == ["instance", "own", "server"]
-    assert told["server"] > told["instance"]
+    report = json.loads(ended.stdout)
+    assert sorted(report) == ["instance", "own", "server"]
+    assert report["server"] > report["instance"]

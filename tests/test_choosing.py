@@ -1,4 +1,4 @@
-"""What users are told whose models need a plugin or a framework that is not there, by real commands where it lacks."""
+"""Error messages for models that need a plugin or framework that is not installed: real commands without it."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import onnx
 import pytest
 
-from naiad._kernel.known_formats import KNOWN_FORMATS
+from naiad._lifecycle.detection import KNOWN_FORMATS
 
 from .environments import with_members
 
@@ -79,7 +79,7 @@ def post(url: str, **asked: Any) -> Any:
         return json.load(answer)
 
 
-def told_of(checked: str) -> dict[str, str]:
+def reasons_of(checked: str) -> dict[str, str]:
     """What `naiad check` said of each model that has a problem."""
     lines = checked.splitlines()
     return {line.partition(":")[0]: lines[at + 1] for at, line in enumerate(lines) if line.endswith(": 1 problem")}
@@ -178,12 +178,12 @@ def test_every_model_file_that_is_known_is_answered_with_its_plugin(without_plug
 
     status, checked, _ = run(without_plugins, "check", models)
 
-    told = told_of(checked)
+    message = reasons_of(checked)
     assert status == 1
     assert "double: ok\n" in checked
-    assert set(told) == {file.replace(".", "_") for file in others}
+    assert set(message) == {file.replace(".", "_") for file in others}
     for file, known in others.items():
-        said = told[file.replace(".", "_")]
+        said = message[file.replace(".", "_")]
         assert f"needs the backend '{known.backend}' for its file '{file}', which no installed plugin offers" in said
         assert "pip install 'naiad-" in said
 
@@ -200,7 +200,7 @@ def test_the_page_on_configurations_lists_every_model_file_with_its_backend() ->
     assert missing == []
 
 
-def test_files_of_two_frameworks_are_told_with_the_one_that_serves_the_model(models: Path) -> None:
+def test_files_of_two_frameworks_are_reported_with_the_one_that_serves_the_model(models: Path) -> None:
     put(models, "chosen", "model.py", DOUBLE, 'backend: "python"')
     tensors = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2]) for name in "xy"]
     graph = onnx.helper.make_graph([onnx.helper.make_node("Neg", ["x"], ["y"])], "negate", tensors[:1], tensors[1:])
@@ -223,8 +223,8 @@ def test_files_of_two_frameworks_whose_first_has_no_plugin_offer_the_other(witho
 
     _, checked, _ = run(without_plugins, "check", models)
 
-    assert "needs the backend 'pytorch' for its file 'model.pt'" in told_of(checked)["double"]
-    assert "Or set 'backend' to 'python', which reads its file 'model.py'" in told_of(checked)["double"]
+    assert "needs the backend 'pytorch' for its file 'model.pt'" in reasons_of(checked)["double"]
+    assert "Or set 'backend' to 'python', which reads its file 'model.py'" in reasons_of(checked)["double"]
 
 
 def test_a_plugin_without_its_framework_says_what_to_install_for_complete_configurations_too(
@@ -236,10 +236,10 @@ def test_a_plugin_without_its_framework_says_what_to_install_for_complete_config
     _, checked, _ = run(without_frameworks, "check", tmp_path)
     _, listed, _ = run(without_frameworks, "plugins")
 
-    told = told_of(checked)
+    message = reasons_of(checked)
     rows = {line.split("\t")[1].partition(" ")[0]: line.split("\t")[-1] for line in listed.splitlines()}
     for (backend, _, named, plugin), module in zip(FRAMEWORKS, MODULES, strict=True):
-        assert f"{plugin} needs {named}, which is not installed; run pip install '{plugin}[cpu]'" in told[backend]
+        assert f"{plugin} needs {named}, which is not installed; run pip install '{plugin}[cpu]'" in message[backend]
         assert rows[plugin] == f"{backend} ({module} is not installed: pip install '{plugin}[cpu]')"
 
 
@@ -249,13 +249,15 @@ def test_plugins_that_run_on_several_frameworks_say_which_to_install(without_fra
     _, checked, _ = run(without_frameworks, "check", tmp_path)
     _, listed, _ = run(without_frameworks, "plugins")
 
-    told = told_of(checked)
-    assert "naiad-caffe2 needs ONNX Runtime, which is not installed; run pip install 'naiad-caffe2[cpu]'" in told["net"]
+    report = reasons_of(checked)
+    assert (
+        "naiad-caffe2 needs ONNX Runtime, which is not installed; run pip install 'naiad-caffe2[cpu]'" in report["net"]
+    )
     assert "tensorrt (tensorrt is not installed: pip install 'naiad-tensorrt[tensorrt]')" in listed
     assert "caffe2 (onnxruntime is not installed: pip install 'naiad-caffe2[cpu]')" in listed
 
 
-def test_a_framework_that_is_installed_and_broken_is_told_with_its_version(
+def test_a_framework_that_is_installed_and_broken_is_reported_with_its_version(
     without_frameworks: Path, tmp_path: Path
 ) -> None:
     packages, models = tmp_path / "packages", tmp_path / "models"
@@ -271,11 +273,11 @@ def test_a_framework_that_is_installed_and_broken_is_told_with_its_version(
     _, checked, _ = run(without_frameworks, "check", models, PYTHONPATH=str(packages))
     _, listed, complaints = run(without_frameworks, "plugins", PYTHONPATH=str(packages))
 
-    told = told_of(checked)
+    message = reasons_of(checked)
     for (backend, _, named, plugin), module in zip(FRAMEWORKS, MODULES, strict=True):
         assert (
             f"{plugin} needs {named}, and what is installed, {module} 9.9, cannot be imported "
             "(OSError: libgreat.so: cannot open shared object file); mend that, or uninstall it and run "
-        ) in told[backend]
+        ) in message[backend]
         assert f"{backend} ({module} 9.9)" in listed
     assert complaints == ""

@@ -65,19 +65,19 @@ def test_a_repository_is_checked_with_the_real_backends(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
         (folder / "model.py").write_text(text)
 
-    status, told, _ = run("check", tmp_path)
+    status, message, _ = run("check", tmp_path)
 
     assert status == 1
-    assert "weigh: ok\n" in told
-    assert "typo: 1 problem\n" in told
-    assert "FP33" in told
-    assert told.endswith("2 models, 1 with problems\n")
+    assert "weigh: ok\n" in message
+    assert "typo: 1 problem\n" in message
+    assert "FP33" in message
+    assert message.endswith("2 models, 1 with problems\n")
 
 
 def test_every_installed_plugin_is_listed_with_what_it_offers() -> None:
-    status, told, complaints = run("plugins")
+    status, message, complaints = run("plugins")
 
-    rows = {line.split("\t")[0]: line.split("\t")[1:] for line in told.splitlines()}
+    rows = {line.split("\t")[0]: line.split("\t")[1:] for line in message.splitlines()}
     assert (status, complaints) == (0, "")
     assert set(rows) == {"Plugin", *(point.name for point in metadata.entry_points(group="naiad"))}
     assert rows["custom"] == [f"naiad-custom {metadata.version('naiad-custom')}", "backend", "python, custom"]
@@ -104,9 +104,9 @@ def test_every_installed_plugin_is_listed_with_what_it_offers() -> None:
 def test_a_broken_plugin_is_listed_with_the_reason_and_the_others_stay(tmp_path: Path) -> None:
     install(tmp_path, "naiad-abacus", "abacus = no_such_module")
 
-    status, told, _ = run("plugins", PYTHONPATH=str(tmp_path))
+    status, message, _ = run("plugins", PYTHONPATH=str(tmp_path))
 
-    rows = {line.split("\t")[0]: line.split("\t")[1:] for line in told.splitlines()}
+    rows = {line.split("\t")[0]: line.split("\t")[1:] for line in message.splitlines()}
     assert status == 0
     assert rows["abacus"][:2] == ["naiad-abacus 3.1", "skipped"]
     assert rows["abacus"][2].startswith("ModuleNotFoundError: No module named 'no_such_module'")
@@ -116,9 +116,9 @@ def test_a_broken_plugin_is_listed_with_the_reason_and_the_others_stay(tmp_path:
 def test_two_plugins_of_one_name_stop_every_command_naming_both(tmp_path: Path) -> None:
     install(tmp_path, "my-custom", "custom = my_custom")
 
-    status, _, told = run("plugins", PYTHONPATH=str(tmp_path))
+    status, _, message = run("plugins", PYTHONPATH=str(tmp_path))
 
     assert status == 1
-    assert "two distributions have a plugin named 'custom':" in told
-    assert "naiad-custom" in told
-    assert "my-custom" in told
+    assert "two distributions have a plugin named 'custom':" in message
+    assert "naiad-custom" in message
+    assert "my-custom" in message

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from naiad._kernel import device_outputs
+from naiad._engine import device_outputs
 from naiad.devices import DeviceTensor
 from naiad_testing.serving import Client, serve
 
@@ -59,7 +59,7 @@ def stayed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(output)
         return real(output, tensor, requests)
 
-    monkeypatch.setattr("naiad._kernel.answers.settle", noted)
+    monkeypatch.setattr("naiad._engine.responses.settle", noted)
     return names
 
 

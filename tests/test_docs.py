@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from naiad import PluginRegistry, hookspecs
-from naiad._kernel.known_plugins import KNOWN_PLUGINS
+from naiad._plugins.known_plugins import KNOWN_PLUGINS
 from naiad_cli.main import COMMANDS, main
 
 ROOT = Path(__file__).parents[1]
@@ -20,20 +20,21 @@ PUBLIC_MODULES = (
     "naiad.backend",
     "naiad.batch",
     "naiad.cache",
+    "naiad_kit.caches",
     "naiad.calls",
-    "naiad.cuda_driver",
     "naiad.datatypes",
     "naiad.devices",
     "naiad.dlpack",
     "naiad.errors",
     "naiad_kit.backends.execution",
-    "naiad.explaining",
+    "naiad_kit.explaining",
     "naiad.extend",
     "naiad.foreign_errors",
-    "naiad.frameworks",
+    "naiad_kit.backends.frameworks",
     "naiad.frontend",
     "naiad.log_settings",
     "naiad.metrics",
+    "naiad_kit.metrics",
     "naiad.options",
     "naiad_kit.backends.parameters",
     "naiad.ragged",
@@ -42,12 +43,14 @@ PUBLIC_MODULES = (
     "naiad.scheduler",
     "naiad.servables",
     "naiad.server",
-    "naiad.shared_memory",
+    "naiad_kit.shared_memory",
     "naiad_testing",
-    "naiad.sparse_log",
+    "naiad_kit.sparse_log",
+    "naiad_testing.backend_suite",
     "naiad_testing.backends",
     "naiad_testing.caches",
     "naiad_testing.calls",
+    "naiad_testing.codecs",
     "naiad_testing.devices",
     "naiad_testing.gates",
     "naiad_testing.schedulers",
@@ -58,6 +61,7 @@ PUBLIC_MODULES = (
     "naiad_testing.workbench",
     "naiad.trace_events",
     "naiad.tracing",
+    "naiad_kit.tracing",
     "naiad.tensors",
     "naiad.types",
     "naiad.warmup",
@@ -91,9 +95,9 @@ def test_every_hook_is_used_by_a_plugin_of_this_workspace(hook: object) -> None:
 
 
 def test_no_page_names_a_hook_that_is_not_there() -> None:
-    told = {name for page in PAGES.values() for name in re.findall(r"`(naiad_[a-z]+)\(", page)}
+    report = {name for page in PAGES.values() for name in re.findall(r"`(naiad_[a-z]+)\(", page)}
 
-    assert told == {hook.__name__ for hook in HOOKS}
+    assert report == {hook.__name__ for hook in HOOKS}
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
@@ -113,9 +117,9 @@ def test_every_argument_of_a_command_is_documented(command: object, capsys: pyte
 
 
 def test_no_page_names_a_command_that_is_not_there() -> None:
-    told = {name for page in PAGES.values() for name in re.findall(r"[`/]naiad ([a-z]+)", page)}
+    report = {name for page in PAGES.values() for name in re.findall(r"[`/]naiad ([a-z]+)", page)}
 
-    assert told <= {command.name for command in COMMANDS} | {"help"}
+    assert report <= {command.name for command in COMMANDS} | {"help"}
 
 
 @pytest.mark.parametrize("name", PUBLIC_MODULES)
@@ -123,7 +127,9 @@ def test_every_public_name_is_documented(name: str) -> None:
     everything = "\n".join(PAGES.values())
 
     missing = [
-        told for told in public_names(importlib.import_module(name)) if not re.search(rf"\b{told}\b", everything)
+        message
+        for message in public_names(importlib.import_module(name))
+        if not re.search(rf"\b{message}\b", everything)
     ]
 
     assert missing == []
@@ -139,37 +145,37 @@ def test_links_between_pages_lead_somewhere(page: str) -> None:
 
 def test_make_targets_that_are_named_are_there() -> None:
     pages = "\n".join([*PAGES.values(), (ROOT / "CONTRIBUTING.md").read_text(), (ROOT / ".ci/run").read_text()])
-    told = set(re.findall(r"(?:`|^|&& )make ([a-z-]+)", pages, re.MULTILINE))
+    message = set(re.findall(r"(?:`|^|&& )make ([a-z-]+)", pages, re.MULTILINE))
 
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
-    assert {"install", "serve", "test"} <= told <= targets
+    assert {"install", "serve", "test"} <= message <= targets
 
 
 def test_options_in_commands_that_are_shown_are_there() -> None:
     blocks = "\n".join(block for page in PAGES.values() for block in re.findall(r"```\w*\n(.*?)```", page, re.DOTALL))
     commands = [line for line in blocks.splitlines() if "naiad serve" in line]
-    told = {name for line in commands for name in re.findall(r"--([a-z0-9-]+)", line)}
+    report = {name for line in commands for name in re.findall(r"--([a-z0-9-]+)", line)}
 
-    assert told <= {option.name for option in PluginRegistry.discover().options()}
+    assert report <= {option.name for option in PluginRegistry.discover().options()}
 
 
-def test_what_to_install_is_told_as_it_is() -> None:
+def test_what_to_install_is_reported_as_it_is() -> None:
     registry = PluginRegistry.discover()
     offered = {
-        report.distribution: {(offer.kind, offer.name.removeprefix("--")) for offer in report.offers}
+        report.distribution: {(offer.kind, offer.name.removeprefix("--")) for offer in report.contributions}
         for report in registry.plugins
         if report.distribution != "naiad"
     }
     choices = {factory.name: factory.choice for factory in registry.schedulers()}
 
     for known in KNOWN_PLUGINS:
-        told = {("backend", name) for name in known.backends} | {("frontend", name) for name in known.frontends}
-        told |= {("cache", name) for name in known.caches} | {("options", name) for name in known.options}
-        told |= {("servable", name) for name in known.servables}
-        told |= {("scheduler", name) for name in known.schedulers if name in choices}
-        told |= {("service", name) for name in known.services}
-        assert told == {
+        reported = {("backend", name) for name in known.backends} | {("frontend", name) for name in known.frontends}
+        reported |= {("cache", name) for name in known.caches} | {("options", name) for name in known.options}
+        reported |= {("servable", name) for name in known.servables}
+        reported |= {("scheduler", name) for name in known.schedulers if name in choices}
+        reported |= {("service", name) for name in known.services}
+        assert reported == {
             offer
             for offer in offered.pop(known.distribution)
             if offer[0] not in ("warmup", "stage", "gate", "worker", "runner")

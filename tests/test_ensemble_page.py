@@ -11,7 +11,8 @@ from naiad_config import DataType, ModelConfig, ModelInput, ModelOutput, ModelTr
 from naiad_config.text import parse_text
 from naiad_config.validation import problems
 from naiad_scheduler_ensemble.composition import compose
-from naiad_scheduler_ensemble.pictures import Bar, picture, play
+
+from .ensemble_pictures import Bar, picture, play
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = (DOCS / "scheduler-ensemble.md").read_text()

@@ -61,18 +61,18 @@ def build(models: Path) -> str:
 def test_building_again_leaves_the_files_alone(built: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in built.rglob("*")}
 
-    told = build(built)
+    message = build(built)
 
-    assert told == ""
+    assert message == ""
     assert {path: path.stat().st_mtime_ns for path in built.rglob("*")} == before
 
 
 def test_a_model_whose_framework_is_missing_is_left_out_with_what_to_install(tmp_path: Path) -> None:
     missing = frameworks.Example("beads", "no_such_abacus", "naiad-abacus[cpu]", lambda folder: None)
 
-    told = frameworks.build(missing, tmp_path)
+    message = frameworks.build(missing, tmp_path)
 
-    assert told == "left out beads: it needs no_such_abacus; pip install 'naiad-abacus[cpu]'"
+    assert message == "left out beads: it needs no_such_abacus; pip install 'naiad-abacus[cpu]'"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -83,9 +83,9 @@ def test_a_model_is_written_again_when_its_description_has_changed(built: Path, 
     described = written.read_text()
     written.write_text("# made of an older description\n")
 
-    told = [frameworks.build(example, tmp_path), frameworks.build(example, tmp_path)]
+    recorded = [frameworks.build(example, tmp_path), frameworks.build(example, tmp_path)]
 
-    assert told == [f"wrote {tmp_path / 'daylight'}", ""]
+    assert recorded == [f"wrote {tmp_path / 'daylight'}", ""]
     assert written.read_text() == described
 
 
@@ -97,9 +97,9 @@ def test_the_client_gets_a_sensible_answer_from_every_model(serve: "Serve", buil
     url = serve(built).url.removeprefix("http://")
 
     command = [sys.executable, "-W", "error", EXAMPLES / "client.py", "--url", url]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    message = subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
-    assert [line.partition(":")[0] for line in told.splitlines() if re.match(r"\w+: ", line)] == [
+    assert [line.partition(":")[0] for line in message.splitlines() if re.match(r"\w+: ", line)] == [
         "shapes",
         "word_ids",
         "celsius",
@@ -113,25 +113,25 @@ def test_the_client_gets_a_sensible_answer_from_every_model(serve: "Serve", buil
         "text_embedding",
         "typewriter",
     ]
-    assert "is not served here" not in told
-    assert len(re.findall(r"drawn: (\w+ \w+) +seen: \1 \d+%", told)) == 3
-    assert "{'cat': 2, 'sleeps': 6, 'while': -1, 'bird': 1, 'sings': 5}" in told
-    assert "37 °C is 98.6 °F" in told
-    assert "Mount Fuji: Tokyo, 94 km" in told
-    assert "from London to Tokyo" in told
-    assert "near Tokyo it is 26.6 °F" in told
-    assert "[1. 2. 3. 4.] + [10. 20. 30. 40.] = [11. 22. 33. 44.]" in told
-    assert "Ann: 1.50 3.50 4.00" in told
-    assert "Bob: 10.00 30.00" in told
-    assert re.search(r"5 makes 5\n +7 makes 12\n +1 makes 13\n", told)
-    assert "###.....  .##.....  #.#.....  ..##....  ...#...." in told
-    assert "'Crème brûlée, in 10 minutes!' -> crème-brûlée-in-10-minutes (5 words)" in told
-    assert "'  What is   DLPack?  ' -> what-is-dlpack (3 words)" in told
-    assert "Quito: 12.0 h in March, 12.0 h in June, 12.0 h in December" in told
-    assert "Tromsø: 12.0 h in March, 24.0 h in June, 0.0 h in December" in told
-    assert re.search(r"  \.#{10}\.\n  \.#{10}\.\n  \.##\.{6}##\.\n  \.#{10}\.\n", told)
-    assert "8 responses: every word is a response of its own" in told
-    assert re.search(r"64 requests ran: .*\d+ in batches of ([2-9]|\d\d)", told)
+    assert "is not served here" not in message
+    assert len(re.findall(r"drawn: (\w+ \w+) +seen: \1 \d+%", message)) == 3
+    assert "{'cat': 2, 'sleeps': 6, 'while': -1, 'bird': 1, 'sings': 5}" in message
+    assert "37 °C is 98.6 °F" in message
+    assert "Mount Fuji: Tokyo, 94 km" in message
+    assert "from London to Tokyo" in message
+    assert "near Tokyo it is 26.6 °F" in message
+    assert "[1. 2. 3. 4.] + [10. 20. 30. 40.] = [11. 22. 33. 44.]" in message
+    assert "Ann: 1.50 3.50 4.00" in message
+    assert "Bob: 10.00 30.00" in message
+    assert re.search(r"5 makes 5\n +7 makes 12\n +1 makes 13\n", message)
+    assert "###.....  .##.....  #.#.....  ..##....  ...#...." in message
+    assert "'Crème brûlée, in 10 minutes!' -> crème-brûlée-in-10-minutes (5 words)" in message
+    assert "'  What is   DLPack?  ' -> what-is-dlpack (3 words)" in message
+    assert "Quito: 12.0 h in March, 12.0 h in June, 12.0 h in December" in message
+    assert "Tromsø: 12.0 h in March, 24.0 h in June, 0.0 h in December" in message
+    assert re.search(r"  \.#{10}\.\n  \.#{10}\.\n  \.##\.{6}##\.\n  \.#{10}\.\n", message)
+    assert "8 responses: every word is a response of its own" in message
+    assert re.search(r"64 requests ran: .*\d+ in batches of ([2-9]|\d\d)", message)
 
 
 def test_the_client_leaves_no_model_out() -> None:

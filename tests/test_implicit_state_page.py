@@ -84,8 +84,8 @@ def test_each_way_to_begin_goes_as_its_table_says(tmp_path: Path, section: str) 
             answer = ask(client, int(row["INPUT"]), first=number == 0)
 
             seen = {"INPUT_STATE": "SEEN_STATE", "START": "SEEN_START"}
-            told = {name: cell.partition(",")[0] for name, cell in row.items() if name not in ("request", "INPUT")}
-            assert {name: str(answer[seen.get(name, name)].item()) for name in told} == told
+            report = {name: cell.partition(",")[0] for name, cell in row.items() if name not in ("request", "INPUT")}
+            assert {name: str(answer[seen.get(name, name)].item()) for name in report} == report
             assert {array.shape for array in answer.values()} == {(1, 1)}
         assert number >= 1
 

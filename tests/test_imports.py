@@ -15,8 +15,8 @@ PLUGINS = sorted(point.value for point in metadata.entry_points(group="naiad"))
 
 def modules_after(statements: str) -> set[str]:
     """The names of the top-level modules that these statements import."""
-    told = "import json, sys; sys.stderr.write(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
-    ran = subprocess.run([sys.executable, "-c", f"{statements}\n{told}"], capture_output=True, text=True, check=True)
+    message = "import json, sys; sys.stderr.write(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
+    ran = subprocess.run([sys.executable, "-c", f"{statements}\n{message}"], capture_output=True, text=True, check=True)
     return set(json.loads(ran.stderr))
 
 

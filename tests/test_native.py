@@ -81,7 +81,7 @@ def test_the_example_in_rust_is_served(serve: "Serve", built: Path) -> None:
     assert answer.as_numpy("y").tolist() == [-1, -2, -3]
 
 
-def test_a_wrong_parameter_is_told_by_the_library_when_the_model_is_loaded(
+def test_a_wrong_parameter_is_reported_by_the_library_when_the_model_is_loaded(
     serve: "Serve", built: Path, tmp_path: Path
 ) -> None:
     models = tmp_path / "models"

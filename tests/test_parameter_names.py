@@ -52,7 +52,7 @@ def test_a_slip_in_a_parameter_is_found_by_a_check_and_keeps_the_model_from_load
 
 
 @pytest.mark.parametrize("plugin", BACKENDS)
-def test_what_is_like_a_parameter_is_told_in_the_log_and_keeps_nothing_from_loading(
+def test_what_is_like_a_parameter_is_reported_in_the_log_and_keeps_nothing_from_loading(
     plugin: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     known = names_of(plugin).parameters[0]
@@ -60,9 +60,9 @@ def test_what_is_like_a_parameter_is_told_in_the_log_and_keeps_nothing_from_load
     with caplog.at_level(logging.WARNING, "naiad.model"), suppress(NaiadError):  # there is no model to load
         backend_of(plugin).load(context_of(tmp_path, known.swapcase()))
 
-    told = [record.getMessage() for record in caplog.records]
-    assert f"has no parameter '{known.swapcase()}'; did you mean '{known}'?" in told[0]
-    assert "has no setting 'no-such-setting'; known are " in told[1]
+    recorded = [record.getMessage() for record in caplog.records]
+    assert f"has no parameter '{known.swapcase()}'; did you mean '{known}'?" in recorded[0]
+    assert "has no setting 'no-such-setting'; known are " in recorded[1]
 
 
 @pytest.mark.parametrize("plugin", BACKENDS)

@@ -85,7 +85,7 @@ def test_braces_and_quotes_in_strings_do_not_end_the_json(plugin: ModuleType) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         ("x.json", b"{", "its JSON has no end"),
         ("x.json", b"{}", "KeyError: 'inputs'"),
@@ -96,14 +96,14 @@ def test_braces_and_quotes_in_strings_do_not_end_the_json(plugin: ModuleType) ->
     ],
 )
 def test_a_file_that_is_no_request_of_the_model_fails_the_load_by_its_name(
-    tmp_path: Path, plugin: ModuleType, name: str, content: bytes, told: str
+    tmp_path: Path, plugin: ModuleType, name: str, content: bytes, message: str
 ) -> None:
     put(tmp_path, name, content)
 
     reason, _ = loaded(tmp_path, plugin)
 
     assert name in reason
-    assert told in reason
+    assert message in reason
 
 
 # Recording

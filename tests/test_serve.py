@@ -169,10 +169,10 @@ def test_models_that_fail_at_start_end_the_server_with_the_reasons(serve: "Serve
     server = serve(repository)
 
     assert server.exit_status() == 1
-    told = "\n".join(server.lines)
-    assert "failed to load all models:" in told
-    assert re.search(r"- model 'broken' has no version that serves: .*config\.pbtxt:1:1: .*max_batch_size", told)
-    assert "start with --exit-on-error=false" in told
+    message = "\n".join(server.lines)
+    assert "failed to load all models:" in message
+    assert re.search(r"- model 'broken' has no version that serves: .*config\.pbtxt:1:1: .*max_batch_size", message)
+    assert "start with --exit-on-error=false" in message
 
 
 def test_a_server_that_tolerates_failures_serves_the_other_models(serve: "Serve", repository: Path) -> None:
@@ -198,7 +198,7 @@ def test_an_address_that_is_taken_ends_the_server_with_the_option_to_change(serv
     assert any(str(port) in line and "--http-port" in line for line in server.lines)
 
 
-def test_two_services_on_one_port_are_told_of_each_other(serve: "Serve", repository: Path) -> None:
+def test_two_services_on_one_port_are_both_named(serve: "Serve", repository: Path) -> None:
     server = serve(repository, "--model-control-mode=explicit", "--http-port=18000", "--grpc-port=18000")
 
     assert server.exit_status() == 1

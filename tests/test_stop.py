@@ -148,15 +148,13 @@ def test_a_stopping_server_is_not_ready_and_answers_clients_that_are_connected(s
     write_model(tmp_path, "echo", ECHO)
     server = serve(tmp_path, "--lame-duck-secs=60")
     address = server.url.removeprefix("http://")
-    silent = http.client.HTTPConnection(address)
-    silent.connect()  # the lame-duck time lasts as long as anybody is connected
+    connection, silent = http.client.HTTPConnection(address), http.client.HTTPConnection(address)
+    silent.connect()  # the lame-duck time lasts as long as anybody is connected, and each answer closes a connection
 
     def status(method: str, path: str, body: str = "") -> int:
-        connection = http.client.HTTPConnection(address)
         connection.request(method, path, body)
         answer = connection.getresponse()
         answer.read()
-        connection.close()
         return answer.status
 
     assert status("GET", "/v2/health/ready") == 200
@@ -165,6 +163,7 @@ def test_a_stopping_server_is_not_ready_and_answers_clients_that_are_connected(s
         pass
     body = '{"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [7]}]}'
     statuses = [status("POST", "/v2/models/echo/infer", body), status("GET", "/v2/health/live")]
+    connection.close()
     silent.close()
 
     assert statuses == [200, 200]

@@ -74,7 +74,8 @@ TORCH = Framework(
 AOTI = Framework(
     "aoti",
     "model.pt2",
-    f'platform: "torch_aoti"\n{parameters(INTRA_OP_THREAD_COUNT="1", INTER_OP_THREAD_COUNT="1")}',
+    'platform: "torch_aoti"\n'
+    + parameters(INTRA_OP_THREAD_COUNT="1", INTER_OP_THREAD_COUNT="1", RELEASE_INTERPRETER_LOCK="1"),
     _write_package,
     _opened_package,
     "naiad_torch",

@@ -69,9 +69,9 @@ def _compared(script: Path, round_: Round, cases: list[Case], texts: bool) -> li
 
 
 def _print_texts(case: Case, ours: Answer, theirs: Answer) -> None:
-    told = [answer.document.get("error") for answer in (ours, theirs) if isinstance(answer.document, dict)]
-    if any(told):
-        print(f"{case.key}\n    naiad: {ours.status} {told[0]!r}\n    peer:  {theirs.status} {told[-1]!r}")
+    recorded = [answer.document.get("error") for answer in (ours, theirs) if isinstance(answer.document, dict)]
+    if any(recorded):
+        print(f"{case.key}\n    naiad: {ours.status} {recorded[0]!r}\n    peer:  {theirs.status} {recorded[-1]!r}")
 
 
 def _arguments() -> argparse.Namespace:

@@ -17,8 +17,8 @@ class Accepted:
 
     def covers(self, difference: Difference) -> bool:
         """Whether it is one of these."""
-        told = ((difference.key, self.key), (difference.ours, self.ours), (difference.theirs, self.theirs))
-        return all(fnmatchcase(value, pattern.replace("[", "[[]")) for value, pattern in told)
+        message = ((difference.key, self.key), (difference.ours, self.ours), (difference.theirs, self.theirs))
+        return all(fnmatchcase(value, pattern.replace("[", "[[]")) for value, pattern in message)
 
 
 _MISTAKES = "broken JSON, a missing or mistyped member, wrong number of elements"
@@ -28,7 +28,7 @@ _LOAD = "a load request whose configuration or files are wrong"
 _RANGE = "integers out of the datatype's range in JSON or in gRPC `contents`"
 _GENERATE = "parameters that the protocol knows, in a generate request"
 _KEY = "a key of shared memory that is none"
-_HTTP = "what is no sound HTTP"
+_HTTP = "what is invalid HTTP"
 _REFUSED = "requests that a queue refused or that were cancelled, in the statistics"
 _BEHIND = "a request behind a refused one on the same connection"
 _SEQUENCE = "`sequence_id` and its flags in responses of an ensemble"
@@ -37,9 +37,9 @@ _TWICE = "a failed request of an ensemble, in the metrics"
 _COUNTS = "a request that its model answers with an error, in the statistics"
 
 _OF_GENERATE = (
-    Accepted(_GENERATE, "generate/*told", "*, {}, *", '*"sequence_id": 5*'),
-    Accepted(_GENERATE, "generate/*told", "*, {}, *", '*"priority": 1*'),
-    Accepted(_GENERATE, "generate/*/id:*told", "*, {}, *", '*"id": "the id"*'),
+    Accepted(_GENERATE, "generate/*report", "*, {}, *", '*"sequence_id": 5*'),
+    Accepted(_GENERATE, "generate/*report", "*, {}, *", '*"priority": 1*'),
+    Accepted(_GENERATE, "generate/*/id:*report", "*, {}, *", '*"id": "the id"*'),
     Accepted(_GENERATE, "generate/*/own_reserved:status", "400 *", "200*"),
     Accepted("nested arrays in a generate request", "generate/*/nested_list:status", "400 *", "200*"),
     Accepted(
@@ -82,12 +82,12 @@ _OF_GRPC = (
 _OF_SETTINGS = (
     Accepted("trace or log settings of an unknown name", "*/*unknown:status", "400 *", "200"),
     Accepted("trace or log settings of an unknown name", "grpc_*/*unknown:status", "INVALID_ARGUMENT *", "OK"),
-    Accepted("trace settings that make no sense", "grpc_trace/*:status", "INVALID_ARGUMENT *", "OK"),
+    Accepted("invalid trace settings", "grpc_trace/*:status", "INVALID_ARGUMENT *", "OK"),
     Accepted("traces without a file", "grpc_trace/*:status", "OK", "*trace file name is not given*"),
     Accepted(
         "trace settings of an unknown model", "grpc_trace/unknown_model_*:status", "NOT_FOUND *", "INVALID_ARGUMENT *"
     ),
-    Accepted("trace settings that make no sense", "trace/*:status", "400 *", "200"),
+    Accepted("invalid trace settings", "trace/*:status", "400 *", "200"),
     Accepted("a trace rate of 0", "trace/*_level*:status", "200", "400 *sample rate must be non-zero*"),
     Accepted("the mode of traces, over the network", "trace/*_mode:status", "501 *", "200"),
     Accepted("trace settings of an unknown model", "trace/*model:status", "404 *", "400 *"),

@@ -17,7 +17,7 @@ class Answer:
     """An answer of either protocol.
 
     `status` is the number of HTTP, the name of a gRPC code, or words where there was no answer at all. `headers` are
-    those that a client looks at. `document` is the JSON, or a message as JSON. `content` is what is no JSON: tensors.
+    those that a client looks at. `document` is the JSON, or a message as JSON. `content` is what is not JSON: tensors.
     """
 
     status: str

@@ -39,7 +39,7 @@ def differences(case: Case, ours: Answer, theirs: Answer) -> list[Difference]:
     found += _of_documents("$", ours.document, theirs.document, case.any_value)
     if ours.content != theirs.content:
         found.append(("content", ours.content, theirs.content))
-    return [Difference(f"{case.key}:{place}", _told(first), _told(second)) for place, first, second in found]
+    return [Difference(f"{case.key}:{place}", _text(first), _text(second)) for place, first, second in found]
 
 
 def _of_documents(path: str, ours: Any, theirs: Any, any_value: tuple[str, ...]) -> Iterator[tuple[str, Any, Any]]:
@@ -88,6 +88,6 @@ def _summary(answer: Answer) -> str:
     return f"{answer.status} {error!r}" if error else answer.status
 
 
-def _told(value: Any) -> str:
+def _text(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 20]}… ({len(text)} characters)"

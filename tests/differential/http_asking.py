@@ -101,7 +101,7 @@ def _read(reader: Reader, method: str) -> Answer:
 
 
 def _parted(body: bytes, length: str | None, content_type: str) -> tuple[Any, bytes]:
-    """The JSON of a body and what is no JSON."""
+    """The JSON of a body and what is not JSON."""
     if length is not None:
         return json.loads(body[: int(length)]), body[int(length) :]
     if content_type.startswith("text/event-stream"):
@@ -113,6 +113,6 @@ def _parted(body: bytes, length: str | None, content_type: str) -> tuple[Any, by
 
 
 def _events(body: bytes) -> list[Any]:
-    """The documents of server-sent events, and in words what is no such event."""
+    """The documents of server-sent events, and in words what is not a such event."""
     parts = io.TextIOWrapper(io.BytesIO(body), "utf-8").read().split("\n\n")
     return [json.loads(part.removeprefix("data: ")) if part.startswith("data: ") else part for part in parts]

@@ -36,21 +36,21 @@ def test_equal_answers_do_not_differ() -> None:
     assert compared(answer, answer) == []
 
 
-def test_another_status_is_told_alone_and_with_what_was_said() -> None:
+def test_another_status_is_reported_alone_and_with_what_was_said() -> None:
     ours, theirs = Answer("400", document={"error": "wrong"}), of({"a": 1})
 
     assert compared(ours, theirs) == [("case:status", "400 'wrong'", "200")]
 
 
-def test_headers_are_told_by_their_names() -> None:
+def test_headers_are_reported_by_their_names() -> None:
     assert compared(of(None, headers={"content-type": "a"}), of(None)) == [("case:content-type", "'a'", "None")]
 
 
-def test_members_that_one_side_has_not_are_told() -> None:
+def test_members_that_one_side_has_not_are_reported() -> None:
     assert compared(of({"a": 1}), of({"b": 1})) == [("case:$.a", "1", "'(absent)'"), ("case:$.b", "'(absent)'", "1")]
 
 
-def test_values_are_told_by_their_place() -> None:
+def test_values_are_reported_by_their_place() -> None:
     assert compared(of({"a": [1, 2]}), of({"a": [1, 3]})) == [("case:$.a[1]", "2", "3")]
 
 

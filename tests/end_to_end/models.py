@@ -75,15 +75,15 @@ class TritonPythonModel:
 
     def _answer(self, request):
         parameters = json.loads(request.parameters())
-        told = {
+        report = {
             "id": request.request_id(),
             "parameters": parameters,
             "timeout": request.timeout(),
             "outputs": request.requested_output_names(),
         }
-        text = np.array([json.dumps(told)], dtype=object)
+        text = np.array([json.dumps(report)], dtype=object)
         given = {name: value for name, value in parameters.items() if not isinstance(value, float)}
-        return pb_utils.InferenceResponse([pb_utils.Tensor("TOLD", text)], parameters=given)
+        return pb_utils.InferenceResponse([pb_utils.Tensor("REPORT", text)], parameters=given)
 """
 
 
@@ -199,4 +199,4 @@ def write_all(repository: Path) -> None:
     write_onnx(repository, "onnx_bf16", onnx_mirror(("BF16",)), whole % "BF16")
     labelled = write_onnx(repository, "scores", onnx_scores(), 'output { name: "scores" label_filename: "labels.txt" }')
     (labelled / "labels.txt").write_text("zero\none\ntwo\n")
-    write(repository, "telling", TELLING, triton_config({"x": "FP32"}, {"TOLD": "BYTES"}, "1"))
+    write(repository, "telling", TELLING, triton_config({"x": "FP32"}, {"REPORT": "BYTES"}, "1"))

@@ -61,8 +61,8 @@ class Answer:
         """What the error says, which is the one thing in the JSON document of a refusal."""
         document = self.document
         assert list(document) == ["error"], document
-        told: str = document["error"]
-        return told
+        message: str = document["error"]
+        return message
 
 
 class Running:

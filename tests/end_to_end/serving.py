@@ -13,22 +13,13 @@ from .running import Running
 
 @contextmanager
 def serving_sources(folder: Path, write_all: Callable[[Path, Path], None], *words: str) -> Iterator[Running]:
-    """A server of what `write_all` writes into the folder `models`; its models may tell something in `told`."""
+    """A server of what `write_all` writes into the folder `models`; its models may tell something in `events`."""
     (folder / "models").mkdir(exist_ok=True)
-    (folder / "told").mkdir()
-    write_all(folder / "models", folder / "told")
+    (folder / "events").mkdir()
+    write_all(folder / "models", folder / "events")
     options = words or ("--model-control-mode=explicit", "--load-model=*")
     with ending_well(Running(folder / "models", folder / "log", *options)) as running:
         yield running
-
-
-@contextmanager
-def what_is_told(running: Running) -> Iterator[Path]:
-    """The folder where the models tell what happens to them; it is empty before and after."""
-    folder = running.repository.parent / "told"
-    yield folder
-    for path in folder.iterdir():
-        path.unlink()
 
 
 @contextmanager

@@ -5,10 +5,8 @@ from typing import Any
 
 import tritonclient.http as triton
 
-from .asking import A
 from .running import Running
 
-SIZE = A.nbytes
 LARGE = 150_000
 
 

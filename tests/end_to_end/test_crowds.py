@@ -69,23 +69,6 @@ def test_a_thousand_clients_at_once_are_all_answered(server: Running) -> None:
     assert got == list(range(3 * CLIENTS))
 
 
-def test_a_thousand_clients_with_all_kinds_of_requests_get_each_its_own_answer(server: Running) -> None:
-    kinds = [
-        (post("/v2/models/echo/infer", flat()), 200),
-        (post("/v2/models/custom_add_sub/infer", ROW), 400),
-        (post("/v2/models/nobody/infer", ROW), 404),
-        (b"GET /v2/health/ready HTTP/1.1\r\nHost: h\r\n\r\n", 200),
-        (post("/v2/repository/index", {}), 200),
-        (post("/v2/models/echo/infer", b"{"), 400),
-        (b"GET /nowhere HTTP/1.1\r\nHost: h\r\n\r\n", 404),
-    ]
-    chosen = [kinds[number % len(kinds)] for number in range(CLIENTS)]
-
-    answers = asyncio.run(clients(server.port, [[request] for request, _ in chosen]))
-
-    assert [mine[0].status for mine in answers] == [status for _, status in chosen]
-
-
 def numbers_to_add(path: str, seed: int) -> tuple[bytes, np.ndarray]:
     """A binary request of so many rows with numbers that no other request has, and the sums to expect."""
     size = (1, 2, 3, 8)[seed % 4]
@@ -115,67 +98,6 @@ def test_in_batches_of_many_clients_everybody_gets_the_rows_of_their_own_numbers
     statistics = server.statistics(f"{kind}_add_sub")
     assert statistics["inference_stats"]["success"]["count"] == 1000
     assert statistics["execution_count"] < 1000
-
-
-def test_what_a_queue_cannot_take_is_refused_at_once_and_the_rest_is_answered(server: Running, gate: Gate) -> None:
-    gate.write_model(server.repository, "narrow", f"max_batch_size: 4 {POLICY % 3}", max_batch_size=4)
-    assert server.load("narrow").status == 200
-
-    with server.connections(4) as wires:
-        wires[0].send(post("/v2/models/narrow/infer", ROW))
-        gate.wait_until_entered()
-        for wire in wires[1:]:
-            wire.send(post("/v2/models/narrow/infer", ROW))
-        server.read_all()
-        refused = [server.ask("POST", "/v2/models/narrow/infer", ROW | {"id": "late"}) for _ in range(3)]
-        elsewhere = server.infer("echo", 1)
-        gate.open()
-        answers = [wire.answer() for wire in wires]
-        again = server.ask("POST", "/v2/models/narrow/infer", ROW)
-    statistics = server.statistics("narrow")
-    server.unload("narrow")
-
-    assert [(each.status, each.headers["retry-after"]) for each in refused] == [(503, "1")] * 3
-    assert all("Exceeds maximum queue size" in each.error and "late" in each.error for each in refused)
-    assert elsewhere.status == again.status == 200
-    assert [answer and answer.status for answer in answers] == [200] * 4
-    assert statistics["inference_stats"]["fail"]["count"] == 3
-
-
-def test_a_thousand_clients_of_a_narrow_queue_are_answered_or_refused(server: Running, gate: Gate) -> None:
-    gate.write_model(server.repository, "narrow", f"max_batch_size: 4 {POLICY % 100}", max_batch_size=4)
-    server.load("narrow")
-    gate.open()
-
-    answers = asyncio.run(clients(server.port, [[post("/v2/models/narrow/infer", ROW)] * 2] * CLIENTS))
-    server.unload("narrow")
-
-    statuses = Counter(answer.status for mine in answers for answer in mine)
-    refused = [answer for mine in answers for answer in mine if answer.status != 200]
-    assert set(statuses) == {200, 503}
-    assert statuses[200] >= 100
-    assert {answer.headers["retry-after"] for answer in refused} == {"1"}
-
-
-def test_a_request_that_waits_too_long_is_dropped_by_the_policy(server: Running, gate: Gate) -> None:
-    policy = (
-        "dynamic_batching { default_queue_policy { default_timeout_microseconds: 30000 allow_timeout_override: true } }"
-    )
-    gate.write_model(server.repository, "narrow", f"max_batch_size: 4 {policy}", max_batch_size=4)
-    server.load("narrow")
-
-    with server.connected() as wire:
-        wire.send(post("/v2/models/narrow/infer", ROW))
-        gate.wait_until_entered()
-        late = server.ask("POST", "/v2/models/narrow/infer", ROW)
-        sooner = server.ask("POST", "/v2/models/narrow/infer", ROW | {"parameters": {"timeout": 1}})
-        gate.open()
-        first = wire.answer()
-    server.unload("narrow")
-
-    assert (late.status, sooner.status, first and first.status) == (503, 503, 200)
-    assert "Request timeout expired" in late.error
-    assert late.headers["retry-after"] == "1"
 
 
 def test_clients_that_vanish_in_crowds_leave_nothing_behind(server: Running, gate: Gate) -> None:

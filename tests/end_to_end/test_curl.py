@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from . import models
 from .running import Running
 
 CURL = shutil.which("curl")
@@ -71,3 +72,30 @@ def test_a_file_beyond_the_limit_is_refused_with_the_option_to_change(server: Ru
     status, body = curl(server, "/v2/models/echo/infer", "--data-binary", f"@{tmp_path / 'tensor'}")
 
     assert (status, b"--http-max-input-size" in body) == (400, True)
+
+
+STORY = """
+from collections.abc import Iterator
+
+import numpy as np
+
+from naiad_custom import BYTES, INT32, Array, model
+
+@model(outputs="text_output")
+def story(text_input: Array[BYTES, 1], count: Array[INT32, 1]) -> Iterator[Array[BYTES, 1]]:
+    for number in range(int(count[0])):
+        yield np.array([text_input[0] + b" %d" % number], object)
+"""
+
+
+def test_the_events_of_a_stream_are_shown(server: Running) -> None:
+    document = json.dumps({"id": "1", "text_input": "once", "parameters": {"count": 2}})
+
+    with models.loaded(server, "story", STORY):
+        status, body = curl(server, "/v2/models/story/generate_stream", "--no-buffer", "--data", document)
+
+    assert status == 200
+    assert body.decode() == "".join(
+        f'data: {{"id":"1","model_name":"story","model_version":"1","text_output":"once {number}"}}\n\n'
+        for number in (0, 1)
+    )

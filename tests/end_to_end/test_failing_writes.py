@@ -1,7 +1,6 @@
 """Disks that are full and pipes that nobody reads: the server goes on serving what it has."""
 
 import base64
-import resource
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from pathlib import Path
 from . import models
 from .asking import ONE
 from .conftest import Start, assert_sound
-from .running import LOCAL, NAIAD, PATIENCE, Running, post, until
+from .running import LOCAL, NAIAD, PATIENCE, post, until
 
 FAILS = models.ECHO.replace("return x", "raise ValueError('to be logged')")
 
@@ -95,23 +94,6 @@ def test_an_output_that_nobody_reads_any_more_stops_nobody(repository: Path) -> 
         ended = process.wait(PATIENCE)
 
     assert (failed, served_still, ended) == ([500] * 20, 200, 0)
-
-
-def test_files_of_a_load_that_cannot_be_written_fail_that_load_alone(server: Running) -> None:
-    before = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
-    content = base64.b64encode(models.ECHO.encode() + b"#" * 5_000_000).decode()
-
-    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (4_000_000, before[1]))
-    failed = server.load("echo", **{"config": "{}", "file:1/model.py": content})
-    index = server.entries("echo")
-    still = server.infer("echo", 1)
-    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, before)
-    mended = server.load("echo", **{"config": "{}", "file:1/model.py": content})
-    plain = server.load("echo")
-
-    assert (failed.status, "File too large" in failed.error) == (503, True)
-    assert (index[0]["state"], still.status) == ("READY", 200)
-    assert (mended.status, plain.status) == (200, 200)
 
 
 def test_files_of_loads_are_cleaned_up(start: Start, repository: Path, tmp_path: Path) -> None:

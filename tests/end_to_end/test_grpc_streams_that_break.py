@@ -73,13 +73,13 @@ class Stream:
             self._over.wait()
 
 
-class Told(Exception):
+class StreamError(Exception):
     """An error that came on the stream."""
 
 
 def _number(answer: Any) -> int:
     if answer.error_message:
-        raise Told(answer.error_message)
+        raise StreamError(answer.error_message)
     return int(np.frombuffer(answer.infer_response.raw_output_contents[0], np.int32)[0])
 
 
@@ -250,5 +250,5 @@ def test_a_server_that_stops_cuts_streams_off_that_do_not_end(
         errors = [each.exception() for each in reading]
 
     assert status in (0, 1)  # whether the model is closed in time depends on who is faster; the streams are cut off
-    assert [error for error in errors if not isinstance(error, grpc.RpcError | Told)] == []
+    assert [error for error in errors if not isinstance(error, grpc.RpcError | StreamError)] == []
     assert "Traceback" not in running.log, running.log

@@ -13,7 +13,7 @@ import urllib.request
 
 from naiad_custom import FP32, Array, model
 
-LEADS, WAITS, ASKS, LEAVES = -1.0, -2.0, -3.0, -4.0
+LEADS, WAITS, ASKS = -1.0, -2.0, -3.0
 
 
 def leads():
@@ -32,11 +32,9 @@ def quick(x: Array[FP32, -1]) -> Array[FP32, -1]:
     if x[0] == ASKS:
         with urllib.request.urlopen(f"http://127.0.0.1:{int(x[1])}/v2/health/live") as answer:
             return x * 0 + answer.status
-    if x[0] == LEAVES:
-        raise SystemExit(3)
     return x
 """
-LEADS, WAITS, ASKS, LEAVES = -1.0, -2.0, -3.0, -4.0
+LEADS, WAITS, ASKS = -1.0, -2.0, -3.0
 
 
 def leading(start: Start, repository: Path, gate: Gate, *options: str) -> Running:
@@ -84,21 +82,3 @@ def test_a_signal_stops_the_server_while_one_leads_and_while_one_hangs(
     assert running.infer("quick", WAITS, headers={"Request-Timeout": "0.1"}).status == 504
     running.terminate()
     assert running.exit_status() == 1
-
-
-def test_one_that_dies_is_replaced_and_leads_again(start: Start, repository: Path, gate: Gate) -> None:
-    running = leading(start, repository, gate)
-
-    lost = running.infer("quick", LEAVES)
-    until(lambda: running.ask("GET", "/v2/models/quick/ready").status == 200)
-    until(lambda: number(running, LEADS) == 1.0)
-
-    assert lost.status in (500, 503)
-    assert "died" in lost.error
-
-
-def test_the_switch_keeps_the_event_loop_on_the_main_thread(start: Start, repository: Path, gate: Gate) -> None:
-    models.write(repository, "quick", QUICK + gate.function("wait"))
-    running = start("--loop-handoff=false")
-
-    assert sum(number(running, LEADS) for _ in range(400)) == 0.0

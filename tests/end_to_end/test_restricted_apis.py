@@ -89,8 +89,8 @@ def test_the_paths_of_a_group_need_its_header_and_no_other(restricted: Running, 
             shut = [restricted.ask(method.upper(), named, body, given) for given in ({}, keys(*others(api)))]
             opened = restricted.ask(method.upper(), named, body, keys(api))
 
-            told = [(answer.status, answer.error) for answer in shut]
-            assert told == [(403, f"This API is restricted, expecting header 'for-{api}'")] * 2, named
+            recorded = [(answer.status, answer.error) for answer in shut]
+            assert recorded == [(403, f"This API is restricted, expecting header 'for-{api}'")] * 2, named
             assert opened.status != 403, named
 
 

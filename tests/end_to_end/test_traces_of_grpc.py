@@ -19,17 +19,6 @@ from .test_tracing import KERNEL, PARENT, events, traces, tracing
 SENT = ["GRPC_SEND_START", "GRPC_SEND_END"]
 OVER_GRPC = ["GRPC_WAITREAD_START", "GRPC_WAITREAD_END", *KERNEL, *SENT]
 
-TWICE = """
-platform: "ensemble"
-input { name: "IN" data_type: TYPE_FP32 dims: [-1] }
-output { name: "OUT" data_type: TYPE_FP32 dims: [-1] }
-ensemble_scheduling {
-  step [
-    { model_name: "echo" model_version: -1 input_map { key: "x" value: "IN" } output_map { key: "output" value: "A" } },
-    { model_name: "echo" model_version: -1 input_map { key: "x" value: "A" } output_map { key: "output" value: "OUT" } }
-  ]
-}
-"""
 
 CALLING = """
 import numpy as np
@@ -64,16 +53,7 @@ def ask(running: Running, model: str, name: str, **more: Any) -> Any:
         return client.infer(model, [tensor(name, ONE, "FP32")], client_timeout=PATIENCE, **more)
 
 
-@pytest.fixture
-def twice(repository: Path) -> Path:
-    """A repository with `echo`, the ensemble `twice` of it, and `calling`, which calls it."""
-    (repository / "twice" / "1").mkdir(parents=True)
-    (repository / "twice" / "config.pbtxt").write_text(TWICE)
-    models.write(repository, "calling", CALLING, models.triton_config({"x": "FP32"}, {"context": "BYTES"}, "-1"))
-    return repository
-
-
-def test_requests_over_grpc_are_told_of_with_what_happens_on_the_wire(
+def test_requests_over_grpc_are_reported_with_what_happens_on_the_wire(
     start: Start, repository: Path, tmp_path: Path
 ) -> None:
     streaming.write_tells(repository)
@@ -88,13 +68,13 @@ def test_requests_over_grpc_are_told_of_with_what_happens_on_the_wire(
         assert [answers.get(timeout=PATIENCE)[1] for _ in range(3)] == [None] * 3
     running.stop()
 
-    told = {objects[0]["request_id"]: events(objects) for objects in traces(tmp_path / "t.json").values()}
+    report = {objects[0]["request_id"]: events(objects) for objects in traces(tmp_path / "t.json").values()}
 
-    assert told["alone"] == told["of a stream"] == OVER_GRPC
-    assert sorted(told["of two responses"]) == sorted([*OVER_GRPC, "INFER_RESPONSE_COMPLETE", *SENT])
+    assert report["alone"] == report["of a stream"] == OVER_GRPC
+    assert sorted(report["of two responses"]) == sorted([*OVER_GRPC, "INFER_RESPONSE_COMPLETE", *SENT])
 
 
-def test_a_request_over_grpc_that_is_refused_is_told_of_to_its_end(
+def test_a_request_over_grpc_that_is_refused_is_reported_to_its_end(
     start: Start, repository: Path, tmp_path: Path
 ) -> None:
     running = start(*tracing(tmp_path / "t.json"))
@@ -105,24 +85,8 @@ def test_a_request_over_grpc_that_is_refused_is_told_of_to_its_end(
     assert events(traces(tmp_path / "t.json")[1]) == ["GRPC_WAITREAD_START", "GRPC_WAITREAD_END", *SENT]
 
 
-def test_what_a_request_causes_has_traces_of_its_own_that_name_it(start: Start, twice: Path, tmp_path: Path) -> None:
-    running = start(*tracing(tmp_path / "t.json", "level=TENSORS"))
-    for model, name in (("twice", "IN"), ("calling", "x")):
-        ask(running, model, name)
-    running.stop()
-
-    found = traces(tmp_path / "t.json")
-
-    named = [(first["id"], first["model_name"], first.get("parent_id")) for first, *_ in found.values()]
-    assert named == [(1, "twice", None), (2, "echo", 1), (3, "echo", 1), (4, "calling", None), (5, "echo", 4)]
-    seen = [each["tensor"] | {"activity": each["activity"]} for each in found[1] if "activity" in each]
-    assert [(each["activity"], each["name"], each["data"]) for each in seen] == [
-        ("TENSOR_QUEUE_INPUT", "IN", "1"),
-        ("TENSOR_BACKEND_OUTPUT", "OUT", "1"),
-    ]
-
-
-def test_the_caller_s_span_is_taken_over_from_metadata_and_handed_to_the_model(start: Start, twice: Path) -> None:
+def test_the_caller_s_span_is_taken_over_from_metadata_and_handed_to_the_model(start: Start, repository: Path) -> None:
+    models.write(repository, "calling", CALLING, models.triton_config({"x": "FP32"}, {"context": "BYTES"}, "-1"))
     with collecting() as collector:
         options = ("mode=opentelemetry", "level=TIMESTAMPS", "rate=0", f"opentelemetry,url={collector.url}")
         running = start(*(f"--trace-config={option}" for option in options))

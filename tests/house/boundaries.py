@@ -18,12 +18,12 @@ BELOW: Mapping[str, frozenset[str]] = {
     "naiad_config": frozenset(),
     "naiad": frozenset({"naiad_config"}),
     "naiad_kit": frozenset({"naiad", "naiad_config"}),
-    "naiad_testing": frozenset({"naiad", "naiad_config"}),
-    "naiad_cli": frozenset({"naiad", "naiad_config", "naiad_testing"}),
+    "naiad_testing": frozenset({"naiad", "naiad_config", "naiad_kit"}),
+    "naiad_cli": frozenset({"naiad", "naiad_config", "naiad_kit", "naiad_testing"}),
 }
 """What each package of `core` may import of the others."""
 
-LAYERS = ("naiad._server", "naiad._lifecycle", "naiad._engine")
+LAYERS = ("naiad._server", "naiad._lifecycle", "naiad._plugins", "naiad._engine")
 """The private packages of `naiad`, the uppermost first."""
 
 IMPURE = frozenset({"asyncio", "time", "threading", "random"})

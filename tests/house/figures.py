@@ -11,8 +11,6 @@ from .circles import circles
 from .imports import between_packages, graph
 from .workspace import ROOT, Member, Module, members
 
-PRIVATE = (*boundaries.LAYERS, "naiad._kernel")
-"""The private packages of `naiad`; the last one is divided among the others bit by bit."""
 SMALL = 20
 SHORT = ("__init__", "__main__", "_version")
 """Files of these names may be of any length."""
@@ -73,7 +71,7 @@ def _lines(workspace: list[Member]) -> Iterator[Figure]:
     (kernel,) = (member for member in workspace if member.distribution == "naiad")
     contract = [module for module in kernel.modules if not module.name.startswith("naiad._")]
     yield _lines_of("naiad (contract)", contract)
-    for layer in PRIVATE:
+    for layer in boundaries.LAYERS:
         yield _lines_of(layer, [module for module in kernel.modules if f"{module.name}.".startswith(f"{layer}.")])
     for member in workspace:
         yield _lines_of(member.distribution if member is not kernel else "naiad in all", member.modules)

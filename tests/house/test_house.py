@@ -163,7 +163,9 @@ def test_a_pure_module_imports_no_clock_and_a_pure_name_without_a_module_is_a_mi
 
 def test_words_are_found_in_prose_and_in_names_but_not_inside_other_words(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("As told.\nTold_twice, untold; tell_all, foretell_it: whoever, howsoever.\n")
+    page.write_text(
+        "As told.\nTold_twice, untold; tell_all, foretell_it: whoever, howsoever.\nIt is no JSON: makes no sense.\n"
+    )
 
     found = words.in_texts([page], tmp_path)
 
@@ -171,13 +173,15 @@ def test_words_are_found_in_prose_and_in_names_but_not_inside_other_words(tmp_pa
         "told": ["page.md:1", "page.md:2"],
         "tell_*": ["page.md:2"],
         "whoever": ["page.md:2"],
+        "makes no sense": ["page.md:3"],
+        "is no JSON": ["page.md:3"],
     }
 
 
 def test_names_count_where_they_are_defined_and_not_where_they_are_used(tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     path.write_text(
-        "class Place(NobodyElse):\n    _found = 1\n\ndef f(left, placement, found_at):\n    left + f.places\n"
+        "class Place(NobodyElse):\n    _found = 1\n\ndef f(left, placement, found_at, in_place):\n    left + f.places\n"
     )
 
     found = words.as_names([Module("a", path)])

@@ -12,7 +12,7 @@ import pytest
 from naiad import Server
 from naiad.backend import RESCHEDULE, Batch, Reply, Reschedule
 from naiad.errors import RequestCancelledError, UnavailableError, WorkerDiedError
-from naiad.metrics import Metrics
+from naiad_kit.metrics import MetricsApi
 from naiad_testing.tracing import FakeTrace
 
 from .serving import Listening, ask, number, request, serving, summing, until
@@ -74,7 +74,7 @@ async def test_an_instance_that_dies_of_what_it_hears_is_replaced(tmp_path: Path
         assert await ask(server, 2, flags="start") == 2
 
 
-async def test_a_start_in_the_middle_is_told_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_start_in_the_middle_is_reported_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with serving(tmp_path, Listening()) as server:
         sums = [await ask(server, 5, "one\ntwo", flags) for flags in ("start", "start end", "start end")]
 
@@ -200,12 +200,12 @@ async def test_a_trace_follows_a_request_through_all_its_steps(tmp_path: Path) -
     async with serving(tmp_path, Listening(twice), "iterative_sequence: true") as server:
         await server.infer(request(1, who=0, trace=trace))
 
-    assert trace.told.count("COMPUTE_START") == 2
-    assert trace.told.count("REQUEST_END") == 1
-    assert trace.told[-1] == "REQUEST_END"
+    assert trace.events.count("COMPUTE_START") == 2
+    assert trace.events.count("REQUEST_END") == 1
+    assert trace.events[-1] == "REQUEST_END"
 
 
-async def test_callers_of_an_iterative_model_that_say_the_same_id_are_told_apart(tmp_path: Path) -> None:
+async def test_callers_of_an_iterative_model_that_say_the_same_id_are_distinguished(tmp_path: Path) -> None:
     seen: dict[int | str, int] = {}
 
     def counting(batch: Batch) -> Sequence[Any]:
@@ -235,7 +235,7 @@ async def test_a_model_that_asks_for_ever_is_stopped_by_its_caller(tmp_path: Pat
     assert [reason for _, reason in backend.heard] == ["cancelled"]
 
 
-async def test_metrics_tell_how_many_sequences_live_and_wait(tmp_path: Path) -> None:
+async def test_metrics_count_how_many_sequences_live_and_wait(tmp_path: Path) -> None:
     async with serving(tmp_path, Listening(), "oldest { }") as server:
         await ask(server, 1, who=1, flags="start")
         waiting = asyncio.ensure_future(ask(server, 1, who=2, flags="start end"))
@@ -252,7 +252,7 @@ def gauges(server: Server) -> dict[str, float]:
     """What metrics say of sequences."""
     return {
         family.name: sample.value
-        for family in server.service(Metrics).collect()
+        for family in server.service(MetricsApi).collect()
         for sample in family.samples
         if family.name.startswith("naiad_sequences")
     }

@@ -91,5 +91,5 @@ async def test_sums_stay_right_whatever_happens_to_others(tmp_path: Path, strate
         assert await ask(server, 3, flags="start end") == 3
 
     assert seen["int"] > 50
-    told = Counter(who for who, _ in backend.heard)
-    assert set(told.values()) == {1}
+    report = Counter(who for who, _ in backend.heard)
+    assert set(report.values()) == {1}

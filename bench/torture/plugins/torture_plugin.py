@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from naiad import hookimpl
-from naiad.cache import Cache, CachedResponse, CacheFactory, CacheReport
+from naiad.cache import CacheFactory
+from naiad_kit.caches import Cache, CachedResponse, CacheReport
 
 
 class BadCache:

@@ -1,4 +1,4 @@
-"""Ensembles: what is told of them, what they answer, how they fail, and what becomes of them without their models."""
+"""Ensembles: their metadata, their answers and errors, and how they behave without the models of their steps."""
 
 from typing import Any
 
@@ -21,7 +21,15 @@ _HOW = (*range(8), *range(10, 18))
 
 def cases() -> list[Case]:
     """Every case of this page."""
-    return [*_answers(), *_refused(), *_failing(), *_decoupled(), *_told(), *_of_the_first_step(), *_without_models()]
+    return [
+        *_answers(),
+        *_refused(),
+        *_failing(),
+        *_decoupled(),
+        *_metadata(),
+        *_of_the_first_step(),
+        *_without_models(),
+    ]
 
 
 def _answers() -> list[Case]:
@@ -91,7 +99,7 @@ def _decoupled() -> list[Case]:
     return found
 
 
-def _told() -> list[Case]:
+def _metadata() -> list[Case]:
     asked = pb.ModelStatisticsRequest(name="chain")
     found = [
         http_case(f"ensembles/statistics_{name}", "GET", f"/v2/models/{name}/stats", any_value=_COUNTS)

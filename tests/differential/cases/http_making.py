@@ -15,12 +15,12 @@ VECTOR = "/v2/models/vector/infer"
 
 def tensor(name: str, datatype: str, shape: list[Any], data: Any = None, **parameters: Any) -> dict[str, Any]:
     """An input as JSON; `data` None leaves it out."""
-    told: dict[str, Any] = {"name": name, "datatype": datatype, "shape": shape}
+    report: dict[str, Any] = {"name": name, "datatype": datatype, "shape": shape}
     if parameters:
-        told["parameters"] = parameters
+        report["parameters"] = parameters
     if data is not None:
-        told["data"] = data
-    return told
+        report["data"] = data
+    return report
 
 
 A = tensor("INPUT0", "FP32", [1, 4], [1, 2, 3, 4])

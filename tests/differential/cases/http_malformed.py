@@ -1,4 +1,4 @@
-"""What is no sound JSON or no sound HTTP."""
+"""What is invalid JSON or invalid HTTP."""
 
 from ..answers import Case
 from ..http_asking import bytes_case, http_case, request

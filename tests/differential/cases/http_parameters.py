@@ -57,7 +57,7 @@ def _parameters() -> list[Case]:
     one = [tensor("IN", "INT32", [1], [1])]
     found = [infer(f"parameters/{key}", "telling", one, parameters=given) for key, given in _GIVEN.items()]
     found.append(infer("parameters/id", "telling", one, id="the id"))
-    found.append(infer("parameters/outputs", "telling", one, wanted("TOLD")))
+    found.append(infer("parameters/outputs", "telling", one, wanted("REPORT")))
     return found
 
 

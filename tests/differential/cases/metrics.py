@@ -72,8 +72,8 @@ def families(text: str) -> dict[str, Any]:
             labels = dict(_LABEL.findall(sample["labels"] or ""))
             found[name]["labels"].add(f"{sample['name']}({','.join(sorted(labels))})")
             if name in _COUNTERS and labels["model"] in _COUNTED:
-                told = " ".join(labels.get(label, "") for label in ("model", "version", "reason"))
-                found[name].setdefault("values", {})[told.strip()] = float(sample["value"])
+                message = " ".join(labels.get(label, "") for label in ("model", "version", "reason"))
+                found[name].setdefault("values", {})[message.strip()] = float(sample["value"])
             elif name.startswith("own_"):
                 found[name].setdefault("values", {})[sample["labels"] or ""] = float(sample["value"])
     return {name: each | {"labels": sorted(each["labels"])} for name, each in found.items()}

@@ -49,14 +49,14 @@ def _pipelined(key: str, *contents: bytes) -> Case:
     """Requests that are sent at once on one connection."""
 
     def ask_all(ports: Ports) -> Answer:
-        told: list[Any] = []
+        recorded: list[Any] = []
         with socket.create_connection(("127.0.0.1", ports.http), timeout=PATIENCE) as connection:
             connection.sendall(b"".join(contents))
             reader = Reader(connection)
             for content in contents:
                 answer = read_answer(reader, content)
-                told.append([answer.status, answer.document])
-        return Answer("asked", {}, told)
+                recorded.append([answer.status, answer.document])
+        return Answer("asked", {}, recorded)
 
     return Case(f"together/{key}", ask_all)
 

@@ -1,16 +1,14 @@
-"""Servers with a response cache, over models that tell how often they were executed."""
+"""A server with a response cache, over a model that gives the number of its executions."""
 
 import re
-import shutil
-import socket
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from .. import models
+from ..conftest import ending_well
 from ..running import Running, until
 
 TRITON_COUNTING = """
@@ -45,80 +43,21 @@ class TritonPythonModel:
 
 CONFIG = """
 backend: "python"
-input { name: "x" data_type: TYPE_%s dims: [ %s ] }
-output [ { name: "y" data_type: TYPE_%s dims: [ %s ] }, { name: "times" data_type: TYPE_INT32 dims: [ 1 ] } ]
-%s
+input { name: "x" data_type: TYPE_FP32 dims: [ -1 ] }
+output [ { name: "y" data_type: TYPE_FP32 dims: [ -1 ] }, { name: "times" data_type: TYPE_INT32 dims: [ 1 ] } ]
 """
-CACHED = "response_cache { enable: true }"
 _METRICS = re.compile(r'metrics frontend listens at (http://[^\s"]+)')
 
 
-def write_counting(repository: Path, name: str, datatype: str = "FP32", dims: str = "-1", more: str = CACHED) -> None:
-    """A model that gives y = x, and in `times` how often it was executed."""
-    models.write(repository, name, TRITON_COUNTING, CONFIG % (datatype, dims, datatype, dims, more))
-
-
 @pytest.fixture
-def counting(tmp_path: Path) -> Path:
-    """A repository with `numbers` and `texts`, which are cached, `pictures`, FP32[-1,-1], and `plain`, which is not.
-
-    `calling` calls `numbers`, and is not cached either.
-    """
+def cached(tmp_path: Path) -> Iterator[Running]:
+    """A server with a local cache, of `numbers`, which is cached, and `calling`, which calls it and is not."""
     repository = tmp_path / "models"
-    write_counting(repository, "numbers")
-    write_counting(repository, "texts", "STRING")
-    write_counting(repository, "pictures", dims="-1, -1")
-    write_counting(repository, "plain", more="")
-    models.write(repository, "calling", TRITON_CALLING, CONFIG % ("FP32", "-1", "FP32", "-1", ""))
-    models.write(repository, "echo", models.ECHO)
-    return repository
-
-
-@pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Callable[..., Running]]:
-    """Start servers of that repository with these words; each must end well."""
-    started: list[Running] = []
-
-    def run(*words: str, **environment: str) -> Running:
-        log = tmp_path / f"log-{len(started)}"
-        started.append(Running(tmp_path / "models", log, *words, environment=environment))
-        return started[-1]
-
-    yield run
-    for running in started:
-        running.kill()
-
-
-@pytest.fixture
-def cached(counting: Path, serve: Callable[..., Running]) -> Iterator[Running]:
-    """A server with a local cache."""
-    running = serve("--cache-config", "local,size=1000000", "--allow-client-shm=true")
-    assert running.port
-    yield running
-    running.stop()
-
-
-@pytest.fixture
-def redis_port(tmp_path: Path) -> Iterator[int]:
-    """Where a Redis server listens."""
-    if shutil.which("redis-server") is None:
-        pytest.skip("there is no redis-server here; on Debian and Ubuntu: apt-get install redis-server")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    words = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
-    process = subprocess.Popen([*words, "--requirepass", "sesame"], cwd=tmp_path, stdout=subprocess.DEVNULL)
-    try:
-        until(lambda: _listens(port))
-        yield port
-    finally:
-        process.kill()
-        process.wait()
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+    models.write(repository, "numbers", TRITON_COUNTING, CONFIG + "response_cache { enable: true }")
+    models.write(repository, "calling", TRITON_CALLING, CONFIG)
+    words = ("--cache-config", "local,size=1000000", "--allow-client-shm=true")
+    with ending_well(Running(repository, tmp_path / "log", *words)) as running:
+        yield running
 
 
 def metric(running: Running, name: str) -> float:

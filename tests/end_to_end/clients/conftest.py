@@ -9,7 +9,7 @@ import pytest
 
 from ..conftest import assert_sound
 from ..running import Running
-from ..serving import making_clients, serving_sources, what_is_told
+from ..serving import making_clients, serving_sources
 from . import sources
 from .driving import KINDS, Driven
 
@@ -28,7 +28,7 @@ _OPTIONS = (
 
 @pytest.fixture(scope="session")
 def session_serving(written: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A server of all sound models and of those of `sources`; what waits tells so in the folder `told` beside them."""
+    """A server of all sound models and of those of `sources`."""
     folder = tmp_path_factory.mktemp("clients")
     shutil.copytree(written, folder / "models")
     with serving_sources(folder, sources.write_all, *_OPTIONS) as running:
@@ -40,13 +40,6 @@ def serving(session_serving: Running) -> Iterator[Running]:
     """That server, which every test must leave sound."""
     yield session_serving
     assert_sound(session_serving)
-
-
-@pytest.fixture
-def told(session_serving: Running) -> Iterator[Path]:
-    """The folder where models tell what happens to them; it is empty before and after."""
-    with what_is_told(session_serving) as folder:
-        yield folder
 
 
 @pytest.fixture
@@ -82,8 +75,4 @@ def _client(request: pytest.FixtureRequest, make_client: Callable[..., Driven]) 
 
 
 client = pytest.fixture(_client)
-web_client = pytest.fixture(_client)
-rpc_client = pytest.fixture(_client)
 http_client = pytest.fixture(_client)
-grpc_client = pytest.fixture(_client)
-grpc_aio_client = pytest.fixture(_client)

@@ -24,11 +24,7 @@ MODULES: dict[str, ModuleType] = {
 
 KINDS = {
     "client": tuple(MODULES),
-    "web_client": ("http", "http.aio"),
-    "rpc_client": ("grpc", "grpc.aio"),
     "http_client": ("http",),
-    "grpc_client": ("grpc",),
-    "grpc_aio_client": ("grpc.aio",),
 }
 """The fixtures by which tests get clients, and the kinds that each stands for."""
 

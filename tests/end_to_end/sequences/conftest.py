@@ -1,20 +1,19 @@
 """One server for all tests of sequences, which each of them leaves as it was, and clients of every kind."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from ..clients.driving import KINDS, Driven
 from ..conftest import assert_sound
 from ..running import Running
-from ..serving import making_clients, serving_sources, what_is_told
+from ..serving import making_clients, serving_sources
 from . import sources
 
 
 @pytest.fixture(scope="session")
 def session_summing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A server of the models of `sources`; some tell in the folder `told` beside them what they are told."""
+    """A server of the models of `sources`; some write a file into the folder `events` for each end of a sequence."""
     with serving_sources(tmp_path_factory.mktemp("sequences"), sources.write_all) as running:
         yield running
 
@@ -24,13 +23,6 @@ def summing(session_summing: Running) -> Iterator[Running]:
     """That server, which every test must leave sound."""
     yield session_summing
     assert_sound(session_summing)
-
-
-@pytest.fixture
-def told(session_summing: Running) -> Iterator[Path]:
-    """The folder where models tell which sequences are over; it is empty before and after."""
-    with what_is_told(session_summing) as folder:
-        yield folder
 
 
 @pytest.fixture

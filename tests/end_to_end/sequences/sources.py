@@ -6,9 +6,8 @@ from typing import Any
 from onnx import TensorProto
 
 from .. import models
-from ..gates import Gate
 
-STRATEGIES = {"direct": "direct {}", "oldest": "oldest { max_candidate_sequences: 8 }"}
+DIRECT, OLDEST = "direct {}", "oldest { max_candidate_sequences: 8 }"
 
 _TRITON = """
 import triton_python_backend_utils as pb_utils
@@ -44,94 +43,25 @@ def add(x: Array[FP32, 1], sum_before: Array[FP32, 1]) -> tuple[Array[FP32, 1], 
     return total, total
 """
 
-_TELLING = """
-from pathlib import Path
-
-from naiad.backend import Batch
-from naiad_custom import FP32, Array, model
-
-TOLD = Path({told!r})
-
-@model(max_batch_size=4, outputs="y")
-class Telling:
-    def execute(self, x: Array[FP32, 1], batch: Batch) -> Array[FP32, 1]:
-        {wait}
-        return x
-
-    def sequence_ended(self, correlation_id, reason):
-        (TOLD / f"{{correlation_id}} {{reason}}").touch()
-"""
-
-_AGAIN = """
-import json
-
-import numpy as np
-import triton_python_backend_utils as pb_utils
-
-FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
-AGAIN = pb_utils.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE
-
-class TritonPythonModel:
-    def initialize(self, args):
-        self.decoupled = pb_utils.using_decoupled_model_transaction_policy(json.loads(args["model_config"]))
-        self.seen = {}
-
-    def execute(self, requests):
-        answers = [self._answer(request) for request in requests]
-        return None if self.decoupled else answers
-
-    def _answer(self, request):
-        wanted = pb_utils.get_input_tensor_by_name(request, "x").as_numpy()[0, 0]
-        starts = request.flags() & pb_utils.TRITONSERVER_REQUEST_FLAG_SEQUENCE_START
-        sequence = request.correlation_id()  # 0 in a row without a request
-        times = 1 if starts or not sequence else self.seen.pop(sequence) + 1
-        over = times >= wanted or not sequence
-        if not over:
-            self.seen[sequence] = times
-            request.set_release_flags(AGAIN)
-        response = pb_utils.InferenceResponse([pb_utils.Tensor("y", np.array([[times]], np.float32))])
-        if self.decoupled:
-            request.get_response_sender().send(response, FINAL if over else 0)
-            return None
-        return response if over else None
-"""
 
 _READY = (
     'control_input [ { name: "READY" control [ { kind: CONTROL_SEQUENCE_READY bool_false_true: [ false, true ] } ] } ]'
 )
 _IDLE = "max_sequence_idle_microseconds: 60000000"
 _STATE = '{{ input_name: "{0}" output_name: "{1}" data_type: TYPE_FP32 dims: [ 1 ] {2} }}'
-_ONE = "instance_group [ { count: 1 } ]\n"
 
 
-def write_all(repository: Path, told: Path) -> None:
-    """Models that add up, each with either strategy; `short` tells in the folder `told` when a sequence is over.
-
-    `again` sees a request as often as its `x` says, and answers with how often that was; `counts` tells it each time.
-    """
+def write_all(repository: Path, _events: Path) -> None:
+    """A model of each kind that adds up, with either strategy."""
     models.write(repository, "echo", models.ECHO)
-    for strategy, written in STRATEGIES.items():
-        batching = f"sequence_batching {{ {written} {_IDLE} %s }}"
-        config = models.triton_config({"x": "FP32"}, {"y": "FP32"}, "1", "max_batch_size: 4\n" + batching % _READY)
-        models.write(repository, f"triton_{strategy}", _TRITON, config)
-        state = f"state [ {_STATE.format('sum_before', 'sum_after', '')} ]"
-        models.write(repository, f"native_{strategy}", _NATIVE, batching % state)
-        state = f"state [ {_STATE.format('STATE', 'STATE_AFTER', _FROM_ZERO)} ]"
-        models.write_onnx(repository, f"onnx_{strategy}", onnx_adder(), "max_batch_size: 4\n" + batching % state)
-    shown = 'output [ { name: "y" }, { name: "STATE_AFTER" } ] max_batch_size: 4\n'
-    models.write_onnx(repository, "onnx_shown", onnx_adder(), f"{shown} sequence_batching {{ {_IDLE} {state} }}")
-    again = f"max_batch_size: 4 {_ONE} sequence_batching {{ iterative_sequence: true {_IDLE} }}"
-    config = models.triton_config({"x": "FP32"}, {"y": "FP32"}, "1", again)
-    models.write(repository, "again", _AGAIN, config)
-    models.write(repository, "counts", _AGAIN, config + "\nmodel_transaction_policy { decoupled: true }")
-    short = "sequence_batching { max_sequence_idle_microseconds: 100000 }"
-    models.write(repository, "short", _TELLING.format(told=str(told), wait="pass"), _ONE + short)
-
-
-def write_waiting(repository: Path, told: Path, gate: Gate) -> None:
-    """The model `waits`, which waits at the gate in each execution, and tells of sequences that are over."""
-    source = _TELLING.format(told=str(told), wait="wait()") + gate.function("wait")
-    models.write(repository, "waits", source, f"{_ONE} sequence_batching {{ {_IDLE} }}")
+    batching = f"sequence_batching {{ {DIRECT} {_IDLE} {_READY} }}"
+    config = models.triton_config({"x": "FP32"}, {"y": "FP32"}, "1", f"max_batch_size: 4\n{batching}")
+    models.write(repository, "triton_direct", _TRITON, config)
+    state = _STATE.format("sum_before", "sum_after", "")
+    models.write(repository, "native_oldest", _NATIVE, f"sequence_batching {{ {OLDEST} {_IDLE} state [ {state} ] }}")
+    state = _STATE.format("STATE", "STATE_AFTER", _FROM_ZERO)
+    batching = f"sequence_batching {{ {DIRECT} {_IDLE} state [ {state} ] }}"
+    models.write_onnx(repository, "onnx_direct", onnx_adder(), f"max_batch_size: 4\n{batching}")
 
 
 _FROM_ZERO = 'initial_state { name: "zero" data_type: TYPE_FP32 dims: [ 1 ] zero_data: true }'

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 from naiad.backend import ModelContext
-from naiad.buffers import bool_array, object_array, unpack_strings
 from naiad.datatypes import tensor_type
 from naiad.errors import InvalidArgumentError
 from naiad.types import Request, Tensor
 from naiad.warmup import WarmupSample
+from naiad_kit.buffers import bool_array, object_array, unpack_strings
 
 FOLDER = "requests"
 """Where the files are, in the model's folder `warmup`."""
@@ -21,7 +21,7 @@ FOLDER = "requests"
 def samples_of(context: ModelContext) -> list[WarmupSample]:
     """A sample for each recorded request, in the order of the files' names; none without the folder.
 
-    Raises InvalidArgumentError naming the file that is no request.
+    Raises InvalidArgumentError naming the file that is not a request.
     """
     folder = context.model_directory / "warmup" / FOLDER
     paths = sorted(path for path in folder.glob("*") if path.suffix in (".json", ".bin"))
@@ -35,7 +35,7 @@ def _request(path: Path, context: ModelContext) -> Request:
         raise InvalidArgumentError(f"the recorded request '{path}' cannot be read: {error.strerror}") from error
     except (InvalidArgumentError, ValueError, KeyError, TypeError) as error:
         message = str(error) if isinstance(error, InvalidArgumentError) else f"{type(error).__name__}: {error}"
-        raise InvalidArgumentError(f"'{path}' is no inference request that can be replayed: {message}") from error
+        raise InvalidArgumentError(f"'{path}' is not an inference request that can be replayed: {message}") from error
 
 
 def request_of(body: bytes, model: str, version: int) -> Request:
@@ -111,5 +111,5 @@ def _tensor(given: Mapping[str, Any], rest: memoryview, model: str) -> tuple[Ten
 
 def _bytes(element: Any) -> bytes:
     if not isinstance(element, str):
-        raise InvalidArgumentError(f"{element!r} is no string")
+        raise InvalidArgumentError(f"{element!r} is not a string")
     return element.encode()

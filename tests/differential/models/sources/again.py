@@ -27,8 +27,8 @@ class TritonPythonModel:
         if not over:
             self.seen[sequence] = times
             request.set_release_flags(pb_utils.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)
-        told = np.array([[times]], np.int32)
-        response = pb_utils.InferenceResponse([pb_utils.Tensor("SEEN", told)])
+        message = np.array([[times]], np.int32)
+        response = pb_utils.InferenceResponse([pb_utils.Tensor("SEEN", message)])
         if self.decoupled:
             request.get_response_sender().send(response, FINAL if over else 0)
             return None

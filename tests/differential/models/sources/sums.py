@@ -25,10 +25,10 @@ class TritonPythonModel:
         total = given if started else self.sums.get(sequence, 0) + given
         if sequence:
             self.sums[sequence] = total.copy()
-        told = {name: [str(array.dtype), array.shape, self._plain(array)] for name, array in controls.items()}
-        told |= {"flags": request.flags(), "correlation_id": sequence}
-        text = np.array([json.dumps(told, sort_keys=True).encode()], dtype=object).reshape(given.shape)
-        return pb_utils.InferenceResponse([pb_utils.Tensor("SUM", total), pb_utils.Tensor("TOLD", text)])
+        report = {name: [str(array.dtype), array.shape, self._plain(array)] for name, array in controls.items()}
+        report |= {"flags": request.flags(), "correlation_id": sequence}
+        text = np.array([json.dumps(report, sort_keys=True).encode()], dtype=object).reshape(given.shape)
+        return pb_utils.InferenceResponse([pb_utils.Tensor("SUM", total), pb_utils.Tensor("REPORT", text)])
 
     def _plain(self, array):
         return [each.decode() if isinstance(each, bytes) else each for each in array.ravel().tolist()]

@@ -12,7 +12,7 @@ class TritonPythonModel:
         return [self._answer(request) for request in requests]
 
     def _answer(self, request):
-        told = {
+        report = {
             "id": request.request_id(),
             "parameters": json.loads(request.parameters()),
             "correlation_id": request.correlation_id(),
@@ -20,5 +20,5 @@ class TritonPythonModel:
             "timeout": request.timeout(),
             "outputs": sorted(request.requested_output_names()),
         }
-        text = np.array([json.dumps(told, sort_keys=True).encode()], dtype=object)
-        return pb_utils.InferenceResponse([pb_utils.Tensor("TOLD", text)])
+        text = np.array([json.dumps(report, sort_keys=True).encode()], dtype=object)
+        return pb_utils.InferenceResponse([pb_utils.Tensor("REPORT", text)])

@@ -11,14 +11,14 @@ def text(*values):
     return np.array([value.encode() for value in values], dtype=object)
 
 
-def told_of(request):
+def report_of(request):
     """The shapes and values of the inputs, and the parameters, as JSON."""
-    told = {}
+    report = {}
     for tensor in request.inputs():
         array = tensor.as_numpy()
         values = [value.decode() for value in array.ravel()] if array.dtype == object else array.ravel().tolist()
-        told[tensor.name()] = [list(array.shape), values]
-    return json.dumps([told, json.loads(request.parameters()), request.request_id()], sort_keys=True)
+        report[tensor.name()] = [list(array.shape), values]
+    return json.dumps([report, json.loads(request.parameters()), request.request_id()], sort_keys=True)
 
 
 class TritonPythonModel:
@@ -33,8 +33,8 @@ class TritonPythonModel:
         given = pb_utils.get_input_tensor_by_name(request, "text_input").as_numpy().ravel()[0].decode()
         for index in range(count):
             word = pb_utils.Tensor("text_output", text(f"{given} {index}"))
-            told = pb_utils.Tensor("told", text(told_of(request)))
-            sender.send(pb_utils.InferenceResponse([word, told]))
+            message = pb_utils.Tensor("report", text(report_of(request)))
+            sender.send(pb_utils.InferenceResponse([word, message]))
         if given == "fail":
             sender.send(pb_utils.InferenceResponse(error=pb_utils.TritonError("failed as asked for")))
         sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
