@@ -1,6 +1,7 @@
 """HTTP/1.1 connection under uvicorn: order of its requests, flow control, timeouts and shutdown."""
 
 import asyncio
+import select
 from abc import abstractmethod
 from time import monotonic_ns
 from typing import cast
@@ -87,7 +88,7 @@ class Connection(asyncio.BufferedProtocol):
         """Restrict a connection above the limit to health checks and the model repository, or refuse it."""
         self._spare = self._stopping = True
         spares = self._context.spares
-        waiting = next((each for each in spares if not each.busy), None) if len(spares) >= SPARE_CONNECTIONS else None
+        waiting = next((each for each in spares if not each.in_use), None) if len(spares) >= SPARE_CONNECTIONS else None
         if waiting is not None:  # a health check sends its request at once
             del spares[waiting]
             waiting.give_way()
@@ -105,9 +106,12 @@ class Connection(asyncio.BufferedProtocol):
         return float("inf") if waits else self._watch.moved
 
     @property
-    def busy(self) -> bool:
-        """Whether a request is in flight."""
-        return self._busy
+    def in_use(self) -> bool:
+        """Whether a request is in flight, or bytes have arrived that were not read yet.
+
+        Many connections are accepted in one turn of the event loop, and read in the next.
+        """
+        return self._busy or _has_unread_bytes(self._transport)
 
     def give_way(self) -> None:
         """Close an idle connection in favour of another client."""
@@ -331,3 +335,12 @@ class Connection(asyncio.BufferedProtocol):
         if self._reader.missing:
             self._write_response(error_response(HttpError(408, self._watch.reason)), False)
         self._transport.close()
+
+
+def _has_unread_bytes(transport: asyncio.Transport) -> bool:
+    connection = transport.get_extra_info("socket")
+    if connection is None or connection.fileno() < 0:
+        return False
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))

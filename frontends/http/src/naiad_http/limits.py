@@ -75,8 +75,8 @@ class CanGiveWay(Protocol):
         ...
 
     @property
-    def busy(self) -> bool:
-        """Whether a request is in flight."""
+    def in_use(self) -> bool:
+        """Whether a request is in flight, or bytes of one wait to be read."""
         ...
 
     def give_way(self) -> None:

@@ -21,7 +21,11 @@ class FakeTransport(asyncio.Transport):
         self.written = b""
         self.vectors = []
         self.unsent = 0
+        self.socket = None
         self.closed = self.aborted = self.eof = self.reading_paused = False
+
+    def get_extra_info(self, name, default=None):
+        return self.socket if name == "socket" else super().get_extra_info(name, default)
 
     def write(self, data):
         assert not self.eof

@@ -1,6 +1,7 @@
 """Limits of a connection: the seconds of a head and a body, the number of connections, and bytes in flight."""
 
 import json
+import socket
 
 import pytest
 
@@ -133,6 +134,20 @@ def test_far_above_the_limit_health_is_answered_among_silent_clients(make_contex
         join(context, loop, first.state)
 
     assert not probe.transport.closed
+
+
+def test_far_above_the_limit_a_client_does_not_give_way_before_its_request_was_read(make_context):
+    context, loop = make_context(**FEW), FakeLoop()
+    first = join(context, loop, None)
+    join(context, loop, first.state)
+    probe = join(context, loop, first.state)
+    probe.transport.socket, client = socket.socketpair()
+    with probe.transport.socket, client:
+        client.send(b"GET /v2/health/live HTTP/1.1\r\nHost: h\r\n\r\n")
+        for _ in range(2 * SPARE_CONNECTIONS):
+            join(context, loop, first.state)
+
+        assert not probe.transport.closed
 
 
 def test_far_above_the_limit_clients_are_refused_while_all_others_work(make_context):
