@@ -22,7 +22,7 @@ class Accepted:
 
 
 _MISTAKES = "broken JSON, a missing or mistyped member, wrong number of elements"
-_ABSENT = "a model or version that is not there, asked whether it is ready"
+_ABSENT = "a model or version that is not there, asked over HTTP whether it is ready"
 _FAILED = "a model that failed to load or was unloaded, asked for without a version"
 _LOAD = "a load request whose configuration or files are wrong"
 _RANGE = "integers out of the datatype's range in JSON or in gRPC `contents`"
@@ -51,8 +51,8 @@ _OF_GENERATE = (
     Accepted("a required input that is missing beside optional ones", "generate/*/missing:*"),
 )
 _OF_GRPC = (
-    Accepted(_ABSENT, "grpc_*eady*:status", "NOT_FOUND *", "OK"),
-    Accepted(_ABSENT, "grpc_ModelReady/*:status", "INVALID_ARGUMENT *", "OK"),
+    Accepted("health of a service over gRPC that is not served", "grpc_check/other:status", "NOT_FOUND *", "OK"),
+    Accepted("version 0", "grpc_ModelReady/version_0:status", "INVALID_ARGUMENT *", "OK"),
     Accepted("version 0", "grpc_*/*version_0:status", "INVALID_ARGUMENT *", "NOT_FOUND *"),
     Accepted(
         "a version that only begins with a number, over gRPC", "grpc_*/version_*:status", "INVALID_ARGUMENT *", "OK"

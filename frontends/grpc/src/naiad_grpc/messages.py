@@ -27,6 +27,9 @@ HEALTH_SERVICE = f"{HEALTH_PACKAGE}.Health"
 REFLECTION_PACKAGES = ("grpc.reflection.v1", "grpc.reflection.v1alpha")
 """Both versions have the same messages; older clients know only the second."""
 
+SERVICES = (SERVICE, HEALTH_SERVICE, *(f"{package}.ServerReflection" for package in REFLECTION_PACKAGES))
+"""The full names of the services that are served."""
+
 _COMPILED = Path(__file__).parent / "protos" / "services.binpb"
 
 

@@ -170,3 +170,9 @@ def test_a_stream_of_the_asyncio_client_ends_at_its_timeout(server):
             return caught.value.code()
 
     assert server.serving.wait_for(gather) is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+@pytest.mark.parametrize(("name", "version"), [("nothing", ""), ("mirror", "7"), ("nothing", "1")])
+def test_a_model_that_is_not_there_is_not_ready(client, name, version):
+    assert client.is_model_ready("mirror")
+    assert not client.is_model_ready(name, version)

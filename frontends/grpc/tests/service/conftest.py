@@ -17,6 +17,7 @@ class FakeServer:
 
     def __init__(self):
         self.readiness = Readiness(True)
+        self.failure = None
         self.counted = []
         self.calls = []
         self.shared_memory = FakeSharedMemory()
@@ -32,6 +33,8 @@ class FakeServer:
 
     def model_ready(self, name, version=0):
         self._find(name, version)
+        if self.failure is not None:
+            raise self.failure
         return self.readiness
 
     def statistics(self, name="", version=0):

@@ -6,7 +6,7 @@ from typing import Any
 from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-from naiad_grpc.messages import HEALTH_SERVICE, REFLECTION_PACKAGES, SERVICE, message_class, pool
+from naiad_grpc.messages import REFLECTION_PACKAGES, SERVICES, message_class, pool
 from naiad_grpc.service.operations import Operation, stream
 from naiad_grpc.statuses import Code
 
@@ -45,8 +45,7 @@ class _Reflection:
         """Fill in the response. Raises KeyError for an unknown name."""
         kind = request.WhichOneof("message_request")
         if kind == "list_services":
-            names = (SERVICE, HEALTH_SERVICE, *(f"{each}.ServerReflection" for each in REFLECTION_PACKAGES))
-            for name in names:
+            for name in SERVICES:
                 response.list_services_response.service.add(name=name)
         elif kind == "file_by_filename":
             _add_files(response, pool().FindFileByName(request.file_by_filename))
