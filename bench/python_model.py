@@ -8,9 +8,10 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 from naiad.backend import Batch, ModelContext, Placement
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_config import ModelInstanceGroup
 from naiad_config.text import parse_text
+from naiad_tensors.tensors import Tensor
 
 from naiad_custom.backend import PythonBackend
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from naiad._engine import device_outputs
-from naiad.devices import DeviceTensor
+from naiad_tensors.devices import DeviceTensor
 from naiad_testing.serving import Client, serve
 
 pytestmark = pytest.mark.gpu

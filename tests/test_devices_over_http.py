@@ -20,9 +20,9 @@ import naiad_scheduler_dynamic
 import naiad_scheduler_ensemble
 import naiad_shared_memory
 from naiad.backend import Answer, Backend, BackendTraits, Batch, ModelContext, Placement
-from naiad.devices import gpu
 from naiad.hookspecs import hookimpl
 from naiad_config import ModelConfig
+from naiad_tensors.devices import gpu
 from naiad_testing.devices import FakeDeviceArray
 from naiad_testing.serving import serve
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from naiad.types import Tensor
+from naiad_tensors.tensors import Tensor
 from naiad_testing.workbench import Loaded, Workbench
 
 ROWS = 1 << 11

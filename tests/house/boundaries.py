@@ -1,7 +1,8 @@
 """The rules of who imports whom between distributions, and what pure modules stay away from.
 
 * a member imports another member only where its `pyproject.toml` declares the dependency;
-* plugins and frontends import the contract (`naiad`), `naiad_config` and `naiad_kit`, and never each other;
+* plugins and frontends import the contract (`naiad`), `naiad_config`, `naiad_tensors` and `naiad_kit`, and never
+  each other;
 * a member of `core` imports those of `core` alone that stand below it;
 * only `naiad` imports `naiad._*`, and of `naiad` only its root and its private packages;
 * of the private packages of `naiad`, none imports one that stands above it (`LAYERS`);
@@ -13,13 +14,14 @@ from collections.abc import Iterable, Mapping
 
 from .workspace import Member
 
-FOR_PLUGINS = frozenset({"naiad", "naiad_config", "naiad_kit"})
+FOR_PLUGINS = frozenset({"naiad", "naiad_config", "naiad_kit", "naiad_tensors"})
 BELOW: Mapping[str, frozenset[str]] = {
     "naiad_config": frozenset(),
-    "naiad": frozenset({"naiad_config"}),
-    "naiad_kit": frozenset({"naiad", "naiad_config"}),
-    "naiad_testing": frozenset({"naiad", "naiad_config", "naiad_kit"}),
-    "naiad_cli": frozenset({"naiad", "naiad_config", "naiad_kit", "naiad_testing"}),
+    "naiad_tensors": frozenset({"naiad_config"}),
+    "naiad": frozenset({"naiad_config", "naiad_tensors"}),
+    "naiad_kit": FOR_PLUGINS - {"naiad_kit"},
+    "naiad_testing": FOR_PLUGINS,
+    "naiad_cli": FOR_PLUGINS | {"naiad_testing"},
 }
 """What each package of `core` may import of the others."""
 

@@ -12,7 +12,8 @@ import naiad_metrics
 import naiad_scheduler_sequence
 from naiad import Server
 from naiad.backend import Answer, Batch, Placement
-from naiad.types import Request, Response, Tensor
+from naiad.types import Request, Response
+from naiad_tensors.tensors import Tensor
 from naiad_testing.backends import FakeBackend
 from naiad_testing.fake_backend import FakeInstance, FakeModel
 from naiad_testing.serving import without_frontends

@@ -10,9 +10,10 @@ import numpy as np
 import naiad_scheduler_sequence
 from naiad import Server
 from naiad.backend import Answer, Batch
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_config.text import parse_text
 from naiad_config.validation import problems
+from naiad_tensors.tensors import Tensor
 from naiad_testing.backends import FakeBackend
 
 _PAGE = Path(__file__).parents[2] / "docs" / "sequences.md"

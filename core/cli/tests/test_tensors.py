@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from naiad.datatypes import TENSOR_TYPES
 from naiad.errors import InvalidArgumentError
 from naiad_cli.tensors import from_wire, outputs_of, parameter, read_tensor, shown, to_wire
+from naiad_tensors.datatypes import TENSOR_TYPES
 
 
 @pytest.mark.parametrize(

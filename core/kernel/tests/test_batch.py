@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from naiad.batch import Batch
-from naiad.types import Request, Tensor
+from naiad.types import Request
+from naiad_tensors.tensors import Tensor
 
 
 def request(*rows: float, requested: tuple[str, ...] = ()) -> Request:

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from naiad.backend import ModelContext
-from naiad.datatypes import TENSOR_TYPES
 from naiad.default_warmup import naiad_warmup
 from naiad.errors import InvalidArgumentError
 from naiad.types import Request
 from naiad.warmup import WarmupSample
 from naiad_config.text import parse_text
+from naiad_tensors.datatypes import TENSOR_TYPES
 
 
 def samples(text: str, folder: Path = Path("/nowhere")) -> list[WarmupSample]:

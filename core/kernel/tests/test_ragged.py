@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from naiad.backend import Batch, Reply
 from naiad.errors import ModelFailedError
 from naiad.ragged import BatchLayout, batch_input_shape, layout_of
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_config.text import parse_text
+from naiad_tensors.tensors import Tensor
 
 RAGGED = """
     name: "ragged" max_batch_size: 8

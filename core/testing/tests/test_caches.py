@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from naiad.types import Tensor
 from naiad_kit.caches import CachedResponse, CacheReport
+from naiad_tensors.tensors import Tensor
 from naiad_testing.caches import ContractBroken, FakeCache, check_cache
 
 Found = Callable[[CachedResponse | None], None]

@@ -5,7 +5,8 @@ import pytest
 
 from naiad.calls import ModelCalls, NoModels
 from naiad.errors import NotFoundError, UnsupportedError
-from naiad.types import Request, Response, Tensor
+from naiad.types import Request, Response
+from naiad_tensors.tensors import Tensor
 from naiad_testing.calls import FakeModels
 
 

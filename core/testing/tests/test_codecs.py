@@ -10,8 +10,9 @@ import pytest
 from naiad.backend import Answer, Batch, ModelContext
 from naiad.codec import Completion, Execution, QueuedRequest
 from naiad.default_scheduler import DefaultScheduling
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_config import ModelConfig
+from naiad_tensors.tensors import Tensor
 from naiad_testing.codecs import ContractBroken, check_codec
 
 CONTEXT = ModelContext(ModelConfig(name="m"), 1, Path("/nowhere"), Path("/nowhere/1"))

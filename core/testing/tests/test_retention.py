@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from naiad.errors import InvalidArgumentError
-from naiad.types import Request, Response, Tensor
+from naiad.types import Request, Response
+from naiad_tensors.tensors import Tensor
 from naiad_testing.retention import RetentionError, check_no_growth, freed_by_reference_counts, growth_per_run
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from naiad.tracing import Trace
-from naiad.types import Tensor
 from naiad_kit.tracing import Tracing
+from naiad_tensors.tensors import Tensor
 from naiad_testing.tracing import FakeTrace, FakeTracing
 
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from naiad.types import Response, Tensor
+from naiad.types import Response
 from naiad_config import DataType, ModelConfig, ModelInput
 from naiad_http.connection_context import ConnectionContext
 from naiad_http.heads import HeadReader
@@ -14,6 +14,7 @@ from naiad_http.restrictions import Restrictions
 from naiad_http.route_table import RouteTable
 from naiad_http.routes.operations import Operation
 from naiad_shared_memory.regions import SharedMemory
+from naiad_tensors.tensors import Tensor
 from naiad_testing.tracing import FakeTracing
 
 OPERATIONS = [

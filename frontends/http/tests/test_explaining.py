@@ -4,11 +4,12 @@ import json
 
 import pytest
 
-from naiad.types import Response, Tensor
+from naiad.types import Response
 from naiad_http.codec import ResponseForm
 from naiad_http.generate import EventStream, OneResponse
 from naiad_http.request_heads import RequestHeadReader
 from naiad_http.restrictions import Restrictions
+from naiad_tensors.tensors import Tensor
 
 EXPLANATION = json.dumps({"answered": 10.0})
 

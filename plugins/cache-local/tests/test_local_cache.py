@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 import naiad_cache_local
 from naiad.errors import InvalidArgumentError
-from naiad.types import Response, Tensor
+from naiad.types import Response
 from naiad_cache_local.cache import LocalCache
 from naiad_kit.caches import CachedResponse
+from naiad_tensors.tensors import Tensor
 from naiad_testing.caches import check_cache
 
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from naiad.types import Response, Tensor
+from naiad.types import Response
 from naiad_cache_redis.codec import ForeignValueError, decode, encode
 from naiad_kit.caches import CachedResponse
+from naiad_tensors.tensors import Tensor
 from naiad_testing.caches import sample_responses
 
 SAMPLES = sample_responses()

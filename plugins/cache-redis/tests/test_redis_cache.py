@@ -12,10 +12,11 @@ import pytest
 import redis
 import trustme
 
-from naiad.types import Response, Tensor
+from naiad.types import Response
 from naiad_cache_redis.cache import RedisCache
 from naiad_cache_redis.factory import RedisCaching
 from naiad_kit.caches import CachedResponse
+from naiad_tensors.tensors import Tensor
 from naiad_testing.caches import check_cache
 
 from .servers import RedisServer, free_port, until

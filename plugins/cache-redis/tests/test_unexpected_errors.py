@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from naiad.types import Response, Tensor
+from naiad.types import Response
 from naiad_cache_redis import cache as under_test
 from naiad_cache_redis.cache import RedisCache
 from naiad_cache_redis.codec import encode
 from naiad_kit.caches import CachedResponse
+from naiad_tensors.tensors import Tensor
 
 from .servers import until
 

@@ -10,7 +10,8 @@ import numpy as np
 
 import naiad_cache
 from naiad import Server
-from naiad.types import Request, Tensor
+from naiad.types import Request
+from naiad_tensors.tensors import Tensor
 
 
 @asynccontextmanager

@@ -7,8 +7,9 @@ import pytest
 
 from naiad.backend import Answer, Batch, Reply
 from naiad.reports import Duration
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_cache import writing
+from naiad_tensors.tensors import Tensor
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
 

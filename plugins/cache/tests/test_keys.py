@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from naiad.errors import InvalidArgumentError
-from naiad.types import DeferredPayload, Request, Tensor
+from naiad.types import Request
 from naiad_cache.keys import KeyMaker, size
+from naiad_tensors.tensors import DeferredPayload, Tensor
 
 KEYS = KeyMaker("m", 1, b"load")
 

@@ -7,7 +7,8 @@ import pytest
 
 from naiad.backend import Answer, Reply
 from naiad.errors import InternalError, InvalidArgumentError
-from naiad.types import Request, Tensor
+from naiad.types import Request
+from naiad_tensors.tensors import Tensor
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
 

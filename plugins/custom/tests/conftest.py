@@ -12,11 +12,12 @@ import pytest
 
 from naiad.backend import Batch, ModelContext, Placement
 from naiad.calls import ModelCalls, NoModels
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_config import ModelConfig, ModelInstanceGroup
 from naiad_config.normalisation import normalise
 from naiad_config.text import parse_text
 from naiad_custom.backend import PythonBackend
+from naiad_tensors.tensors import Tensor
 
 from .several import Repository
 

@@ -8,10 +8,11 @@ import pytest
 
 from naiad.backend import Batch
 from naiad.errors import ConfigError, InvalidArgumentError, NotFoundError, UnavailableError
-from naiad.types import Request, Response, Tensor
+from naiad.types import Request, Response
 from naiad_custom import FP32, INT64, Array, AsyncServer, Server, model
 from naiad_custom.declaration import Declaration
 from naiad_custom.signature import read_signature
+from naiad_tensors.tensors import Tensor
 from naiad_testing import serve
 from naiad_testing.calls import FakeModels
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from naiad.datatypes import TENSOR_TYPES, fp32_to_bf16
 from naiad_custom.backend import PythonBackend
+from naiad_tensors.datatypes import TENSOR_TYPES, fp32_to_bf16
 from naiad_testing.backend_suite import DATATYPES
 from naiad_testing.backends import BackendCase, check_backend, check_imports_no_framework
 

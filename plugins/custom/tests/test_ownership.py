@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from naiad.types import Tensor
 from naiad_custom.ownership import are_fresh, settle
+from naiad_tensors.tensors import Tensor
 
 
 def test_a_fresh_array_is_left_alone():

@@ -5,9 +5,10 @@ import pytest
 
 import triton_python_backend_utils as pb_utils
 from naiad.backend import Batch
-from naiad.devices import DeviceTensor, gpu
 from naiad.errors import InvalidArgumentError
-from naiad.types import Request, Tensor
+from naiad.types import Request
+from naiad_tensors.devices import DeviceTensor, gpu
+from naiad_tensors.tensors import Tensor
 from naiad_testing import serve
 from naiad_testing.devices import FakeDeviceArray, fake_driver
 

@@ -7,9 +7,10 @@ import pytest
 
 import triton_python_backend_utils as pb_utils
 from naiad.errors import NaiadError
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_custom.triton.errors import as_naiad_error
 from naiad_custom.triton.request import received_request
+from naiad_tensors.tensors import Tensor
 from naiad_testing.tracing import FakeTrace
 
 

@@ -8,9 +8,10 @@ import pytest
 import triton_python_backend_utils as pb_utils
 from naiad.backend import Batch, Reply
 from naiad.errors import NotFoundError
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_custom.triton.request import received_request
 from naiad_custom.triton.sender import InferenceResponseSender, Senders
+from naiad_tensors.tensors import Tensor
 from naiad_testing.backends import CollectingSender
 
 FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import triton_python_backend_utils as pb_utils
-from naiad.datatypes import TENSOR_TYPES, fp32_to_bf16
-from naiad.types import Tensor
 from naiad_custom.triton.tensor import received
+from naiad_tensors.datatypes import TENSOR_TYPES, fp32_to_bf16
+from naiad_tensors.tensors import Tensor
 
 NUMBERS = [kind for kind in TENSOR_TYPES.values() if kind.wire not in ("BYTES", "BF16")]
 

@@ -12,8 +12,9 @@ from naiad import Server
 from naiad.default_scheduler import FifoScheduler
 from naiad.hookspecs import hookimpl
 from naiad.scheduler import NOTHING, Decision, Dispatch, Scheduler, SchedulerFactory
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_config import ModelConfig
+from naiad_tensors.tensors import Tensor
 
 
 @asynccontextmanager

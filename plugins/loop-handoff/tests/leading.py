@@ -10,9 +10,10 @@ import numpy as np
 
 import naiad_loop_handoff
 from naiad import Server
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_loop_handoff.candidacy import MAJORITY
 from naiad_loop_handoff.handoff import LoopHandoff
+from naiad_tensors.tensors import Tensor
 
 Body = Callable[[Server], Awaitable[None]]
 

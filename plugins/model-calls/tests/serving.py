@@ -15,8 +15,9 @@ from naiad.backend import Answer, Backend, BackendTraits, Batch, ModelContext, P
 from naiad.default_scheduler import FifoScheduler
 from naiad.hookspecs import hookimpl
 from naiad.scheduler import Scheduler, SchedulerFactory
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_config import ModelConfig
+from naiad_tensors.tensors import Tensor
 
 
 @asynccontextmanager

@@ -10,9 +10,10 @@ import pytest
 
 from naiad.backend import Answer, Batch
 from naiad.calls import ModelCalls
-from naiad.devices import DeviceTensor, gpu
 from naiad.errors import InvalidArgumentError
-from naiad.types import Request, Tensor
+from naiad.types import Request
+from naiad_tensors.devices import DeviceTensor, gpu
+from naiad_tensors.tensors import Tensor
 from naiad_testing.devices import FakeDeviceArray
 
 from .models_that_call import Calling, given, value

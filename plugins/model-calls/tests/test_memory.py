@@ -12,7 +12,8 @@ import pytest
 from naiad.backend import Answer, Batch
 from naiad.calls import ModelCalls
 from naiad.errors import NaiadError
-from naiad.types import Request, Tensor
+from naiad.types import Request
+from naiad_tensors.tensors import Tensor
 
 from .loops import until
 from .models_that_call import Calling, double, given, value

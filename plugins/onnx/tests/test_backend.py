@@ -169,7 +169,8 @@ def test_onnx_runtime_prints_nothing_of_its_own(tmp_path: Path, models):
 import pathlib, numpy
 from naiad.backend import Batch, ModelContext, Placement
 from naiad_config import ModelConfig, ModelInstanceGroup
-from naiad.types import Request, Tensor
+from naiad.types import Request
+from naiad_tensors.tensors import Tensor
 from naiad_onnx.backend import OnnxBackend
 directory = pathlib.Path({str(tmp_path)!r}) / "m"
 backend = OnnxBackend()

@@ -5,9 +5,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from naiad.backend import Batch, MemoryUsage
-from naiad.datatypes import bf16_to_fp32, fp32_to_bf16
-from naiad.devices import DeviceTensor, gpu
-from naiad.types import Request, Tensor
+from naiad.types import Request
+from naiad_tensors.datatypes import bf16_to_fp32, fp32_to_bf16
+from naiad_tensors.devices import DeviceTensor, gpu
+from naiad_tensors.tensors import Tensor
 
 pytestmark = pytest.mark.gpu
 

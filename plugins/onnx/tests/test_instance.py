@@ -5,7 +5,7 @@ import pytest
 from onnx import TensorProto
 
 from naiad.errors import InvalidArgumentError, ModelFailedError
-from naiad.types import Tensor
+from naiad_tensors.tensors import Tensor
 
 
 def test_a_scalar_per_request_is_batched_as_a_vector(workbench, models, float_array):

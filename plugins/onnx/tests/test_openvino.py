@@ -7,9 +7,9 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from naiad.datatypes import bf16_to_fp32, fp32_to_bf16
 from naiad.errors import InvalidArgumentError, UnsupportedError
-from naiad.types import Tensor
+from naiad_tensors.datatypes import bf16_to_fp32, fp32_to_bf16
+from naiad_tensors.tensors import Tensor
 
 PROVIDER = "OpenVINOExecutionProvider"
 

@@ -9,13 +9,14 @@ import pytest
 from onnx import TensorProto
 
 from naiad.backend import Batch
-from naiad.devices import DeviceTensor, gpu
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_config import ModelConfig
 from naiad_kit.backends.interface import Interface, NarrowInputs
 from naiad_onnx.instance import OnnxInstance
 from naiad_onnx.interface import interface_of
 from naiad_onnx.residents import ResidentRuns, resident_runs
+from naiad_tensors.devices import DeviceTensor, gpu
+from naiad_tensors.tensors import Tensor
 from naiad_testing.devices import FakeDeviceArray, fake_driver
 
 GPU = gpu(0)

@@ -11,9 +11,9 @@ from onnx import TensorProto
 
 import naiad_onnx
 import naiad_scheduler_sequence
-from naiad.datatypes import TENSOR_TYPES
 from naiad.errors import InvalidArgumentError, ModelNotReadyError
-from naiad.types import Tensor
+from naiad_tensors.datatypes import TENSOR_TYPES
+from naiad_tensors.tensors import Tensor
 from naiad_testing import serve
 
 from . import stateful

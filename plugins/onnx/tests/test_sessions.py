@@ -95,7 +95,8 @@ def test_the_global_thread_pool_serves_all_models(tmp_path: Path, models):
 import os, pathlib, numpy
 from naiad.backend import Batch, ModelContext, Placement
 from naiad_config import ModelConfig, ModelInstanceGroup
-from naiad.types import Request, Tensor
+from naiad.types import Request
+from naiad_tensors.tensors import Tensor
 from naiad_onnx.backend import OnnxBackend
 
 def threads():

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from naiad.errors import InvalidArgumentError
-from naiad.types import bytes_array
 from naiad_onnx.text import as_bytes, as_text
+from naiad_tensors.tensors import bytes_array
 
 TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=12)
 

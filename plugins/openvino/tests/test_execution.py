@@ -10,7 +10,8 @@ import naiad_scheduler_sequence
 from naiad.backend import MemoryUsage
 from naiad.batch import Batch
 from naiad.scheduler import SequenceEndReason
-from naiad.types import Request, Tensor
+from naiad.types import Request
+from naiad_tensors.tensors import Tensor
 from naiad_testing.serving import serve
 
 ROWS, WIDE = 2, 10_000

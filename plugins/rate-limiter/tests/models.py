@@ -16,8 +16,9 @@ from naiad import Server
 from naiad.backend import Answer, Backend, BackendTraits, Batch, ModelContext, Placement, Reply
 from naiad.calls import ModelCalls
 from naiad.hookspecs import hookimpl
-from naiad.types import Request, Response, Tensor
+from naiad.types import Request, Response
 from naiad_config import ModelConfig
+from naiad_tensors.tensors import Tensor
 from naiad_testing.serving import without_frontends
 
 Behaviour = Callable[[Batch, ModelCalls], Any]

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from naiad.backend import Answer, Batch, ModelContext, Placement
-from naiad.devices import Device, gpu
+from naiad_tensors.devices import Device, gpu
 from naiad_testing.devices import FakeDeviceArray
 
 from .parts import Part, Parts

@@ -13,8 +13,8 @@ import pytest
 import naiad_cache
 import naiad_scheduler_ensemble
 from naiad import Request, Server, Tensor
-from naiad.devices import DeviceTensor, gpu
 from naiad.errors import ModelFailedError
+from naiad_tensors.devices import DeviceTensor, gpu
 from naiad_testing.caches import FakeCache
 from naiad_testing.devices import FakeDeviceArray
 from naiad_testing.tracing import FakeTrace

@@ -8,13 +8,14 @@ import pytest
 
 from naiad import Server
 from naiad.backend import Answer, Backend, BackendTraits, Batch
-from naiad.devices import DeviceTensor, gpu
 from naiad.errors import InvalidArgumentError
 from naiad.hookspecs import hookimpl
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_shared_memory.regions import SharedMemory
 from naiad_shared_memory.request_io import SharedContent, SharedOutput, request_io
 from naiad_shared_memory.segments import LARGE
+from naiad_tensors.devices import DeviceTensor, gpu
+from naiad_tensors.tensors import Tensor
 from naiad_testing.devices import FakeDeviceArray, fake_driver
 
 SIZE = 2 * LARGE

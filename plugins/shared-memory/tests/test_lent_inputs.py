@@ -13,10 +13,11 @@ import naiad_cache
 from naiad import Server
 from naiad.backend import Reply
 from naiad.errors import InvalidArgumentError, NaiadError
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_shared_memory.guard import GUARD
 from naiad_shared_memory.request_io import SharedContent, SharedOutput, request_io
 from naiad_shared_memory.segments import LARGE, SegmentMemory
+from naiad_tensors.tensors import Tensor
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
 

@@ -9,10 +9,11 @@ import pytest
 import naiad_scheduler_dynamic
 from naiad import Server
 from naiad.errors import InvalidArgumentError
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_kit.shared_memory import SharedInput
 from naiad_shared_memory.request_io import SharedContent, SharedOutput, request_io, tensor_over
 from naiad_shared_memory.segments import LARGE
+from naiad_tensors.tensors import Tensor
 from naiad_testing.backends import FakeBackend
 
 COUNT = LARGE // 4

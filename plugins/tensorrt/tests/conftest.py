@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from naiad.devices import gpu
 from naiad.errors import InvalidArgumentError
 from naiad_config import DataType
 from naiad_tensorrt.backend import TensorRtBackend
 from naiad_tensorrt.description import EngineDescription, EngineTensor, Profile
 from naiad_tensorrt.engines import OpenEngine, Opening
 from naiad_tensorrt.options import ExecutionOptions
+from naiad_tensors.devices import gpu
 from naiad_testing.devices import FakeDeviceArray
 from naiad_testing.workbench import Workbench
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from naiad.backend import MemoryUsage
-from naiad.devices import gpu, is_on_device
 from naiad.errors import ConfigError, InvalidArgumentError, NotFoundError, UnsupportedError
-from naiad.types import Tensor
 from naiad_tensorrt.backend import TensorRtBackend
 from naiad_tensorrt.machine import Gpus
+from naiad_tensors.devices import gpu, is_on_device
+from naiad_tensors.tensors import Tensor
 from naiad_testing.devices import FakeDeviceArray
 from naiad_testing.workbench import Workbench, batch_of
 

@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from naiad.datatypes import bf16_to_fp32, fp32_to_bf16
 from naiad.errors import InvalidArgumentError
-from naiad.types import Tensor
 from naiad_tensorrt.backend import TensorRtBackend
 from naiad_tensorrt.execution import compute_capability
 from naiad_tensorrt.machine import Gpus
+from naiad_tensors.datatypes import bf16_to_fp32, fp32_to_bf16
+from naiad_tensors.tensors import Tensor
 from naiad_testing.workbench import Workbench, batch_of
 
 from .execution import built

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from naiad.backend import Batch
-from naiad.datatypes import fp32_to_bf16
-from naiad.devices import DeviceTensor, gpu
-from naiad.types import Request, Tensor
+from naiad.types import Request
+from naiad_tensors.datatypes import fp32_to_bf16
+from naiad_tensors.devices import DeviceTensor, gpu
+from naiad_tensors.tensors import Tensor
 
 from .written import ADD_SUB
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from naiad.devices import HOST, DeviceTensor, gpu
 from naiad_config.text import parse_text
+from naiad_tensors.devices import HOST, DeviceTensor, gpu
 from naiad_testing.workbench import batch_of
 from naiad_torch.gpu import Gpu, Pinned, Resident, Staging, arrays_of, laid_out, pinned_of
 

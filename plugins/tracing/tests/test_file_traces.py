@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from naiad.types import Tensor
+from naiad_tensors.tensors import Tensor
 from naiad_tracing.file_recording import FileRecording, FileTrace
 from naiad_tracing.recording import Subject
 from naiad_tracing.sampling import Sampler

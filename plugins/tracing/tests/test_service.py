@@ -10,8 +10,9 @@ import naiad_tracing
 from naiad import Server
 from naiad.errors import InvalidArgumentError, NotFoundError
 from naiad.tracing import Trace
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_kit.tracing import Tracing
+from naiad_tensors.tensors import Tensor
 from naiad_testing.backends import FakeBackend
 
 

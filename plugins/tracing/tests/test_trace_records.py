@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from naiad.types import Tensor
+from naiad_tensors.tensors import Tensor
 from naiad_tracing.trace_records import TensorRecord, Timestamp, TraceRecord, record_text, tensor_records, tensor_text
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from naiad.datatypes import bf16_to_fp32, fp32_to_bf16, tensor_type
 from naiad.errors import InvalidArgumentError
-from naiad.types import bytes_array
+from naiad_tensors.datatypes import bf16_to_fp32, fp32_to_bf16, tensor_type
+from naiad_tensors.tensors import bytes_array
 
 
 def read_tensor(name: str, text: str, datatype: str, shape: Sequence[int]) -> np.ndarray:

@@ -1,6 +1,7 @@
-"""Errors of model configurations, and the base of all errors of Naiad.
+"""Errors of model configurations, and those that every other distribution builds on.
 
-They stand here and not in the kernel because this package is useful without it; `naiad.errors` has all of them.
+They stand here and not in the kernel because `naiad-config` and `naiad-tensors` are useful without it; `naiad.errors`
+has all of them.
 """
 
 from collections.abc import Sequence
@@ -18,6 +19,16 @@ class InvalidArgumentError(NaiadError):
     """The caller's request or configuration is wrong."""
 
     code = "INVALID_ARG"
+
+
+class UnavailableError(NaiadError):
+    """It exists and cannot answer now; `retry_after` (seconds) is our guess at when it may, None when we have none."""
+
+    code = "UNAVAILABLE"
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from naiad._plugins.registry import PluginRegistry
     from naiad._server.inspection import ModelInspector
     from naiad._server.server import Server
-    from naiad.types import Request, Response, Tensor
+    from naiad.types import Request, Response
     from naiad_config import ModelConfig
+    from naiad_tensors.tensors import Tensor
 
 __all__ = [
     "ModelConfig",
@@ -32,7 +33,7 @@ _HOMES = {
     "Request": "naiad.types",
     "Response": "naiad.types",
     "Server": "naiad._server.server",
-    "Tensor": "naiad.types",
+    "Tensor": "naiad_tensors.tensors",
 }
 
 

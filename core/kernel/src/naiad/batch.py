@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from naiad.devices import Device, DeviceTensor, is_on_device
 from naiad.errors import InternalError, NaiadError
 from naiad.types import ParameterValue, Request
+from naiad_tensors.devices import Device, DeviceTensor, is_on_device
 
 
 @dataclass(slots=True)

@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from naiad.backend import ModelContext
-from naiad.datatypes import TensorType, tensor_type, wire_name
 from naiad.errors import InvalidArgumentError
 from naiad.hookspecs import hookimpl
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad.warmup import WarmupSample
 from naiad_config import ModelWarmup, WarmupInput
+from naiad_tensors.datatypes import TensorType, tensor_type, wire_name
+from naiad_tensors.tensors import Tensor
 
 _SEED = 2024
 """Random warmup data is the same at every load, so that a failing warmup fails again."""

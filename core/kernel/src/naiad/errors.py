@@ -24,7 +24,7 @@
 A message says what happened, to which model, input or plugin and with which value, and what to do next.
 """
 
-from naiad_config.errors import ConfigError, InvalidArgumentError, NaiadError, Problem
+from naiad_config.errors import ConfigError, InvalidArgumentError, NaiadError, Problem, UnavailableError
 
 __all__ = [
     "AlreadyExistsError",
@@ -66,16 +66,6 @@ class AlreadyExistsError(NaiadError):
     """The name is taken."""
 
     code = "ALREADY_EXISTS"
-
-
-class UnavailableError(NaiadError):
-    """It exists and cannot answer now; `retry_after` (seconds) is our guess at when it may, None when we have none."""
-
-    code = "UNAVAILABLE"
-
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
 
 
 class ModelNotReadyError(UnavailableError):

@@ -13,9 +13,10 @@ import numpy as np
 
 from naiad.batch import Answer, Batch, Reply
 from naiad.errors import ModelFailedError
-from naiad.types import Request, host_array
+from naiad.types import Request
 from naiad_config.model import ModelConfig
 from naiad_config.tensors import BatchInput, BatchInputKind, DataType, ModelOutput
+from naiad_tensors.tensors import host_array
 
 __all__ = ["BatchLayout", "batch_input_shape", "layout_of"]
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from naiad.backend import MemoryUsage
-from naiad.datatypes import wire_name
 from naiad.metrics import DurationObserver, ExecutionObserver
 from naiad_config import ModelConfig, ModelInput, ModelOutput
+from naiad_tensors.datatypes import wire_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from naiad.backend import MemoryUsage, ModelContext
-from naiad.devices import Device
 from naiad.errors import NaiadError
 from naiad.extend import Submit
 from naiad.in_flight import InflightRequest as InflightRequest
@@ -18,6 +17,7 @@ from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readin
 from naiad.server import Deliver
 from naiad.types import Request
 from naiad_config import ModelConfig
+from naiad_tensors.devices import Device
 
 
 class ServableStages(Protocol):

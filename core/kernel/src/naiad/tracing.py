@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from naiad.tensors import Tensor
+from naiad_tensors.tensors import Tensor
 
 
 class Trace(Protocol):

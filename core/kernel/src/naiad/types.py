@@ -8,22 +8,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from naiad.devices import Device, OnDevice
 from naiad.errors import NaiadError
-from naiad.tensors import DeferredPayload, SupportsDLPack, Tensor, bytes_array, host_array
 from naiad.tracing import Trace
-
-__all__ = [
-    "DeferredPayload",
-    "ParameterValue",
-    "Request",
-    "RequestIO",
-    "Response",
-    "SupportsDLPack",
-    "Tensor",
-    "bytes_array",
-    "host_array",
-]
+from naiad_tensors.devices import Device, OnDevice
+from naiad_tensors.tensors import Tensor
 
 ParameterValue = bool | int | float | str
 """A request or response parameter; integers are signed 64-bit."""

@@ -7,8 +7,9 @@ import pytest
 
 from naiad._engine.validation import RequestValidator
 from naiad.errors import InvalidArgumentError
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_config.text import parse_text
+from naiad_tensors.tensors import Tensor
 
 PLAIN = """
     name: "plain"

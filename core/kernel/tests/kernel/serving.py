@@ -12,8 +12,9 @@ import numpy as np
 from naiad import Server
 from naiad.backend import Answer, Backend, BackendTraits, Batch, ModelContext, Placement
 from naiad.hookspecs import hookimpl
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_config import ModelConfig
+from naiad_tensors.tensors import Tensor
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from naiad.datatypes import TENSOR_TYPES
+from naiad_tensors.datatypes import TENSOR_TYPES
 
 from .answering import batch, failure, floats, read, responses
 from .foreign import Foreign

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from naiad.backend import Batch, Reply
-from naiad.devices import HOST, DeviceTensor, EveryOutput, OnDevice, gpu
 from naiad.server import Outcome
-from naiad.types import Request, Tensor
+from naiad.types import Request
+from naiad_tensors.devices import HOST, DeviceTensor, EveryOutput, OnDevice, gpu
+from naiad_tensors.tensors import Tensor
 from naiad_testing.devices import FakeDeviceArray
 
 from .answering import BATCHED, batch, failure, floats, ints, read, responses

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from naiad.backend import Answer, Batch, Reply
-from naiad.datatypes import TENSOR_TYPES
 from naiad.errors import (
     InvalidArgumentError,
 )
-from naiad.types import Request, Response, Tensor
+from naiad.types import Request, Response
+from naiad_tensors.datatypes import TENSOR_TYPES
+from naiad_tensors.tensors import Tensor
 from naiad_testing.backends import FakeBackend
 
 from .foreign import Foreign

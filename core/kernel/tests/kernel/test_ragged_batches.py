@@ -8,7 +8,8 @@ import numpy as np
 
 from naiad import Server
 from naiad.backend import Answer, Batch
-from naiad.types import Request, Response, Tensor
+from naiad.types import Request, Response
+from naiad_tensors.tensors import Tensor
 from naiad_testing.backends import FakeBackend
 
 from .schedulers import AllAtOnce, Scheduling

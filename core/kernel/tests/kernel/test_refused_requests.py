@@ -2,7 +2,8 @@
 
 import pytest
 
-from naiad.types import Request, Tensor
+from naiad.types import Request
+from naiad_tensors.tensors import Tensor
 
 from .checking import BATCHED, OPTIONAL, PLAIN, checker, floats, ints, refusal, request
 from .foreign import Foreign

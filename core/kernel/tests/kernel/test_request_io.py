@@ -14,9 +14,10 @@ import pytest
 from naiad import Server
 from naiad._engine.request_io import fetch_inputs
 from naiad.batch import Batch
-from naiad.devices import EveryOutput, OnDevice, gpu
 from naiad.errors import InternalError, InvalidArgumentError
-from naiad.types import DeferredPayload, Request, Tensor
+from naiad.types import Request
+from naiad_tensors.devices import EveryOutput, OnDevice, gpu
+from naiad_tensors.tensors import DeferredPayload, Tensor
 from naiad_testing.backends import FakeBackend
 
 from .schedulers import AllAtOnce, Scheduling

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from naiad.datatypes import TENSOR_TYPES
-from naiad.types import Request, Tensor
+from naiad.types import Request
+from naiad_tensors.datatypes import TENSOR_TYPES
+from naiad_tensors.tensors import Tensor
 
 from .checking import BATCHED, OPTIONAL, PLAIN, checker, floats, ints, refusal, request
 

@@ -13,7 +13,8 @@ from naiad.errors import InternalError, InvalidArgumentError, ModelNotReadyError
 from naiad.extend import RequestStage, StageContext, Submit
 from naiad.hookspecs import hookimpl
 from naiad.server import Deliver, SubmittedRequest
-from naiad.types import Request, Tensor
+from naiad.types import Request
+from naiad_tensors.tensors import Tensor
 from naiad_testing.backends import FakeBackend
 
 from .serving import request, rows, running

@@ -12,8 +12,9 @@ import pytest
 from naiad.backend import Answer, Batch, ModelContext, Reply
 from naiad.errors import InvalidArgumentError
 from naiad.hookspecs import hookimpl
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad.warmup import WarmupSample
+from naiad_tensors.tensors import Tensor
 from naiad_testing.backends import FakeBackend
 
 from .loops import turns

@@ -13,7 +13,8 @@ from typing import Protocol
 import numpy as np
 
 from naiad.errors import InvalidArgumentError
-from naiad.types import ParameterValue, Response, Tensor
+from naiad.types import ParameterValue, Response
+from naiad_tensors.tensors import Tensor
 
 _BYTES_OF_RESPONSE = 400
 _BYTES_OF_TENSOR = 380

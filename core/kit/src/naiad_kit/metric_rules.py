@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from naiad.datatypes import is_text
 from naiad.errors import InvalidArgumentError
 from naiad.metrics import LabelPairs
+from naiad_tensors.datatypes import is_text
 
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")

@@ -13,9 +13,9 @@ import numpy as np
 from naiad.errors import UnsupportedError
 from naiad.extend import Service
 from naiad.server import ServerApi
-from naiad.tensors import Tensor
 from naiad.types import RequestIO
 from naiad_kit.buffers import Buffer
+from naiad_tensors.tensors import Tensor
 
 Kind = Literal["system", "cuda"]
 """Where the memory of a region is: in the host, or on a GPU."""

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from naiad.errors import InvalidArgumentError
-from naiad.types import Tensor
 from naiad_kit.frontends.classification import best_classes
+from naiad_tensors.tensors import Tensor
 
 
 def classes(values, count, dtype=np.float32, labels=(), batched=False):

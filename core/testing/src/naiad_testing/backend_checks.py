@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from naiad.datatypes import TENSOR_TYPES
 from naiad.errors import (
     ConfigError,
     InvalidArgumentError,
@@ -14,8 +13,9 @@ from naiad.errors import (
     NotFoundError,
     UnsupportedError,
 )
-from naiad.types import Tensor
 from naiad_config import DataType
+from naiad_tensors.datatypes import TENSOR_TYPES
+from naiad_tensors.tensors import Tensor
 from naiad_testing.backend_models import SuiteModel, Trial
 from naiad_testing.backends import BackendCase, check_backend, check_imports_no_framework
 from naiad_testing.executing import outcomes_of

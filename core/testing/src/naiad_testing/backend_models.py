@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from naiad.backend import Backend
-from naiad.datatypes import TENSOR_TYPES
+from naiad_tensors.datatypes import TENSOR_TYPES
 from naiad_testing.workbench import Loaded, Workbench
 
 DATATYPES = tuple(TENSOR_TYPES)

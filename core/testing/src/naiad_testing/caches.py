@@ -7,10 +7,11 @@ from time import monotonic, sleep
 import numpy as np
 
 from naiad.cache import CacheFactory
-from naiad.datatypes import TENSOR_TYPES
 from naiad.hookspecs import hookimpl
-from naiad.types import ParameterValue, Response, Tensor
+from naiad.types import ParameterValue, Response
 from naiad_kit.caches import Cache, CachedResponse, CacheReport
+from naiad_tensors.datatypes import TENSOR_TYPES
+from naiad_tensors.tensors import Tensor
 from naiad_testing.simulation import ContractBroken
 
 __all__ = ["ContractBroken", "FakeCache", "check_cache", "sample_responses"]

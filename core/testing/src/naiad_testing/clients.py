@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from naiad.datatypes import bf16_to_fp32, fp32_to_bf16
 from naiad.errors import InvalidArgumentError, NaiadError
-from naiad.types import Request, Response, Tensor
+from naiad.types import Request, Response
+from naiad_tensors.datatypes import bf16_to_fp32, fp32_to_bf16
+from naiad_tensors.tensors import Tensor
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi

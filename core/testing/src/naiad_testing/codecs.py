@@ -12,7 +12,8 @@ from naiad.codec import BatchCodec, Execution, QueueCodec, QueuedRequest, ReplyR
 from naiad.errors import NaiadError, WorkerDiedError
 from naiad.scheduler import Dispatch, Scheduler, SchedulerFactory, SequenceEndReason, Ticket
 from naiad.server import Outcome
-from naiad.types import Request, Response, Tensor
+from naiad.types import Request, Response
+from naiad_tensors.tensors import Tensor
 from naiad_testing.simulation import ContractBroken
 
 __all__ = ["ContractBroken", "check_codec"]

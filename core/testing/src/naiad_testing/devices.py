@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from naiad import device_copies
-from naiad.datatypes import TENSOR_TYPES
-from naiad.devices import HOST, Device, gpu
-from naiad.dlpack import as_bf16, content_of, placed
+from naiad_tensors import device_copies
+from naiad_tensors.datatypes import TENSOR_TYPES
+from naiad_tensors.devices import HOST, Device, gpu
+from naiad_tensors.dlpack import as_bf16, content_of, placed
 
 _FIRST = gpu(0)
 
@@ -71,7 +71,7 @@ def fake_driver() -> Iterator[None]:
 
 
 class _HostDriver:
-    """As much of the driver as `naiad.devices` uses."""
+    """As much of the driver as `naiad_tensors.devices` uses."""
 
     def to_host(self, address: int, _device: int, array: np.ndarray) -> None:
         ctypes.memmove(array.ctypes.data, address, array.nbytes)

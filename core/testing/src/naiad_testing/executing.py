@@ -8,10 +8,11 @@ import numpy as np
 
 from naiad._engine.responses import ResponseBuilder
 from naiad.backend import Batch, Instance
-from naiad.datatypes import wire_name
 from naiad.errors import NaiadError
-from naiad.types import Request, Response, Tensor
+from naiad.types import Request, Response
 from naiad_config import ModelConfig
+from naiad_tensors.datatypes import wire_name
+from naiad_tensors.tensors import Tensor
 from naiad_testing.senders import CollectingSender
 from naiad_testing.simulation import ContractBroken
 

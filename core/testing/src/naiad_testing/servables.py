@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from naiad.backend import ModelContext
-from naiad.devices import Device
 from naiad.errors import ConfigError, Problem
 from naiad.hookspecs import hookimpl
 from naiad.in_flight import InflightRequest, Occupancy
@@ -21,6 +20,7 @@ from naiad.servables import (
 from naiad.server import Deliver
 from naiad.types import Request
 from naiad_config import ModelConfig
+from naiad_tensors.devices import Device
 
 __all__ = ["FakeServables"]
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from naiad.types import Tensor
 from naiad_kit.tracing import TraceSettings
+from naiad_tensors.tensors import Tensor
 
 
 class FakeTrace:

@@ -11,8 +11,9 @@ import numpy as np
 from naiad.backend import Answer, BackendTraits, Batch, Instance, Placement
 from naiad.errors import InternalError, NaiadError
 from naiad.extend import Worker, WorkerKind
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_config import ModelConfig, ModelInstanceGroup
+from naiad_tensors.tensors import Tensor
 from naiad_testing.simulation import ContractBroken
 
 __all__ = ["ContractBroken", "FakeHost", "FakeItem", "check_workers"]

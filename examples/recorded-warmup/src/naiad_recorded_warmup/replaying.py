@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 from naiad.backend import ModelContext
-from naiad.datatypes import tensor_type
 from naiad.errors import InvalidArgumentError
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad.warmup import WarmupSample
 from naiad_kit.buffers import bool_array, object_array, unpack_strings
+from naiad_tensors.datatypes import tensor_type
+from naiad_tensors.tensors import Tensor
 
 FOLDER = "requests"
 """Where the files are, in the model's folder `warmup`."""

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from naiad.errors import InvalidArgumentError
-from naiad.types import Response, Tensor
+from naiad.types import Response
 from naiad_grpc.codec import Encoder, OutputForm, ResponseForm, encode_error
 from naiad_grpc.messages import message_class
+from naiad_tensors.tensors import Tensor
 
 LABELS = {("m", "Y", 3): ("cat", "dog")}
 

@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from naiad.datatypes import TENSOR_TYPES
 from naiad.errors import InvalidArgumentError
-from naiad.types import Response, Tensor
+from naiad.types import Response
 from naiad_grpc.codec import Decoder, Encoder, ResponseForm
 from naiad_grpc.messages import message_class
 from naiad_kit.buffers import object_array, pack_strings
+from naiad_tensors.datatypes import TENSOR_TYPES
+from naiad_tensors.tensors import Tensor
 
 ModelInferRequest, ModelInferResponse = message_class("ModelInferRequest"), message_class("ModelInferResponse")
 

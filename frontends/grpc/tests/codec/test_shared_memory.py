@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from naiad.errors import InvalidArgumentError, NotFoundError
-from naiad.types import Response, Tensor
+from naiad.types import Response
 from naiad_grpc.codec import Encoder, OutputForm
 from naiad_grpc.messages import message_class
 from naiad_shared_memory.request_io import SharedOutput
+from naiad_tensors.tensors import Tensor
 
 
 def shared(region="r", byte_size=8, offset=None, **more):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from naiad.datatypes import TENSOR_TYPES
 from naiad.errors import InvalidArgumentError
+from naiad_tensors.datatypes import TENSOR_TYPES
 
 VALUES = {
     "BOOL": ("bool_contents", [True, False]),

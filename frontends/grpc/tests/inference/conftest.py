@@ -8,11 +8,12 @@ import pytest
 
 from naiad.byte_budget import ByteBudget
 from naiad.errors import NotFoundError
-from naiad.types import Response, Tensor
+from naiad.types import Response
 from naiad_config import ModelConfig, ModelTransactionPolicy
 from naiad_grpc.inference import make_inference
 from naiad_grpc.messages import message_class
 from naiad_shared_memory.regions import SharedMemory
+from naiad_tensors.tensors import Tensor
 
 GRPC_ERRORS = ("triton_grpc_error", "true")
 """The metadata by which a caller asks that its first error ends the stream."""

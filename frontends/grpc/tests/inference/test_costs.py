@@ -5,12 +5,13 @@ import asyncio
 import numpy as np
 import pytest
 
-from naiad.types import Response, Tensor
+from naiad.types import Response
 from naiad_grpc.codec import COSTLY_BYTES
 from naiad_grpc.codec.framing import field, header, varint
 from naiad_grpc.inference import make_inference
 from naiad_grpc.messages import message_class
 from naiad_grpc.statuses import RpcError
+from naiad_tensors.tensors import Tensor
 from naiad_testing.cost import check_cost
 
 SIZE = COSTLY_BYTES

@@ -4,8 +4,9 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 
 from naiad.errors import DeadlineExceededError, ModelFailedError, QueueFullError
-from naiad.types import Response, Tensor
+from naiad.types import Response
 from naiad_grpc.statuses import Code, RpcError
+from naiad_tensors.tensors import Tensor
 
 from .teller import final_of, ready_responses, taken
 

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from naiad.errors import DeadlineExceededError, InvalidArgumentError, ModelFailedError, QueueFullError
-from naiad.types import Response, Tensor
+from naiad.types import Response
 from naiad_grpc.inference import make_inference
 from naiad_grpc.messages import message_class
 from naiad_grpc.statuses import Code, RpcError
+from naiad_tensors.tensors import Tensor
 
 
 def read(message):

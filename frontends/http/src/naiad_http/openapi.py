@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from naiad import __version__
-from naiad.datatypes import TENSOR_TYPES
+from naiad_tensors.datatypes import TENSOR_TYPES
 
 if TYPE_CHECKING:
     from naiad_http.routes.operations import Operation

@@ -7,9 +7,10 @@ import orjson
 import pytest
 
 from naiad.errors import InvalidArgumentError, TooLargeError
-from naiad.types import Response, Tensor
+from naiad.types import Response
 from naiad_http.codec import Encoder, OutputForm, ResponseForm
 from naiad_http.codec.responses import LARGE_ELEMENTS, LargeOutput, json_content
+from naiad_tensors.tensors import Tensor
 
 BINARY = ResponseForm(OutputForm(binary=True))
 JSON = ResponseForm()

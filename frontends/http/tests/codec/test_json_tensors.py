@@ -5,10 +5,10 @@ import re
 import numpy as np
 import pytest
 
-from naiad.datatypes import tensor_type
 from naiad.errors import InvalidArgumentError, TooLargeError
 from naiad_http.codec.documents import parse
 from naiad_http.codec.tensors import array_of_json
+from naiad_tensors.datatypes import tensor_type
 
 LIMIT = 1 << 20
 

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from naiad.datatypes import TENSOR_TYPES
 from naiad.errors import NaiadError
-from naiad.types import Response, Tensor
+from naiad.types import Response
 from naiad_http.codec import Decoder, Encoder, OutputForm, ResponseForm
 from naiad_http.codec.request_head import RequestHead
+from naiad_tensors.datatypes import TENSOR_TYPES
+from naiad_tensors.tensors import Tensor
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
 SHAPES = arrays.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)

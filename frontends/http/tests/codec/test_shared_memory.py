@@ -5,9 +5,10 @@ import orjson
 import pytest
 
 from naiad.errors import NotFoundError
-from naiad.types import Response, Tensor
+from naiad.types import Response
 from naiad_http.codec import Encoder, OutputForm, ResponseForm
 from naiad_shared_memory.request_io import SharedOutput
+from naiad_tensors.tensors import Tensor
 
 from .regions import FakeRegion, location, output, tensor
 

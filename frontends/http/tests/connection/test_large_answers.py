@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from naiad.types import Response, Tensor
+from naiad.types import Response
 from naiad_http.codec.responses import LARGE_ELEMENTS
+from naiad_tensors.tensors import Tensor
 
 from .events import texts
 

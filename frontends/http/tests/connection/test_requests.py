@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from naiad.errors import ModelFailedError, QueueFullError
-from naiad.types import Response, Tensor
+from naiad.types import Response
 from naiad_http.incoming import LONGEST_HEAD
+from naiad_tensors.tensors import Tensor
 
 
 @pytest.mark.parametrize("step", [None, 1, 7])

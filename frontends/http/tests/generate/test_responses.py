@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from naiad.errors import InvalidArgumentError, ModelFailedError, QueueFullError
-from naiad.types import Response, Tensor
+from naiad.types import Response
 from naiad_http.generate import EventStream, OneResponse
 from naiad_http.statuses import HttpResponse
+from naiad_tensors.tensors import Tensor
 
 
 def response(*, final=False, error=None, parameters=None, request_id="", **outputs):

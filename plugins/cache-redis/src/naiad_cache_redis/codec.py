@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from naiad.datatypes import tensor_type
 from naiad.errors import NaiadError
-from naiad.types import ParameterValue, Tensor
+from naiad.types import ParameterValue
 from naiad_kit.caches import CachedResponse
+from naiad_tensors.datatypes import tensor_type
+from naiad_tensors.tensors import Tensor
 
 _MAGIC = b"NRC1"
 _HEAD = struct.Struct("<4sI")

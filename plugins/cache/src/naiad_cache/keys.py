@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from naiad.errors import NaiadError
-from naiad.types import DeferredPayload, Request, Tensor
+from naiad.types import Request
+from naiad_tensors.tensors import DeferredPayload, Tensor
 
 _DESCRIPTIONS = 256
 """So many are remembered."""

@@ -7,10 +7,11 @@ from time import monotonic_ns
 import numpy as np
 
 from naiad.cache import CacheCounters
-from naiad.types import Response, Tensor
+from naiad.types import Response
 from naiad_cache.lookups import Lookup
 from naiad_cache.opened import OpenedCache
 from naiad_kit.caches import CachedResponse
+from naiad_tensors.tensors import Tensor
 
 LARGE = 256 << 10
 """From this many bytes on, a thread computes keys and copies: they would block the event loop for 0.1 ms or more."""

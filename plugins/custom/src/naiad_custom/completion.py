@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from naiad.datatypes import TENSOR_TYPES
 from naiad.errors import ConfigError, Problem
 from naiad_config import DataType, ModelConfig, ModelDynamicBatching, ModelInput, ModelOutput, ModelTransactionPolicy
 from naiad_custom.annotations import Way
@@ -11,6 +10,7 @@ from naiad_custom.declaration import ArraySpec, Declaration
 from naiad_custom.ragged import batch_inputs, check_batch_inputs, check_ragged, scattered_outputs, shape_dims
 from naiad_custom.sequences import kept_inputs, kept_outputs
 from naiad_custom.signature import Signature
+from naiad_tensors.datatypes import TENSOR_TYPES
 
 
 def completed(config: ModelConfig, signature: Signature, declaration: Declaration) -> ModelConfig:

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from naiad.devices import is_on_device
-from naiad.types import host_array
+from naiad_tensors.devices import is_on_device
+from naiad_tensors.tensors import host_array
 
 _OWN_NOTHING = (list, tuple, bool, int, float, complex, str, bytes, np.generic)
 """Types that numpy copies whenever it makes an array of them."""

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from naiad.datatypes import TENSOR_TYPES
 from naiad.errors import Problem
 from naiad_config import DataType, ModelConfig, SequenceState
 from naiad_config.sequence_tensors import control_type
 from naiad_custom.signature import Argument, Result, Signature
+from naiad_tensors.datatypes import TENSOR_TYPES
 
 
 @dataclass(frozen=True, slots=True)

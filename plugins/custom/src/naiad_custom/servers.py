@@ -110,7 +110,7 @@ def _request(model: "str | Request", inputs: Mapping[str, Any]) -> "Request":
 
 
 def _tensor(name: str, value: Any) -> Any:
-    from naiad.types import Tensor
+    from naiad_tensors.tensors import Tensor
 
     if isinstance(value, Tensor):
         return Tensor(name, value.datatype, value.shape, value.payload)
@@ -118,7 +118,7 @@ def _tensor(name: str, value: Any) -> Any:
 
 
 def _arrays(response: "Response") -> "Outputs":
-    from naiad.datatypes import bf16_to_fp32
+    from naiad_tensors.datatypes import bf16_to_fp32
 
     if response.error is not None:
         raise response.error

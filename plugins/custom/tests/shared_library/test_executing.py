@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from naiad.batch import Batch
-from naiad.datatypes import TENSOR_TYPES
-from naiad.types import Request, Tensor
+from naiad.types import Request
+from naiad_tensors.datatypes import TENSOR_TYPES
+from naiad_tensors.tensors import Tensor
 
 NUMBERS = [name for name in TENSOR_TYPES if name != "BYTES"]
 

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from time import monotonic_ns
 
 from naiad.tracing import JoinedBatch, Trace
-from naiad.types import Tensor
+from naiad_tensors.tensors import Tensor
 
 
 class Explanation:

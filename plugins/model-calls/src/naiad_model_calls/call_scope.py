@@ -9,7 +9,8 @@ import numpy as np
 from naiad.call_service import CallingVersion, WatchedRequest
 from naiad.errors import NaiadError, RequestCancelledError
 from naiad.extend import Suspension
-from naiad.types import Request, Tensor
+from naiad.types import Request
+from naiad_tensors.tensors import Tensor
 
 
 class OpenCall(Protocol):

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from naiad.backend import Answer, Batch
-from naiad.devices import Device
 from naiad_kit.backends.execution import aligned, run_or_each_alone
 from naiad_kit.backends.interface import Interface, NarrowInputs
 from naiad_kit.backends.onnx_runtime import describe_error
 from naiad_onnx.residents import ResidentRuns
 from naiad_onnx.runners import runner_for
 from naiad_onnx.text import as_bytes, as_text
+from naiad_tensors.devices import Device
 
 _STRING = "tensor(string)"
 

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from naiad.backend import Batch
-from naiad.datatypes import TENSOR_TYPES, wire_name
-from naiad.devices import Device, DeviceTensor, gpu
 from naiad_kit.backends.interface import Interface
 from naiad_kit.backends.onnx_runtime import CUDA_PROVIDER
 from naiad_onnx.runners import BFLOAT16, bind_array, host_value
 from naiad_onnx.sessions import runtime
+from naiad_tensors.datatypes import TENSOR_TYPES, wire_name
+from naiad_tensors.devices import Device, DeviceTensor, gpu
 
 _PROVIDERS = (CUDA_PROVIDER, "TensorrtExecutionProvider")
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from naiad.devices import HOST, Device, DeviceTensor, OnDevice
 from naiad.servables import Servable
-from naiad.types import Tensor
 from naiad_config import EnsembleStep, ModelConfig
+from naiad_tensors.devices import HOST, Device, DeviceTensor, OnDevice
+from naiad_tensors.tensors import Tensor
 
 
 class Residence:

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from naiad.devices import DeviceTensor
-from naiad.types import ParameterValue, Request, Tensor
+from naiad.types import ParameterValue, Request
 from naiad_scheduler_ensemble.moves import SequenceFlags
+from naiad_tensors.devices import DeviceTensor
+from naiad_tensors.tensors import Tensor
 
 _NOTHING: Mapping[str, ParameterValue] = {}
 

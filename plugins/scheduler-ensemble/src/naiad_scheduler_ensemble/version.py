@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import cached_property
 
 from naiad.backend import ModelContext
-from naiad.devices import Device
 from naiad.errors import ShuttingDownError, UnsupportedError
 from naiad.in_flight import InflightRequest, Occupancy
 from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness
@@ -24,6 +23,7 @@ from naiad_scheduler_ensemble.bound import BoundEnsemble
 from naiad_scheduler_ensemble.call import EnsembleCall
 from naiad_scheduler_ensemble.composition import EnsembleComposition
 from naiad_scheduler_ensemble.residence import Residence
+from naiad_tensors.devices import Device
 
 
 class EnsembleVersion:

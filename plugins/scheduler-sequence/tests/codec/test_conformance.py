@@ -7,9 +7,10 @@ import pytest
 
 from naiad.backend import RESCHEDULE, Answer, Batch, ModelContext, Reply
 from naiad.errors import ModelFailedError
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_config.text import read_text
 from naiad_scheduler_sequence.factory import SequenceBatching
+from naiad_tensors.tensors import Tensor
 from naiad_testing.codecs import check_codec
 
 from .driven import CONTROLS, SUM, config_of

@@ -13,11 +13,12 @@ from naiad._engine.validation import RequestValidator
 from naiad._engine.warming import Warmup
 from naiad.backend import Answer, Batch, ModelContext, Placement
 from naiad.errors import InvalidArgumentError
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad.warmup import WarmupSample
 from naiad_config import ModelConfig, ModelInstanceGroup
 from naiad_config.text import parse_text
 from naiad_scheduler_sequence.codec.codec import sequence_codec
+from naiad_tensors.tensors import Tensor
 
 CONFIG = """
 name: "m" backend: "any" max_batch_size: {mbs}

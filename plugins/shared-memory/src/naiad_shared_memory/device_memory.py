@@ -6,11 +6,11 @@ from typing import Protocol
 
 import numpy as np
 
-from naiad.devices import DeviceTensor, gpu
 from naiad.errors import InvalidArgumentError, NaiadError
 from naiad_kit.buffers import Buffer
 from naiad_shared_memory.cuda_driver import HANDLE_SIZE
 from naiad_shared_memory.extents import check_extent, check_piece, check_room, host_bytes
+from naiad_tensors.devices import DeviceTensor, gpu
 
 
 class Gpus(Protocol):

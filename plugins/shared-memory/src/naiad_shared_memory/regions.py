@@ -11,7 +11,6 @@ from naiad.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from naiad.tensors import Tensor
 from naiad.types import RequestIO
 from naiad_kit.shared_memory import CudaRegion, Kind, OutputTarget, SharedInput, SharedMemoryApi, SystemRegion
 from naiad_shared_memory.cuda_driver import load_cuda
@@ -21,6 +20,7 @@ from naiad_shared_memory.options import MOST_REGIONS
 from naiad_shared_memory.region import Region
 from naiad_shared_memory.request_io import SharedOutput, request_io, tensor_over
 from naiad_shared_memory.segments import OpenSegments, open_segment
+from naiad_tensors.tensors import Tensor
 
 if TYPE_CHECKING:
     from naiad.options import Settings

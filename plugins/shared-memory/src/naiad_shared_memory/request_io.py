@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from naiad.datatypes import tensor_type
-from naiad.devices import Device, DeviceTensor, OnDevice
 from naiad.errors import NaiadError
-from naiad.tensors import DeferredPayload, Tensor
 from naiad_kit.buffers import Buffer, bool_array, unpack_strings
 from naiad_kit.shared_memory import OutputTarget, SharedInput
 from naiad_shared_memory.device_memory import DeviceMemory
 from naiad_shared_memory.mapping import Loan
 from naiad_shared_memory.region import Region
 from naiad_shared_memory.segments import LARGE
+from naiad_tensors.datatypes import tensor_type
+from naiad_tensors.devices import Device, DeviceTensor, OnDevice
+from naiad_tensors.tensors import DeferredPayload, Tensor
 
 _NOTHING = np.empty(0, np.uint8)
 """The payload of an output that is needed no more."""

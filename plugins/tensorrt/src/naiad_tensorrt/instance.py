@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from naiad.backend import Answer, Batch
-from naiad.devices import DeviceTensor, gpu
 from naiad.errors import InvalidArgumentError
 from naiad_kit.backends.execution import run_or_each_alone
 from naiad_kit.backends.interface import shape_text
 from naiad_tensorrt.choices import profile_for
 from naiad_tensorrt.description import EngineDescription, Profile, Shape
 from naiad_tensorrt.machine import Executor
+from naiad_tensors.devices import DeviceTensor, gpu
 
 
 class TensorRtInstance:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from naiad.devices import gpu
 from naiad.errors import InvalidArgumentError
+from naiad_tensors.devices import gpu
 from naiad_testing.devices import FakeDeviceArray
 
 from .engines import Bench, add_sub, graph, output, profile, rows, tensor

@@ -7,8 +7,8 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
-from naiad.datatypes import bf16_to_fp32, fp32_to_bf16
 from naiad.errors import InvalidArgumentError, ModelFailedError
+from naiad_tensors.datatypes import bf16_to_fp32, fp32_to_bf16
 
 from .engines import Bench, add_sub, graph, output, profile, rows, tensor
 

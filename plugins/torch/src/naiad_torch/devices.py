@@ -6,9 +6,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from naiad import devices
 from naiad.backend import Batch, Placement
 from naiad.errors import UnsupportedError
+from naiad_tensors import devices
 from naiad_torch.datatypes import array_of, tensor_of
 from naiad_torch.gpu import Gpu, Pinned
 from naiad_torch.runtime import runtime
@@ -25,7 +25,7 @@ class Device(Protocol):
 
     @property
     def input_devices(self) -> Collection[devices.Device]:
-        """The devices of `naiad.devices` whose tensors it takes as they are."""
+        """The devices of `naiad_tensors.devices` whose tensors it takes as they are."""
         ...
 
     def active(self) -> AbstractContextManager[None]:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from naiad.backend import Batch
-from naiad.devices import HOST, device_of, gpu
 from naiad_config import ModelConfig
+from naiad_tensors.devices import HOST, device_of, gpu
 from naiad_torch.datatypes import array_of
 from naiad_torch.runtime import runtime
 

@@ -8,7 +8,7 @@ from itertools import count
 from time import monotonic_ns
 from weakref import WeakKeyDictionary
 
-from naiad.types import Tensor
+from naiad_tensors.tensors import Tensor
 from naiad_tracing.recording import Caller, Subject
 from naiad_tracing.sampling import Sampler
 from naiad_tracing.trace_records import TensorRecord, Timestamp, TraceRecord, tensor_records

@@ -15,7 +15,7 @@ from opentelemetry.context import Context, attach, detach
 from opentelemetry.trace import Span, Tracer, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from naiad.types import Tensor
+from naiad_tensors.tensors import Tensor
 from naiad_tracing.recording import Subject
 
 

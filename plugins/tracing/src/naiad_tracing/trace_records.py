@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from naiad.datatypes import bf16_to_fp32
-from naiad.types import Tensor
+from naiad_tensors.datatypes import bf16_to_fp32
+from naiad_tensors.tensors import Tensor
 
 _CHUNK_ELEMENTS = 1024
 """How many elements are converted to text at a time: other threads run in between, however large a tensor is."""

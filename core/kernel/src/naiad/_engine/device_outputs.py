@@ -4,9 +4,9 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from naiad.devices import HOST, Device, DeviceTensor
 from naiad.errors import NaiadError
 from naiad.types import Request, Response
+from naiad_tensors.devices import HOST, Device, DeviceTensor
 
 
 def settle(output: str, tensor: DeviceTensor, requests: Sequence[Request]) -> DeviceTensor | np.ndarray:

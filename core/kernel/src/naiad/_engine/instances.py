@@ -10,10 +10,10 @@ from naiad._engine.execution import Execution, ExecutionHost, close_quietly
 from naiad._engine.readiness import PATIENCE, ReadyCheck, ready_check_of, refuse_async_ready
 from naiad._engine.responses import CodecResponseBuilder, ResponseBuilder
 from naiad.backend import Instance, Placement
-from naiad.devices import Device
 from naiad.errors import NaiadError
 from naiad.extend import MakeWorker, Worker
 from naiad.reports import InstanceReport
+from naiad_tensors.devices import Device
 
 _logger = logging.getLogger("naiad.model")
 

@@ -3,11 +3,11 @@
 from collections.abc import Collection, Sequence
 
 from naiad.batch import Batch
-from naiad.devices import Device
 from naiad.errors import InternalError, NaiadError
 from naiad.foreign_errors import describe_error
 from naiad.server import Outcome
 from naiad.types import Response
+from naiad_tensors.devices import Device
 
 
 def fetch_inputs(batch: Batch, devices: Collection[Device] = (), lend: bool = False) -> dict[int, NaiadError]:

@@ -9,14 +9,15 @@ import numpy as np
 from naiad._engine.device_outputs import bring_to_host, settle
 from naiad.backend import Answer, Batch, Reply, Reschedule
 from naiad.codec import BatchCodec
-from naiad.datatypes import is_text, tensor_type, wire_name, wire_name_of
-from naiad.devices import DeviceTensor, is_on_device
 from naiad.errors import ModelFailedError, NaiadError
 from naiad.foreign_errors import describe_error
 from naiad.ragged import layout_of
 from naiad.server import Outcome
-from naiad.types import ParameterValue, Request, Response, Tensor, bytes_array, host_array
+from naiad.types import ParameterValue, Request, Response
 from naiad_config import ModelConfig, ModelOutput
+from naiad_tensors.datatypes import is_text, tensor_type, wire_name, wire_name_of
+from naiad_tensors.devices import DeviceTensor, is_on_device
+from naiad_tensors.tensors import Tensor, bytes_array, host_array
 
 _NO_PARAMETERS: Mapping[str, ParameterValue] = {}
 

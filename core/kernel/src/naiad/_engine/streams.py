@@ -12,12 +12,12 @@ from naiad._engine.call import Call
 from naiad._engine.responses import ResponseBuilder
 from naiad.backend import Reply, Sender
 from naiad.codec import ReplyReader
-from naiad.devices import DeviceTensor
 from naiad.errors import InternalError, ModelFailedError, NaiadError
 from naiad.foreign_errors import raise_interrupt
 from naiad.server import Outcome
 from naiad.threads import on_event_loop
 from naiad.types import Response
+from naiad_tensors.devices import DeviceTensor
 
 _logger = logging.getLogger("naiad.model")
 

@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from naiad.datatypes import tensor_type, wire_name
-from naiad.devices import DeviceTensor, is_on_device
 from naiad.errors import InvalidArgumentError
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_config import ModelConfig, ModelInput, ModelTensorReshape
+from naiad_tensors.datatypes import tensor_type, wire_name
+from naiad_tensors.devices import DeviceTensor, is_on_device
+from naiad_tensors.tensors import Tensor
 
 _BATCH_NOTE = (
     " (max_batch_size is greater than 0, so every input has a batch dimension in front of the configured dims;"

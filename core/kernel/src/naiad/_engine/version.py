@@ -19,7 +19,6 @@ from naiad._engine.validation import RequestValidator
 from naiad._engine.warming import Warmup
 from naiad.backend import BackendTraits, MemoryUsage, Model, ModelContext, Placement
 from naiad.codec import BatchCodec, StickyRoutes
-from naiad.devices import Device
 from naiad.errors import InvalidArgumentError, ModelNotReadyError, ShuttingDownError, UnsupportedError
 from naiad.extend import GateFactory, MakeWorker, Suspension
 from naiad.in_flight import InflightRequest, Occupancy, Occupant
@@ -30,6 +29,7 @@ from naiad.threads import on_own_thread
 from naiad.trace_events import record_arrival
 from naiad.types import Request
 from naiad.warmup import WarmupSample
+from naiad_tensors.devices import Device
 
 _logger = logging.getLogger("naiad.model")
 

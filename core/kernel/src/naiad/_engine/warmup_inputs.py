@@ -5,11 +5,12 @@ from dataclasses import replace
 
 from naiad._engine.validation import RequestValidator
 from naiad.codec import BatchCodec
-from naiad.datatypes import wire_name
 from naiad.errors import InvalidArgumentError
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_config import ModelConfig
 from naiad_config.sequence_tensors import extra_inputs
+from naiad_tensors.datatypes import wire_name
+from naiad_tensors.tensors import Tensor
 
 
 class WarmupInputs:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import cast
 
-from naiad._engine.gpus import compute_capability, gpu_count
 from naiad._engine.stages import OfferedStages, VersionStages, stage_context
 from naiad._engine.statistics import VersionCounters
 from naiad._engine.validation import RequestValidator
@@ -29,6 +28,7 @@ from naiad.types import Request
 from naiad_config import InstanceKind, ModelConfig
 from naiad_config.normalisation import instance_placements, normalise
 from naiad_config.validation import misnamed
+from naiad_tensors.gpus import compute_capability, gpu_count
 
 
 class Preparer:

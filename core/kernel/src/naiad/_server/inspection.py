@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from naiad._engine.gpus import gpu_count
 from naiad._engine.version import labels_of
 from naiad._lifecycle.checking import problems_of_dependents
 from naiad._lifecycle.configs import scheduler_name
@@ -18,6 +17,7 @@ from naiad_config import ModelConfig
 from naiad_config.normalisation import normalise
 from naiad_config.text import parse_text_with_positions
 from naiad_config.validation import problems
+from naiad_tensors.gpus import gpu_count
 
 
 class ModelInspector:

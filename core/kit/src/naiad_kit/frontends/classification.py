@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from naiad.errors import InvalidArgumentError
-from naiad.types import Tensor
 from naiad_kit.buffers import object_array
+from naiad_tensors.tensors import Tensor
 
 _MOST_ELEMENTS = 1_000_000
 _WITHOUT_CLASSES = frozenset(("BYTES", "BOOL", "FP16", "BF16"))

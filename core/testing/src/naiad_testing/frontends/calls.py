@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from naiad.types import Tensor
+from naiad_tensors.tensors import Tensor
 
 
 class RefusedError(Exception):

@@ -6,7 +6,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from naiad.datatypes import TENSOR_TYPES
+from naiad_tensors.datatypes import TENSOR_TYPES
 from naiad_testing.frontends.calls import Answer, Call, Input, Output
 from naiad_testing.frontends.stage import Stage
 from naiad_testing.frontends.table import Table

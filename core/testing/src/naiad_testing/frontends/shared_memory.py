@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from naiad.datatypes import TENSOR_TYPES
+from naiad_tensors.datatypes import TENSOR_TYPES
 from naiad_testing.frontends.calls import Call, Input, Location, Output
 from naiad_testing.frontends.inference import SUMS, A, B, edges
 from naiad_testing.frontends.refusals import refusal

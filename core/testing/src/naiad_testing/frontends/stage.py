@@ -14,8 +14,8 @@ import numpy as np
 
 from naiad import errors
 from naiad.backend import Answer, Batch, Reply
-from naiad.datatypes import TENSOR_TYPES
 from naiad.types import Request
+from naiad_tensors.datatypes import TENSOR_TYPES
 from naiad_testing.clients import Client
 from naiad_testing.fake_backend import FakeBackend
 from naiad_testing.frontends.adapter import FrontendAdapter

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from naiad.datatypes import TensorType
 from naiad.errors import InvalidArgumentError
 from naiad_kit.buffers import object_array
+from naiad_tensors.datatypes import TensorType
 
 _PIECE = 65536
 """Elements that are converted at a time: each conversion holds the interpreter's lock."""

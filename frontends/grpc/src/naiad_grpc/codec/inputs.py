@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from naiad.datatypes import TensorType, tensor_type
 from naiad.errors import InvalidArgumentError
-from naiad.types import Tensor
 from naiad_grpc.codec.contents import array_of_contents
 from naiad_grpc.codec.framing import RAW_TAG, header
 from naiad_grpc.codec.references import Reference, read_reference
 from naiad_kit.buffers import bool_array, unpack_strings
 from naiad_kit.frontends.shapes import count_elements
 from naiad_kit.shared_memory import SharedInput
+from naiad_tensors.datatypes import TensorType, tensor_type
+from naiad_tensors.tensors import Tensor
 
 _MANY_DIMENSIONS = 64
 

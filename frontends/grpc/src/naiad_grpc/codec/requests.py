@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from naiad.errors import InvalidArgumentError
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_grpc.codec.costs import COSTLY_BYTES
 from naiad_grpc.codec.forms import OutputForm, ResponseForm
 from naiad_grpc.codec.framing import ID_TAG, malformed, scan, split
@@ -14,6 +14,7 @@ from naiad_grpc.codec.inputs import Input, array_of_bytes
 from naiad_grpc.codec.templates import RequestTemplate, read_message, read_template
 from naiad_grpc.codec.typed_size import check_typed_size
 from naiad_kit.shared_memory import SharedMemoryApi
+from naiad_tensors.tensors import Tensor
 
 _MAX_CACHED = 512
 _LONGEST_CACHED = 4096

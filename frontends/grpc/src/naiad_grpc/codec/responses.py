@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from naiad.datatypes import tensor_type
-from naiad.types import ParameterValue, Response, Tensor
+from naiad.types import ParameterValue, Response
 from naiad_grpc.codec.forms import OutputForm, ResponseForm
 from naiad_grpc.codec.framing import ID_TAG, field, header, varint
 from naiad_kit.buffers import Buffer, pack_strings
 from naiad_kit.frontends.classification import best_classes
+from naiad_tensors.datatypes import tensor_type
+from naiad_tensors.tensors import Tensor
 
 FINAL = "triton_final_response"
 """The parameter of each response of a stream that says whether it is the last of its request."""

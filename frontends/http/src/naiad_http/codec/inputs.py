@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from naiad.datatypes import TENSOR_TYPES, TensorType, tensor_type
 from naiad.errors import InvalidArgumentError
-from naiad.types import Tensor
 from naiad_http.codec.documents import as_array, as_object, as_string, as_unsigned, member
 from naiad_http.codec.tensors import array_of_json
 from naiad_kit.frontends.shapes import count_elements
 from naiad_kit.shared_memory import SharedInput
+from naiad_tensors.datatypes import TENSOR_TYPES, TensorType, tensor_type
+from naiad_tensors.tensors import Tensor
 
 _SOURCES = "'data', 'binary_data_size' in 'parameters', 'shared_memory_region' in 'parameters'"
 _NO_PARAMETERS: Mapping[str, Any] = {}

@@ -4,13 +4,14 @@ from math import prod
 
 import numpy as np
 
-from naiad.datatypes import tensor_type, wire_name
 from naiad.errors import InvalidArgumentError
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_config import ModelConfig
 from naiad_http.codec.forms import AS_BINARY, ResponseForm
 from naiad_http.codec.request_head import RequestHead
 from naiad_kit.buffers import Buffer, bool_array, object_array
+from naiad_tensors.datatypes import tensor_type, wire_name
+from naiad_tensors.tensors import Tensor
 
 
 def raw_request(request_head: RequestHead, config: ModelConfig, body: Buffer) -> tuple[Request, ResponseForm]:

@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 
 from naiad.errors import InvalidArgumentError
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_config import ModelConfig
 from naiad_http.codec.forms import OutputForm, ResponseForm
 from naiad_http.codec.inputs import BinaryInput
@@ -16,6 +16,7 @@ from naiad_http.codec.template_cache import LONGEST, IdentifiedTemplate, Templat
 from naiad_http.codec.templates import RequestTemplate, read_template
 from naiad_kit.buffers import Buffer, bool_array, unpack_strings
 from naiad_kit.shared_memory import SharedMemoryApi
+from naiad_tensors.tensors import Tensor
 
 LARGE_BYTES = 65536
 """Up to this size JSON, strings and copies take a millisecond or two, and are decoded on the event loop."""

@@ -11,11 +11,12 @@ import numpy as np
 import orjson
 
 from naiad.errors import InvalidArgumentError, TooLargeError
-from naiad.types import Response, Tensor
+from naiad.types import Response
 from naiad_http.codec.forms import ResponseForm
 from naiad_http.codec.tensors import ONLY_BINARY
 from naiad_kit.buffers import Buffer, pack_strings
 from naiad_kit.frontends.classification import best_classes
+from naiad_tensors.tensors import Tensor
 
 _FEW_BYTES = 4096
 """Up to this size a copy of a tensor costs less than one more buffer in a vectored write."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from naiad.errors import InvalidArgumentError
-from naiad.types import Tensor
 from naiad_http.codec.documents import as_array, as_object, as_string, member
 from naiad_http.codec.forms import AS_BINARY, AS_JSON, ResponseForm
 from naiad_http.codec.inputs import BinaryInput, read_input
@@ -15,6 +14,7 @@ from naiad_http.codec.parameters import read_parameters
 from naiad_kit.buffers import Buffer
 from naiad_kit.frontends.parameters import NO_PARAMETERS, Parameters
 from naiad_kit.shared_memory import SharedInput
+from naiad_tensors.tensors import Tensor
 
 
 @dataclass(slots=True, eq=False)

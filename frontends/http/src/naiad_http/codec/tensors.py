@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from naiad.datatypes import TensorType
 from naiad.errors import InvalidArgumentError, TooLargeError
 from naiad_http.codec.documents import MAX_DEPTH, as_array, too_deep
 from naiad_kit.buffers import Buffer, object_array
+from naiad_tensors.datatypes import TensorType
 
 
 class _Packing(NamedTuple):

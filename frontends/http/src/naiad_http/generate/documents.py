@@ -5,8 +5,9 @@ from functools import lru_cache
 import orjson
 
 from naiad.errors import InvalidArgumentError, TooLargeError
-from naiad.types import Response, Tensor
+from naiad.types import Response
 from naiad_http.codec.responses import MAX_JSON_OUTPUT, json_content
+from naiad_tensors.tensors import Tensor
 
 _SHORT = 4096
 """Strings up to this size are within any limit."""

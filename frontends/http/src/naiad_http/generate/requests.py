@@ -4,9 +4,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from naiad.datatypes import tensor_type, wire_name
 from naiad.errors import InvalidArgumentError
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_config import ModelConfig, ModelInput
 from naiad_http.codec.documents import as_object, as_string, too_deep
 from naiad_http.codec.large_documents import read_document
@@ -16,6 +15,8 @@ from naiad_http.codec.tensors import ONLY_BINARY, array_of_json
 from naiad_http.generate.documents import BINARY
 from naiad_http.generate.shapes import deduced_shape
 from naiad_kit.buffers import Buffer
+from naiad_tensors.datatypes import tensor_type, wire_name
+from naiad_tensors.tensors import Tensor
 
 _NESTED = "parameters"
 _MANY = 64

@@ -7,7 +7,6 @@ from math import prod
 
 import numpy as np
 
-from naiad.datatypes import tensor_type, wire_name
 from naiad.errors import InvalidArgumentError, ModelFailedError
 from naiad.types import Request
 from naiad_config import DataType, ModelConfig
@@ -15,6 +14,7 @@ from naiad_custom.shared_library.abi import text_of
 from naiad_custom.shared_library.guarded import GuardedMemory
 from naiad_kit.backends.interface import shape_text
 from naiad_kit.buffers import unpack_strings
+from naiad_tensors.datatypes import tensor_type, wire_name
 
 _MOST_DIMS = 32
 _DIMS = tuple(ctypes.c_int64 * count for count in range(_MOST_DIMS + 1))

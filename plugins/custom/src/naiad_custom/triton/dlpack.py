@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from naiad import dlpack
-from naiad.datatypes import TENSOR_TYPES
-from naiad.dlpack import Content
 from naiad.errors import InvalidArgumentError
 from naiad_custom.triton.errors import TritonModelException
+from naiad_tensors import dlpack
+from naiad_tensors.datatypes import TENSOR_TYPES
+from naiad_tensors.dlpack import Content
 
 
 def content_of(capsule: Any) -> Content:

@@ -10,7 +10,6 @@ from typing import Any
 
 from naiad.backend import RESCHEDULE, Answer, Batch, Reply, Reschedule
 from naiad.calls import ModelCalls
-from naiad.devices import Device
 from naiad.errors import ModelFailedError, NaiadError
 from naiad_custom.triton.execution import ExecutionScope, enter_scope, leave_scope, outside_of_execute
 from naiad_custom.triton.readiness import reason_of
@@ -18,6 +17,7 @@ from naiad_custom.triton.replies import reply_of
 from naiad_custom.triton.request import InferenceRequest, received_request
 from naiad_custom.triton.response import TRITONSERVER_RESPONSE_COMPLETE_FINAL, InferenceResponse
 from naiad_custom.triton.sender import Senders
+from naiad_tensors.devices import Device
 
 
 class TritonInstance:

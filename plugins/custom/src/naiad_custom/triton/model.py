@@ -4,13 +4,13 @@ import json
 from collections.abc import Collection, Mapping
 
 from naiad.backend import ModelContext, Placement
-from naiad.devices import Device, gpu
 from naiad.errors import InvalidArgumentError, ModelFailedError, NaiadError
 from naiad_config.json import to_json
 from naiad_custom.files import ModelFile
 from naiad_custom.triton.decoupled import DecoupledInstance
 from naiad_custom.triton.execution import outside_of_execute
 from naiad_custom.triton.instance import TritonInstance
+from naiad_tensors.devices import Device, gpu
 
 _CPU_ONLY = "FORCE_CPU_ONLY_INPUT_TENSORS"
 _MOST_GPUS = 64

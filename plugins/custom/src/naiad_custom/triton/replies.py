@@ -8,11 +8,11 @@ import numpy as np
 
 from naiad.backend import Reply
 from naiad.errors import ModelFailedError, NaiadError
-from naiad.types import bytes_array
 from naiad_custom.ownership import are_fresh, settle
 from naiad_custom.triton.errors import TritonError, as_naiad_error
 from naiad_custom.triton.response import InferenceResponse
 from naiad_custom.triton.tensor import Tensor
+from naiad_tensors.tensors import bytes_array
 
 
 class HasInputs(Protocol):

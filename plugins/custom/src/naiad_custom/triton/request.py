@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Any, Literal, overload
 
 from naiad import types
-from naiad.devices import EveryOutput, gpu
 from naiad.tracing import Trace
 from naiad_custom.triton import arguments
 from naiad_custom.triton.calling import ResponseIterator, at_once, begun, executed, streamed
@@ -15,6 +14,8 @@ from naiad_custom.triton.memory import MemoryType, PreferredMemory
 from naiad_custom.triton.response import InferenceResponse
 from naiad_custom.triton.sender import InferenceResponseSender, Senders
 from naiad_custom.triton.tensor import Tensor, received
+from naiad_tensors.devices import EveryOutput, gpu
+from naiad_tensors.tensors import Tensor as ProtocolTensor
 
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_START = 1
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_END = 2
@@ -72,7 +73,7 @@ class InferenceRequest:
         self._request = types.Request(
             arguments.a_text("model_name", model_name),
             {
-                name: types.Tensor(name, each._datatype, tuple(each.shape()), each._payload)
+                name: ProtocolTensor(name, each._datatype, tuple(each.shape()), each._payload)
                 for name, each in tensors.items()
             },
             version=max(0, arguments.a_number("model_version", model_version)),

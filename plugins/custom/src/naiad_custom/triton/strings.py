@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from naiad.datatypes import TENSOR_TYPES
 from naiad_config import DataType
 from naiad_custom.triton.errors import TritonModelException
+from naiad_tensors.datatypes import TENSOR_TYPES
 
 _LENGTH = struct.Struct("<I")
 _NUMPY = {kind.config: kind.dtype.type for kind in TENSOR_TYPES.values() if kind.wire != "BF16"}

@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from naiad import types
-from naiad.datatypes import TENSOR_TYPES
-from naiad.devices import DeviceTensor
-from naiad.dlpack import HOST_TYPES, Capsule, as_bf16
-from naiad.types import bytes_array
 from naiad_config import DataType
 from naiad_custom.triton.dlpack import content_of, copied
 from naiad_custom.triton.errors import TritonModelException
+from naiad_tensors.datatypes import TENSOR_TYPES
+from naiad_tensors.devices import DeviceTensor
+from naiad_tensors.dlpack import HOST_TYPES, Capsule, as_bf16
+from naiad_tensors.tensors import Tensor as ProtocolTensor
+from naiad_tensors.tensors import bytes_array
 
 _ndarray = np.ndarray
 _WIRE = {kind.dtype: kind.wire for kind in TENSOR_TYPES.values() if kind.wire != "BF16"}
@@ -49,7 +49,7 @@ class Tensor:
             payload = copied(content)
         else:
             payload = np.from_dlpack(Capsule(capsule, content.device))
-        return received(name, types.Tensor(name, content.datatype, content.shape, payload))
+        return received(name, ProtocolTensor(name, content.datatype, content.shape, payload))
 
     def name(self) -> str:
         """Its name."""
@@ -116,7 +116,7 @@ class Tensor:
 _new = Tensor.__new__
 
 
-def received(name: str, tensor: types.Tensor) -> Tensor:
+def received(name: str, tensor: ProtocolTensor) -> Tensor:
     """The kernel's tensor as a model sees it."""
     self = _new(Tensor)
     self._name = name

@@ -7,14 +7,15 @@ import numpy as np
 
 from naiad.backend import Answer, Batch, Reply, Reschedule
 from naiad.codec import QueuedRequest, ResponseBuilder
-from naiad.datatypes import wire_name_of
 from naiad.errors import ModelFailedError, NaiadError
 from naiad.foreign_errors import describe_error
 from naiad.server import Outcome
-from naiad.types import Request, Response, bytes_array, host_array
+from naiad.types import Request, Response
 from naiad_scheduler_sequence.codec.rows import BatchRow, SequenceBatch
 from naiad_scheduler_sequence.codec.states import KeptState, written_into
 from naiad_scheduler_sequence.codec.tensors import SequenceTensors
+from naiad_tensors.datatypes import wire_name_of
+from naiad_tensors.tensors import bytes_array, host_array
 
 
 class SequenceAnswers:

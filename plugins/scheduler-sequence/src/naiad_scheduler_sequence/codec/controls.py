@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from naiad.datatypes import tensor_type, wire_name
-from naiad.types import Tensor
 from naiad_config import DataType, ModelConfig, SequenceControl, SequenceControlKind
 from naiad_config.sequence_tensors import control_type
+from naiad_tensors.datatypes import tensor_type, wire_name
+from naiad_tensors.tensors import Tensor
 
 _START, _READY, _END = (
     SequenceControlKind.CONTROL_SEQUENCE_START,

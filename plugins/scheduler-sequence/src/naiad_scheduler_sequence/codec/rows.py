@@ -8,7 +8,8 @@ from naiad.backend import Reply
 from naiad.batch import Batch, InputLayout, Sender
 from naiad.codec import QueuedRequest
 from naiad.errors import InternalError, NaiadError
-from naiad.types import Request, Tensor
+from naiad.types import Request
+from naiad_tensors.tensors import Tensor
 
 
 class LiveSequence:

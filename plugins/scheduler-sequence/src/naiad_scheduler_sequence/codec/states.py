@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from naiad.datatypes import TensorType, tensor_type, wire_name
 from naiad.errors import InvalidArgumentError
-from naiad.types import Tensor
 from naiad_config import InstanceKind, ModelConfig, SequenceState
+from naiad_tensors.datatypes import TensorType, tensor_type, wire_name
+from naiad_tensors.tensors import Tensor
 
 _LENGTH = 4
 """Bytes of the length in front of each string of a file, little-endian."""

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from naiad.backend import ModelContext
-from naiad.types import Request, Tensor
+from naiad.types import Request
 from naiad_scheduler_sequence.codec.controls import Controls
 from naiad_scheduler_sequence.codec.states import KeptState, kept_states
+from naiad_tensors.tensors import Tensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from naiad.datatypes import wire_name
-from naiad.devices import DeviceTensor, gpu
 from naiad_config import DataType
 from naiad_tensorrt.description import EngineTensor, Shape
 from naiad_tensorrt.execution.buffers import Staging
 from naiad_tensorrt.execution.cuda_protocol import Cuda
 from naiad_tensorrt.execution.layout import dtype_of, memory_shape, memory_size, unpack
 from naiad_tensorrt.execution.pool import Pool
+from naiad_tensors.datatypes import wire_name
+from naiad_tensors.devices import DeviceTensor, gpu
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from naiad.devices import DeviceTensor
 from naiad_tensorrt.description import Shape
 from naiad_tensorrt.execution.buffers import Staging
 from naiad_tensorrt.execution.cuda_protocol import Cuda
 from naiad_tensorrt.execution.input_parts import InputParts
 from naiad_tensorrt.execution.layout import dtype_of, memory_size, pack
+from naiad_tensors.devices import DeviceTensor
 
 
 class Feeder:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from naiad.datatypes import wire_name
-from naiad.devices import DeviceTensor, gpu, is_on_device
 from naiad.errors import InvalidArgumentError
-from naiad.types import host_array
 from naiad_config import DataType
 from naiad_tensorrt.description import EngineTensor, Shape
 from naiad_tensorrt.execution.layout import dtype_of
+from naiad_tensors.datatypes import wire_name
+from naiad_tensors.devices import DeviceTensor, gpu, is_on_device
+from naiad_tensors.tensors import host_array
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from math import prod
 
 import numpy as np
 
-from naiad.datatypes import tensor_type, wire_name
 from naiad.errors import UnsupportedError
 from naiad_config import DataType
 from naiad_tensorrt.description import EngineTensor, Shape
+from naiad_tensors.datatypes import tensor_type, wire_name
 
 _CHANNELS_LAST = {"HWC": (3, 1), "HWC8": (3, 8), "HWC16": (3, 16), "DHWC": (4, 1), "DHWC8": (4, 8)}
 _SIDE_BY_SIDE = {"CHW2": (3, 2), "CHW4": (3, 4), "CHW16": (3, 16), "CHW32": (3, 32), "CDHW32": (4, 32)}

@@ -5,7 +5,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from naiad.devices import DeviceTensor
 from naiad.errors import InvalidArgumentError
 from naiad_tensorrt.description import EngineDescription, EngineTensor, Shape
 from naiad_tensorrt.execution.collecting import Collector, Computed, DeviceOutputKeeper
@@ -16,6 +15,7 @@ from naiad_tensorrt.execution.graphs import Graphs
 from naiad_tensorrt.execution.input_parts import InputParts, input_parts
 from naiad_tensorrt.execution.streams import Streams
 from naiad_tensorrt.options import ExecutionOptions
+from naiad_tensors.devices import DeviceTensor
 
 
 class Marks(Protocol):

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from naiad.datatypes import TENSOR_TYPES, bf16_to_fp32, fp32_to_bf16, tensor_type, wire_name, wire_name_of
 from naiad.errors import InvalidArgumentError
 from naiad_config import DataType
+from naiad_tensors.datatypes import TENSOR_TYPES, bf16_to_fp32, fp32_to_bf16, tensor_type, wire_name, wire_name_of
 
 ITEMSIZES = {
     "BOOL": 1,

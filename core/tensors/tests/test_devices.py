@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from naiad import dlpack
-from naiad.devices import HOST, DeviceTensor, device_of, gpu, is_on_device
 from naiad.errors import InvalidArgumentError, UnavailableError
-from naiad.types import Tensor
+from naiad_tensors import dlpack
+from naiad_tensors.devices import HOST, DeviceTensor, device_of, gpu, is_on_device
+from naiad_tensors.tensors import Tensor
 from naiad_testing.devices import FakeDeviceArray, fake_driver
 
 FLOATS = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from naiad.device_copies import copied_by_driver, copied_on_device, host_copy
-from naiad.dlpack import HOST_TYPES, Content, capsule_over, content_of
-from naiad.errors import InvalidArgumentError
+from naiad_config.errors import InvalidArgumentError
+from naiad_tensors.device_copies import copied_by_driver, copied_on_device, host_copy
+from naiad_tensors.dlpack import HOST_TYPES, Content, capsule_over, content_of
 
 Device = tuple[int, int]
 """The type and number of a device, as `__dlpack_device__` gives them."""
@@ -168,5 +168,5 @@ def _looked_into(value: Any) -> Content:
     except (BufferError, TypeError, RuntimeError) as error:
         raise InvalidArgumentError(
             f"the tensor on device {device_of(value)} cannot be handed on by DLPack ({error}); make it contiguous and "
-            "without a gradient, and make the naiad.types.Tensor where its device is the current one"
+            "without a gradient, and make the naiad_tensors.tensors.Tensor where its device is the current one"
         ) from error

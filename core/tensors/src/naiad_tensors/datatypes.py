@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from naiad.errors import InvalidArgumentError
+from naiad_config.errors import InvalidArgumentError
 from naiad_config.tensors import DataType
 
 

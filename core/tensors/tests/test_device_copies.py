@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from naiad.device_copies import CudaDriver, driver
 from naiad.errors import UnavailableError
+from naiad_tensors.device_copies import CudaDriver, driver
 
 CONTEXT = 0xC0
 

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from naiad.datatypes import fp32_to_bf16, tensor_type, wire_name_of
-from naiad.devices import HOST, DeviceTensor, is_on_device
+from naiad_tensors.datatypes import fp32_to_bf16, tensor_type, wire_name_of
+from naiad_tensors.devices import HOST, DeviceTensor, is_on_device
 
 
 class SupportsDLPack(Protocol):
@@ -44,8 +44,7 @@ class Tensor:
     """A named tensor: wire `datatype` (`FP32`, `BYTES`, …), `shape` with the batch dimension where the model has one.
 
     `payload` is a numpy array of that shape (BYTES: object array of `bytes`; BF16: `uint16` bits), often a read-only
-    view on a received buffer, or any object with `__dlpack__`, in the kernel a `naiad.devices.DeviceTensor` for memory
-    of a device.
+    view on a received buffer, or any object with `__dlpack__`, in the kernel a DeviceTensor for memory of a device.
     """
 
     name: str

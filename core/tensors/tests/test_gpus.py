@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from naiad._engine.gpus import compute_capability, gpu_count
+from naiad_tensors.gpus import compute_capability, gpu_count
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-from naiad.datatypes import TENSOR_TYPES
-from naiad.errors import InvalidArgumentError
+from naiad_config.errors import InvalidArgumentError
+from naiad_tensors.datatypes import TENSOR_TYPES
 
 HOST_TYPES = frozenset((1, 3, 11, 13))
 """Device types whose memory the host can read: CPU, host memory of CUDA and of ROCm, managed memory of CUDA."""

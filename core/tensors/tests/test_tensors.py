@@ -6,9 +6,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from naiad.datatypes import TENSOR_TYPES, fp32_to_bf16
 from naiad.errors import InvalidArgumentError
-from naiad.types import Tensor, bytes_array
+from naiad_tensors.datatypes import TENSOR_TYPES, fp32_to_bf16
+from naiad_tensors.tensors import Tensor, bytes_array
 
 
 class OnDevice:

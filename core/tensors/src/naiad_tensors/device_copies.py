@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from naiad.datatypes import TENSOR_TYPES
-from naiad.dlpack import HOST_TYPES, Capsule, Content, as_bits, content_of
-from naiad.errors import UnavailableError
+from naiad_config.errors import UnavailableError
+from naiad_tensors.datatypes import TENSOR_TYPES
+from naiad_tensors.dlpack import HOST_TYPES, Capsule, Content, as_bits, content_of
 
 _CUDA = 2
 _CPU = (1, 0)

@@ -1,0 +1,1 @@
+"""Tensors: the datatypes of the protocol, arrays in host memory and memory of devices, exchanged by DLPack."""
