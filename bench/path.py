@@ -1,5 +1,7 @@
 """Prints every Python call of one small request over HTTP or gRPC, file by file, as `sys.setprofile` sees them.
 
+With `--picture FILE` it draws them too.
+
 The number of calls is what a request costs in Python apart from what its data cost, and does not depend on how busy the
 machine is: it shows what a change adds to the way of a request.
 """
@@ -26,6 +28,7 @@ import naiad_custom
 import naiad_grpc
 import naiad_http
 import naiad_scheduler_dynamic
+from path_picture import Call, picture
 
 MODEL = "echo"
 _CONFIG = """
@@ -50,16 +53,6 @@ _RECORDINGS = 25
 _ARRAY = np.arange(16, dtype=np.float32).reshape(1, 16)
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One Python call: which thread ran it, in which distribution and file, and what was called."""
-
-    thread: str
-    distribution: str
-    file: str
-    function: str
-
-
 @dataclass(slots=True)
 class Recorder:
     """Records the calls of all threads but those of the client while `is_on` is set."""
@@ -72,7 +65,7 @@ class Recorder:
         """What `sys.setprofile` calls."""
         if self.is_on and event == "call" and threading.get_ident() not in self.ignored_threads:
             distribution, file = _home_of(_file_of(frame))
-            self.calls.append(Call(_thread_name(), distribution, file, frame.f_code.co_qualname))
+            self.calls.append(Call(_thread_name(), distribution, file, _function_of(frame)))
 
     def stop(self) -> None:
         """Record no longer."""
@@ -83,6 +76,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("protocol", choices=("http", "grpc"), nargs="?", default="http")
     parser.add_argument("--totals", action="store_true", help="print the totals alone")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw the calls into an SVG file")
     arguments = parser.parse_args()
     recorder = Recorder()
     threading.setprofile(recorder.profile)  # threads that start later, such as the instance's
@@ -91,6 +85,9 @@ def main() -> None:
     with asyncio.Runner(loop_factory=_loop_factory(arguments.protocol)) as runner:
         runner.run(_measure(recorder, send))
     print(report(recorder.calls, arguments.totals))
+    if arguments.picture is not None:
+        protocol = {"http": "HTTP", "grpc": "gRPC"}[arguments.protocol]
+        arguments.picture.write_text(picture(f"The way of a request over {protocol}", recorder.calls))
 
 
 def report(calls: list[Call], totals_only: bool) -> str:
@@ -230,6 +227,13 @@ def _file_of(frame: types.FrameType) -> str:
     """The file that the call stands in; code that dataclasses generate counts for its caller."""
     path = frame.f_code.co_filename
     return frame.f_back.f_code.co_filename if path == "<string>" and frame.f_back else path
+
+
+def _function_of(frame: types.FrameType) -> str:
+    """The qualified name of what is called; for code that dataclasses generate, the method of the class itself."""
+    if frame.f_code.co_filename == "<string>" and "self" in frame.f_locals:
+        return f"{type(frame.f_locals['self']).__qualname__}.{frame.f_code.co_name}"
+    return frame.f_code.co_qualname
 
 
 def _thread_name() -> str:

@@ -143,6 +143,21 @@ def test_links_between_pages_lead_somewhere(page: str) -> None:
     assert [link for link in links if not (folder / link).exists()] == []
 
 
+def test_the_table_of_features_names_every_package_and_only_rooms_that_are_there() -> None:
+    table = PAGES["design.md"].split("### Where each feature is")[1].split("\n#")[0]
+    rooms = {
+        room
+        for row in re.findall(r"^\| [^|]+ \|([^|]+)\|", table, re.MULTILINE)
+        for room in re.findall(r"`([\w.]+)`", row)
+    }
+    folders = [path for group in ("core", "plugins", "frontends") for path in ROOT.glob(f"{group}/*/src/*")]
+    sources = {path.name: path for path in folders if (path / "__init__.py").exists()}
+
+    assert {room.split(".")[0] for room in rooms} == set(sources) - {"triton_python_backend_utils"}
+    files = {room: sources[room.split(".")[0]].parent.joinpath(*room.split(".")) for room in rooms}
+    assert [room for room, path in files.items() if not path.is_dir() and not path.with_suffix(".py").is_file()] == []
+
+
 def test_make_targets_that_are_named_are_there() -> None:
     pages = "\n".join([*PAGES.values(), (ROOT / "CONTRIBUTING.md").read_text(), (ROOT / ".ci/run").read_text()])
     message = set(re.findall(r"(?:`|^|&& )make ([a-z-]+)", pages, re.MULTILINE))
