@@ -1,4 +1,4 @@
-"""Reading the execution accelerators of a configuration: which are asked for, with options of ONNX Runtime. Pure."""
+"""Execution accelerators of a configuration, with their parameters as options of ONNX Runtime. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ _TENSORRT_NAMES = {
     "int8_use_native_calibration_table": "trt_int8_use_native_calibration_table",
 }
 _PRECISION = {"FP32": "", "FP16": "trt_fp16_enable", "BF16": "trt_bf16_enable", "INT8": "trt_int8_enable"}
-_NOT_TO_BE_GIVEN = {
+_FORBIDDEN_OPTIONS = {
     "device_id": "the instance group says on which device an instance is",
     "user_compute_stream": "it is an address in memory",
     "has_user_compute_stream": "it announces an address in memory",
@@ -47,7 +47,7 @@ _CUDA_OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Accelerators:
-    """What is asked for on GPUs and on the CPU: by the accelerator's name, its options for ONNX Runtime."""
+    """The accelerators for GPUs and for the CPU: name to options of ONNX Runtime."""
 
     on_gpu: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     on_cpu: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -56,13 +56,13 @@ class Accelerators:
 def accelerators_of(config: ModelConfig) -> Accelerators:
     """The accelerators of a configuration.
 
-    Raises ConfigError with each that nobody knows, and each parameter that an accelerator does not have or cannot take.
+    Raises ConfigError with each unknown accelerator, and each parameter that is unknown or has an invalid value.
     """
     policy = config.optimization
-    asked = (policy.execution_accelerators if policy is not None else None) or ExecutionAccelerators()
+    configured = (policy.execution_accelerators if policy is not None else None) or ExecutionAccelerators()
     problems: list[Problem] = []
-    gpu = _read(config.name, "gpu", asked.gpu_execution_accelerator, _ON_GPU, problems)
-    cpu = _read(config.name, "cpu", asked.cpu_execution_accelerator, _ON_CPU, problems)
+    gpu = _read(config.name, "gpu", configured.gpu_execution_accelerator, _ON_GPU, problems)
+    cpu = _read(config.name, "cpu", configured.cpu_execution_accelerator, _ON_CPU, problems)
     if problems:
         raise ConfigError(problems)
     return Accelerators(gpu, cpu)
@@ -71,25 +71,27 @@ def accelerators_of(config: ModelConfig) -> Accelerators:
 def _read(
     model: str,
     side: str,
-    asked: Sequence[Accelerator],
+    accelerators: Sequence[Accelerator],
     known: Mapping[str, Callable[[Mapping[str, str]], tuple[_Options, Mapping[str, str]]]],
     problems: list[Problem],
 ) -> dict[str, _Options]:
-    found: dict[str, _Options] = {}
-    for index, given in enumerate(asked):
+    read: dict[str, _Options] = {}
+    for index, accelerator in enumerate(accelerators):
         path = f"optimization.execution_accelerators.{side}_execution_accelerator[{index}]"
-        if given.name not in known:
-            message = f"unknown Execution Accelerator '{given.name}' is requested for model '{model}'"
+        if accelerator.name not in known:
+            message = f"unknown Execution Accelerator '{accelerator.name}' is requested for model '{model}'"
             hint = f"on the {side.upper()} there is {' and '.join(known)}"
             problems.append(Problem(message, f"{path}.name", hint=hint))
             continue
-        options, mistakes = known[given.name](given.parameters)
+        options, mistakes = known[accelerator.name](accelerator.parameters)
         problems += [
-            Problem(f"execution accelerator '{given.name}' of model '{model}': {message}", f"{path}.parameters[{key}]")
+            Problem(
+                f"execution accelerator '{accelerator.name}' of model '{model}': {message}", f"{path}.parameters[{key}]"
+            )
             for key, message in mistakes.items()
         ]
-        found[given.name] = found.get(given.name, {}) | options
-    return found
+        read[accelerator.name] = read.get(accelerator.name, {}) | options
+    return read
 
 
 def _tensorrt_options(parameters: Mapping[str, str]) -> tuple[_Options, Mapping[str, str]]:
@@ -100,8 +102,8 @@ def _tensorrt_options(parameters: Mapping[str, str]) -> tuple[_Options, Mapping[
             options |= {_PRECISION[text]: "True"} if _PRECISION[text] else {}
         elif key == "precision_mode":
             mistakes[key] = f"precision_mode '{text}' is none of {', '.join(_PRECISION)}"
-        elif key in _NOT_TO_BE_GIVEN:
-            mistakes[key] = f"'{key}' cannot be given: {_NOT_TO_BE_GIVEN[key]}"
+        elif key in _FORBIDDEN_OPTIONS:
+            mistakes[key] = f"'{key}' cannot be given: {_FORBIDDEN_OPTIONS[key]}"
         elif key in _TENSORRT_NAMES or key.startswith("trt_"):
             name = _TENSORRT_NAMES.get(key, key)
             options[name] = _flag(text) if name.endswith(("_enable", "_table")) else text
@@ -117,8 +119,8 @@ def _cuda_options(parameters: Mapping[str, str]) -> tuple[_Options, Mapping[str,
     mistakes: dict[str, str] = {}
     for key in parameters:
         near = "" if key in _CUDA_OPTIONS else nearest(key, _CUDA_OPTIONS, 0.8)
-        if key in _NOT_TO_BE_GIVEN:
-            mistakes[key] = f"'{key}' cannot be given: {_NOT_TO_BE_GIVEN[key]}"
+        if key in _FORBIDDEN_OPTIONS:
+            mistakes[key] = f"'{key}' cannot be given: {_FORBIDDEN_OPTIONS[key]}"
         elif near:
             mistakes[key] = f"unknown parameter '{key}'; did you mean '{near}'?"
     return dict(parameters), mistakes

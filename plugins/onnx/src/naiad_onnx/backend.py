@@ -52,13 +52,13 @@ class OnnxBackend:
         config = context.config
         settings = _settings(context)
         NAMES.warn_of_unread(context)
-        asked = accelerators_of(config)
+        accelerators = accelerators_of(config)
         kinds = {group.kind for group in config.instance_group}
         for side, unused in (("gpu", InstanceKind.KIND_CPU), ("cpu", InstanceKind.KIND_GPU)):
-            if getattr(asked, f"on_{side}") and kinds <= {unused}:
-                place = unused.name.removeprefix("KIND_")
+            if getattr(accelerators, f"on_{side}") and kinds <= {unused}:
+                used = unused.name.removeprefix("KIND_")
                 context.logger.warning(
-                    "all instances are on the %s, where %s_execution_accelerator has no effect", place, side
+                    "all instances are on the %s, where %s_execution_accelerator has no effect", used, side
                 )
         return OnnxModel(context, model_file(context), settings)
 

@@ -13,15 +13,15 @@ from naiad.errors import ConfigError, UnsupportedError
 from naiad_config import InstanceKind, ModelConfig
 from naiad_kit.backends.interface import Interface, NarrowInputs, mismatches, wanted_outputs, with_shapes_as_rows
 from naiad_kit.backends.onnx_runtime import CUDA_PROVIDER
+from naiad_onnx.device_runs import device_runs
 from naiad_onnx.instance import OnnxInstance
 from naiad_onnx.interface import interface_of
 from naiad_onnx.parameters import SHRINKAGE, RunSettings
 from naiad_onnx.providers import OPENVINO_PROVIDER, providers_for
-from naiad_onnx.residents import resident_runs
 from naiad_onnx.sessions import open_model, runtime
 from naiad_onnx.weights import weight_bytes
 
-_Place = tuple[str, int]
+_DeviceKey = tuple[str, int]
 
 
 class OnnxModel:
@@ -35,11 +35,13 @@ class OnnxModel:
         self._config = context.config
         self._path = path
         self._settings = settings
-        self._sessions: dict[_Place, Any] = {}
-        self._opened: WeakKeyDictionary[Any, _Place] = WeakKeyDictionary()  # the sessions, and where their weights lie
+        self._sessions: dict[_DeviceKey, Any] = {}
+        self._opened: WeakKeyDictionary[Any, _DeviceKey] = (
+            WeakKeyDictionary()
+        )  # the sessions, and where their weights lie
         self._opening = threading.Lock()
         self._weights = weight_bytes(path)
-        kind, device = _first_place(context.config)
+        kind, device = _first_device(context.config)
         session = self._session(kind, device)
         self.interface = interface_of(
             session.get_inputs(), session.get_outputs(), session.get_overridable_initializers()
@@ -61,7 +63,7 @@ class OnnxModel:
             outputs,
             self._run_options(session, placement.device),
             self._narrow,
-            resident_runs(session, self.interface),
+            device_runs(session, self.interface),
         )
 
     def memory_usage(self) -> Sequence[MemoryUsage]:
@@ -74,15 +76,15 @@ class OnnxModel:
         self._sessions.clear()
 
     def _session(self, kind: str, device: int) -> Any:
-        """The session of that place: the shared one, or the one that `load` left there, or a new one."""
+        """The session of a device: the shared one, or the one that `load` opened there, or a new one."""
         with self._opening:
             shared = self._settings.shared if self._settings.shared is not None else kind == "CPU"
-            place = (kind, device)
-            session = self._sessions.get(place) if shared else self._sessions.pop(place, None)
+            key = (kind, device)
+            session = self._sessions.get(key) if shared else self._sessions.pop(key, None)
             if session is None:
                 session = self._open(kind, device)
             if shared:
-                self._sessions[place] = session
+                self._sessions[key] = session
             return session
 
     def _open(self, kind: str, device: int) -> Any:
@@ -105,8 +107,8 @@ def _is_on_gpu(session: Any) -> bool:
     return CUDA_PROVIDER in session.get_providers()
 
 
-def _first_place(config: ModelConfig) -> _Place:
-    """Where the first instance will live."""
+def _first_device(config: ModelConfig) -> _DeviceKey:
+    """The device of the first instance."""
     if not config.instance_group:
         return "CPU", 0
     group = config.instance_group[0]

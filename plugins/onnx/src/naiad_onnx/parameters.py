@@ -117,10 +117,10 @@ class _Reader(ParameterReader):
     def _cuda_word(self, key: str) -> str:
         def parse(text: str) -> str:
             words = _CUDA_WORDS[key]
-            found = words.get(text.lower(), text if text in words.values() else "")
-            if not found:
+            word = words.get(text.lower(), text if text in words.values() else "")
+            if not word:
                 raise ValueError(f"'{text}' is none of {', '.join(words)}")
-            return found
+            return word
 
         return self.read(key, parse, "")
 
@@ -134,7 +134,7 @@ def _global_threads(reader: _Reader) -> GlobalThreads | None:
 
 
 def _devices(text: str) -> tuple[str, ...]:
-    found = tuple(device.strip() for device in text.split(";") if device.strip())
-    if not all(_ARENA.fullmatch(device) for device in found):
+    devices = tuple(device.strip() for device in text.split(";") if device.strip())
+    if not all(_ARENA.fullmatch(device) for device in devices):
         raise ValueError("it must name devices, as cpu:0;gpu:0")
-    return tuple(device if ":" in device else f"{device}:0" for device in found)
+    return tuple(device if ":" in device else f"{device}:0" for device in devices)

@@ -1,4 +1,4 @@
-"""Which execution providers run a model on a device, from the execution accelerators that it asks for. Pure."""
+"""Which execution providers run a model on a device, from the execution accelerators of its configuration. Pure."""
 
 from collections.abc import Sequence
 
@@ -29,8 +29,10 @@ def providers_for(
     KIND_MODEL takes the GPU where ONNX Runtime has a provider for it. Raises UnsupportedError when this build of ONNX
     Runtime lacks one, and ConfigError for an accelerator or a parameter of one that there is not.
     """
-    asked = accelerators_of(config)
-    chosen = _on_gpu(asked, settings, device) if runs_on_gpu(kind, available) else _on_cpu(asked, settings)
+    accelerators = accelerators_of(config)
+    chosen = (
+        _on_gpu(accelerators, settings, device) if runs_on_gpu(kind, available) else _on_cpu(accelerators, settings)
+    )
     for name, _ in chosen:
         if _PROVIDERS[name] not in available:
             feature = "a GPU" if name == "cuda" else f"the execution accelerator '{name}'"
@@ -38,14 +40,16 @@ def providers_for(
     return [*((_PROVIDERS[name], options) for name, options in chosen), (CPU_PROVIDER, {})]
 
 
-def _on_gpu(asked: Accelerators, settings: RunSettings, device: int) -> list[Provider]:
-    """TensorRT when asked for, and CUDA in any case: it runs what TensorRT cannot."""
-    place = {"device_id": str(device)}
-    first = [("tensorrt", {**place, **asked.on_gpu["tensorrt"]})] if "tensorrt" in asked.on_gpu else []
-    return [*first, ("cuda", {**place, **settings.cuda, **asked.on_gpu.get("cuda", {})})]
+def _on_gpu(accelerators: Accelerators, settings: RunSettings, device: int) -> list[Provider]:
+    """TensorRT where the configuration names it, and CUDA in any case: it runs what TensorRT cannot."""
+    device_id = {"device_id": str(device)}
+    first = (
+        [("tensorrt", {**device_id, **accelerators.on_gpu["tensorrt"]})] if "tensorrt" in accelerators.on_gpu else []
+    )
+    return [*first, ("cuda", {**device_id, **settings.cuda, **accelerators.on_gpu.get("cuda", {})})]
 
 
-def _on_cpu(asked: Accelerators, settings: RunSettings) -> list[Provider]:
-    """OpenVINO when asked for, with as many threads as the model's operators may have."""
+def _on_cpu(accelerators: Accelerators, settings: RunSettings) -> list[Provider]:
+    """OpenVINO where the configuration names it, with as many threads as the model's operators may have."""
     threads = {"num_of_threads": str(settings.intra_op_threads)} if settings.intra_op_threads else {}
-    return [(name, {**threads, **options}) for name, options in asked.on_cpu.items()]
+    return [(name, {**threads, **options}) for name, options in accelerators.on_cpu.items()]

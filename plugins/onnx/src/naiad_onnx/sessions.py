@@ -121,9 +121,9 @@ def _options(settings: RunSettings, model: str) -> Any:
     return options
 
 
-def _uses_global_pool(wanted: GlobalThreads | None) -> bool:
+def _uses_global_pool(threads: GlobalThreads | None) -> bool:
     with _global_pool_lock:
-        if wanted is not None and not _global_pool:
-            runtime().set_global_thread_pool_sizes(wanted.intra, wanted.inter)
-            _global_pool.append(wanted)
+        if threads is not None and not _global_pool:
+            runtime().set_global_thread_pool_sizes(threads.intra, threads.inter)
+            _global_pool.append(threads)
         return bool(_global_pool)

@@ -12,9 +12,9 @@ from naiad.backend import Batch
 from naiad.types import Request
 from naiad_config import ModelConfig
 from naiad_kit.backends.interface import Interface, NarrowInputs
+from naiad_onnx.device_runs import DeviceRuns, device_runs
 from naiad_onnx.instance import OnnxInstance
 from naiad_onnx.interface import interface_of
-from naiad_onnx.residents import ResidentRuns, resident_runs
 from naiad_tensors.devices import DeviceTensor, gpu
 from naiad_tensors.tensors import Tensor
 from naiad_testing.devices import FakeDeviceArray, fake_driver
@@ -39,7 +39,7 @@ def instance_of(proto: Any, *outputs: str) -> OnnxInstance:
     session = onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
     described = interface(session)
     names = outputs or [tensor.name for tensor in described.outputs]
-    runs = ResidentRuns(session, described, GPU, ("cpu", 0))
+    runs = DeviceRuns(session, described, GPU, ("cpu", 0))
     narrow = NarrowInputs(ModelConfig(name="m"), described, "model.onnx")
     return OnnxInstance(session, described, "m", names, onnxruntime.RunOptions(), narrow, runs)
 
@@ -168,7 +168,7 @@ class Session:
     ],
 )
 def test_tensors_stay_on_the_gpu_of_the_session(session: Any, devices: Any) -> None:
-    runs = resident_runs(session, Interface((), ()))
+    runs = device_runs(session, Interface((), ()))
 
     assert (None if runs is None else runs.input_devices) == devices
 
@@ -177,4 +177,4 @@ def test_models_with_strings_have_all_tensors_on_the_host(models: Any) -> None:
     proto = models.identity(["n", 1], TensorProto.STRING).SerializeToString()
     session = onnxruntime.InferenceSession(proto, providers=["CPUExecutionProvider"])
 
-    assert resident_runs(Session("CUDAExecutionProvider", device_id="0"), interface(session)) is None
+    assert device_runs(Session("CUDAExecutionProvider", device_id="0"), interface(session)) is None
