@@ -1,4 +1,4 @@
-"""A server in an environment without naiad-model-calls: a model that calls another is told what to install."""
+"""A server in an environment without naiad-model-calls: a call to another model fails with what to install."""
 
 import json
 import urllib.error

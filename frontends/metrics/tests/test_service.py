@@ -13,7 +13,7 @@ from naiad_metrics.families import FAMILIES, GPU
 from naiad_metrics.nvml import GpuReading
 from naiad_metrics.service import MetricsService
 
-Told = dict[str, dict[frozenset[tuple[str, str]], Any]]
+ReadValues = dict[str, dict[frozenset[tuple[str, str]], Any]]
 
 
 async def started(config: MetricsConfig, look: Callable[[], tuple[GpuReading, ...]] = tuple) -> MetricsService:
@@ -24,7 +24,7 @@ async def started(config: MetricsConfig, look: Callable[[], tuple[GpuReading, ..
     return metrics
 
 
-def gpus(metrics: MetricsService) -> Told:
+def gpus(metrics: MetricsService) -> ReadValues:
     names = {family.name for family in GPU}
     return {
         family.name: {frozenset(each.labels): each.value for each in family.samples}

@@ -1,4 +1,4 @@
-"""The responses of a call that may have many: from the event loop to the thread that takes them, at its pace."""
+"""The responses of a streaming call: a bounded queue from the event loop to the thread of the calling model."""
 
 import logging
 import threading
@@ -15,16 +15,16 @@ from naiad.types import Response
 _logger = logging.getLogger("naiad.model")
 
 MANY = 16
-"""So many responses wait to be taken before the called model has to wait as well; it goes on at half of them."""
+"""With so many responses queued the called model is paused; it is resumed when half of them are taken."""
 
 _Next = Future[Response | None]
 
 
 class ResponseFlow:
-    """What is between the event loop, which puts outcomes in, and the thread that asks for the next.
+    """The queue between the event loop, which puts outcomes, and the calling thread, which takes them.
 
-    `pause` and `resume` hold the called model back: the first is called on the event loop's thread, the other on that
-    of whoever takes.
+    `pause` and `resume` stop and restart the called model: `pause` is called on the event loop's thread, `resume` on
+    the thread that takes a response.
     """
 
     def __init__(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
@@ -32,24 +32,24 @@ class ResponseFlow:
         self._resume = resume
         self._lock = threading.Lock()
         self._waiting: deque[Outcome] = deque()
-        self._wanted: _Next | None = None
+        self._next: _Next | None = None
         self._ended = False
 
     def put(self, outcome: Outcome) -> None:
-        """Keep an outcome until it is taken; one that only says that the call is over just ends it."""
+        """Queue an outcome; an empty final response only ends the call."""
         with self._lock:
             if self._ended:
                 return
             self._ended = isinstance(outcome, NaiadError) or outcome.final
-            is_told = isinstance(outcome, NaiadError) or not outcome.is_empty
-            wanted, self._wanted = self._wanted, None
-            if wanted is not None and not wanted.set_running_or_notify_cancel():
-                wanted = None  # whoever waited has given up, and may ask again
-            if wanted is None and is_told:
+            has_content = isinstance(outcome, NaiadError) or not outcome.is_empty
+            future, self._next = self._next, None
+            if future is not None and not future.set_running_or_notify_cancel():
+                future = None  # the caller has cancelled it, and may ask again
+            if future is None and has_content:
                 self._waiting.append(outcome)
             is_crowded = len(self._waiting) == MANY
-        if wanted is not None:
-            settle(wanted, outcome if is_told else None)
+        if future is not None:
+            settle(future, outcome if has_content else None)
         if is_crowded:
             self._pause()
 
@@ -58,7 +58,7 @@ class ResponseFlow:
         future: _Next = Future()
         with self._lock:
             if not self._waiting and not self._ended:
-                self._wanted = future
+                self._next = future
                 return future
             outcome = self._waiting.popleft() if self._waiting else None
             has_room = outcome is not None and len(self._waiting) == MANY // 2
@@ -68,23 +68,23 @@ class ResponseFlow:
         return future
 
     def end(self) -> None:
-        """Nobody takes any more: what waits is forgotten."""
+        """Take no more outcomes, and drop those that are queued."""
         with self._lock:
             self._ended = True
             self._waiting.clear()
-            wanted, self._wanted = self._wanted, None
-        if wanted is not None:
-            settle(wanted, None)
+            future, self._next = self._next, None
+        if future is not None:
+            settle(future, None)
 
 
 def settle(future: Future[Any], outcome: Outcome | None) -> None:
-    """Give a future its outcome; callbacks that the model has set on it run here, and may raise anything."""
+    """Set the outcome of a future; callbacks that the model has added to it run here, and may raise anything."""
     try:
         if isinstance(outcome, NaiadError):
             future.set_exception(outcome)
         else:
             future.set_result(outcome)
-    except InvalidStateError:  # whoever waited has given up
+    except InvalidStateError:  # the caller has cancelled it
         pass
     except BaseException as error:
         raise_interrupt(error)
@@ -92,7 +92,7 @@ def settle(future: Future[Any], outcome: Outcome | None) -> None:
 
 
 class CalledResponses:
-    """What a model holds: see `naiad.calls.Responses`. Dropping it takes the request back."""
+    """The responses as the calling model holds them (`naiad.calls.Responses`). Dropping it cancels the request."""
 
     def __init__(
         self,
@@ -117,11 +117,11 @@ class CalledResponses:
         return response
 
     def begin_next(self) -> "Future[Response | None]":
-        """The next response when it is there, None after the last."""
+        """A future of the next response; its result is None after the last."""
         return self._flow.begin_next()
 
     def close(self) -> None:
-        """Say that no more responses are wanted."""
+        """Cancel the rest of the responses."""
         self._flow.end()
         self._take_back()
 

@@ -6,10 +6,13 @@ from types import ModuleType
 from naiad_kit.backends.frameworks import import_framework
 
 _STEP = "run pip install 'naiad-torch[cpu]', or install the build of torch that fits the machine's GPUs"
-
-
-_PLACES = ("\nException raised from ", "\nfrom user code:", "\nSet TORCHDYNAMO_VERBOSE", "\n  Developer debug context:")
-"""Where PyTorch begins to tell where in its own code or in the model's an error was."""
+_MARKS = (
+    "\nException raised from ",
+    "\nfrom user code:",
+    "\nSet TORCHDYNAMO_VERBOSE",
+    "\n  Developer debug context:",
+)
+"""The texts after which an error of PyTorch names source lines, its own or the model's."""
 
 
 @functools.cache
@@ -25,6 +28,6 @@ def describe_error(error: BaseException) -> str:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         last = next((line for line in reversed(lines) if "Error: " in line), lines[-1])
         return last.removeprefix("RuntimeError: ")
-    for mark in _PLACES:
+    for mark in _MARKS:
         text = text.partition(mark)[0]
     return text.strip() or type(error).__name__

@@ -9,7 +9,7 @@ from naiad_caffe2.messages import floats_of
 from naiad_caffe2.translation.datatypes import NUMPY_TYPES
 from naiad_caffe2.translation.operator import MANY, Operator, operator
 
-_GIVEN: dict[str, tuple[str, Any]] = {
+_GIVEN_TENSOR_FILLS: dict[str, tuple[str, Any]] = {
     "GivenTensorFill": ("floats", np.float32),
     "GivenTensorDoubleFill": ("floats", np.float64),
     "GivenTensorBoolFill": ("ints", np.bool_),
@@ -28,9 +28,9 @@ RANDOM = (
 )
 
 
-@operator(*_GIVEN, inputs=(0, 1))
+@operator(*_GIVEN_TENSOR_FILLS, inputs=(0, 1))
 def _given_tensor(op: Operator) -> str:
-    field, dtype = _GIVEN[op.type]
+    field, dtype = _GIVEN_TENSOR_FILLS[op.type]
     values = op.arguments.raw("values")
     if values is None:
         return _filled(op, np.empty(0, dtype))
