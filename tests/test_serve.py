@@ -98,6 +98,15 @@ def infer(url: str, model: str, **more: str) -> tuple[int, str]:
         return error.code, error.read().decode()
 
 
+def status_of(url: str) -> int:
+    """The status of the answer to a GET."""
+    try:
+        with urllib.request.urlopen(url) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
 def test_a_server_serves_until_a_signal_and_exits_with_0(serve: "Serve", repository: Path) -> None:
     write_model(repository, "echo", ECHO)
     server = serve(repository)
@@ -220,6 +229,23 @@ def test_a_repository_that_is_not_there_ends_the_server(serve: "Serve", tmp_path
 
     assert server.exit_status() == 1
     assert "nowhere' cannot be read: No such file or directory" in server.lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("folder", "words", "ready"),
+    [
+        ("nowhere", ["--exit-on-error=false"], 400),
+        ("models", [], 400),
+        ("models", ["--model-control-mode=poll"], 200),
+        ("models", ["--model-control-mode", "explicit"], 200),
+    ],
+)
+def test_a_server_without_models_is_ready_where_they_can_come_later(
+    serve: "Serve", repository: Path, folder: str, words: list[str], ready: int
+) -> None:
+    url = serve(repository.with_name(folder), *words).url
+
+    assert (status_of(f"{url}/v2/health/live"), status_of(f"{url}/v2/health/ready")) == (200, ready)
 
 
 def test_json_logs_carry_model_and_version(serve: "Serve", repository: Path) -> None:

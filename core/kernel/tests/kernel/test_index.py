@@ -152,3 +152,12 @@ def test_the_digest_of_a_file_that_has_not_changed_is_not_made_again(tmp_path: P
 
     assert fingerprints.of(tmp_path) == first
     assert next(iter(fingerprints._known[tmp_path].values())) is kept
+
+
+async def test_a_repository_that_is_named_twice_is_one_repository(tmp_path: Path) -> None:
+    backend = FakeBackend()
+    backend.write(tmp_path / "models", "m")
+    (tmp_path / "link").symlink_to("models")
+
+    async with running([tmp_path / "models", tmp_path / "models", tmp_path / "link"], backend) as server:
+        assert server.index() == [IndexEntry("m", 1, "READY")]

@@ -13,7 +13,7 @@ from naiad.errors import ModelNotReadyError, NotFoundError
 from naiad.reports import Readiness
 from naiad_testing.backends import FakeBackend
 
-from .loops import turns
+from .loops import jump, turns, until
 from .serving import Steered, SteeredModel, off_the_loop, running, write_model
 
 
@@ -54,13 +54,41 @@ async def test_a_server_is_live_and_not_ready_while_its_models_load(tmp_path: Pa
     await server.stop()
 
 
-@pytest.mark.parametrize("mode", ["none", "poll"])
-async def test_a_server_with_nothing_to_serve_is_not_ready(tmp_path: Path, mode: str) -> None:
-    async with running(tmp_path, model_control_mode=mode) as server:
+async def test_a_server_that_will_never_have_a_model_is_not_ready(tmp_path: Path) -> None:
+    async with running(tmp_path) as server:
         assert server.live()
         assert server.ready() == Readiness(
             False, (f"there is no model to serve in the model repositories ({tmp_path})",)
         )
+
+
+@pytest.mark.parametrize("mode", ["poll", "explicit"])
+async def test_a_server_whose_models_come_later_is_ready_without_one(tmp_path: Path, mode: str) -> None:
+    async with running(tmp_path, model_control_mode=mode) as server:
+        assert server.ready() == Readiness(True)
+
+
+@pytest.mark.parametrize("mode", ["none", "poll", "explicit"])
+async def test_a_server_whose_repository_cannot_be_read_is_live_and_not_ready_until_it_can(
+    tmp_path: Path, mode: str
+) -> None:
+    repository = tmp_path / "models"
+    backend = FakeBackend()
+
+    async with running(repository, backend, model_control_mode=mode) as server:
+        before = (server.live(), server.ready())
+        backend.write(repository, "m")
+        await server.fresh_index()
+        if mode == "explicit":
+            await server.load("m")
+        elif mode == "poll":
+            await jump(20)
+            await until(lambda: server.index(ready=True))
+        after = server.ready().ready
+
+    reason = f"the model repositories ({repository}) could not be read yet; the log says why"
+    assert before == (True, Readiness(False, (reason,)))
+    assert after == (mode != "none")
 
 
 async def test_a_server_without_a_repository_says_so() -> None:

@@ -50,8 +50,10 @@ class ModelRegistry:
         With `expects_models`, a server without any model is not ready either.
         """
         reasons = [reason for record in self.records.values() for reason in record.not_ready_reasons()]
-        if expects_models and all(record.unloaded for record in self.records.values()):
-            roots = ", ".join(map(str, self.repositories.roots)) or "none is given"
+        roots = ", ".join(map(str, self.repositories.roots)) or "none is given"
+        if not self.repositories.was_read:
+            reasons.append(f"the model repositories ({roots}) could not be read yet; the log says why")
+        elif expects_models and all(record.unloaded for record in self.records.values()):
             reasons.append(f"there is no model to serve in the model repositories ({roots})")
         return Readiness(not reasons, tuple(reasons))
 

@@ -35,7 +35,7 @@ class Models(ModelRegistry):
     """
 
     def __init__(self, loader: Loader, settings: Settings) -> None:
-        roots = [Path(root).absolute() for root in settings["model-repository"]]
+        roots = list({Path(root).resolve(): Path(root).absolute() for root in settings["model-repository"]}.values())
         super().__init__(RepositoryReader(roots, compares_content=settings["model-control-mode"] != "none"))
         self._loader = loader
         self._load_slots = asyncio.Semaphore(settings["model-load-thread-count"])

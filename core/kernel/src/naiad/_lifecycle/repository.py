@@ -38,9 +38,7 @@ def scan(roots: Sequence[Path]) -> dict[str, list[Path]]:
     for root in roots:
         try:
             with os.scandir(root) as listed:
-                entries = sorted(
-                    (entry for entry in listed if _is_meant_as_folder(entry)), key=lambda entry: entry.name
-                )
+                entries = sorted(filter(_is_meant_as_folder, listed), key=lambda entry: entry.name)
             root.stat()  # a repository that was moved away meanwhile: what it has lost is not deleted
         except OSError as error:
             raise NotFoundError(
@@ -55,9 +53,7 @@ def scan(roots: Sequence[Path]) -> dict[str, list[Path]]:
 
 def find(roots: Sequence[Path], name: str) -> list[Path]:
     """The folders of one model; none for a name that cannot be a folder's."""
-    if not is_folder_name(name):
-        return []
-    return [root / name for root in roots if (root / name).is_dir()]
+    return [root / name for root in roots if is_folder_name(name) and (root / name).is_dir()]
 
 
 def is_folder_name(name: str) -> bool:
@@ -106,12 +102,13 @@ def _is_meant_as_folder(entry: os.DirEntry[str]) -> bool:
 class RepositoryReader:
     """Reads the repositories `roots` on `threads` of its own. For the event loop's thread.
 
-    `index` has the models of the last read, by name in order.
+    `index` has the models of the last read, by name in order; `was_read` says whether any read succeeded.
     """
 
     def __init__(self, roots: Sequence[Path], compares_content: bool) -> None:
         self.roots = roots
         self.index: Mapping[str, IndexEntry] = {}
+        self.was_read = False
         self.threads = BoundedThreads("naiad-disk", 4)
         self.fingerprints = Fingerprints()
         self._compares_content = compares_content
@@ -128,6 +125,7 @@ class RepositoryReader:
             if self._reads < next_read:
                 self._reads += 1
                 self._folders, self.index = await self.threads.run(_read, self.roots)
+                self.was_read = True
             return self._folders
 
     async def find(self, name: str) -> list[Path]:

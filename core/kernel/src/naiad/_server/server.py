@@ -17,6 +17,7 @@ from naiad._lifecycle.servables import instances_of, label, metadata_of, readine
 from naiad._server.composition import compose, plugins_of
 from naiad._server.reports import extensions_of, metrics_of, reports_of
 from naiad._server.responses import responses, single_response
+from naiad._server.services import SPARE_SECONDS
 from naiad._server.startup import load_startup_models, poll_repositories
 from naiad._server.stop_steps import StopSteps
 from naiad._version import __version__
@@ -36,9 +37,6 @@ _logger = logging.getLogger("naiad")
 
 _SECONDS_TO_WRITE = 1.0
 """So long services may write and close what they hold, after everything else took all of `exit-timeout-secs`."""
-
-_SPARE_SECONDS = 0.5
-"""How much longer than its limit a step of the stop may take before it is given up."""
 
 
 class Server:
@@ -122,13 +120,13 @@ class Server:
             self._state = "DRAINING"
             limit = min(lame_duck, seconds() / 2)
             waiting = self._frontends.without_clients(limit)
-            await steps.run("the lame-duck time", waiting, limit + _SPARE_SECONDS, None)
+            await steps.run("the lame-duck time", waiting, limit + SPARE_SECONDS, None)
         self._state = "STOPPING"
         if self._poller is not None:
             self._poller.cancel()
-            await steps.run("the repository poller", self._poller, _SPARE_SECONDS, None)
-        await steps.run("sequences", self._models.finish_sequences(seconds()), seconds() + _SPARE_SECONDS, None)
-        await steps.run("the frontends", self._frontends.stop(seconds()), seconds() + _SPARE_SECONDS, None)
+            await steps.run("the repository poller", self._poller, SPARE_SECONDS, None)
+        await steps.run("sequences", self._models.finish_sequences(seconds()), seconds() + SPARE_SECONDS, None)
+        await steps.run("the frontends", self._frontends.stop(seconds()), seconds() + SPARE_SECONDS, None)
         ended = await steps.run("the models", self._models.close(seconds()), None, False)  # bounds each of its parts
         await self._services.stop(steps, lambda: max(_SECONDS_TO_WRITE, seconds()))
         self._state = "STOPPED"
@@ -199,7 +197,7 @@ class Server:
             return reports.Readiness(False, (f"the server is {self._state}",))
         if not self.settings["strict-readiness"]:
             return reports.Readiness(True)
-        return self._models.readiness(self.settings["model-control-mode"] != "explicit")
+        return self._models.readiness(self.settings["model-control-mode"] == "none")
 
     def model_ready(self, name: str, version: int = 0) -> reports.Readiness:
         """Whether a version has an instance that can serve."""

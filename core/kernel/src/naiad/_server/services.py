@@ -11,8 +11,8 @@ from naiad.frontend import Frontend
 from naiad.options import Settings
 from naiad.server import ServerApi, ServiceT
 
-_SPARE_SECONDS = 0.5
-"""How much longer than its own limit a service may take to stop before it is given up."""
+SPARE_SECONDS = 0.5
+"""How much longer than its limit a step of the stop may take before it is given up."""
 
 
 class Services:
@@ -30,9 +30,8 @@ class Services:
         """The service of that kind, None where no plugin brings it. Raises PluginError for one of another kind."""
         service = self._by_name.get(kind.name)
         if service is not None and not isinstance(service, kind):
-            raise PluginError(
-                f"the service '{kind.name}' is a {type(service).__name__}, which is not a {kind.__name__}"
-            )
+            kinds = f"a {type(service).__name__}, which is not a {kind.__name__}"
+            raise PluginError(f"the service '{kind.name}' is {kinds}")
         return service
 
     def require(self, kind: type[ServiceT]) -> ServiceT:
@@ -54,7 +53,7 @@ class Services:
         while self._started:
             service = self._started.pop()
             limit = seconds()
-            await steps.run(f"the service '{service.name}'", _stop(service, limit), limit + _SPARE_SECONDS, None)
+            await steps.run(f"the service '{service.name}'", _stop(service, limit), limit + SPARE_SECONDS, None)
 
 
 async def start_part(part: Service | Frontend, label: str, server: ServerApi) -> str | None:
