@@ -32,6 +32,14 @@ def test_calls_over_the_limit_are_refused_at_once_and_health_is_answered(run):
     assert reason.startswith("2 calls are in flight, and --grpc-max-calls allows 2")
 
 
+def test_a_burst_of_as_many_calls_as_a_connection_may_have_is_answered(run):
+    async def main():
+        async with Served(Calls(), **{"grpc-max-concurrent-streams": 1000}) as served, served.channel() as channel:
+            return await asyncio.gather(*(answer(channel, "echo", b"x") for _ in range(1000)))
+
+    assert set(run(main())) == {b"x"}
+
+
 def test_a_large_message_is_charged_to_the_byte_budget_while_its_call_runs(run):
     calls = Calls()
 

@@ -33,8 +33,9 @@ def channel_arguments(settings: Mapping[str, Any], acceptors: int = 1) -> list[t
     arguments = [(argument, int(settings[option])) for option, argument in _ARGUMENTS.items()]
     connections: int = settings["grpc-max-connections"] or _default_connections()
     arguments.append(("grpc.max_allowed_incoming_connections", ceil(connections / acceptors)))
-    # calls that the event loop has not taken yet, which take 5 kB each; a client may begin and reset them for ever
-    pending = ceil(settings["grpc-max-calls"] / acceptors)
+    # calls that the event loop has not taken yet, which take 5 kB each; a client may begin and reset them for ever, but
+    # those that one connection may have at a time are never refused: a burst of them comes before the loop takes any
+    pending = max(ceil(settings["grpc-max-calls"] / acceptors), settings["grpc-max-concurrent-streams"])
     arguments += [
         ("grpc.server.max_pending_requests", pending),
         ("grpc.server.max_pending_requests_hard_limit", pending),
