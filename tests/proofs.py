@@ -300,6 +300,28 @@ finally:
 assert values == [3.0], values
 """
 
+WARMS_UP = """
+from pathlib import Path
+from naiad import PluginRegistry
+from naiad.backend import ModelContext
+from naiad.warmup import VersionParts
+from naiad_config.text import parse_text
+
+value = "data_type: TYPE_FP32 dims: 2 zero_data: true"
+sample = 'name: "m" model_warmup { name: "s" batch_size: 1 inputs { key: "x" value { ' + value + " } } }"
+context = ModelContext(parse_text(sample), 1, Path(), Path())
+(warmup,) = PluginRegistry.discover().warmup(context)
+executed = []
+
+class Instance:
+    def execute(self, batch):
+        executed.append(batch.input("x").tolist())
+        return []
+
+warmup.warm_up(Instance(), "m_0", VersionParts(lambda request: (request, 1), lambda answer, batch: []))
+assert executed == [[0.0, 0.0]], executed
+"""
+
 PROOFS = {
     "naiad-cache": CACHES,
     "naiad-cache-local": KEEPS,
@@ -320,5 +342,6 @@ PROOFS = {
     "naiad-tensorrt": BUILDS_AN_ENGINE,
     "naiad-torch": SERVES_A_MODULE,
     "naiad-tracing": TRACES,
+    "naiad-warmup": WARMS_UP,
 }
 """The program that proves it, by the name of the distribution."""

@@ -98,7 +98,7 @@ def test_every_installed_plugin_is_listed_with_what_it_offers() -> None:
     assert rows["scheduler-sequence"][1:] == ["scheduler", "sequence"]
     assert rows["shared-memory"][1:] == ["service", "shared-memory"]
     assert rows["scheduler-default"][1:] == ["scheduler", "default"]
-    assert rows["warmup-default"][1:] == ["warmup", "samples"]
+    assert rows["warmup"][1:] == ["warmup", "samples"]
 
 
 def test_a_broken_plugin_is_listed_with_the_reason_and_the_others_stay(tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ PUBLIC_MODULES = (
     "naiad_tensors.tensors",
     "naiad.types",
     "naiad.warmup",
+    "naiad_warmup.samples",
     "naiad.workers",
     "naiad_custom",
     "naiad_custom.include",

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import naiad
-from naiad import ModelInspector, PluginRegistry, default_scheduler, default_warmup
+import naiad_warmup
+from naiad import ModelInspector, PluginRegistry, default_scheduler
 from naiad.backend import BackendTraits, Model, ModelContext
 from naiad.errors import InvalidArgumentError
 from naiad.options import Settings
@@ -52,7 +53,7 @@ def write_model(repository: Path, name: str, config: str = "", beads: str | None
 
 
 def checked(*repositories: Path, **options: bool) -> Mapping[str, Sequence[str]]:
-    registry = PluginRegistry.of([default_scheduler, default_warmup, BeadPlugin()])
+    registry = PluginRegistry.of([default_scheduler, naiad_warmup, BeadPlugin()])
     settings = Settings(registry.options(), {name.replace("_", "-"): value for name, value in options.items()})
     return ModelInspector(registry, settings).problems(repositories)
 

@@ -8,6 +8,7 @@ from onnx import TensorProto
 
 import naiad_onnx
 import naiad_scheduler_dynamic
+import naiad_warmup
 from naiad_onnx.backend import OnnxBackend
 from naiad_testing.backend_suite import BackendSuite, SuiteModel, backend_cases
 
@@ -35,7 +36,7 @@ SUITE = BackendSuite(
     file="model.onnx",
     parameter="intra_op_thread_count",
     text_only=True,
-    served_with=[naiad_onnx, naiad_scheduler_dynamic],
+    served_with=[naiad_onnx, naiad_scheduler_dynamic, naiad_warmup],
     gpu_here="CUDAExecutionProvider" in onnxruntime.get_available_providers(),
     add_sub=model(add_sub(("n", 4)), "A B", "SUM DIFFERENCE"),
     identity=identity_of,

@@ -6,6 +6,7 @@ import pytest
 
 import naiad_openvino
 import naiad_scheduler_dynamic
+import naiad_warmup
 from naiad_openvino.backend import OpenVinoBackend
 from naiad_testing.backend_suite import BackendSuite, SuiteModel, backend_cases
 
@@ -31,7 +32,7 @@ SUITE = BackendSuite(
     frameworks=("openvino",),
     file="model.xml",
     parameter="HINT_BF16",
-    served_with=[naiad_openvino, naiad_scheduler_dynamic],
+    served_with=[naiad_openvino, naiad_scheduler_dynamic, naiad_warmup],
     add_sub=model(lambda: Zoo().add_sub((-1, 4)), "A B", "SUM DIFFERENCE"),
     identity=identity_of,
     sequence=model(

@@ -1,14 +1,14 @@
 """`naiad check` holds ensembles against their models, and loads neither."""
 
 import naiad_scheduler_ensemble
-from naiad import ModelInspector, PluginRegistry, default_scheduler, default_warmup
+from naiad import ModelInspector, PluginRegistry, default_scheduler
 
 from .parts import Parts, plus
 
 
 def check(parts: Parts) -> dict[str, list[str]]:
     """The problems of each model that has some."""
-    registry = PluginRegistry.of([parts, naiad_scheduler_ensemble, default_scheduler, default_warmup])
+    registry = PluginRegistry.of([parts, naiad_scheduler_ensemble, default_scheduler])
     found = ModelInspector(registry).problems([parts.root])
     return {name: list(problems) for name, problems in found.items() if problems}
 

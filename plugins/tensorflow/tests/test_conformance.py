@@ -7,6 +7,7 @@ import tensorflow as tf
 
 import naiad_scheduler_dynamic
 import naiad_tensorflow
+import naiad_warmup
 from naiad_tensorflow.backend import TensorFlowBackend
 from naiad_testing.backend_suite import BackendSuite, SuiteModel, backend_cases
 
@@ -40,7 +41,7 @@ SUITE = BackendSuite(
     frameworks=("tensorflow",),
     file=SAVED,
     parameter="TF_SIGNATURE_DEF",
-    served_with=[naiad_tensorflow, naiad_scheduler_dynamic],
+    served_with=[naiad_tensorflow, naiad_scheduler_dynamic, naiad_warmup],
     gpu_here=bool(tf.config.list_physical_devices("GPU")),
     add_sub=model(add_sub, "a b", "sum difference", 'platform: "tensorflow_savedmodel"\n', 4),
     identity=identity_of,

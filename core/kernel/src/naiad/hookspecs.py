@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from naiad.options import Option, Settings
     from naiad.scheduler import SchedulerFactory
     from naiad.servables import ServableFactory
-    from naiad.warmup import WarmupSample
+    from naiad.warmup import Warmup
 
 hookspec = pluggy.HookspecMarker("naiad")
 hookimpl = pluggy.HookimplMarker("naiad")
@@ -96,8 +96,8 @@ def naiad_workers(settings: "Settings", runner: "LoopRunner | None") -> "Sequenc
 
 
 @hookspec
-def naiad_warmup(context: "ModelContext") -> "Sequence[WarmupSample]":  # type: ignore[empty-body]
-    """Requests that each new instance of this model version must answer before the version becomes READY.
+def naiad_warmup(context: "ModelContext") -> "Sequence[Warmup]":  # type: ignore[empty-body]
+    """What each new instance of this model version executes before the version becomes READY.
 
     Called when a version was loaded, from a loader thread. Raise NaiadError to fail the load.
     """

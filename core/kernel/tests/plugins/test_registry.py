@@ -11,12 +11,11 @@ import pytest
 import naiad
 from naiad._plugins.contributions import Contribution
 from naiad._plugins.registry import PluginRegistry
-from naiad.backend import Backend, BackendTraits, Model, ModelContext
+from naiad.backend import Backend, BackendTraits, Instance, Model, ModelContext
 from naiad.errors import InvalidArgumentError, PluginError
 from naiad.options import Option, Settings
 from naiad.scheduler import Scheduler
-from naiad.types import Request
-from naiad.warmup import WarmupSample
+from naiad.warmup import VersionParts
 from naiad_config import ModelConfig
 from naiad_testing.caches import FakeCache
 from naiad_testing.servables import FakeServables
@@ -255,13 +254,22 @@ def test_a_plugin_that_is_listed_twice_is_refused() -> None:
 CONTEXT = ModelContext(ModelConfig(name="m"), 1, Path("m"), Path("m/1"))
 
 
-def test_the_warmup_samples_of_all_plugins_are_collected() -> None:
-    first, second = WarmupSample("a", [Request("m", {})]), WarmupSample("b", [], count=3)
+class Warming:
+    """A warm-up that executes nothing."""
+
+    progress = ""
+
+    def warm_up(self, instance: Instance, name: str, parts: VersionParts) -> None:
+        return None
+
+
+def test_the_warm_ups_of_all_plugins_are_collected() -> None:
+    first, second = Warming(), Warming()
     registry = PluginRegistry.of([plugin(naiad_warmup=lambda context: [first]), plugin(naiad_warmup=lambda: [second])])
 
-    samples = registry.warmup(CONTEXT)
+    warmups = registry.warmup(CONTEXT)
 
-    assert samples == [first, second]
+    assert warmups == [first, second]
 
 
 SETTINGS = Settings([], {})
@@ -291,7 +299,7 @@ def test_a_hook_that_returns_another_contract_is_an_error_of_its_plugin(hook: st
 
 
 def test_a_warmup_that_refuses_the_model_keeps_its_own_error() -> None:
-    def refuse(context: ModelContext) -> list[WarmupSample]:
+    def refuse(context: ModelContext) -> list[Warming]:
         raise InvalidArgumentError(f"{context.config.name}: no warmup file")
 
     with pytest.raises(InvalidArgumentError, match="m: no warmup file"):

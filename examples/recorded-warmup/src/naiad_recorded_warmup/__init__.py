@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 from naiad.backend import ModelContext
 from naiad.hookspecs import hookimpl
-from naiad.warmup import WarmupSample
+from naiad.warmup import Warmup
+from naiad_warmup.samples import warmup_of
 
 from naiad_recorded_warmup.replaying import samples_of
 
 
 @hookimpl
-def naiad_warmup(context: ModelContext) -> Sequence[WarmupSample]:
+def naiad_warmup(context: ModelContext) -> Sequence[Warmup]:
     """One sample for each file in the model's folder `warmup/requests`."""
-    return samples_of(context)
+    return warmup_of(context, samples_of(context))

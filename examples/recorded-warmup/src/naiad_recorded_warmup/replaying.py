@@ -10,10 +10,10 @@ import numpy as np
 from naiad.backend import ModelContext
 from naiad.errors import InvalidArgumentError
 from naiad.types import Request
-from naiad.warmup import WarmupSample
 from naiad_kit.buffers import bool_array, object_array, unpack_strings
 from naiad_tensors.datatypes import tensor_type
 from naiad_tensors.tensors import Tensor
+from naiad_warmup.samples import WarmupSample
 
 FOLDER = "requests"
 """Where the files are, in the model's folder `warmup`."""

@@ -7,18 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from naiad import default_warmup
 from naiad._engine.responses import CodecResponseBuilder, ResponseBuilder
 from naiad._engine.validation import RequestValidator
-from naiad._engine.warming import Warmup
-from naiad.backend import Answer, Batch, ModelContext, Placement
+from naiad.backend import Answer, Batch, ModelContext
 from naiad.errors import InvalidArgumentError
 from naiad.types import Request
-from naiad.warmup import WarmupSample
-from naiad_config import ModelConfig, ModelInstanceGroup
+from naiad.warmup import VersionParts
 from naiad_config.text import parse_text
 from naiad_scheduler_sequence.codec.codec import sequence_codec
 from naiad_tensors.tensors import Tensor
+from naiad_warmup.configured import configured_samples
+from naiad_warmup.samples import WarmupSample, warmup_of
 
 CONFIG = """
 name: "m" backend: "any" max_batch_size: {mbs}
@@ -47,9 +46,6 @@ class Model:
         self.ended: list[tuple[Any, str]] = []
         self._answer = answer
 
-    def instantiate(self, placement: Placement) -> "Model":
-        return self
-
     def execute(self, batch: Batch) -> Answer:
         self.batches.append(batch)
         return self._answer(batch)
@@ -77,13 +73,12 @@ def read(folder: Path, mbs: int = 4, batch: int = 1, state: str = "", more: str 
 
 
 def warm(context: ModelContext, model: Model, samples: Sequence[WarmupSample] | None = None) -> None:
-    config: ModelConfig = context.config
+    config = context.config
     codec = sequence_codec(context)
     assert codec is not None
     reader = CodecResponseBuilder(ResponseBuilder(config, 1), codec)
-    given = default_warmup.naiad_warmup(context) if samples is None else samples
-    placement = Placement("m_0", "CPU", 0, ModelInstanceGroup(name="m"))
-    Warmup(config, given, reader, RequestValidator(config), codec).instantiate(model, placement)
+    (warmup,) = warmup_of(context, configured_samples(context) if samples is None else samples)
+    warmup.warm_up(model, "m_0", VersionParts(RequestValidator(config).validate, reader.read, reader.layout, codec))
 
 
 def test_a_sample_without_controls_and_states_is_a_sequence_of_one_request(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from time import monotonic, monotonic_ns
 from naiad._engine.execution import Execution, ExecutionHost, close_quietly
 from naiad._engine.readiness import PATIENCE, ReadyCheck, ready_check_of, refuse_async_ready
 from naiad._engine.responses import CodecResponseBuilder, ResponseBuilder
-from naiad.backend import Instance, Placement
+from naiad.backend import Instance, Model, Placement
 from naiad.errors import NaiadError
 from naiad.extend import MakeWorker, Worker
 from naiad.reports import InstanceReport
@@ -81,14 +81,15 @@ class Instances:
     """All instances of one version. Every method runs on the event loop's thread.
 
     A slot is what a scheduler takes for an instance; one that takes several batches at once has several slots, a
-    passive one has none. `workers` take a batch each, by slot. `on_free(slot)` says that an instance is there for it,
-    `on_done(execution)` that it has executed a batch, `on_lost(slots, executions)` that these are gone; with none of
-    them, that a replacement failed.
+    passive one has none. `workers` take a batch each, by slot. `warm_up(instance, name)` is called before an instance
+    serves, `on_free(slot)` when one is there for the slot, `on_done(execution)` when it has executed a batch.
+    `on_lost(slots, executions)` says that these are gone; with none of them, that a replacement failed.
     """
 
     def __init__(
         self,
-        make: Callable[[Placement], Instance],
+        model: Model,
+        warm_up: Callable[[Instance, str], None],
         placements: Sequence[Placement],
         responses: ResponseBuilder | CodecResponseBuilder,
         make_worker: MakeWorker,
@@ -99,7 +100,8 @@ class Instances:
         self._make_worker = make_worker
         self.all = tuple(ManagedInstance(placement) for placement in placements)
         self.workers: list[Callable[[Execution], None]] = []
-        self._make = make
+        self._model = model
+        self._warm_up = warm_up
         self._responses = responses
         self._on_free = on_free
         self._on_done = on_done
@@ -210,10 +212,11 @@ class Instances:
         return worker
 
     def _make_instance(self, placement: Placement) -> Instance:
-        instance = self._make(placement)
+        instance = self._model.instantiate(placement)
         try:
             _check_members(instance)
             refuse_async_ready(instance, placement.name)
+            self._warm_up(instance, placement.name)
         except BaseException:
             close_quietly(instance, placement.name)
             raise

@@ -72,6 +72,11 @@ class RequestValidator:
         rows = (tensor.shape[0] for name, tensor in request.inputs.items() if self._inputs[name].has_rows)
         return next(rows, 1), self._shape_key(request.inputs) if self._has_key else None
 
+    def validate(self, request: Request) -> tuple[Request, int]:
+        """A request as the model sees it, and its batch size. Raises InvalidArgumentError."""
+        batch_size, _ = self.check(request)
+        return self.to_model_shape(request), batch_size
+
     def to_model_shape(self, request: Request) -> Request:
         """The request with its inputs reshaped where the configuration says so (views, no copy)."""
         if not self._reshapes:

@@ -16,8 +16,7 @@ from naiad._engine.responses import CodecResponseBuilder, ResponseBuilder
 from naiad._engine.stages import OfferedStages, VersionStages
 from naiad._engine.statistics import VersionCounters
 from naiad._engine.validation import RequestValidator
-from naiad._engine.warming import Warmup
-from naiad.backend import BackendTraits, MemoryUsage, Model, ModelContext, Placement
+from naiad.backend import BackendTraits, Instance, MemoryUsage, Model, ModelContext, Placement
 from naiad.codec import BatchCodec, StickyRoutes
 from naiad.errors import InvalidArgumentError, ModelNotReadyError, ShuttingDownError, UnsupportedError
 from naiad.extend import GateFactory, MakeWorker, Suspension
@@ -28,7 +27,7 @@ from naiad.server import Deliver
 from naiad.threads import on_own_thread
 from naiad.trace_events import record_arrival
 from naiad.types import Request
-from naiad.warmup import WarmupSample
+from naiad.warmup import VersionParts, Warmup
 from naiad_tensors.devices import Device
 
 _logger = logging.getLogger("naiad.model")
@@ -46,7 +45,7 @@ class ModelVersion:
         model: Model,
         placements: Sequence[Placement],
         labels: Mapping[str, tuple[str, ...]],
-        warmup: Sequence[WarmupSample],
+        warmups: Sequence[Warmup],
         worker: MakeWorker,
         counters: VersionCounters,
         gates: GateFactory | None = None,
@@ -57,19 +56,19 @@ class ModelVersion:
         self.name, self.version, self.config = config.name, context.version, config
         self.labels = labels
         self._model = model
+        self._warmups = warmups
         self._metrics = context.metrics
         self.counters = counters
         self._checker = RequestValidator(config)
         strict = bool(getattr(model, "declares_outputs", True))
         responses = self._reader = ResponseBuilder(config, context.version, strict)
         reader = responses if codec is None else CodecResponseBuilder(responses, codec)
-        self._codec = codec
-        self.warmup = Warmup(config, warmup, reader, self._checker, codec)
-        make = functools.partial(self.warmup.instantiate, model)
+        parts = VersionParts(self._checker.validate, reader.read, responses.layout, codec)
+        warm_up = functools.partial(_warm_up, warmups, parts)
         self._gates = gates
         self._gate = None if gates is None else gates.admit(config, placements)
         self._queue = queue = ModelQueue(responses, counters, self._gate, codec)
-        self._instances = Instances(make, placements, reader, worker, queue.free, queue.done, self._lost)
+        self._instances = Instances(model, warm_up, placements, reader, worker, queue.free, queue.done, self._lost)
         self.stages = VersionStages(stages, self.submit, self._enqueue)
         self._closing: asyncio.Task[None] | None = None
 
@@ -170,6 +169,12 @@ class ModelVersion:
         reasons = self._instances.reasons_against()
         return Readiness(not all(reasons), tuple(reason for reason in reasons if reason))
 
+    def progress(self) -> str:
+        """What its instances execute before they serve, "" while none does."""
+        with logged(f"reading the progress of a warm-up of model '{self.name}'", model=self.name):
+            return "; ".join(filter(None, (warmup.progress for warmup in self._warmups)))
+        return ""
+
     def instances(self) -> tuple[InstanceReport, ...]:
         """Every instance as it stands."""
         return tuple(instance.report() for instance in self._instances.all)
@@ -248,6 +253,11 @@ class ModelVersion:
         except BaseException:
             _logger.exception("closing model '%s' version %d failed", self.name, self.version)
         self._metrics.close()
+
+
+def _warm_up(warmups: Sequence[Warmup], parts: VersionParts, instance: Instance, name: str) -> None:
+    for warmup in warmups:
+        warmup.warm_up(instance, name, parts)
 
 
 def labels_of(context: ModelContext) -> dict[str, tuple[str, ...]]:

@@ -12,7 +12,6 @@ from naiad._engine.containment import logged
 from naiad._engine.stages import OfferedStages
 from naiad._engine.statistics import VersionCounters
 from naiad._engine.version import ModelVersion, labels_of
-from naiad._engine.warmup_progress import Warmups
 from naiad._lifecycle.preparation import Preparer
 from naiad._lifecycle.prepared import Prepared, PreparedModel
 from naiad._lifecycle.repository import ModelSource
@@ -26,7 +25,7 @@ from naiad.extend import GateFactory, LoopRunner
 from naiad.options import Settings
 from naiad.scheduler import SchedulerFactory
 from naiad.threads import on_own_thread
-from naiad.warmup import WarmupSample
+from naiad.warmup import Warmup
 
 SECONDS_TO_CLOSE = 30.0
 """How long a failed load waits for what it had loaded to close."""
@@ -38,9 +37,9 @@ _T = TypeVar("_T")
 class Loader:
     """Prepares and loads models on `threads`; what fails is tried again as often as the options say.
 
-    `gates` decide when slots may execute, None where nothing is limited. `runner` runs the event loop on changing
-    threads, None where the loop stays on its thread. Imports take the interpreter from the event loop for 5 ms at a
-    time, and each request needs it several times: so the switch interval is short during a load.
+    `gates` and `runner` are None where nothing is limited and where the event loop stays on its thread. `starting` are
+    the versions whose instances are made now. The switch interval is short during a load: imports take the interpreter
+    from the event loop for 5 ms at a time, and each request needs it several times.
     """
 
     def __init__(
@@ -52,7 +51,7 @@ class Loader:
         runner: LoopRunner | None,
     ) -> None:
         self.threads = BoundedThreads("naiad-load", settings["model-load-thread-count"])
-        self.warmups = Warmups()
+        self.starting: dict[tuple[str, int], ModelVersion] = {}
         self._preparer = preparer
         self._plugins = plugins
         self._gates = gates
@@ -75,8 +74,8 @@ class Loader:
         async def load_one(context: ModelContext) -> None:
             name, version = context.config.name, context.version
             try:
-                attempt = partial(self._load, prepared, context)
-                loaded[version] = await self._tried(name, f"loading version {version}", attempt)
+                load = partial(self._load, prepared, context)
+                loaded[version] = await self._tried(name, f"loading version {version}", load)
             except NaiadError as error:
                 raise InvalidArgumentError(
                     f"load failed for model '{name}': version {version} is at UNAVAILABLE state: {error};"
@@ -105,38 +104,36 @@ class Loader:
             raise
 
     async def _load_version(self, prepared: PreparedModel, context: ModelContext) -> ModelVersion:
-        counters = VersionCounters(self._preparer.observer(context.config))
-        load = self._load_blocking
-        model, labels, warmup, codec, stages = await self.threads.run(load, prepared, context, counters)
+        counters, load = VersionCounters(self._preparer.observer(context.config)), self._load_blocking
+        model, labels, warmups, codec, stages = await self.threads.run(load, prepared, context, counters)
+        placements, worker = prepared.placements, prepared.worker
         try:
-            placements, worker = prepared.placements, prepared.worker
             version = ModelVersion(
-                context, model, placements, labels, warmup, worker, counters, self._gates, codec, stages
+                context, model, placements, labels, warmups, worker, counters, self._gates, codec, stages
             )
         except BaseException:
-            closing = asyncio.ensure_future(on_own_thread(f"naiad-close-{context.config.name}", _close_quietly, model))
-            await asyncio.wait([closing], timeout=SECONDS_TO_CLOSE)
+            closing = on_own_thread(f"naiad-close-{context.config.name}", _close_quietly, model)
+            await asyncio.wait([asyncio.ensure_future(closing)], timeout=SECONDS_TO_CLOSE)
             raise
+        self.starting[version.name, version.version] = version
         try:
-            with self.warmups.following(version.name, version.version, version.warmup.progress):
-                await version.start(prepared.backend.traits, prepared.factory)
-        except asyncio.CancelledError:
-            await version.close(0.0)  # a cancelled load does not wait for a model that hangs
+            await version.start(prepared.backend.traits, prepared.factory)
+        except BaseException as error:  # a cancelled load does not wait for a model that hangs
+            await version.close(0.0 if isinstance(error, asyncio.CancelledError) else SECONDS_TO_CLOSE)
             raise
-        except BaseException:
-            await version.close(SECONDS_TO_CLOSE)
-            raise
+        finally:
+            del self.starting[version.name, version.version]
         if self._preparer.calls is not None:
             cast("VersionCalls", context.models).serves(version)
         return version
 
     def _load_blocking(
         self, prepared: PreparedModel, context: ModelContext, counters: VersionCounters
-    ) -> tuple[Model, dict[str, tuple[str, ...]], Sequence[WarmupSample], BatchCodec | None, OfferedStages]:
+    ) -> tuple[Model, dict[str, tuple[str, ...]], Sequence[Warmup], BatchCodec | None, OfferedStages]:
         with loading(context.config.name):
             labels, codec = labels_of(context), _codec_of(prepared.factory, context)
-            warmup, stages = self._plugins.warmup(context), self._preparer.stages(context, counters)
-            return prepared.backend.load(context), labels, warmup, codec, stages
+            warmups, stages = self._plugins.warmup(context), self._preparer.stages(context, counters)
+            return prepared.backend.load(context), labels, warmups, codec, stages
 
     async def _tried(self, name: str, step: str, attempt: Callable[[], Awaitable[_T]]) -> _T:
         """The step's result; when it fails it is tried again, unless the configuration is wrong."""

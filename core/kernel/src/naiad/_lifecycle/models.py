@@ -5,6 +5,7 @@ import functools
 import logging
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -48,8 +49,12 @@ class Models(ModelRegistry):
         self.closed = False
 
     def index(self, only_ready: bool = False) -> list[IndexEntry]:
-        """Every model, version and state; a version that loads says how far its warmup is."""
-        return self._loader.warmups.told_in(super().index(only_ready))
+        """Every model, version and state; the reason of a version that loads is the progress of its warm-up."""
+        return list(map(self._with_progress, super().index(only_ready)))
+
+    def _with_progress(self, entry: IndexEntry) -> IndexEntry:
+        version = self._loader.starting.get((entry.name, entry.version)) if entry.state == LOADING else None
+        return entry if version is None else replace(entry, reason=version.progress())
 
     async def fresh_index(self, only_ready: bool = False) -> list[IndexEntry]:
         """As `index`, over the folders as they are now; where these cannot be read, as they were."""
@@ -258,9 +263,8 @@ class Models(ModelRegistry):
         self._binder.follow(record.name)
         for version, loaded in versions.items():
             loaded.counters.load_seconds = monotonic() - started
-            label = {"model": record.name, "version": str(version)}
-            message = "model '%s' version %d is READY after %.3f s"
-            _logger.info(message, record.name, version, loaded.counters.load_seconds, extra=label)
+            label, seconds = {"model": record.name, "version": str(version)}, loaded.counters.load_seconds
+            _logger.info("model '%s' version %d is READY after %.3f s", record.name, version, seconds, extra=label)
 
     async def _bound(
         self, record: ModelRecord, prepared: PreparedDependent, again: bool

@@ -31,7 +31,7 @@ _CONTRACTS = {
     "naiad_servables": ("naiad.servables", "ServableFactory"),
     "naiad_workers": ("naiad.extend", "WorkerKind"),
     "naiad_runners": ("naiad.extend", "LoopRunner"),
-    "naiad_warmup": ("naiad.warmup", "WarmupSample"),
+    "naiad_warmup": ("naiad.warmup", "Warmup"),
 }
 _LATER = ("gates", "services", "stages", "workers", "runners", "warmup")
 """The hooks that are called when a server starts or a model is loaded; the objects have no name before."""

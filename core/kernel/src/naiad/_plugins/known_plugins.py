@@ -13,10 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KnownPlugin:
-    """A published distribution, what to `pip install`, and the names of its contributions.
-
-    `parameters` are the request parameters of its stages.
-    """
+    """A published distribution, what to `pip install`, and its contributions; `parameters` are those of its stages."""
 
     distribution: str
     install: str
@@ -28,6 +25,7 @@ class KnownPlugin:
     parameters: tuple[str, ...] = ()
     servables: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    warmups: tuple[str, ...] = ()
 
 
 def _names(*lines: str) -> tuple[str, ...]:
@@ -106,28 +104,33 @@ KNOWN_PLUGINS = (
         services=("tracing",),
         options=("trace-config", "trace-count", "trace-file", "trace-level", "trace-log-frequency", "trace-rate"),
     ),
+    KnownPlugin("naiad-warmup", "naiad-warmup", warmups=("samples",)),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationNeed:
-    """A section of model configurations that only a plugin with that `option` serves; `noun` names it in a message."""
+    """A section of configurations that needs a plugin's contribution `name` of that `kind`; `noun` is for messages."""
 
     section: str
     noun: str
-    option: str
+    kind: str
+    name: str
 
     def is_in(self, config: "ModelConfig") -> bool:
         """Whether the configuration has the section, and does not disable it."""
         section = getattr(config, self.section)
-        return section is not None and bool(getattr(section, "enable", True))
+        return bool(section) and bool(getattr(section, "enable", True))
 
 
-CONFIGURATION_NEEDS = (ConfigurationNeed("response_cache", "a response cache", "cache-config"),)
+CONFIGURATION_NEEDS = (
+    ConfigurationNeed("response_cache", "a response cache", "option", "cache-config"),
+    ConfigurationNeed("model_warmup", "a warm-up", "warmup", "samples"),
+)
 """What is ignored, with a warning, in a server without the plugin."""
 
 
-_KINDS = ("backend", "scheduler", "frontend", "cache", "service", "parameter", "servable", "option")
+_KINDS = ("backend", "scheduler", "frontend", "cache", "service", "parameter", "servable", "option", "warmup")
 _TABLE = {(kind, name): each for each in KNOWN_PLUGINS for kind in _KINDS for name in getattr(each, f"{kind}s")}
 
 

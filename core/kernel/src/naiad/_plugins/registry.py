@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from naiad.options import Option, Settings
     from naiad.scheduler import SchedulerFactory
     from naiad.servables import ServableFactory
-    from naiad.warmup import WarmupSample
+    from naiad.warmup import Warmup
     from naiad_config import ModelConfig
 
 _T = TypeVar("_T")
@@ -150,9 +150,9 @@ class PluginRegistry:
         runners = self._call("naiad_runners", loop=loop, settings=settings)
         return _unique("runner", ((plugin, "event loop", each) for plugin, each in runners)).get("event loop")
 
-    def warmup(self, context: "ModelContext") -> "list[WarmupSample]":
-        """The warmup samples of all plugins for that model version."""
-        return [sample for _, sample in self._call("naiad_warmup", context=context)]
+    def warmup(self, context: "ModelContext") -> "list[Warmup]":
+        """The warm-ups of all plugins for that model version."""
+        return [warmup for _, warmup in self._call("naiad_warmup", context=context)]
 
     def stages(self, context: "StageContext") -> "list[RequestStage]":
         """The request stages of all plugins for that model version."""
@@ -171,9 +171,10 @@ class PluginRegistry:
 
     def unmet_needs(self, config: "ModelConfig") -> list[str]:
         """A sentence for each section of a configuration that no installed plugin serves, and that is ignored then."""
-        options = {option.name for plugin in self._loaded for option in plugin.contributions.options}
-        unmet = [need for need in CONFIGURATION_NEEDS if need.is_in(config) and need.option not in options]
-        advice = {need: " ".join(self.where_to_get("option", need.option)) for need in unmet}
+        offered = {("option", option.name) for plugin in self._loaded for option in plugin.contributions.options}
+        offered |= {("warmup", "samples") for plugin in self._loaded if "warmup" in plugin.contributions.later}
+        unmet = [need for need in CONFIGURATION_NEEDS if need.is_in(config) and (need.kind, need.name) not in offered]
+        advice = {need: " ".join(self.where_to_get(need.kind, need.name)) for need in unmet}
         return [f"model '{config.name}' asks for {need.noun}. {advice[need]}" for need in unmet]
 
     def where_to_get(self, kind: str, name: str) -> list[str]:

@@ -54,6 +54,6 @@ def plugins_of(plugins: Sequence[object] | None) -> PluginRegistry:
     """The installed plugins for None, else exactly these and the kernel's own, which come through the same hooks."""
     if plugins is None:
         return PluginRegistry.discover()
-    from naiad import default_scheduler, default_warmup
+    from naiad import default_scheduler
 
-    return PluginRegistry.of([*plugins, *(own for own in (default_scheduler, default_warmup) if own not in plugins)])
+    return PluginRegistry.of([*plugins, *(own for own in (default_scheduler,) if own not in plugins)])

@@ -1,4 +1,4 @@
-"""The default warmup: the samples that `model_warmup` describes, as requests."""
+"""The samples that `model_warmup` describes, as requests."""
 
 from pathlib import Path
 
@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from naiad.backend import ModelContext
-from naiad.default_warmup import naiad_warmup
 from naiad.errors import InvalidArgumentError
 from naiad.types import Request
-from naiad.warmup import WarmupSample
 from naiad_config.text import parse_text
 from naiad_tensors.datatypes import TENSOR_TYPES
+from naiad_warmup.configured import configured_samples
+from naiad_warmup.samples import WarmupSample
 
 
 def samples(text: str, folder: Path = Path("/nowhere")) -> list[WarmupSample]:
     config = parse_text(f'name: "m" {text}')
-    return list(naiad_warmup(ModelContext(config, 3, folder, folder / "3")))
+    return list(configured_samples(ModelContext(config, 3, folder, folder / "3")))
 
 
 def only_input(text: str, folder: Path = Path("/nowhere"), batching: bool = False) -> np.ndarray:

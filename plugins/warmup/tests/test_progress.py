@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from naiad._engine import warmup_progress
-from naiad._engine.warming import _WarmupSender
-from naiad._engine.warmup_progress import WarmupProgress
 from naiad.backend import Reply
 from naiad.errors import InvalidArgumentError
 from naiad_testing.backends import FakeBackend
+from naiad_warmup import progress as progress_module
+from naiad_warmup.progress import WarmupProgress
+from naiad_warmup.samples import _WarmupSender
 
 from .loops import until
 from .serving import off_the_loop, running
@@ -43,7 +43,7 @@ async def test_a_warmup_that_takes_long_says_so_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.INFO, "naiad.model")
-    monkeypatch.setattr(warmup_progress, "SLOW", 0.0)
+    monkeypatch.setattr(progress_module, "SLOW", 0.0)
     backend = FakeBackend()
     backend.hold()
     backend.write(tmp_path, "m", SAMPLE)

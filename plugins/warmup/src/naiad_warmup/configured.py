@@ -1,4 +1,4 @@
-"""The default warmup, a plugin like any other: the samples that `model_warmup` of the configuration describes."""
+"""The samples that `model_warmup` of a configuration describes."""
 
 from collections.abc import Sequence
 from math import prod
@@ -8,19 +8,17 @@ import numpy as np
 
 from naiad.backend import ModelContext
 from naiad.errors import InvalidArgumentError
-from naiad.hookspecs import hookimpl
 from naiad.types import Request
-from naiad.warmup import WarmupSample
 from naiad_config import ModelWarmup, WarmupInput
 from naiad_tensors.datatypes import TensorType, tensor_type, wire_name
 from naiad_tensors.tensors import Tensor
+from naiad_warmup.samples import WarmupSample
 
 _SEED = 2024
 """Random warmup data is the same at every load, so that a failing warmup fails again."""
 
 
-@hookimpl
-def naiad_warmup(context: ModelContext) -> Sequence[WarmupSample]:
+def configured_samples(context: ModelContext) -> Sequence[WarmupSample]:
     """A sample with `batch_size` requests of batch 1 for each `model_warmup`; one with batch size 0 is skipped."""
     return [_sample(context, warmup) for warmup in context.config.model_warmup if warmup.batch_size > 0]
 
