@@ -40,6 +40,8 @@ def parsed(*words: str) -> dict[str, object]:
         (("--quiet", "--strict", "--port=1"), {"quiet": True, "strict": True, "port": 1}),
         (("--name=a=b",), {"name": "a=b"}),
         (("--load=a", "--load", "b"), {"load": ("a", "b")}),
+        (("--mode=POLL",), {"mode": "poll"}),
+        (("--po=1", "--st"), {"port": 1, "strict": True}),
     ],
 )
 def test_options_are_read_in_every_way_of_writing_them(words: tuple[str, ...], expected: dict[str, object]) -> None:
@@ -74,7 +76,7 @@ def test_an_option_has_the_other_name_that_users_of_triton_know() -> None:
         (["--mode=push"], "argument --mode: invalid choice: 'push'"),
         (["--port"], "argument --port: expected one argument"),
         (["--strict", "false", "--port", "--strict"], "argument --port: '--strict' is not a number"),
-        (["--por=1"], "unrecognized arguments: --por=1"),
+        (["--pot=1"], "unrecognized arguments: --pot=1"),
     ],
 )
 def test_a_mistake_is_reported_with_status_1(
@@ -93,12 +95,13 @@ def test_a_mistake_is_reported_with_status_1(
         ("--prot=1", "unknown option --prot. Did you mean --port?"),
         ("--xyzzy", "unknown option --xyzzy. See naiad serve --help for those there are."),
         ("--kites=1", "unknown option --kites. It comes with naiad-kites."),
+        ("--l=1", "option --l is ambiguous: it may be --load or --log"),
     ],
 )
 def test_an_unknown_option_is_answered_with_what_to_install_or_which_is_near(word: str, message: str) -> None:
     known = {"kites": "It comes with naiad-kites."}
 
     with pytest.raises(InvalidArgumentError) as caught:
-        refuse_unknown(["value", word], OPTIONS, lambda name: known.get(name, ""))
+        refuse_unknown(["value", word], [*OPTIONS, Option("log", "", "what")], lambda name: known.get(name, ""))
 
     assert str(caught.value) == message

@@ -81,12 +81,3 @@ async def test_the_chosen_cache_gets_its_settings_and_is_closed_at_the_end(
         during = list(cache.events)
 
     assert (cache.settings, during, cache.events) == ({"a": "1", "b": "2"}, [], ["close"])
-
-
-async def test_the_folder_of_caches_is_accepted_and_said_to_be_unused(
-    backend: FakeBackend, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with running(tmp_path, backend, cache_directory="/opt/caches"):
-        pass
-
-    assert "--cache-directory is not used" in caplog.text

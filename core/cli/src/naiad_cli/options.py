@@ -38,7 +38,8 @@ def chosen_values(options: Sequence[Option], arguments: argparse.Namespace) -> d
 def in_order(words: Sequence[str], options: Sequence[Option]) -> list[str]:
     """The words with every option as `--name=value`, and all plain words after them.
 
-    argparse alone would take the plain word after a bare switch for its value, and no plain words in two places.
+    argparse alone would take the plain word after a bare switch for its value, and no plain words in two places. A name
+    may be shortened as long as it is no other's beginning, as getopt_long has it and so Triton.
     """
     named = {f"--{option.name}": option for option in options}
     named |= {f"--{alias}": named[f"--{name}"] for alias, name in ALIASES.items() if f"--{name}" in named}
@@ -47,20 +48,32 @@ def in_order(words: Sequence[str], options: Sequence[Option]) -> list[str]:
     remaining = list(words)
     while remaining:
         word = remaining.pop(0)
-        option = named.get(word)
         if word == "--":
             return [*switches, word, *plain, *remaining]
-        if option is not None and _is_switch(option):
-            switches.append(f"{word}={remaining.pop(0) if remaining and _converts(option, remaining[0]) else 'true'}")
+        name, equals, value = word.partition("=")
+        name = _full_name(name, named)
+        option = named.get(name)
+        if option is not None and equals:
+            switches.append(f"{name}={value}")
+        elif option is not None and _is_switch(option):
+            switches.append(f"{name}={remaining.pop(0) if remaining and _converts(option, remaining[0]) else 'true'}")
         elif option is not None and remaining:
-            switches.append(f"{word}={remaining.pop(0)}")
+            switches.append(f"{name}={remaining.pop(0)}")
         else:
             (switches if word.startswith("-") else plain).append(word)
     return [*switches, *plain]
 
 
+def _full_name(name: str, named: Mapping[str, Option]) -> str:
+    """The one name that `name` is the beginning of, or the name itself."""
+    if name in named or not name.startswith("--"):
+        return name
+    names = [each for each in named if each.startswith(name)]
+    return names[0] if len({named[each].name for each in names}) == 1 else name
+
+
 def refuse_unknown(words: Sequence[str], options: Sequence[Option], what_to_install: Callable[[str], str]) -> None:
-    """Raise InvalidArgumentError for the first word that is an option: what to install for it, or which one is near.
+    """Raise InvalidArgumentError for the first word that is an option: what to install, or which options are near.
 
     `what_to_install` gives a sentence for the name of an option, "" for one that no known distribution has.
     """
@@ -68,6 +81,9 @@ def refuse_unknown(words: Sequence[str], options: Sequence[Option], what_to_inst
         if not word.startswith("-"):
             continue
         name = word.lstrip("-").split("=", 1)[0]
+        longer = [f"--{option.name}" for option in options if option.name.startswith(name)]
+        if len(longer) > 1:
+            raise InvalidArgumentError(f"option --{name} is ambiguous: it may be {' or '.join(longer)}")
         near = get_close_matches(name, [option.name for option in options], n=1)
         advice = what_to_install(name)
         if not advice:
@@ -90,6 +106,7 @@ def _converts(option: Option, text: str) -> bool:
 
 def _converter(option: Option) -> Callable[[str], Any]:
     def convert(text: str) -> Any:
+        text = next((choice for choice in option.choices if choice.lower() == text.lower()), text)
         try:
             return option.type(text)
         except ValueError as error:

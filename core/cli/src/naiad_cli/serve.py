@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import functools
+import logging
 import shutil
 import sys
 from typing import Any
@@ -17,6 +18,9 @@ from naiad_cli.parser import Parser, Subparsers
 from naiad_cli.process_end import end_process, end_process_later, flush
 from naiad_cli.supervisor import Supervisor, is_supervised
 from naiad_cli.terminal import StatusLine
+from naiad_cli.triton_options import take_triton_options, triton_options
+
+_logger = logging.getLogger("naiad")
 
 _MANY_FILES = 65536
 
@@ -42,8 +46,11 @@ def add_parser(subparsers: "Subparsers[Parser]") -> None:
     for plugin, names in of_plugins.items():
         if names:
             add_options(parser, [option for option in options if option.name in names], f"options of plugin {plugin}")
-    parser.rewrite = lambda words: in_order(words, options)
-    parser.refuse = lambda words: refuse_unknown(words, options, functools.partial(registry.what_to_install, "option"))
+    of_triton = triton_options({option.name for option in options})
+    add_options(parser, of_triton, "options of Triton that change nothing, and why")
+    every = (*options, *of_triton)
+    parser.rewrite = lambda words: in_order(words, every)
+    parser.refuse = lambda words: refuse_unknown(words, every, functools.partial(registry.what_to_install, "option"))
     parser.set_defaults(run=lambda arguments: run(arguments, registry))
 
 
@@ -51,7 +58,9 @@ def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
     """Serve, and return 0 when everything that was in flight could be answered in time, else 1."""
     registry.check()
     options = registry.options()
-    values = chosen_values(options, arguments)
+    of_triton = triton_options({option.name for option in options})
+    values = chosen_values((*options, *of_triton), arguments)
+    warnings = list(take_triton_options(values, of_triton))
     values["model-repository"] = (*values.get("model-repository", ()), *arguments.repositories)
     if not values["model-repository"]:
         raise InvalidArgumentError("no model repository is given; write naiad serve DIR")
@@ -65,6 +74,8 @@ def run(arguments: argparse.Namespace, registry: PluginRegistry) -> int:
     streams = (status_line.above(sys.stdout), status_line.above(sys.stderr)) if status_line else ()
     _allow_many_files()
     with logging_to(settings, *streams) as log:
+        for warning in warnings:
+            _logger.warning("%s", warning)
         return _serve(values, registry, settings, status_line, log)
 
 

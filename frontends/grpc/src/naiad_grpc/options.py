@@ -127,29 +127,5 @@ CONNECTION_OPTIONS = (
     ),
 )
 
-COMPATIBILITY_OPTIONS = (
-    Option(
-        "grpc-infer-thread-count",
-        2,
-        "taken for compatibility: one event loop serves all connections",
-        _whole(2, 128),
-        "N",
-    ),
-    Option(
-        "grpc-infer-allocation-pool-size",
-        8,
-        "taken for compatibility: nothing of a request is kept for the next",
-        _count,
-        "N",
-    ),
-    Option(
-        "grpc-max-response-pool-size",
-        MOST,
-        "taken for compatibility: a client that reads slowly holds its model back",
-        _whole(1),
-        "N",
-    ),
-)
-
-OPTIONS = LISTENING_OPTIONS + ACCESS_OPTIONS + LIMIT_OPTIONS + CONNECTION_OPTIONS + COMPATIBILITY_OPTIONS
+OPTIONS = LISTENING_OPTIONS + ACCESS_OPTIONS + LIMIT_OPTIONS + CONNECTION_OPTIONS
 """Every option of this frontend."""

@@ -111,9 +111,6 @@ def test_an_end_without_a_start_is_no_error():
         ("grpc-max-message-size", "0"),
         ("grpc-max-message-size", str(2**31)),
         ("grpc-keepalive-time", "0"),
-        ("grpc-infer-thread-count", "1"),
-        ("grpc-infer-thread-count", "129"),
-        ("grpc-max-response-pool-size", "0"),
         ("grpc-http2-max-ping-strikes", "-1"),
     ],
 )

@@ -79,6 +79,5 @@ OPTIONS = (
     Option("http-server-cert", "", "the server's certificate chain for TLS, PEM", metavar="FILE"),
     Option("http-server-key", "", "the private key of that certificate, PEM", metavar="FILE"),
     Option("http-root-cert", "", "the certificates that those of clients must come from, PEM", metavar="FILE"),
-    Option("http-thread-count", 8, "taken for compatibility: one event loop serves all connections", positive, "N"),
 )
 """Every option of this frontend."""

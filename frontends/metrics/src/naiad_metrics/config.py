@@ -1,10 +1,11 @@
 """Configuration of metrics: the options that select what is counted and collected."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from naiad.options import Option, boolean, positive
+from naiad.options import Option, boolean
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999)
 
@@ -66,11 +67,19 @@ def _quantiles(text: str) -> tuple[float, ...]:
     return tuple(sorted({quantile for quantile, _ in numbers}))
 
 
+def _milliseconds(text: str) -> float:
+    """A finite time of more than 0 ms."""
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise ValueError(f"'{text}' is not a time in milliseconds")
+    return value
+
+
 METRICS_OPTIONS: tuple[Option, ...] = (
     Option("allow-metrics", True, "keep metrics, and serve them", boolean),
     Option("allow-gpu-metrics", True, "have metrics of the GPUs", boolean),
     Option("allow-cpu-metrics", True, "have metrics of the processors and the memory", boolean),
-    Option("metrics-interval-ms", 2000, "the shortest time between two looks at the machine", positive, "MS"),
+    Option("metrics-interval-ms", 2000, "the shortest time between two looks at the machine", _milliseconds, "MS"),
     Option(
         "metrics-config",
         (),

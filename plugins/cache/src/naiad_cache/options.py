@@ -24,7 +24,6 @@ CACHE_OPTIONS: tuple[Option, ...] = (
         repeatable=True,
     ),
     Option("response-cache-byte-size", 0, "the older form of --cache-config local,size=N", _byte_size, "N"),
-    Option("cache-directory", "", "accepted and not used: caches are plugins, see naiad plugins", metavar="DIR"),
 )
 """Every option of the cache."""
 

@@ -35,8 +35,6 @@ class CacheService:
         Raises InvalidArgumentError for options that are wrong, NotFoundError for a cache that no plugin offers, and
         PluginError when opening it fails.
         """
-        if self._settings["cache-directory"]:
-            _logger.warning("--cache-directory is not used: caches are plugins that are installed with pip")
         chosen = chosen_cache(self._settings)
         if chosen is not None:
             self._cache = open_cache(chosen, server.cache_factory(chosen.name))
