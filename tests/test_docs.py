@@ -37,7 +37,7 @@ PUBLIC_MODULES = (
     "naiad_kit.metrics",
     "naiad.options",
     "naiad_kit.backends.parameters",
-    "naiad.ragged",
+    "naiad_tensors.ragged",
     "naiad.reports",
     "naiad_kit.backends.interface",
     "naiad.scheduler",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from naiad.errors import ConfigError
-from naiad.ragged import layout_of
+from naiad_tensors.ragged import layout_of
 
 CODE = """
     from typing import NamedTuple

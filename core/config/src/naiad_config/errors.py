@@ -31,6 +31,16 @@ class UnavailableError(NaiadError):
         self.retry_after = retry_after
 
 
+class InternalError(NaiadError):
+    """Our side failed."""
+
+    code = "INTERNAL"
+
+
+class ModelFailedError(InternalError):
+    """The model raised, or answered with something else than it declares."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing wrong in a model configuration.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic_ns
 from typing import Any, Protocol
 
@@ -11,6 +11,7 @@ import numpy as np
 from naiad.errors import InternalError, NaiadError
 from naiad.types import ParameterValue, Request
 from naiad_tensors.devices import Device, DeviceTensor, is_on_device
+from naiad_tensors.ragged import BatchLayout
 
 
 @dataclass(slots=True)
@@ -43,19 +44,6 @@ Answer = Mapping[str, Any] | Sequence[Reply | NaiadError | Reschedule | None]
 None is for a request that is answered through its `Batch.sender`, RESCHEDULE for one that is executed again, with the
 same sender.
 """
-
-
-class InputLayout(Protocol):
-    """Makes the inputs of a batch that do not hold one row for each item."""
-
-    def covers(self, name: str) -> bool:
-        """Whether `input` makes that input; others are joined rows."""
-
-    def generated_names(self, inputs: Mapping[str, Any]) -> tuple[str, ...]:
-        """The inputs that the server makes for a batch of requests with these inputs."""
-
-    def input(self, name: str, requests: Sequence[Request], sizes: Sequence[int]) -> np.ndarray:
-        """An input that this layout covers, for a batch of these requests. Raises KeyError when they lack it."""
 
 
 class Sender(Protocol):
@@ -108,7 +96,7 @@ class Batch:
         requests: Sequence[Request],
         sizes: Sequence[int],
         open_sender: Callable[[int], Sender] = _no_kernel,
-        layout: InputLayout | None = None,
+        layout: BatchLayout | None = None,
         senders: dict[int, Sender] | None = None,
     ) -> None:
         """`senders` were taken in an earlier execution of the requests."""
@@ -198,6 +186,23 @@ class Batch:
         """The sender of `requests[index]`, None where it was not taken."""
         return self._senders.get(index) if self._senders is not None else None
 
+    def cut(self, answer: Answer) -> Answer:
+        """The answer, its outputs in the shapes that each request gets where the `layout` cuts them.
+
+        One array an output becomes one reply a request. Raises ModelFailedError for an array of another size.
+        """
+        layout = self.layout
+        if layout is None or not layout.cuts:
+            return answer
+        if isinstance(answer, Mapping):
+            return [Reply(outputs) for outputs in layout.cut(answer, self.requests, self.sizes)]
+        if not isinstance(answer, Sequence) or len(answer) != len(self.requests):
+            return answer
+        return [
+            replace(reply, outputs=layout.shaped(reply.outputs, request, size)) if isinstance(reply, Reply) else reply
+            for reply, request, size in zip(answer, self.requests, self.sizes, strict=True)
+        ]
+
     def wants(self, output: str) -> bool:
         """Whether any request asks for that output."""
         return any(not request.requested or output in request.requested for request in self.requests)
@@ -210,7 +215,7 @@ class Batch:
         """The framework has answered: compute output starts."""
         self.infer_done_ns = monotonic_ns()
 
-    def _laid_out(self, name: str, layout: InputLayout) -> np.ndarray:
+    def _laid_out(self, name: str, layout: BatchLayout) -> np.ndarray:
         array = self._joined.get(name)
         if array is None:
             array = self._joined[name] = layout.input(name, self.requests, self.sizes)

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 from naiad.backend import Answer, Instance, Reply, Reschedule
 from naiad.batch import Batch, Sender
 from naiad.errors import NaiadError
-from naiad.ragged import BatchLayout
 from naiad.scheduler import Dispatch, SequenceEnd, SequenceEndReason, Ticket
 from naiad.server import Outcome
 from naiad.types import Request, Response
+from naiad_tensors.ragged import BatchLayout
 
 
 class ReplyReader(Protocol):

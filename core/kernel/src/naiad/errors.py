@@ -24,32 +24,13 @@
 A message says what happened, to which model, input or plugin and with which value, and what to do next.
 """
 
-from naiad_config.errors import ConfigError, InvalidArgumentError, NaiadError, Problem, UnavailableError
-
-__all__ = [
-    "AlreadyExistsError",
-    "CallRingError",
-    "ConfigError",
-    "DeadlineExceededError",
-    "InternalError",
-    "InvalidArgumentError",
-    "ModelFailedError",
-    "ModelNotReadyError",
-    "NaiadError",
-    "NotFoundError",
-    "PluginError",
-    "Problem",
-    "QueueFullError",
-    "QueueTimeoutError",
-    "RequestCancelledError",
-    "ShuttingDownError",
-    "TooLargeError",
-    "UnavailableError",
-    "UnknownError",
-    "UnsupportedError",
-    "WorkerDiedError",
-    "drop_tracebacks",
-]
+from naiad_config.errors import ConfigError as ConfigError
+from naiad_config.errors import InternalError as InternalError
+from naiad_config.errors import InvalidArgumentError as InvalidArgumentError
+from naiad_config.errors import ModelFailedError as ModelFailedError
+from naiad_config.errors import NaiadError as NaiadError
+from naiad_config.errors import Problem as Problem
+from naiad_config.errors import UnavailableError as UnavailableError
 
 
 class TooLargeError(InvalidArgumentError):
@@ -108,16 +89,6 @@ class UnsupportedError(NaiadError):
 
 class UnknownError(NaiadError):
     """A model's own error of no known kind."""
-
-
-class InternalError(NaiadError):
-    """Our side failed."""
-
-    code = "INTERNAL"
-
-
-class ModelFailedError(InternalError):
-    """The model raised, or answered with something else than it declares."""
 
 
 class WorkerDiedError(InternalError):

@@ -9,9 +9,9 @@ from typing import Protocol, runtime_checkable
 
 from naiad.backend import Answer, Batch, Instance
 from naiad.codec import BatchCodec
-from naiad.ragged import BatchLayout
 from naiad.server import Outcome
 from naiad.types import Request
+from naiad_tensors.ragged import BatchLayout
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from naiad.backend import Backend, Batch, Instance, Model, ModelContext
-from naiad.ragged import BatchLayout, layout_of
 from naiad.types import Request
 from naiad_config import ModelConfig
 from naiad_config.normalisation import instance_placements, normalise
 from naiad_config.text import parse_text
+from naiad_tensors.ragged import BatchLayout, layout_of
 from naiad_tensors.tensors import Tensor
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from naiad.errors import Problem
-from naiad.ragged import batch_input_shape
 from naiad_config import DataType, ModelConfig, ModelInput, ModelOutput
 from naiad_custom.declaration import ArraySpec
 from naiad_custom.signature import Argument, Signature
 from naiad_tensors.datatypes import TENSOR_TYPES
+from naiad_tensors.ragged import batch_input_shape
 
 
 def batch_inputs(config: ModelConfig) -> frozenset[str]:

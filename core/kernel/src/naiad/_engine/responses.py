@@ -11,12 +11,12 @@ from naiad.backend import Answer, Batch, Reply, Reschedule
 from naiad.codec import BatchCodec
 from naiad.errors import ModelFailedError, NaiadError
 from naiad.foreign_errors import describe_error
-from naiad.ragged import layout_of
 from naiad.server import Outcome
 from naiad.types import ParameterValue, Request, Response
 from naiad_config import ModelConfig, ModelOutput
 from naiad_tensors.datatypes import is_text, tensor_type, wire_name, wire_name_of
 from naiad_tensors.devices import DeviceTensor, is_on_device
+from naiad_tensors.ragged import layout_of
 from naiad_tensors.tensors import Tensor, bytes_array, host_array
 
 _NO_PARAMETERS: Mapping[str, ParameterValue] = {}
@@ -56,7 +56,7 @@ class ResponseBuilder:
         Raises ModelFailedError when the answer as a whole is invalid.
         """
         if self.layout is not None:
-            answer = self.layout.cut(answer, batch)
+            answer = batch.cut(answer)
         if not isinstance(answer, list):  # the usual kinds come first: an abstract class takes longer to check
             if isinstance(answer, (dict, Mapping)):
                 return self._read_whole(answer, batch)
@@ -73,7 +73,7 @@ class ResponseBuilder:
 
         All outputs are brought to the host.
         """
-        whole: Answer = answer if self.layout is None else self.layout.cut(answer, batch)
+        whole = answer if self.layout is None else batch.cut(answer)
         if not isinstance(whole, Mapping) or len(occupied) == 1:
             return self.read(answer, batch)
         tensors = self._tensors(whole, batch.size)

@@ -48,9 +48,7 @@ class SequenceAnswers:
         elif not isinstance(answer, Sequence) or len(answer) != len(batch.requests):
             return responses.read(answer, batch)  # which says what is wrong with it
         else:
-            replies: Sequence[Any] = answer
-            if responses.layout is not None:
-                replies = responses.layout.cut(answer, batch)  # type: ignore[assignment]
+            replies: Any = answer if responses.layout is None else batch.cut(answer)
             outcomes = [
                 self._read_row(reply, row, request, responses)
                 for reply, row, request in zip(replies, rows, batch.requests, strict=True)

@@ -5,10 +5,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 
 from naiad.backend import Reply
-from naiad.batch import Batch, InputLayout, Sender
+from naiad.batch import Batch, Sender
 from naiad.codec import QueuedRequest
 from naiad.errors import InternalError, NaiadError
 from naiad.types import Request
+from naiad_tensors.ragged import BatchLayout
 from naiad_tensors.tensors import Tensor
 
 
@@ -90,7 +91,7 @@ class SequenceBatch(Batch):
         states: Collection[str],
         open_sender: Callable[[int], Sender],
         senders: Mapping[int, Sender],
-        layout: InputLayout | None,
+        layout: BatchLayout | None,
     ) -> None:
         super().__init__(requests, [1] * len(requests), open_sender, layout, dict(senders) or None)
         self.rows = rows

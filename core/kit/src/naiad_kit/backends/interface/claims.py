@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from naiad.ragged import batch_input_shape
 from naiad_config import DataType, ModelConfig, ModelSequenceBatching, SequenceControl
 from naiad_kit.backends.interface.written import Entry, model_dims, scattered_outputs
+from naiad_tensors.ragged import batch_input_shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from naiad.batch import Answer, Batch, Reply
-from naiad.errors import ModelFailedError
-from naiad.types import Request
+from naiad_config.errors import ModelFailedError
 from naiad_config.model import ModelConfig
 from naiad_config.tensors import BatchInput, BatchInputKind, DataType, ModelOutput
-from naiad_tensors.tensors import host_array
+from naiad_tensors.tensors import Tensor, host_array
 
-__all__ = ["BatchLayout", "batch_input_shape", "layout_of"]
+
+class Request(Protocol):
+    """A request of a batch, as far as its layout is concerned."""
+
+    @property
+    def inputs(self) -> Mapping[str, Tensor]:
+        """The inputs by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,49 +62,45 @@ class BatchLayout:
         first = arrays[0].reshape(-1)
         return np.concatenate((np.asarray([sum(sizes)], dtype=first.dtype), first))
 
-    def cut(self, answer: Answer, batch: Batch) -> Answer:
-        """The answer of a batch with these outputs brought into the shapes that each request gets.
+    @property
+    def cuts(self) -> bool:
+        """Whether outputs do not hold one row for each item."""
+        return bool(self.scattered or self.shape_outputs)
 
-        An answer with one array an output becomes one reply a request. Raises ModelFailedError when an array does not
-        have as many elements as the batch asks for.
+    def cut(
+        self, outputs: Mapping[str, Any], requests: Sequence[Request], sizes: Sequence[int]
+    ) -> list[dict[str, Any]]:
+        """The outputs of a batch for each of these requests, in the shapes that it gets.
+
+        Raises ModelFailedError when an array does not have as many elements as the batch asks for.
         """
-        if not (self.scattered or self.shape_outputs):
-            return answer
-        if isinstance(answer, Mapping):
-            return self._replies(answer, batch)
-        if not isinstance(answer, Sequence) or len(answer) != len(batch.requests):
-            return answer
-        return [self._shaped(*each) for each in zip(answer, batch.requests, batch.sizes, strict=True)]
-
-    def _replies(self, answer: Mapping[str, Any], batch: Batch) -> list[Reply]:
-        outputs: list[dict[str, Any]] = [{} for _ in batch.requests]
-        for name, value in answer.items():
+        cut: list[dict[str, Any]] = [{} for _ in requests]
+        for name, value in outputs.items():
             array = host_array(value)
             if name in self.scattered:
-                parts = self._scattered(name, array, batch.requests, batch.sizes)
+                parts = self._scattered(name, array, requests, sizes)
             elif name in self.shape_outputs:
-                parts = [array.reshape(-1)[1:]] * len(outputs)
+                parts = [array.reshape(-1)[1:]] * len(cut)
             else:
-                parts = self._rows(name, array, batch)
-            for own, part in zip(outputs, parts, strict=True):
+                parts = self._rows(name, array, sizes)
+            for own, part in zip(cut, parts, strict=True):
                 own[name] = part
-        return [Reply(own) for own in outputs]
+        return cut
 
-    def _shaped(self, reply: Any, request: Request, size: int) -> Any:
-        """A reply to one request, its flat outputs in the shapes that they are scattered by; what is no reply as it is.
+    def shaped(self, outputs: Mapping[str, Any], request: Request, size: int) -> Mapping[str, Any]:
+        """The outputs for one request of that batch size, the flat ones in the shapes that they are scattered by.
 
         A backend that answers requests one by one may well have given an output its shape, or another one.
         """
-        outputs = getattr(reply, "outputs", None)
-        if outputs is None or not any(name in self.scattered for name in outputs):
-            return reply
+        if not any(name in self.scattered for name in outputs):
+            return outputs
         shaped = dict(outputs)
         for name in self.scattered.keys() & shaped.keys():
             array = host_array(shaped[name])
             if array.ndim == 1 and self.scattered[name][1] in request.inputs:
                 shape = self._scattered_shape(name, request, size)
                 shaped[name] = array.reshape(shape) if array.size == prod(shape) else array
-        return type(reply)(shaped, reply.parameters)
+        return shaped
 
     def _scattered(
         self, name: str, array: np.ndarray, requests: Sequence[Request], sizes: Sequence[int]
@@ -132,16 +132,16 @@ class BatchLayout:
             dims = tuple(size if dim == -1 else dim for dim, size in zip(dims, actual, strict=True))
         return (size, *dims) if self.batching else dims
 
-    def _rows(self, name: str, array: np.ndarray, batch: Batch) -> list[np.ndarray]:
+    def _rows(self, name: str, array: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
         if not self.batching:
             return [array]
-        if array.shape[:1] != (batch.size,):
+        ends = list(accumulate(sizes))
+        if array.shape[:1] != (ends[-1],):
             rows = array.shape[0] if array.ndim else "no"
             raise ModelFailedError(
-                f"model '{self.model}', output '{name}' has {rows} rows for a batch of {batch.size}; an output that "
+                f"model '{self.model}', output '{name}' has {rows} rows for a batch of {ends[-1]}; an output that "
                 "comes in one piece for all requests is a target of batch_output"
             )
-        ends = list(accumulate(batch.sizes))
         return [array[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from naiad.backend import Batch, Reply
 from naiad.errors import ModelFailedError
-from naiad.ragged import BatchLayout, batch_input_shape, layout_of
 from naiad.types import Request
 from naiad_config.text import parse_text
+from naiad_tensors.ragged import BatchLayout, batch_input_shape, layout_of
 from naiad_tensors.tensors import Tensor
 
 RAGGED = """
@@ -153,7 +153,7 @@ def test_a_scattered_output_gets_the_shape_of_its_source() -> None:
     of = batch(laid_out(SCATTERED), 1, 3)
     flat = np.arange(8, dtype=np.float32)
 
-    first, second = laid_out(SCATTERED).cut({"X": flat, "Y": np.array([[7], [8]], dtype=np.int32)}, of)
+    first, second = of.cut({"X": flat, "Y": np.array([[7], [8]], dtype=np.int32)})
 
     assert isinstance(first, Reply)
     assert isinstance(second, Reply)
@@ -163,10 +163,10 @@ def test_a_scattered_output_gets_the_shape_of_its_source() -> None:
 
 
 def test_replies_to_single_requests_are_shaped_alike() -> None:
-    layout, of = laid_out(SCATTERED), batch(laid_out(SCATTERED), 1, 3)
+    of = batch(laid_out(SCATTERED), 1, 3)
     error = ModelFailedError("no")
 
-    first, second = layout.cut([error, Reply({"X": np.zeros(6, dtype=np.float32)}, {"key": 1})], of)
+    first, second = of.cut([error, Reply({"X": np.zeros(6, dtype=np.float32)}, {"key": 1})])
 
     assert first is error
     assert isinstance(second, Reply)
@@ -176,7 +176,7 @@ def test_replies_to_single_requests_are_shaped_alike() -> None:
 def test_a_reply_to_a_single_request_may_have_a_shape_of_its_own() -> None:
     layout = laid_out(SCATTERED)
 
-    (reply,) = layout.cut([Reply({"X": np.zeros((1, 7, 2))})], batch(layout, 3))
+    (reply,) = batch(layout, 3).cut([Reply({"X": np.zeros((1, 7, 2))})])
 
     assert isinstance(reply, Reply)
     assert reply.outputs["X"].shape == (1, 7, 2)
@@ -185,7 +185,7 @@ def test_a_reply_to_a_single_request_may_have_a_shape_of_its_own() -> None:
 def test_a_fixed_dim_of_a_scattered_output_stays() -> None:
     layout = laid_out(SCATTERED.replace('"X" data_type: TYPE_FP32 dims: [ -1, 2 ]', '"X" dims: [ 3 ]'))
 
-    replies = layout.cut({"X": np.zeros(6)}, batch(layout, 1, 5))
+    replies = batch(layout, 1, 5).cut({"X": np.zeros(6)})
 
     assert [reply.outputs["X"].shape for reply in replies if isinstance(reply, Reply)] == [(1, 3), (1, 3)]
 
@@ -195,9 +195,9 @@ def test_a_scattered_output_without_its_optional_source_is_reported() -> None:
     of = Batch([request(B=np.array([[1]], dtype=np.int32))], [1], layout=layout)
     own = Reply({"X": np.zeros(2)})
 
-    assert layout.cut([own], of) == [own]
+    assert of.cut([own]) == [own]
     with pytest.raises(ModelFailedError, match=r"'X', which takes its shape from the optional input 'A', .* send 'A'"):
-        layout.cut({"X": np.zeros(2)}, of)
+        of.cut({"X": np.zeros(2)})
 
 
 @given(lengths=st.lists(st.integers(0, 5), min_size=1, max_size=6), sizes=st.data())
@@ -207,7 +207,7 @@ def test_what_was_joined_comes_apart_as_it_was(lengths: list[int], sizes: st.Dat
     arrays = [np.random.default_rng(0).random((item, length, 2)) for item, length in zip(items, lengths, strict=True)]
     of = Batch([request(A=array) for array in arrays], items, layout=layout)
 
-    replies = layout.cut({"X": of.input("A")}, of)
+    replies = of.cut({"X": of.input("A")})
 
     assert all(
         np.array_equal(reply.outputs["X"], array)
@@ -222,14 +222,14 @@ def test_a_scattered_output_of_another_size_fails_the_batch(elements: int) -> No
     layout = laid_out(SCATTERED)
 
     with pytest.raises(ModelFailedError, match=f"produced {elements} elements for output 'X'.* take 8 together"):
-        layout.cut({"X": np.zeros(elements)}, batch(layout, 1, 3))
+        batch(layout, 1, 3).cut({"X": np.zeros(elements)})
 
 
 def test_another_output_still_needs_a_row_for_each_item() -> None:
     layout = laid_out(SCATTERED)
 
     with pytest.raises(ModelFailedError, match="output 'Y' has 3 rows for a batch of 2"):
-        layout.cut({"X": np.zeros(8), "Y": np.zeros((3, 1))}, batch(layout, 1, 3))
+        batch(layout, 1, 3).cut({"X": np.zeros(8), "Y": np.zeros((3, 1))})
 
 
 SHAPES = """
@@ -254,7 +254,7 @@ def test_clients_get_a_shape_tensor_without_the_batch_size() -> None:
     layout = laid_out(SHAPES)
     of = Batch([request(), request()], [2, 1], layout=layout)
 
-    replies = layout.cut({"O": np.array([3, 7, 9], dtype=np.int32)}, of)
+    replies = of.cut({"O": np.array([3, 7, 9], dtype=np.int32)})
 
     assert [reply.outputs["O"].tolist() for reply in replies if isinstance(reply, Reply)] == [[7, 9], [7, 9]]
 
