@@ -305,3 +305,13 @@ def test_a_terminal_shows_progress_and_a_table_of_the_models(repository: Path, g
     assert "waiting for slow" in shown
     assert re.search(r"Model +┃ Version ┃ State ", shown)
     assert re.search(r"echo +│ 1 +│ READY ", shown)
+
+
+def test_a_cache_that_is_too_small_for_anything_is_a_warning(serve: "Serve", repository: Path) -> None:
+    write_model(repository, "echo", ECHO)
+    (repository / "echo" / "config.pbtxt").write_text("response_cache { enable: true }")
+
+    server = serve(repository, "--cache-config=local,size=200")
+
+    assert infer(server.url, "echo")[0] == 200
+    assert any("cache 'local': 200 bytes hold hardly any response" in line for line in server.lines)

@@ -49,8 +49,8 @@ def test_the_plugin_offers_the_cache() -> None:
     [
         ({}, "give it a size in bytes, as in --cache-config local,size=1048576"),
         ({"size": "1GB"}, "'1GB' is not a size in bytes"),
-        ({"size": "1023"}, "1023 bytes hold no response; the least size is 1024"),
-        ({"size": "-1"}, "-1 bytes"),
+        ({"size": "0"}, "the size must be greater than 0, not 0"),
+        ({"size": "-1"}, "the size must be greater than 0, not -1"),
         ({"bytes": "4096"}, "cache 'local' has no setting 'bytes'; its settings are size"),
     ],
 )
@@ -59,6 +59,15 @@ def test_settings_that_are_invalid_are_refused(given_settings: dict[str, str], m
 
     with pytest.raises(InvalidArgumentError, match=message):
         factory.open(given_settings)
+
+
+def test_a_cache_that_is_too_small_for_anything_is_opened_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    (factory,) = naiad_cache_local.naiad_caches()
+
+    cache = factory.open({"size": "200"})
+
+    assert cache.report().capacity == 200
+    assert "cache 'local': 200 bytes hold hardly any response; give it 1024 at least" in caplog.text
 
 
 def test_what_was_asked_for_longest_ago_makes_room() -> None:

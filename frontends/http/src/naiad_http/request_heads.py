@@ -66,11 +66,11 @@ class RequestHeadReader:
 
 
 def _text(value: bytes) -> str:
-    """The text of a header value: UTF-8, or else Latin-1 as old clients send it."""
+    """The text of a header value: UTF-8, or else Latin-1 as old clients send it. Blanks at its end are part of it."""
     try:
-        return value.decode().strip()
+        return value.decode().lstrip()
     except UnicodeDecodeError:
-        return value.decode("latin-1").strip()
+        return value.decode("latin-1").lstrip()
 
 
 def _tracestate(headers: HeaderList) -> str:

@@ -1,10 +1,13 @@
 """Factory of the local cache: `--cache-config local,size=BYTES`."""
 
+import logging
 from collections.abc import Mapping
 
 from naiad.errors import InvalidArgumentError
 from naiad_cache_local.cache import LocalCache
 from naiad_kit.caches import check_settings
+
+_logger = logging.getLogger("naiad.cache")
 
 _LEAST = 1024
 
@@ -15,7 +18,7 @@ class LocalCaching:
     name = "local"
 
     def open(self, settings: Mapping[str, str]) -> LocalCache:
-        """An empty cache. Raises InvalidArgumentError without a size, or for one that could not hold anything."""
+        """An empty cache. Raises InvalidArgumentError without a size above 0."""
         check_settings(self.name, settings, ("size",))
         text = settings.get("size", "")
         try:
@@ -25,6 +28,8 @@ class LocalCaching:
             raise InvalidArgumentError(
                 f"cache 'local': {message} a size in bytes, as in --cache-config local,size=1048576"
             ) from None
+        if size < 1:
+            raise InvalidArgumentError(f"cache 'local': the size must be greater than 0, not {size}")
         if size < _LEAST:
-            raise InvalidArgumentError(f"cache 'local': {size} bytes hold no response; the least size is {_LEAST}")
+            _logger.warning("cache 'local': %d bytes hold hardly any response; give it %d at least", size, _LEAST)
         return LocalCache(size)
