@@ -6,6 +6,7 @@ from enum import IntEnum
 from types import MappingProxyType
 
 from naiad import errors
+from naiad_kit.frontends.request_ids import with_request_id
 
 _log = logging.getLogger("naiad.grpc")
 
@@ -104,9 +105,8 @@ def too_long(size: int, most: int, request_id: str = "") -> RpcError:
 
 
 def caller_message(message: str, request_id: str = "") -> str:
-    """The message for the caller: after the id of its request if any, and always valid UTF-8."""
-    front = f"[request id: {request_id}] " if request_id else ""
-    return (front + message).encode("utf-8", "replace").decode()
+    """The message for the caller: with the id of its request as `with_request_id` has it, and always valid UTF-8."""
+    return with_request_id(message, request_id).encode("utf-8", "replace").decode()
 
 
 def _shortened(message: str) -> str:

@@ -11,6 +11,7 @@ import orjson
 
 from naiad import errors
 from naiad.types import Response
+from naiad_kit.frontends.request_ids import with_request_id
 
 _log = logging.getLogger("naiad.http")
 Outcome = Response | errors.NaiadError
@@ -78,8 +79,8 @@ def status_of(error: errors.NaiadError) -> int:
 
 
 def error_response(error: errors.NaiadError | HttpError, request_id: str = "") -> HttpResponse:
-    """The response to an error: its status and `{"error": message}`; the message starts with the request id if any."""
-    message = f"[request id: {request_id}] {error}" if request_id else str(error)
+    """The response to an error: its status and `{"error": message}`, with the request id as `with_request_id` has it."""
+    message = with_request_id(str(error), request_id)
     body = orjson.dumps({"error": message.encode("utf-8", "replace").decode()})
     headers: Headers = (("Content-Type", "application/json"),)
     if isinstance(error, HttpError):

@@ -69,7 +69,7 @@ def test_the_length_of_the_json_is_that_of_the_body_before_it_is_compressed(serv
 @pytest.mark.parametrize(
     ("model", "document", "status", "message"),
     [
-        ("dream", {}, 404, "[request id: 7] Request for unknown model: 'dream'"),
+        ("dream", {}, 404, "Request for unknown model: 'dream'"),
         ("mirror_fp32", {"parameters": {"refuse": "no"}}, 400, "[request id: 7] no"),
     ],
 )

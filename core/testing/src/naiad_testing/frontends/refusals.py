@@ -96,6 +96,15 @@ def a_request_that_cannot_be_is_refused(stage: Stage, call: Call, error: str, fa
     assert served.backend.sent == before
 
 
+@REFUSALS.cases({"a model": ("dream", ""), "a version": ("add_sub", "9")})
+def what_is_not_there_is_refused_without_the_id_of_the_request(stage: Stage, model: str, version: str) -> None:
+    call = Call(model, SUMS, version=version, id="r5")
+
+    message = refusal(stage, lambda: stage.shared.adapter.infer(call), "NotFoundError")
+
+    assert message.startswith(f"Request for unknown model: '{model}'")
+
+
 @REFUSALS.behaviour
 def a_header_named_as_a_parameter_of_the_protocol_is_refused(stage: Stage) -> None:
     with stage.serving({stage.option("header-forward-pattern"): "^sequence_id$"}) as served:
