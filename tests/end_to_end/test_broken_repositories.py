@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from tritonclient.utils import InferenceServerException
 
 from . import models
 from .gates import Gate
@@ -143,7 +144,8 @@ def ruin(root: Path, names: Iterable[str]) -> Path:
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server of everything that is broken."""
     folder = tmp_path_factory.mktemp("ruin")
-    server = Running(ruin(folder / "models", BROKEN), folder / "log", "--exit-on-error=false")
+    options = ("--exit-on-error=false", "--model-control-mode=explicit", "--load-model=*")
+    server = Running(ruin(folder / "models", BROKEN), folder / "log", *options)
     try:
         assert server.port
         yield server
@@ -172,6 +174,14 @@ def test_a_broken_model_is_unavailable_with_the_reason(running: Running, name: s
     assert message in refused.error
     assert "Traceback" not in entry["reason"]
     assert len(entry["reason"]) < 3000
+
+
+@pytest.mark.parametrize("name", [*BROKEN, "not_there"])
+def test_the_error_of_a_load_begins_as_clients_of_triton_expect(running: Running, name: str) -> None:
+    with running.client() as client, pytest.raises(InferenceServerException) as refused:
+        client.load_model(name)
+
+    assert refused.value.message().startswith(f"failed to load '{name}', ")
 
 
 def test_check_tells_what_can_be_reported_without_loading(checked: subprocess.CompletedProcess[str]) -> None:

@@ -55,7 +55,7 @@ async def test_missing_models_are_named_together_with_the_place_of_the_step(chai
             await server.load("g")
 
     message = str(caught.value)
-    assert message.startswith(f"load failed for model 'g': {chain.root / 'g' / 'config.pbtxt'}:1:")
+    assert message.startswith(f"failed to load 'g', load failed for model 'g': {chain.root / 'g' / 'config.pbtxt'}:1:")
     assert "ensemble_scheduling.step[0].model_name" in message
     assert "ensemble g contains models that are not available or ambiguous: no, nowhere" in message
 

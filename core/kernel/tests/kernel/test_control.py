@@ -128,10 +128,9 @@ async def test_a_load_that_fails_says_why_and_leaves_others_alone(tmp_path: Path
         assert await value(server, "other") == 1
         (entry, _) = server.index()
 
-    assert str(caught.value) == (
-        "load failed for model 'm': version 1 is at UNAVAILABLE state: ValueError: corrupt at byte 7;"
-    )
-    assert entry == IndexEntry("m", 1, "UNAVAILABLE", str(caught.value))
+    reason = "load failed for model 'm': version 1 is at UNAVAILABLE state: ValueError: corrupt at byte 7;"
+    assert str(caught.value) == f"failed to load 'm', {reason}"
+    assert entry == IndexEntry("m", 1, "UNAVAILABLE", reason)
 
 
 async def test_a_failed_load_is_tried_again_on_request_though_nothing_changed(

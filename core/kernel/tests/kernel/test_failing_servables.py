@@ -197,7 +197,7 @@ async def test_a_stage_that_raises_when_it_is_put_around_a_version_fails_the_loa
     repository: Path, kind: type[BaseException]
 ) -> None:
     async with explicit(repository, Steered(), FailingStage("wrap", kind)) as server:
-        with pytest.raises(InvalidArgumentError, match=f"load failed for model 'm'.*{kind.__name__}"):
+        with pytest.raises(InvalidArgumentError, match=f"^failed to load 'm', .*'m'.*{kind.__name__}"):
             await server.load("m")
 
 
@@ -220,7 +220,7 @@ class FailingGates:
 
 async def test_a_gate_factory_that_raises_fails_the_load_alone(repository: Path, kind: type[BaseException]) -> None:
     async with explicit(repository, Steered(), FailingGates(kind)) as server:
-        with pytest.raises(InvalidArgumentError, match=f"load failed for model 'm'.*{kind.__name__}"):
+        with pytest.raises(InvalidArgumentError, match=f"^failed to load 'm', .*'m'.*{kind.__name__}"):
             await server.load("m")
 
         assert server.metric_families() == []

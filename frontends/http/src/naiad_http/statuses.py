@@ -79,7 +79,7 @@ def status_of(error: errors.NaiadError) -> int:
 
 
 def error_response(error: errors.NaiadError | HttpError, request_id: str = "") -> HttpResponse:
-    """The response to an error: its status and `{"error": message}`, with the request id as `with_request_id` has it."""
+    """The response to an error: its status and `{"error": message}`, see `with_request_id` for its id."""
     message = with_request_id(str(error), request_id)
     body = orjson.dumps({"error": message.encode("utf-8", "replace").decode()})
     headers: Headers = (("Content-Type", "application/json"),)

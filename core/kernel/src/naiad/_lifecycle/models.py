@@ -238,6 +238,7 @@ class Models(ModelRegistry):
             except NaiadError as error:
                 record.failed(error)
                 self._binder.follow(name)
+                error.args = (f"failed to load '{name}', {error}",)  # what clients of Triton look for
                 raise
             finally:
                 if folder is not None and record.folder is not folder:
@@ -270,9 +271,8 @@ class Models(ModelRegistry):
         self, record: ModelRecord, prepared: PreparedDependent, again: bool
     ) -> Mapping[int, ServedVersion]:
         """Its versions over those that it depends on, once these are loaded; it may come into service only later."""
-        dependencies = prepared.dependencies
-        depended, record.depends = record.depends, dependencies
-        others = [name for name in dependencies if not self._binder.leads_back(record.name, name)]
+        depended, record.depends = record.depends, prepared.dependencies
+        others = [name for name in prepared.dependencies if not self._binder.leads_back(record.name, name)]
         rings = await asyncio.gather(*(self._ensure(prepared.kind, record.name, name, again) for name in others))
         try:
             if any(rings):

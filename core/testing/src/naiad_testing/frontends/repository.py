@@ -76,6 +76,7 @@ def a_load_that_fails_says_why_and_harms_nothing(stage: Stage) -> None:
         message = refusal(stage, lambda: served.adapter.load("add_sub", SUITE), "InvalidArgumentError")
         served.backend.load_error = None
 
+        assert message.startswith("failed to load 'add_sub', ")
         assert "its weights are torn" in message
         assert served.adapter.model_ready("add_sub")
         assert served.adapter.infer(Call("add_sub", SUMS)).model == "add_sub"
