@@ -20,7 +20,7 @@ _MOST_GPUS = 64
 class TritonModel:
     """One loaded version; its class is made and initialized once an instance.
 
-    Raises InvalidArgumentError when the class has no execute, or nothing says what inputs and outputs there are.
+    Raises InvalidArgumentError when the class has no execute.
     """
 
     declares_outputs = False
@@ -28,11 +28,6 @@ class TritonModel:
     def __init__(self, context: ModelContext, file: ModelFile, model: type) -> None:
         if not callable(getattr(model, "execute", None)):
             raise InvalidArgumentError(f"{file.path}: TritonPythonModel has no execute(self, requests); write one")
-        if not context.config.input and not context.config.output:
-            raise InvalidArgumentError(
-                f"model '{context.config.name}' has no inputs and outputs: write config.pbtxt, or auto_complete_config "
-                f"in {file.path}"
-            )
         if "EXECUTION_ENV_PATH" in context.config.parameters:
             context.logger.warning(
                 "EXECUTION_ENV_PATH is not used: the model runs in the server's own environment, so install there what "
