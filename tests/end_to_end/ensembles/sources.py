@@ -35,6 +35,28 @@ input [ { name: "x" data_type: TYPE_FP32 dims: [ 4 ] } ]
 output [ { name: "y" data_type: TYPE_FP32 dims: [ 4 ] } ]
 """
 
+_TURN = """
+from naiad_custom import FP32, Array, model
+
+@model(max_batch_size=8)
+def turn(x: Array[FP32, 2, 2]) -> Array[FP32, 2, 2]:
+    return x.swapaxes(1, 2).copy()
+"""
+
+_TRITON_HALF = """
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        return [self._answer(request) for request in requests]
+
+    def _answer(self, request):
+        x = pb_utils.get_input_tensor_by_name(request, "x").as_numpy()
+        outputs = [pb_utils.Tensor("y", x)] if x.flat[0] >= 0 else []
+        return pb_utils.InferenceResponse([*outputs, *([pb_utils.Tensor("z", x)] if x.flat[0] <= 0 else [])])
+"""
+_HALF_CONFIG = f'{_TRITON_CONFIG}output [ {{ name: "z" data_type: TYPE_FP32 dims: [ 4 ] }} ]'
+
 _COUNT = """
 from collections.abc import Iterator
 
@@ -59,7 +81,10 @@ def step(model: str, inputs: dict[str, str], outputs: dict[str, str]) -> str:
 
 
 def ensemble(inputs: str, outputs: str, *steps: str, batch: int = 8) -> str:
-    """The configuration of an ensemble; tensors are `NAME TYPE DIMS`, separated by commas."""
+    """The configuration of an ensemble; tensors are `NAME TYPE DIMS`, or `NAME TYPE DIMS RESHAPE`, with commas between.
+
+    The sizes of a reshape are separated by `x`.
+    """
     return "\n".join(
         [
             f'platform: "ensemble" max_batch_size: {batch}',
@@ -98,11 +123,18 @@ def write_all(repository: Path, events: Path) -> None:
         step("times_two", {"x": "counted"}, {"y": "Y"}),
     ]
     write(repository, "counting", ensemble("TIMES INT32 1,X FP32 4", "Y FP32 4", *streamed, batch=0))
+    models.write(repository, "turn", _TURN)
+    turning = [step("turn", {"x": "X"}, {"output": "t"}), step("turn", {"x": "t"}, {"output": "Y"})]
+    write(repository, "turning", ensemble("X FP32 4 2x2", "t FP32 4 2x2,Y FP32 4 2x2", *turning))
+    models.write(repository, "half", _TRITON_HALF, _HALF_CONFIG)
+    halved = step("half", {"x": "X"}, {"y": "Y", "z": "Z"})
+    write(repository, "halving", ensemble("X FP32 4", "Y FP32 4,Z FP32 4", halved))
     for kind in ("triton_direct", "native_oldest", "onnx_direct"):
         summing = [step(kind, {"x": "X"}, {"y": "Y"})]
         write(repository, f"summing_{kind}", ensemble("X FP32 1", "Y FP32 1", *summing, batch=4))
 
 
 def _tensor(side: str, written: str) -> str:
-    name, datatype, dims = written.split()
-    return f'{side} [ {{ name: "{name}" data_type: TYPE_{datatype} dims: [ {dims} ] }} ]'
+    name, datatype, dims, *reshape = written.split()
+    inner = f"reshape {{ shape: [ {reshape[0].replace('x', ', ')} ] }}" if reshape else ""
+    return f'{side} [ {{ name: "{name}" data_type: TYPE_{datatype} dims: [ {dims} ] {inner} }} ]'

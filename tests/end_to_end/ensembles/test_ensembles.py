@@ -62,3 +62,28 @@ def test_sequences_go_through_an_ensemble(client: Driven, kind: str) -> None:
 
     assert run(71) == [71, 143, 216, 290]
     assert run(72) == [72, 145, 219, 294]
+
+
+def test_clients_use_the_dims_of_an_ensemble_and_its_steps_the_reshape(client: Driven) -> None:
+    result = client.infer("turning", inputs(client))
+
+    assert result.as_numpy("t").tolist() == [[0, 2, 1, 3], [4, 6, 5, 7]]
+    assert result.as_numpy("Y").tolist() == X.tolist()
+
+
+@pytest.mark.parametrize(("first", "produced"), [(1, ["Y"]), (-1, ["Z"]), (0, ["Y", "Z"])])
+@pytest.mark.parametrize("by_name", [False, True], ids=["all", "by name"])
+def test_an_output_that_no_step_produced_is_left_out(
+    client: Driven, first: int, produced: list[str], by_name: bool
+) -> None:
+    outputs = {"outputs": [client.wanted(name) for name in ("Y", "Z")]} if by_name else {}
+
+    result = client.infer("halving", inputs(client, np.full((1, 4), first, np.float32)), **outputs)
+
+    assert [name for name in ("Y", "Z") if result.as_numpy(name) is not None] == produced
+
+
+def test_an_ensemble_may_answer_without_any_output(client: Driven) -> None:
+    result = client.infer("halving", inputs(client, np.ones((1, 4), np.float32)), outputs=[client.wanted("Z")])
+
+    assert result.as_numpy("Z") is None

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from naiad_config import EnsembleStep, ModelConfig
-from naiad_scheduler_ensemble.shapes import Bridge, bridge
+from naiad_config import EnsembleStep, ModelConfig, ModelInput, ModelOutput
+from naiad_scheduler_ensemble.shapes import Bridge, bridge, chained, reshape
 
 ONCE = -1
 """The scope of what happens once in a request: whatever no decoupled step leads to."""
@@ -99,13 +99,17 @@ def graph_of(config: ModelConfig, models: Sequence[ModelConfig]) -> Graph:
         tensor: (config if index == REQUEST else models[index]).max_batch_size > 0
         for tensor, index in producers.items()
     }
+    reshaped = {each.name: reshape(tuple(each.dims), inner_dims(each)) for each in config.input}
     nodes = []
     for index, (step, model) in enumerate(zip(steps_of(config), models, strict=True)):
         scope = next(iter(scopes_of(config, models)[index]), ONCE)
         nodes.append(
             Node(
                 index=index,
-                reads=tuple(_read(name, tensor, model, batches[tensor]) for name, tensor in step.input_map.items()),
+                reads=tuple(
+                    _read(name, tensor, model, batches[tensor], reshaped.get(tensor))
+                    for name, tensor in step.input_map.items()
+                ),
                 writes=tuple(step.output_map.items()),
                 scope=scope,
                 opens=index if is_decoupled(model) else scope,
@@ -115,7 +119,10 @@ def graph_of(config: ModelConfig, models: Sequence[ModelConfig]) -> Graph:
     scopes = {tensor: ONCE if index == REQUEST else nodes[index].opens for tensor, index in producers.items()}
     takes_batches = config.max_batch_size > 0
     outputs = {
-        model_output.name: bridge(tuple(model_output.dims), batches[model_output.name], takes_batches)
+        model_output.name: chained(
+            bridge(inner_dims(model_output), batches[model_output.name], takes_batches),
+            reshape(inner_dims(model_output), tuple(model_output.dims)),
+        )
         for model_output in config.output
     }
     return Graph(tuple(nodes), producers, scopes, outputs)
@@ -126,13 +133,17 @@ def steps_of(config: ModelConfig) -> Sequence[EnsembleStep]:
     return config.ensemble_scheduling.step if config.ensemble_scheduling is not None else ()
 
 
+def inner_dims(tensor: ModelInput | ModelOutput) -> tuple[int, ...]:
+    """The dims of an ensemble's own input or output among its steps."""
+    return tuple(tensor.dims if tensor.reshape is None else tensor.reshape.shape)
+
+
 def is_decoupled(config: ModelConfig) -> bool:
     """Whether a model may answer with any number of responses."""
     return config.model_transaction_policy is not None and config.model_transaction_policy.decoupled
 
 
-def _read(name: str, tensor: str, model: ModelConfig, in_batches: bool) -> Read:
+def _read(name: str, tensor: str, model: ModelConfig, in_batches: bool, reshaped: Bridge | None) -> Read:
     model_input = next(each for each in model.input if each.name == name)
-    return Read(
-        name, tensor, bridge(tuple(model_input.dims), in_batches, model.max_batch_size > 0), model_input.optional
-    )
+    bridged = chained(reshaped, bridge(tuple(model_input.dims), in_batches, model.max_batch_size > 0))
+    return Read(name, tensor, bridged, model_input.optional)

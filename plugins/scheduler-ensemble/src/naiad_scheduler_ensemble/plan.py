@@ -51,7 +51,7 @@ def plan_for(graph: Graph, requested: tuple[str, ...]) -> Plan:
     tensors = {read.tensor for index in needed for read in graph.nodes[index].reads}.union(requested_outputs)
     tasks = [_step(graph, index, tensors, needed) for index in sorted(needed)]
     leaves = _leaves(graph, requested_outputs)
-    tasks += [_response(graph, scope, requested_outputs, named=bool(requested)) for scope in sorted(leaves)]
+    tasks += [_response(graph, scope, requested_outputs) for scope in sorted(leaves)]
     waits = tuple(
         frozenset(read.tensor for read in task.reads if graph.producers[read.tensor] != REQUEST) for task in tasks
     )
@@ -118,20 +118,12 @@ def _leaves(graph: Graph, requested_outputs: tuple[str, ...]) -> set[int]:
     return scopes - outer
 
 
-def _response(graph: Graph, scope: int, requested_outputs: tuple[str, ...], named: bool) -> Task:
-    """The response with all outputs that are known in a scope.
-
-    Outputs that nobody asked for by name may lack, as they may where a model is asked itself. A decoupled step may
-    leave out its own.
-    """
+def _response(graph: Graph, scope: int, requested_outputs: tuple[str, ...]) -> Task:
+    """The response with all outputs that are known in a scope; those that no step produced may lack."""
     visible = graph.around(scope)
     reads = tuple(
-        Read(tensor, tensor, graph.outputs[tensor], optional=not named or _is_of_decoupled(graph, tensor))
+        Read(tensor, tensor, graph.outputs[tensor], optional=True)
         for tensor in requested_outputs
         if graph.scopes[tensor] in visible
     )
     return Task(None, scope, scope, reads)
-
-
-def _is_of_decoupled(graph: Graph, tensor: str) -> bool:
-    return graph.producers[tensor] != REQUEST and graph.nodes[graph.producers[tensor]].decoupled

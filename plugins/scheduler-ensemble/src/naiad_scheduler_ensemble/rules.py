@@ -1,12 +1,12 @@
 """Validation of an ensemble against the models of its steps; naiad-config checks the rules that need no model."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from naiad.errors import Problem
 from naiad_config import DataType, ModelConfig, ModelInput, ModelOutput
 from naiad_config.paths import element, entry
-from naiad_scheduler_ensemble.graph import is_decoupled, scopes_of, steps_of
+from naiad_scheduler_ensemble.graph import inner_dims, is_decoupled, scopes_of, steps_of
 from naiad_scheduler_ensemble.shapes import matches
 
 
@@ -67,9 +67,12 @@ def _names(config: ModelConfig, models: Sequence[ModelConfig]) -> Iterator[Probl
 
 
 def _tensors(config: ModelConfig, models: Sequence[ModelConfig]) -> Iterator[Problem]:
-    """Every view of a tensor is held against the first one: the ensemble's own, else that of its first step."""
+    """Every view of a tensor is held against the first one: the ensemble's own, else that of its first step.
+
+    A `reshape` of the ensemble's own tensors counts for its steps.
+    """
     own: list[ModelInput | ModelOutput] = [*config.input, *config.output]
-    first = {each.name: _seen(config, each) for each in own}
+    first = {each.name: replace(_seen(config, each), dims=inner_dims(each)) for each in own}
     for index, (step, model) in enumerate(zip(steps_of(config), models, strict=True)):
         yield from _views(config, first, step.input_map, model, model.input, f"{_path(index)}.input_map")
         yield from _views(config, first, step.output_map, model, model.output, f"{_path(index)}.output_map")

@@ -173,8 +173,6 @@ class Run:
             task = self._plan.tasks[index]
             iteration.todo -= 1
             inputs, shapes, flags, lacking = _gathered(task, iteration)
-            if task.step is None and not inputs and not self._streams:
-                lacking = "none of its outputs was produced"
             if lacking:
                 moves.failure = f"{_DEADLOCK}: {lacking}"
                 return
@@ -229,8 +227,6 @@ def _gathered(
 
 
 def _lack(task: Task, read: Read) -> str:
-    if task.step is None:
-        return f"output '{read.tensor}' was not produced"
     return f"step {task.step} needs '{read.tensor}' for its input '{read.name}', and it was not produced"
 
 

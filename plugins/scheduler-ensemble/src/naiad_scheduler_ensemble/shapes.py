@@ -1,4 +1,4 @@
-"""Shape bridges between a model with a batch dimension and one without, in both directions."""
+"""Shape bridges: between a model with a batch dimension and one without, and over a `reshape` of the ensemble."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -14,6 +14,31 @@ def bridge(dims: Shape, produced_in_batches: bool, consumed_in_batches: bool) ->
     if produced_in_batches == consumed_in_batches:
         return None
     return _prepending(dims) if consumed_in_batches else _stripping(dims)
+
+
+def reshape(dims: Shape, to: Shape) -> Bridge | None:
+    """How a tensor of these dims gets others, which have the same variable dims in order; None for the same dims.
+
+    A shape that does not have the dims stays as it is.
+    """
+    if dims == to:
+        return None
+
+    def bridged(shape: Shape) -> Shape:
+        batch = len(shape) - len(dims)
+        if not 0 <= batch <= 1 or not matches(shape[batch:], dims):
+            return shape
+        variable = iter(size for size, dim in zip(shape[batch:], dims, strict=True) if dim == -1)
+        return (*shape[:batch], *(next(variable) if dim == -1 else dim for dim in to))
+
+    return bridged
+
+
+def chained(first: Bridge | None, second: Bridge | None) -> Bridge | None:
+    """The first bridge and then the second."""
+    if first is None or second is None:
+        return first or second
+    return lambda shape: second(first(shape))
 
 
 def matches(shape: Sequence[int], dims: Sequence[int]) -> bool:
