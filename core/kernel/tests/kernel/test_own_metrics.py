@@ -1,13 +1,18 @@
 """The metrics that models make themselves."""
 
+import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from naiad._lifecycle.loading import SECONDS_TO_CLOSE
 from naiad.backend import Answer, Batch, ModelContext, Placement
 
-from .loops import until
+from .loops import jump, until
 from .metric_values import running, values_of
-from .serving import Steered, SteeredModel, request, write_model
+from .serving import Steered, SteeredModel, off_the_loop, request, write_model
 
 
 class Counting(SteeredModel):
@@ -53,6 +58,45 @@ async def test_a_model_that_fails_to_load_leaves_no_metrics(tmp_path: Path) -> N
 
     async with running(tmp_path, Steered(load=load)) as server:
         assert "loads" not in values_of(server)
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before the next attempt", "after the next attempt"])
+async def test_a_failed_attempt_to_load_closes_no_metric_of_the_next(tmp_path: Path, late: bool) -> None:
+    closing, gate, closed = threading.Event(), threading.Event(), threading.Event()
+    attempts: list[Counting] = []
+
+    class Failing(Counting):
+        def instantiate(self, placement: Placement) -> Any:
+            raise OSError("the network drive sleeps")
+
+        def close(self) -> None:
+            closing.set()
+            gate.wait(10)
+            closed.set()
+
+    def load(context: ModelContext) -> Counting:
+        attempts.append((Counting if attempts else Failing)(backend, context))
+        return attempts[-1]
+
+    backend = Steered(load=load)
+    write_model(tmp_path, "m")
+    options = {"model_control_mode": "explicit", "model_load_retry_count": 1}
+
+    async with running(tmp_path, backend, **options) as server:
+        loading = asyncio.ensure_future(server.load("m"))
+        await off_the_loop(lambda: closing.wait(10))
+        if late:
+            await jump(SECONDS_TO_CLOSE + 1)
+        else:
+            gate.set()
+        await loading
+        gate.set()
+        await off_the_loop(lambda: closed.wait(10))
+        await until(lambda: all(thread.name != "naiad-close-m" for thread in threading.enumerate()))
+        await server.infer(request("m", 1))
+        counted = values_of(server)["batches"]
+
+    assert (len(attempts), counted) == (2, {frozenset({("of", "Counting")}): 1})
 
 
 async def test_a_model_cannot_take_a_name_of_the_servers(tmp_path: Path) -> None:

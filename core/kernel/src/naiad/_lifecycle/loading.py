@@ -96,6 +96,8 @@ class Loader:
             del failure, results  # whose traceback holds this frame, and with it what was prepared
 
     async def _load(self, prepared: PreparedModel, context: ModelContext) -> ModelVersion:
+        """One attempt. What an earlier one has left behind may close late, and closes the metrics of its own."""
+        context = self._preparer.loadable(context)
         try:
             with self._short_switch_interval():
                 return await self._load_version(prepared, context)

@@ -63,6 +63,12 @@ class Preparer:
             configs.require_folder(source)
             return self._prepare(source)
 
+    def loadable(self, context: ModelContext) -> ModelContext:
+        """The context for one attempt to load that version, with metrics and calls of its own."""
+        metrics = NoMetrics() if self._metrics is None else self._metrics.registry()
+        models = self._no_models if self.calls is None else self.calls.of_version(context.config.name)
+        return replace(context, metrics=metrics, models=models)
+
     def stages(self, context: ModelContext, counters: VersionCounters) -> OfferedStages:
         """The request stages of a version. Blocks, but not for an ensemble."""
         stages = self._plugins.stages(stage_context(context, self._settings, counters, self._service))
@@ -109,14 +115,7 @@ class Preparer:
         config = normalise(config, traits=backend.traits, gpus=gpu_count())
         check(replace(written, config=config), source)
         return PreparedModel(
-            contexts=tuple(
-                replace(
-                    self._context(config, version, source),
-                    metrics=NoMetrics() if self._metrics is None else self._metrics.registry(),
-                    models=self._no_models if self.calls is None else self.calls.of_version(config.name),
-                )
-                for version in versions
-            ),
+            contexts=tuple(self._context(config, version, source) for version in versions),
             backend=backend,
             factory=self._plugins.scheduler(scheduler_name(config)),
             placements=instance_placements(config, gpu_count()),
