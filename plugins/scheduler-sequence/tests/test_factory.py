@@ -3,6 +3,7 @@
 import pytest
 
 import naiad_scheduler_sequence
+from naiad import Server
 from naiad.errors import InvalidArgumentError
 from naiad.scheduler import Row, SchedulerFactory, Ticket
 from naiad_config import ModelConfig, ModelParameter, ModelSequenceBatching, StrategyDirect, StrategyOldest
@@ -14,6 +15,12 @@ def test_the_plugin_offers_the_sequence_batcher():
 
     assert isinstance(factory, SchedulerFactory)
     assert (factory.name, factory.choice) == ("sequence", "sequence_batching")
+
+
+def test_sequences_are_a_protocol_extension_of_a_server_with_the_plugin(tmp_path):
+    server = Server(model_repository=[tmp_path], plugins=[naiad_scheduler_sequence])
+
+    assert "sequence" in server.metadata().extensions
 
 
 def test_two_sequences_share_a_batch_each_in_its_row():

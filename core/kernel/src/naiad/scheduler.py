@@ -154,7 +154,7 @@ class SchedulerFactory(Protocol):
     `scheduling_choice` that asks for it otherwise (`dynamic_batching`), "" for none, the default scheduler.
 
     It may also have `codec(context: ModelContext) -> BatchCodec | None`, where its batches are more than requests that
-    are joined; see `naiad.codec`.
+    are joined (see `naiad.codec`), and `extensions: Sequence[str]`, the protocol extensions that a server has by it.
     """
 
     name: str

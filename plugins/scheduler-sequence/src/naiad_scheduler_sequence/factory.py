@@ -25,6 +25,7 @@ class SequenceBatching:
 
     name = "sequence"
     choice = "sequence_batching"
+    extensions = ("sequence",)
 
     def create(self, config: ModelConfig, instances: int) -> SequenceScheduler:
         """A sequence batcher for one model version with that many instances.

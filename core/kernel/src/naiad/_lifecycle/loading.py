@@ -16,6 +16,7 @@ from naiad._lifecycle.preparation import Preparer
 from naiad._lifecycle.prepared import Prepared, PreparedModel
 from naiad._lifecycle.repository import ModelSource
 from naiad._lifecycle.servables import loading
+from naiad._plugins.known_plugins import needs_of
 from naiad._plugins.registry import PluginRegistry
 from naiad.backend import Model, ModelContext
 from naiad.call_service import VersionCalls
@@ -152,14 +153,15 @@ class Loader:
 
 
 def _codec_of(factory: SchedulerFactory, context: ModelContext) -> BatchCodec | None:
-    """The batch codec that the scheduler brings for a version, None without one: models with sequences need it."""
+    """The batch codec that the scheduler brings for a version, None without one where no part of the model needs it."""
     make = getattr(factory, "codec", None)
     codec: BatchCodec | None = None if make is None else make(context)
-    if codec is None and context.config.sequence_batching is not None:
-        raise InvalidArgumentError(
-            f"model '{context.config.name}' has sequence_batching, and its scheduler '{factory.name}' has no batch "
-            "codec, which keeps the requests of a sequence together; drop the parameter 'scheduler'"
-        )
+    for need in needs_of(context.config, "codec"):
+        if codec is None:
+            raise InvalidArgumentError(
+                f"model '{context.config.name}' has {need.noun}, and its scheduler '{factory.name}' has no batch codec "
+                "for it; drop the parameter 'scheduler'"
+            )
     return codec
 
 

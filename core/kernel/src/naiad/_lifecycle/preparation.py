@@ -160,14 +160,15 @@ class Preparer:
         return resolved
 
     def _completed(self, backend: Backend, context: ModelContext) -> ModelConfig:
-        """What the backend makes of the configuration; its wish to merge requests needs a scheduler that can."""
+        """What the backend makes of the configuration; a scheduling choice of its own needs a scheduler."""
         config = backend.complete(context)
-        wished = config.dynamic_batching is not None and scheduler_name(context.config) == "default"
-        if wished and all(factory.choice != "dynamic_batching" for factory in self._plugins.schedulers()):
-            message = "model '%s' could merge requests into batches and does not: install naiad-scheduler-dynamic"
-            context.logger.warning(message, config.name)
-            return replace(config, dynamic_batching=None)
-        return config
+        choice = scheduler_name(config)
+        served = {scheduler_name(context.config), *(factory.choice for factory in self._plugins.schedulers())}
+        if choice in served or getattr(config, choice, None) is None:
+            return config
+        advice = " ".join(self._plugins.where_to_get("scheduler", choice))
+        context.logger.warning("model '%s' could use %s and does not. %s", config.name, choice, advice)
+        return replace(config, **{choice: None})
 
     def _context(self, config: ModelConfig, version: int, source: ModelSource) -> ModelContext:
         settings = {**self._backend_settings.get("", {}), **self._backend_settings.get(config.backend, {})}

@@ -3,12 +3,11 @@
 A test holds this table against what the distributions of the workspace really offer.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from naiad_config import ModelConfig
+from naiad_config import ModelConfig
+from naiad_config.normalisation import is_ensemble
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,24 +109,31 @@ KNOWN_PLUGINS = (
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationNeed:
-    """A section of configurations that needs a plugin's contribution `name` of that `kind`; `noun` is for messages."""
+    """A part of model configurations that takes the contribution `name` of that `kind`; `noun` is for messages."""
 
-    section: str
-    noun: str
     kind: str
     name: str
+    noun: str
+    is_in: Callable[[ModelConfig], bool]
 
-    def is_in(self, config: "ModelConfig") -> bool:
-        """Whether the configuration has the section, and does not disable it."""
-        section = getattr(config, self.section)
-        return bool(section) and bool(getattr(section, "enable", True))
+
+def _section(name: str) -> Callable[[ModelConfig], bool]:
+    """Whether a configuration has the section, and does not disable it."""
+    return lambda config: bool(section := getattr(config, name)) and bool(getattr(section, "enable", True))
 
 
 CONFIGURATION_NEEDS = (
-    ConfigurationNeed("response_cache", "a response cache", "option", "cache-config"),
-    ConfigurationNeed("model_warmup", "a warm-up", "warmup", "samples"),
+    ConfigurationNeed("option", "cache-config", "a response cache", _section("response_cache")),
+    ConfigurationNeed("warmup", "samples", "a warm-up", _section("model_warmup")),
+    ConfigurationNeed("servable", "ensemble", "an ensemble", is_ensemble),
+    ConfigurationNeed("codec", "sequence", "sequence_batching", _section("sequence_batching")),
 )
-"""What is ignored, with a warning, in a server without the plugin."""
+"""Without the plugin, an option or a warm-up is ignored with a warning; a model that takes anything else is refused."""
+
+
+def needs_of(config: ModelConfig, *kinds: str) -> list[ConfigurationNeed]:
+    """What that configuration takes of these kinds."""
+    return [need for need in CONFIGURATION_NEEDS if need.kind in kinds and need.is_in(config)]
 
 
 _KINDS = ("backend", "scheduler", "frontend", "cache", "service", "parameter", "servable", "option", "warmup")

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from naiad._plugins.contributions import Contributions
 from naiad._plugins.discovery import Plugin, Source, installed_plugins, listed_plugins
-from naiad._plugins.known_plugins import CONFIGURATION_NEEDS, KNOWN_PLUGINS, where_to_get
+from naiad._plugins.known_plugins import KNOWN_PLUGINS, needs_of, where_to_get
 from naiad.errors import NotFoundError, PluginError
-from naiad_config.normalisation import is_ensemble
 
 if TYPE_CHECKING:
     import asyncio
@@ -117,16 +116,15 @@ class PluginRegistry:
     def servable(self, config: "ModelConfig") -> "ServableFactory | None":
         """The factory that serves a configuration, None where a backend is to serve it.
 
-        Raises PluginError when several claim it, NotFoundError with what to install for an ensemble that none claims.
+        Raises PluginError when several claim it, NotFoundError with what to install where a missing one is needed.
         """
         servables = self.servables()
         claiming = [each for each in servables.values() if each.claims(config)]
         if len(claiming) > 1:
             names = " and ".join(f"'{each.name}'" for each in claiming)
             raise PluginError(f"the servables {names} both claim model '{config.name}'; uninstall one of them")
-        if not claiming and is_ensemble(config):
-            return self._find("servable", "ensemble", servables)
-        return claiming[0] if claiming else None
+        needed = [self._find("servable", need.name, servables) for need in needs_of(config, "servable") if not claiming]
+        return next(iter(claiming or needed), None)
 
     # Hooks of a server and of a model; raise NaiadError as `Plugin.call`
 
@@ -173,9 +171,9 @@ class PluginRegistry:
         """A sentence for each section of a configuration that no installed plugin serves, and that is ignored then."""
         offered = {("option", option.name) for plugin in self._loaded for option in plugin.contributions.options}
         offered |= {("warmup", "samples") for plugin in self._loaded if "warmup" in plugin.contributions.later}
-        unmet = [need for need in CONFIGURATION_NEEDS if need.is_in(config) and (need.kind, need.name) not in offered]
-        advice = {need: " ".join(self.where_to_get(need.kind, need.name)) for need in unmet}
-        return [f"model '{config.name}' asks for {need.noun}. {advice[need]}" for need in unmet]
+        unmet = [need for need in needs_of(config, "option", "warmup") if (need.kind, need.name) not in offered]
+        asks = f"model '{config.name}' asks for"
+        return [" ".join([f"{asks} {need.noun}.", *self.where_to_get(need.kind, need.name)]) for need in unmet]
 
     def where_to_get(self, kind: str, name: str) -> list[str]:
         """Sentences with the next step for a thing that no plugin brings: what to install, else what was skipped."""

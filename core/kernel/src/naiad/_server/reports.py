@@ -20,9 +20,7 @@ _OF_PLUGINS = frozenset({"sequence", "system_shared_memory", "cuda_shared_memory
 
 def extensions_of(plugins: PluginRegistry, services: Services) -> tuple[str, ...]:
     """The protocol extensions by the names that clients know; those of plugins only where these are installed."""
-    brought = {name for service in services for name in getattr(service, "extensions", ())}
-    if any(factory.choice == "sequence_batching" for factory in plugins.schedulers()):
-        brought.add("sequence")
+    brought = {name for each in (*services, *plugins.schedulers()) for name in getattr(each, "extensions", ())}
     known = (name for name in _EXTENSIONS if name not in _OF_PLUGINS or name in brought)
     return (*known, *sorted(brought.difference(_EXTENSIONS)))
 
