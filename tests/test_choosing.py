@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import onnx
 import pytest
 
-from naiad._lifecycle.detection import KNOWN_FORMATS
+from naiad_config.detection import KNOWN_FORMATS
 
 from .environments import with_members
 

@@ -9,7 +9,6 @@ from types import ModuleType
 import pytest
 
 from naiad import PluginRegistry, hookspecs
-from naiad._plugins.known_plugins import KNOWN_PLUGINS
 from naiad_cli.main import COMMANDS, main
 
 ROOT = Path(__file__).parents[1]
@@ -174,27 +173,3 @@ def test_options_in_commands_that_are_shown_are_there() -> None:
     report = {name for line in commands for name in re.findall(r"--([a-z0-9-]+)", line)}
 
     assert report <= {option.name for option in PluginRegistry.discover().options()}
-
-
-def test_what_to_install_is_reported_as_it_is() -> None:
-    registry = PluginRegistry.discover()
-    offered = {
-        report.distribution: {(offer.kind, offer.name.removeprefix("--")) for offer in report.contributions}
-        for report in registry.plugins
-        if report.distribution != "naiad"
-    }
-    choices = {factory.name: factory.choice for factory in registry.schedulers()}
-
-    for known in KNOWN_PLUGINS:
-        reported = {("backend", name) for name in known.backends} | {("frontend", name) for name in known.frontends}
-        reported |= {("cache", name) for name in known.caches} | {("options", name) for name in known.options}
-        reported |= {("servable", name) for name in known.servables}
-        reported |= {("scheduler", name) for name in known.schedulers if name in choices}
-        reported |= {("service", name) for name in known.services}
-        assert reported == {
-            offer
-            for offer in offered.pop(known.distribution)
-            if offer[0] not in ("warmup", "stage", "gate", "worker", "runner")
-        }
-        assert {name for name in known.schedulers if name not in choices} <= set(choices.values())
-    assert offered == {}

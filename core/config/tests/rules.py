@@ -1,4 +1,7 @@
-"""What the tests of the rules share: the parts of a valid configuration, and what is found wrong in a text."""
+"""What the tests share: the parts of a valid configuration, the problems of a text, and installed backends."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from naiad_config.text import parse_text
 from naiad_config.validation import problems
@@ -15,3 +18,13 @@ def found(text, **options):
 def only(text, **options):
     (reason,) = found(text, **options)
     return reason
+
+
+@dataclass(frozen=True)
+class Formats:
+    """An installed backend."""
+
+    name: str
+    platforms: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()

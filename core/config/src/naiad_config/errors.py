@@ -21,6 +21,12 @@ class InvalidArgumentError(NaiadError):
     code = "INVALID_ARG"
 
 
+class NotFoundError(NaiadError):
+    """There is no such model, version, plugin or file."""
+
+    code = "NOT_FOUND"
+
+
 class UnavailableError(NaiadError):
     """It exists and cannot answer now; `retry_after` (seconds) is our guess at when it may, None when we have none."""
 

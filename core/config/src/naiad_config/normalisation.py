@@ -33,6 +33,17 @@ def is_ensemble(config: ModelConfig) -> bool:
     return config.ensemble_scheduling is not None or config.platform == "ensemble"
 
 
+def scheduler_name(config: ModelConfig) -> str:
+    """The parameter `scheduler` where there is one, else the member of `scheduling_choice`, else the default."""
+    parameter = config.parameters.get("scheduler")
+    if parameter is not None and parameter.string_value:
+        return parameter.string_value
+    for choice in ("dynamic_batching", "sequence_batching"):
+        if getattr(config, choice) is not None:
+            return choice
+    return "default"
+
+
 def normalise(config: ModelConfig, *, traits: InstanceDefaults | None, gpus: int = 0) -> ModelConfig:
     """The configuration as the server works by it and shows it; normalising it twice changes nothing.
 

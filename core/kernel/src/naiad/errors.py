@@ -29,18 +29,13 @@ from naiad_config.errors import InternalError as InternalError
 from naiad_config.errors import InvalidArgumentError as InvalidArgumentError
 from naiad_config.errors import ModelFailedError as ModelFailedError
 from naiad_config.errors import NaiadError as NaiadError
+from naiad_config.errors import NotFoundError as NotFoundError
 from naiad_config.errors import Problem as Problem
 from naiad_config.errors import UnavailableError as UnavailableError
 
 
 class TooLargeError(InvalidArgumentError):
     """Something passes a configured limit; the message names the option that sets it."""
-
-
-class NotFoundError(NaiadError):
-    """There is no such model, version, plugin or file."""
-
-    code = "NOT_FOUND"
 
 
 class AlreadyExistsError(NaiadError):

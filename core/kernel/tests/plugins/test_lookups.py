@@ -10,6 +10,7 @@ from naiad._plugins.registry import PluginRegistry
 from naiad.backend import BackendTraits, Model, ModelContext
 from naiad.errors import InvalidArgumentError, NotFoundError
 from naiad_config import ModelConfig
+from naiad_config.detection import KNOWN_FORMATS
 
 
 class Abacus:
@@ -76,6 +77,31 @@ def test_an_option_is_known_by_its_distribution_too(option: str, distribution: s
     advice = PluginRegistry.of([]).what_to_install("option", option)
 
     assert advice == f"It comes with {distribution}: pip install '{distribution}'."
+
+
+@pytest.mark.parametrize(
+    ("file", "distribution"),
+    [
+        ("model.savedmodel", "naiad-tensorflow"),
+        ("model.graphdef", "naiad-tensorflow"),
+        ("model.plan", "naiad-tensorrt"),
+        ("model.onnx", "naiad-onnx"),
+        ("model.xml", "naiad-openvino"),
+        ("model.pt", "naiad-torch"),
+        ("model.pt2", "naiad-torch"),
+        ("model.netdef", "naiad-caffe2"),
+        ("libcustom.so", "naiad-custom"),
+        ("model.py", "naiad-custom"),
+    ],
+)
+def test_the_backend_of_a_model_file_is_known_by_its_distribution(file: str, distribution: str) -> None:
+    (known,) = [each for each in KNOWN_FORMATS if each.file == file]
+
+    assert f"pip install '{distribution}" in where_to_get("backend", known.backend, {})
+
+
+def test_every_known_format_has_a_distribution() -> None:
+    assert all(where_to_get("backend", known.backend, {}) for known in KNOWN_FORMATS)
 
 
 def test_nothing_is_advised_for_a_name_that_nobody_knows() -> None:

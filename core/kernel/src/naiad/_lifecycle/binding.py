@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from naiad._engine.containment import contained
-from naiad._lifecycle.configs import locate_problems
 from naiad._lifecycle.leases import VersionLease
 from naiad._lifecycle.model_record import LOADING, ModelRecord
 from naiad._lifecycle.model_registry import ModelRegistry
@@ -39,7 +38,7 @@ class Binder:
         """
         resolver, name = _Resolver(self._registry, prepared), prepared.config.name
         try:
-            with locate_problems(prepared.written), contained(f"binding model '{name}'", model=name):
+            with prepared.folder.locate_problems(), contained(f"binding model '{name}'", model=name):
                 versions = dict(cast("Mapping[int, ServedVersion]", prepared.servable.bind(resolver, before)))
         except BaseException:
             self._registry.leases.bind((), resolver.leases)

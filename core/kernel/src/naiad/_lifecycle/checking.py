@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from naiad._lifecycle.binding import circle
-from naiad._lifecycle.configs import locate_problems
 from naiad._lifecycle.prepared import Prepared
 from naiad.errors import ConfigError, NaiadError
 from naiad_config import ModelConfig
@@ -36,7 +35,7 @@ class _Check:
         if self.name not in self._problems and dependent is not None:
             self._problems[self.name] = []
             try:
-                with locate_problems(dependent.written):
+                with dependent.folder.locate_problems():
                     self._configs[self.name] = dependent.servable.check(self)
             except ConfigError as error:
                 self._problems[self.name] = [str(problem) for problem in error.problems]

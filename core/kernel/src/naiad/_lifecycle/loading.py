@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
+from pathlib import Path
 from typing import TypeVar, cast
 
 from naiad._engine.bounded_threads import BoundedThreads
@@ -14,7 +15,6 @@ from naiad._engine.statistics import VersionCounters
 from naiad._engine.version import ModelVersion, labels_of
 from naiad._lifecycle.preparation import Preparer
 from naiad._lifecycle.prepared import Prepared, PreparedModel
-from naiad._lifecycle.repository import ModelSource
 from naiad._lifecycle.servables import loading
 from naiad._plugins.known_plugins import needs_of
 from naiad._plugins.registry import PluginRegistry
@@ -59,11 +59,11 @@ class Loader:
         self._retries: int = settings["model-load-retry-count"]
         self._short_switch_interval = nullcontext if runner is None else runner.short_switch_interval
 
-    async def prepare(self, source: ModelSource) -> Prepared:
+    async def prepare(self, name: str, directory: Path, override: str) -> Prepared:
         """A model ready to be loaded. Its backend opens the model's files for that, which may fail for a while only."""
-        prepare = partial(self.threads.run, self._preparer.prepare, source)
+        prepare = partial(self.threads.run, self._preparer.prepare, directory, name, override)
         with self._short_switch_interval():
-            return await self._tried(source.name, "preparing it", prepare)
+            return await self._tried(name, "preparing it", prepare)
 
     async def load(self, prepared: PreparedModel) -> dict[int, ModelVersion]:
         """Every version of a prepared model, ready to serve.

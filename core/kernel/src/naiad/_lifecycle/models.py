@@ -13,18 +13,18 @@ from typing import Any
 from naiad._engine.bounded_threads import lent
 from naiad._engine.load_waits import LoadWaits
 from naiad._lifecycle.binding import Binder, refused
-from naiad._lifecycle.configs import not_found
 from naiad._lifecycle.loading import Loader
 from naiad._lifecycle.model_record import LOADING, ModelRecord, VersionState
 from naiad._lifecycle.model_registry import ModelRegistry
 from naiad._lifecycle.overrides import unpacked
 from naiad._lifecycle.prepared import PreparedDependent
-from naiad._lifecycle.repository import ModelSource, RepositoryReader, is_folder_name
+from naiad._lifecycle.repository import RepositoryReader, not_found
 from naiad._lifecycle.servables import ServedVersion, has_requests, loading
 from naiad._lifecycle.version_swapper import Folder, VersionSwapper
 from naiad.errors import InvalidArgumentError, NaiadError, ShuttingDownError
 from naiad.options import Settings
 from naiad.reports import IndexEntry
+from naiad_config.repository import is_folder_name
 
 _logger = logging.getLogger("naiad.model")
 
@@ -234,7 +234,7 @@ class Models(ModelRegistry):
                     with loading(name):
                         folder = await self.repositories.threads.run(unpacked, files)
                     folders = [Path(folder.name)]
-                await self._replace_generation(record, _source(name, folders, config), folder, again)
+                await self._replace_generation(record, _only(name, folders), config, folder, again)
             except NaiadError as error:
                 record.failed(error)
                 self._binder.follow(name)
@@ -245,11 +245,11 @@ class Models(ModelRegistry):
                     await self.repositories.threads.run(folder.cleanup)
 
     async def _replace_generation(
-        self, record: ModelRecord, source: ModelSource, folder: Folder | None, again: bool
+        self, record: ModelRecord, directory: Path, config: str, folder: Folder | None, again: bool
     ) -> None:
         started = monotonic()
         async with self._load_slots:
-            prepared = await self._loader.prepare(source)
+            prepared = await self._loader.prepare(record.name, directory, config)
             for context in prepared.contexts:
                 if context.version not in record.serving:
                     record.states[context.version] = VersionState(LOADING)
@@ -312,10 +312,10 @@ class Models(ModelRegistry):
         return ""
 
 
-def _source(name: str, folders: Sequence[Path], config: str) -> ModelSource:
+def _only(name: str, folders: Sequence[Path]) -> Path:
     if len(folders) > 1:
         raise InvalidArgumentError(
             f"failed to poll model '{name}': not unique across all model repositories; "
             f"model appears in two or more repositories: {', '.join(str(folder.parent) for folder in folders)}"
         )
-    return ModelSource(name, folders[0], config)
+    return folders[0]

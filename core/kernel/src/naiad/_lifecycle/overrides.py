@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
-from naiad._lifecycle.repository import is_folder_name
 from naiad.errors import InvalidArgumentError, UnavailableError
+from naiad_config.repository import is_folder_name
 
 _REQUESTS_FAULT = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
 

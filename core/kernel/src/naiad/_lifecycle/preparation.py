@@ -1,33 +1,32 @@
 """Preparation of models: a configuration is read, completed by its backend, normalised and checked."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import cast
+from pathlib import Path
+from typing import Any, cast
 
 from naiad._engine.stages import OfferedStages, VersionStages, stage_context
 from naiad._engine.statistics import VersionCounters
 from naiad._engine.validation import RequestValidator
 from naiad._engine.version import labels_of
 from naiad._engine.worker_kinds import worker_for
-from naiad._lifecycle import configs
-from naiad._lifecycle.configs import WrittenConfig, check, locate_problems, scheduler_name
-from naiad._lifecycle.detection import describe_rivals, resolve_backend
 from naiad._lifecycle.prepared import Prepared, PreparedDependent, PreparedModel
-from naiad._lifecycle.repository import ModelSource
 from naiad._lifecycle.servables import loading
 from naiad._plugins.registry import PluginRegistry
 from naiad.backend import Backend, ModelContext
 from naiad.call_service import ModelCallService
 from naiad.calls import NoModels
+from naiad.errors import InvalidArgumentError
 from naiad.extend import FindService, Submit, WorkerKind
 from naiad.metrics import Metrics, NoMetrics, VersionObserver
 from naiad.options import Settings
 from naiad.servables import RequestCounters, ServableContext, ServableFactory
 from naiad.types import Request
 from naiad_config import InstanceKind, ModelConfig
-from naiad_config.normalisation import instance_placements, normalise
-from naiad_config.validation import misnamed
+from naiad_config.detection import BackendSearch
+from naiad_config.model_folder import ModelFolder, read_model
+from naiad_config.normalisation import instance_placements, normalise, scheduler_name
 from naiad_tensors.gpus import compute_capability, gpu_count
 
 
@@ -55,13 +54,16 @@ class Preparer:
         self._workers = workers
         self._no_models = NoModels(" ".join(plugins.where_to_get("service", ModelCallService.name)))
         self._backends = plugins.backends()
-        self._backend_settings = configs.backend_settings(settings["backend-config"])
+        self._backend_settings = _backend_settings(settings["backend-config"])
 
-    def prepare(self, source: ModelSource) -> Prepared:
-        """Read, complete, normalise and check a configuration. Blocks. Raises NaiadError; ConfigError has all of it."""
-        with loading(source.name):
-            configs.require_folder(source)
-            return self._prepare(source)
+    def prepare(self, directory: Path, name: str = "", override: str = "") -> Prepared:
+        """Read, complete, normalise and check the configuration of a model; `override` replaces its file.
+
+        The name is that of the folder unless it is another. Blocks. Raises NaiadError; ConfigError has all of it.
+        """
+        with loading(name or directory.name):
+            variant = self._settings["model-config-name"]
+            return self._prepare(read_model(directory, name=name, override=override, variant=variant))
 
     def loadable(self, context: ModelContext) -> ModelContext:
         """The context for one attempt to load that version, with metrics and calls of its own."""
@@ -78,71 +80,52 @@ class Preparer:
         """What the metrics service counts of a version; None without that service."""
         return None if self._metrics is None else self._metrics.observer(config)
 
-    def _prepare(self, source: ModelSource) -> Prepared:
-        written = configs.read_config(source, self._settings["model-config-name"])
-        config = replace(written.config, name=source.name)
-        wrong_name = misnamed(written.config, source.name)
-        check(replace(written, config=config), source, wrong_name, complete=False)
-        versions = configs.versions_of(source, config)
+    def _prepare(self, folder: ModelFolder) -> Prepared:
+        config = folder.config
         ignored = () if self._metrics is None else self._metrics.problems(config)
         for warning in (*self._plugins.unmet_needs(config), *ignored):
-            self._context(config, versions[-1], source).logger.warning("%s", warning)
+            self._context(config, folder, -1).logger.warning("%s", warning)
         servables = self._plugins.servable(config)
         if servables is not None:
-            return self._prepare_dependent(servables, written, config, source, versions)
-        with locate_problems(written):
-            config = self._with_backend(config, source, versions[0])
+            return self._prepare_dependent(servables, folder)
+        with folder.locate_problems():
+            config = self._with_backend(folder)
             backend = self._plugins.backend(config.backend)
-            context = self._context(config, versions[-1], source)
+            context = self._context(config, folder, -1)
             try:
                 if not self._settings["disable-auto-complete-config"]:
                     config = self._completed(backend, context)
-                return self._prepared(written, config, source, versions, backend)
+                return self._prepared(config, folder, backend)
             except BaseException:
                 forget = getattr(backend, "forget", None)
                 if forget is not None:
                     forget(context)
                 raise
 
-    def _prepared(
-        self,
-        written: WrittenConfig,
-        config: ModelConfig,
-        source: ModelSource,
-        versions: Sequence[int],
-        backend: Backend,
-    ) -> PreparedModel:
+    def _prepared(self, config: ModelConfig, folder: ModelFolder, backend: Backend) -> PreparedModel:
         config = normalise(config, traits=backend.traits, gpus=gpu_count())
-        check(replace(written, config=config), source)
+        folder.check(config)
         return PreparedModel(
-            contexts=tuple(self._context(config, version, source) for version in versions),
+            contexts=self._contexts(config, folder),
             backend=backend,
             factory=self._plugins.scheduler(scheduler_name(config)),
             placements=instance_placements(config, gpu_count()),
             worker=worker_for(config, backend.traits, self._workers),
         )
 
-    def _prepare_dependent(
-        self,
-        factory: ServableFactory,
-        written: WrittenConfig,
-        config: ModelConfig,
-        source: ModelSource,
-        versions: Sequence[int],
-    ) -> PreparedDependent:
+    def _prepare_dependent(self, factory: ServableFactory, folder: ModelFolder) -> PreparedDependent:
         """What a servable factory serves has no backend, and is bound when the models that it depends on are loaded."""
-        config = normalise(factory.complete(config), traits=None)
-        check(replace(written, config=config), source)
-        contexts = tuple(self._context(config, version, source) for version in versions)
-        observer = self.observer(config)
+        config = normalise(factory.complete(folder.config), traits=None)
+        folder.check(config)
+        contexts = self._contexts(config, folder)
         context = ServableContext(
             contexts,
             labels_of(contexts[-1]),
-            counters=functools.partial(VersionCounters, observer),
+            counters=functools.partial(VersionCounters, self.observer(config)),
             validator=_validator,
             stages=self._servable_stages,
         )
-        return PreparedDependent(contexts, factory.name, written, factory.prepare(context))
+        return PreparedDependent(contexts, factory.name, folder, factory.prepare(context))
 
     def _servable_stages(
         self, context: ModelContext, counters: RequestCounters, submit: Submit, proceed: Submit
@@ -150,13 +133,21 @@ class Preparer:
         own = cast("VersionCounters", counters)  # which are those of the context
         return VersionStages(self.stages(context, own), submit, proceed)
 
-    def _with_backend(self, config: ModelConfig, source: ModelSource, version: int) -> ModelConfig:
-        traits = [backend.traits for backend in dict.fromkeys(self._backends.values())]
-        installed = {report.distribution: report.skipped for report in self._plugins.plugins if report.distribution}
-        folder = source.directory / str(version)
-        resolved = resolve_backend(config, folder, traits, installed)
-        if rivals := describe_rivals(config, resolved.backend, folder, traits):
-            self._context(resolved, version, source).logger.warning("%s", rivals)
+    def _with_backend(self, folder: ModelFolder) -> ModelConfig:
+        search = BackendSearch(
+            folder.config,
+            folder.directory / str(folder.versions[0]),
+            [backend.traits for backend in dict.fromkeys(self._backends.values())],
+            functools.partial(self._plugins.what_to_install, "backend"),
+            [
+                f"{it.distribution} was skipped: {it.skipped}"
+                for it in self._plugins.plugins
+                if it.distribution and it.skipped
+            ],
+        )
+        resolved = search.resolve()
+        if rivals := search.describe_rivals():
+            self._context(resolved, folder, 0).logger.warning("%s", rivals)
         return resolved
 
     def _completed(self, backend: Backend, context: ModelContext) -> ModelConfig:
@@ -168,19 +159,39 @@ class Preparer:
             return config
         advice = " ".join(self._plugins.where_to_get("scheduler", choice))
         context.logger.warning("model '%s' could use %s and does not. %s", config.name, choice, advice)
-        return replace(config, **{choice: None})
+        no_choice: dict[str, Any] = {choice: None}
+        return replace(config, **no_choice)
 
-    def _context(self, config: ModelConfig, version: int, source: ModelSource) -> ModelContext:
+    def _contexts(self, config: ModelConfig, folder: ModelFolder) -> tuple[ModelContext, ...]:
+        return tuple(self._context(config, folder, index) for index in range(len(folder.versions)))
+
+    def _context(self, config: ModelConfig, folder: ModelFolder, index: int) -> ModelContext:
+        """The context of one of the folder's versions."""
         settings = {**self._backend_settings.get("", {}), **self._backend_settings.get(config.backend, {})}
         wants_gpu = any(group.kind is InstanceKind.KIND_GPU for group in config.instance_group)
+        version = folder.versions[index]
         return ModelContext(
             config=config,
             version=version,
-            model_directory=source.directory,
-            version_directory=source.directory / str(version),
+            model_directory=folder.directory,
+            version_directory=folder.directory / str(version),
             settings=settings,
             compute_capability=compute_capability() if wants_gpu else "",
         )
+
+
+def _backend_settings(texts: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+    """The settings by backend from `[BACKEND,]KEY=VALUE`; those for all backends are under ""."""
+    settings: dict[str, dict[str, str]] = {}
+    for text in texts:
+        backend, comma, setting = text.partition(",")
+        if not comma or "=" in backend:
+            backend, setting = "", text
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            raise InvalidArgumentError(f"--backend-config '{text}' must be [BACKEND,]KEY=VALUE")
+        settings.setdefault(backend, {})[key] = value
+    return settings
 
 
 def _validator(config: ModelConfig) -> Callable[[Request], int]:

@@ -3,12 +3,12 @@
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from naiad._lifecycle.configs import WrittenConfig
 from naiad.backend import Backend, ModelContext, Placement
 from naiad.extend import MakeWorker
 from naiad.scheduler import SchedulerFactory
 from naiad.servables import PreparedServable
 from naiad_config import ModelConfig
+from naiad_config.model_folder import ModelFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ class PreparedModel(_Contexts):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedDependent(_Contexts):
-    """A model that a servable factory of that `kind` has prepared; `written` has the locations of its keys."""
+    """A model that a servable factory of that `kind` has prepared; `folder` knows where its keys are."""
 
     kind: str
-    written: WrittenConfig
+    folder: ModelFolder
     servable: PreparedServable
     dependencies: tuple[str, ...] = field(init=False)
 

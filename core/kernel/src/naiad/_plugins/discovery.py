@@ -1,7 +1,7 @@
 """Discovery of plugins: found through entry points or listed, imported, and registered each for itself."""
 
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib import metadata
@@ -126,15 +126,12 @@ def _hooks_of(plugin: object, name: str) -> pluggy.PluginManager:
     hooks.register(plugin, name)
     known = sorted(hook for hook in vars(hookspecs) if hook.startswith("naiad_"))
     for hook, caller in vars(hooks.hook).items():
-        if not hook.startswith("_") and not caller.has_spec() and not _all_optional(caller.get_hookimpls()):
-            near = get_close_matches(hook, known, n=1)
-            advice = f"did you mean {near[0]}?" if near else f"the hooks are {', '.join(known)}"
-            raise PluginError(f"there is no hook {hook}; {advice}")
+        if hook.startswith("_") or caller.has_spec() or all(each.optionalhook for each in caller.get_hookimpls()):
+            continue
+        near = get_close_matches(hook, known, n=1)
+        advice = f"did you mean {near[0]}?" if near else f"the hooks are {', '.join(known)}"
+        raise PluginError(f"there is no hook {hook}; {advice}")
     return hooks
-
-
-def _all_optional(implementations: Iterable[pluggy.HookImpl]) -> bool:
-    return all(each.optionalhook for each in implementations)
 
 
 def _described(error: BaseException) -> str:

@@ -22,7 +22,7 @@ def _seconds(text: str) -> float:
     return value
 
 
-REPOSITORY_OPTIONS = (
+KERNEL_OPTIONS = (
     Option("model-repository", (), "a folder of models; may be given several times", metavar="DIR", repeatable=True),
     Option(
         "model-control-mode",
@@ -47,9 +47,6 @@ REPOSITORY_OPTIONS = (
         metavar="[BACKEND,]KEY=VALUE",
         repeatable=True,
     ),
-)
-
-SERVER_OPTIONS = (
     Option("id", "naiad", "the name that the server gives itself"),
     Option("strict-readiness", True, "ready only while every model is ready", boolean),
     Option("exit-on-error", True, "exit when a model fails to load at start", boolean),
@@ -76,7 +73,6 @@ SERVER_OPTIONS = (
         _seconds,
         "SECS",
     ),
+    *LOG_OPTIONS,
 )
-
-KERNEL_OPTIONS: tuple[Option, ...] = REPOSITORY_OPTIONS + SERVER_OPTIONS + LOG_OPTIONS
 """Every option of the kernel."""

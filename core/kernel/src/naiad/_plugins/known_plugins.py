@@ -12,98 +12,82 @@ from naiad_config.normalisation import is_ensemble
 
 @dataclass(frozen=True, slots=True)
 class KnownPlugin:
-    """A published distribution, what to `pip install`, and its contributions; `parameters` are those of its stages."""
+    """A published distribution, the names of its contributions and request parameters by kind, and its extra."""
 
     distribution: str
-    install: str
-    backends: tuple[str, ...] = ()
-    schedulers: tuple[str, ...] = ()
-    frontends: tuple[str, ...] = ()
-    caches: tuple[str, ...] = ()
-    services: tuple[str, ...] = ()
-    parameters: tuple[str, ...] = ()
-    servables: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
-    warmups: tuple[str, ...] = ()
+    names: Mapping[str, str]
+    extra: str = ""
 
-
-def _names(*lines: str) -> tuple[str, ...]:
-    return tuple(name for line in lines for name in line.split())
+    @property
+    def install(self) -> str:
+        """What to give to `pip install`."""
+        return f"{self.distribution}[{self.extra}]" if self.extra else self.distribution
 
 
 KNOWN_PLUGINS = (
-    KnownPlugin(
-        "naiad-cache",
-        "naiad-cache",
-        services=("cache",),
-        options=("cache-config", "response-cache-byte-size"),
-    ),
-    KnownPlugin("naiad-cache-local", "naiad-cache-local", caches=("local",)),
-    KnownPlugin("naiad-cache-redis", "naiad-cache-redis", caches=("redis",)),
-    KnownPlugin("naiad-caffe2", "naiad-caffe2[cpu]", backends=("caffe2",)),
-    KnownPlugin("naiad-custom", "naiad-custom", backends=("custom", "python")),
-    KnownPlugin("naiad-explain", "naiad-explain", parameters=("explain",), options=("allow-explain",)),
+    KnownPlugin("naiad-cache", {"service": "cache", "option": "cache-config response-cache-byte-size"}),
+    KnownPlugin("naiad-cache-local", {"cache": "local"}),
+    KnownPlugin("naiad-cache-redis", {"cache": "redis"}),
+    KnownPlugin("naiad-caffe2", {"backend": "caffe2"}, extra="cpu"),
+    KnownPlugin("naiad-custom", {"backend": "custom python"}),
+    KnownPlugin("naiad-explain", {"parameter": "explain", "option": "allow-explain"}),
     KnownPlugin(
         "naiad-grpc",
-        "naiad-grpc",
-        frontends=("grpc",),
-        options=_names(
-            "allow-grpc grpc-address grpc-handshake-timeout grpc-header-forward-pattern",
-            "grpc-http2-max-ping-strikes grpc-http2-max-pings-without-data",
-            "grpc-http2-min-recv-ping-interval-without-data",
-            "grpc-infer-response-compression-level grpc-keepalive-permit-without-calls",
-            "grpc-keepalive-time grpc-keepalive-timeout grpc-max-calls grpc-max-concurrent-streams",
-            "grpc-max-connection-age grpc-max-connection-age-grace grpc-max-connection-idle",
-            "grpc-max-connections grpc-max-message-size grpc-max-response-size",
-            "grpc-port grpc-restricted-protocol grpc-root-cert grpc-server-cert grpc-server-key grpc-use-ssl",
+        {
+            "frontend": "grpc",
+            "option": "allow-grpc grpc-address grpc-handshake-timeout grpc-header-forward-pattern "
+            "grpc-http2-max-ping-strikes grpc-http2-max-pings-without-data "
+            "grpc-http2-min-recv-ping-interval-without-data "
+            "grpc-infer-response-compression-level grpc-keepalive-permit-without-calls "
+            "grpc-keepalive-time grpc-keepalive-timeout grpc-max-calls grpc-max-concurrent-streams "
+            "grpc-max-connection-age grpc-max-connection-age-grace grpc-max-connection-idle grpc-max-connections "
+            "grpc-max-message-size grpc-max-response-size grpc-port "
+            "grpc-restricted-protocol grpc-root-cert grpc-server-cert grpc-server-key grpc-use-ssl "
             "grpc-use-ssl-mutual reuse-grpc-port",
-        ),
+        },
     ),
     KnownPlugin(
         "naiad-http",
-        "naiad-http",
-        frontends=("http",),
-        options=_names(
-            "allow-http http-address http-body-seconds http-head-seconds http-header-forward-pattern",
-            "http-idle-seconds http-max-connections http-max-input-size http-max-json-output",
-            "http-max-pipelined-bytes http-port http-restricted-api http-root-cert http-server-cert",
+        {
+            "frontend": "http",
+            "option": "allow-http http-address http-body-seconds http-head-seconds http-header-forward-pattern "
+            "http-idle-seconds http-max-connections http-max-input-size http-max-json-output "
+            "http-max-pipelined-bytes http-port http-restricted-api http-root-cert http-server-cert "
             "http-server-key http-use-ssl http-use-ssl-mutual reuse-http-port",
-        ),
+        },
     ),
-    KnownPlugin("naiad-loop-handoff", "naiad-loop-handoff", options=("loop-handoff",)),
+    KnownPlugin("naiad-loop-handoff", {"option": "loop-handoff"}),
     KnownPlugin(
         "naiad-metrics",
-        "naiad-metrics",
-        frontends=("metrics",),
-        services=("metrics",),
-        options=_names(
-            "allow-cpu-metrics allow-gpu-metrics allow-metrics metrics-address metrics-config",
+        {
+            "frontend": "metrics",
+            "service": "metrics",
+            "option": "allow-cpu-metrics allow-gpu-metrics allow-metrics metrics-address metrics-config "
             "metrics-interval-ms metrics-port",
-        ),
+        },
     ),
-    KnownPlugin("naiad-model-calls", "naiad-model-calls", services=("model-calls",)),
-    KnownPlugin("naiad-onnx", "naiad-onnx[cpu]", backends=("onnxruntime",)),
-    KnownPlugin("naiad-openvino", "naiad-openvino[cpu]", backends=("openvino",)),
-    KnownPlugin("naiad-rate-limiter", "naiad-rate-limiter", options=("rate-limit", "rate-limit-resource")),
-    KnownPlugin("naiad-scheduler-dynamic", "naiad-scheduler-dynamic", schedulers=("dynamic", "dynamic_batching")),
-    KnownPlugin("naiad-scheduler-ensemble", "naiad-scheduler-ensemble", servables=("ensemble",)),
-    KnownPlugin("naiad-scheduler-sequence", "naiad-scheduler-sequence", schedulers=("sequence", "sequence_batching")),
+    KnownPlugin("naiad-model-calls", {"service": "model-calls"}),
+    KnownPlugin("naiad-onnx", {"backend": "onnxruntime"}, extra="cpu"),
+    KnownPlugin("naiad-openvino", {"backend": "openvino"}, extra="cpu"),
+    KnownPlugin("naiad-rate-limiter", {"option": "rate-limit rate-limit-resource"}),
+    KnownPlugin("naiad-scheduler-dynamic", {"scheduler": "dynamic dynamic_batching"}),
+    KnownPlugin("naiad-scheduler-ensemble", {"servable": "ensemble"}),
+    KnownPlugin("naiad-scheduler-sequence", {"scheduler": "sequence sequence_batching"}),
     KnownPlugin(
         "naiad-shared-memory",
-        "naiad-shared-memory",
-        services=("shared-memory",),
-        options=("allow-client-shm", "max-shared-memory-regions", "shared-memory-lending"),
+        {"service": "shared-memory", "option": "allow-client-shm max-shared-memory-regions shared-memory-lending"},
     ),
-    KnownPlugin("naiad-tensorflow", "naiad-tensorflow[cpu]", backends=("tensorflow",)),
-    KnownPlugin("naiad-tensorrt", "naiad-tensorrt[tensorrt]", backends=("tensorrt",)),
-    KnownPlugin("naiad-torch", "naiad-torch[cpu]", backends=("pytorch",)),
+    KnownPlugin("naiad-tensorflow", {"backend": "tensorflow"}, extra="cpu"),
+    KnownPlugin("naiad-tensorrt", {"backend": "tensorrt"}, extra="tensorrt"),
+    KnownPlugin("naiad-torch", {"backend": "pytorch"}, extra="cpu"),
     KnownPlugin(
         "naiad-tracing",
-        "naiad-tracing",
-        services=("tracing",),
-        options=("trace-config", "trace-count", "trace-file", "trace-level", "trace-log-frequency", "trace-rate"),
+        {
+            "service": "tracing",
+            "option": "trace-config trace-count trace-file trace-level trace-log-frequency trace-rate",
+        },
     ),
-    KnownPlugin("naiad-warmup", "naiad-warmup", warmups=("samples",)),
+    KnownPlugin("naiad-warmup", {"warmup": "samples"}),
 )
 
 
@@ -136,8 +120,12 @@ def needs_of(config: ModelConfig, *kinds: str) -> list[ConfigurationNeed]:
     return [need for need in CONFIGURATION_NEEDS if need.kind in kinds and need.is_in(config)]
 
 
-_KINDS = ("backend", "scheduler", "frontend", "cache", "service", "parameter", "servable", "option", "warmup")
-_TABLE = {(kind, name): each for each in KNOWN_PLUGINS for kind in _KINDS for name in getattr(each, f"{kind}s")}
+_TABLE = {(kind, name): each for each in KNOWN_PLUGINS for kind, names in each.names.items() for name in names.split()}
+
+
+def names_of(kind: str) -> set[str]:
+    """The names of all known contributions of that kind."""
+    return {name for each, name in _TABLE if each == kind}
 
 
 def what_to_install(kind: str, name: str) -> str:
@@ -154,6 +142,6 @@ def where_to_get(kind: str, name: str, installed: Mapping[str, str]) -> str:
     plugin = _TABLE.get((kind, name))
     if plugin is None:
         return ""
-    if installed.get(plugin.distribution):
-        return f"{plugin.distribution} would offer it, but was skipped: {installed[plugin.distribution].rstrip('.')}."
+    if skipped := installed.get(plugin.distribution):
+        return f"{plugin.distribution} would offer it, but was skipped: {skipped.rstrip('.')}."
     return f"It comes with {plugin.distribution}: pip install '{plugin.install}'."

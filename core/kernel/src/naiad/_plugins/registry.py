@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from naiad._plugins.contributions import Contributions
 from naiad._plugins.discovery import Plugin, Source, installed_plugins, listed_plugins
-from naiad._plugins.known_plugins import KNOWN_PLUGINS, needs_of, where_to_get
+from naiad._plugins.known_plugins import names_of, needs_of, where_to_get
 from naiad.errors import NotFoundError, PluginError
 
 if TYPE_CHECKING:
@@ -130,23 +130,19 @@ class PluginRegistry:
 
     def services(self, settings: "Settings") -> "Mapping[str, Service]":
         """New services of all plugins, by name. Raises PluginError when two share one."""
-        services = self._call("naiad_services", settings=settings)
-        return _unique("service", ((plugin, each.name, each) for plugin, each in services))
+        return self._named("service", "naiad_services", settings=settings)
 
     def gates(self, settings: "Settings") -> "GateFactory | None":
         """What decides when instances may execute, None where no plugin limits anything; PluginError for two."""
-        gates = self._call("naiad_gates", settings=settings)
-        return _unique("gate", ((plugin, "execution", each) for plugin, each in gates)).get("execution")
+        return self._named("gate", "naiad_gates", "execution", settings=settings).get("execution")
 
     def workers(self, settings: "Settings", runner: "LoopRunner | None") -> "tuple[WorkerKind, ...]":
         """New kinds of worker, for a server that `runner` runs. Raises PluginError when two share a name."""
-        kinds = self._call("naiad_workers", settings=settings, runner=runner)
-        return tuple(_unique("kind of worker", ((plugin, each.name, each) for plugin, each in kinds)).values())
+        return tuple(self._named("kind of worker", "naiad_workers", settings=settings, runner=runner).values())
 
     def loop_runner(self, loop: "asyncio.AbstractEventLoop", settings: "Settings") -> "LoopRunner | None":
         """What runs the event loop of the process, None where no plugin does. Raises PluginError for two."""
-        runners = self._call("naiad_runners", loop=loop, settings=settings)
-        return _unique("runner", ((plugin, "event loop", each) for plugin, each in runners)).get("event loop")
+        return self._named("runner", "naiad_runners", "event loop", loop=loop, settings=settings).get("event loop")
 
     def warmup(self, context: "ModelContext") -> "list[Warmup]":
         """The warm-ups of all plugins for that model version."""
@@ -156,6 +152,10 @@ class PluginRegistry:
         """The request stages of all plugins for that model version."""
         return [stage for _, stage in self._call("naiad_stages", context=context)]
 
+    def _named(self, kind: str, hook: str, name: str = "", **arguments: object) -> dict[str, Any]:
+        """What a hook returns, by the `name` that there may be one of, else by the names of the objects."""
+        return _unique(kind, ((plugin, name or each.name, each) for plugin, each in self._call(hook, **arguments)))
+
     def _call(self, hook: str, **arguments: object) -> "Iterator[tuple[Plugin, Any]]":
         return ((plugin, each) for plugin in self._loaded for each in plugin.call(hook, **arguments))
 
@@ -164,8 +164,7 @@ class PluginRegistry:
     def missing_parameters(self, stages: "Sequence[RequestStage]") -> dict[str, str]:
         """The request parameters of known stages that are not among these, each with how to get its stage."""
         present = {stage.parameter for stage in stages}
-        missing = {name for plugin in KNOWN_PLUGINS for name in plugin.parameters} - present
-        return {name: " ".join(self.where_to_get("parameter", name)) for name in missing}
+        return {name: " ".join(self.where_to_get("parameter", name)) for name in names_of("parameter") - present}
 
     def unmet_needs(self, config: "ModelConfig") -> list[str]:
         """A sentence for each section of a configuration that no installed plugin serves, and that is ignored then."""
@@ -177,9 +176,9 @@ class PluginRegistry:
 
     def where_to_get(self, kind: str, name: str) -> list[str]:
         """Sentences with the next step for a thing that no plugin brings: what to install, else what was skipped."""
-        advice = self.what_to_install(kind, name)
-        skipped = [f"Plugin {report} was skipped: {report.skipped}" for report in self.plugins if report.skipped]
-        return [advice] if advice else skipped
+        if advice := self.what_to_install(kind, name):
+            return [advice]
+        return [f"Plugin {report} was skipped: {report.skipped}" for report in self.plugins if report.skipped]
 
     def what_to_install(self, kind: str, name: str) -> str:
         """A sentence with the distribution that contributes a thing, "" when no known distribution does."""

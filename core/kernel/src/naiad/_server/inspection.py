@@ -5,16 +5,15 @@ from pathlib import Path
 
 from naiad._engine.version import labels_of
 from naiad._lifecycle.checking import problems_of_dependents
-from naiad._lifecycle.configs import scheduler_name
 from naiad._lifecycle.prepared import Prepared
-from naiad._lifecycle.repository import ModelSource, scan
 from naiad._plugins.registry import PluginRegistry
 from naiad._server.composition import compose_preparer
 from naiad.errors import ConfigError, NaiadError, NotFoundError
 from naiad.options import Settings
 from naiad.scheduler import SchedulerFactory
 from naiad_config import ModelConfig
-from naiad_config.normalisation import normalise
+from naiad_config.normalisation import normalise, scheduler_name
+from naiad_config.repository import scan
 from naiad_config.text import parse_text_with_positions
 from naiad_config.validation import problems
 from naiad_tensors.gpus import gpu_count
@@ -46,8 +45,7 @@ class ModelInspector:
         and ConfigError with every problem of what is there.
         """
         if path.is_dir():
-            directory = path.absolute()
-            return self._preparer.prepare(ModelSource(directory.name, directory)).contexts[-1].config
+            return self._preparer.prepare(path.absolute()).contexts[-1].config
         if not path.is_file():
             advice = "name a config.pbtxt or a model directory"
             raise NotFoundError(f"there is neither a file nor a folder at {path}; {advice}")
@@ -66,7 +64,7 @@ class ModelInspector:
         if len(folders) > 1:
             return [f"the model is in more than one repository: {', '.join(str(folder.parent) for folder in folders)}"]
         try:
-            prepared[name] = self._preparer.prepare(ModelSource(name, folders[0]))
+            prepared[name] = self._preparer.prepare(folders[0], name)
         except ConfigError as error:
             return [str(problem) for problem in error.problems]
         except NaiadError as error:

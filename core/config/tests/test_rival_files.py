@@ -2,13 +2,14 @@
 
 import pytest
 
-from naiad._lifecycle.detection import describe_rivals, resolve_backend
-from naiad.backend import BackendTraits
-from naiad.errors import ConfigError
 from naiad_config import ModelConfig
+from naiad_config.detection import BackendSearch
+from naiad_config.errors import ConfigError
 
-ONNX = BackendTraits("onnxruntime", ("onnxruntime_onnx",), {"model.onnx": "onnxruntime_onnx"})
-TENSORFLOW = BackendTraits(
+from .rules import Formats
+
+ONNX = Formats("onnxruntime", ("onnxruntime_onnx",), {"model.onnx": "onnxruntime_onnx"})
+TENSORFLOW = Formats(
     "tensorflow",
     ("tensorflow_savedmodel", "tensorflow_graphdef"),
     {"model.savedmodel": "tensorflow_savedmodel", "model.graphdef": "tensorflow_graphdef"},
@@ -23,7 +24,7 @@ def version(tmp_path):
 
 
 def rivals(config, version, traits=(TENSORFLOW, ONNX)):
-    return describe_rivals(config, resolve_backend(config, version, traits).backend, version, traits)
+    return BackendSearch(config, version, traits).describe_rivals()
 
 
 def test_files_of_two_frameworks_are_reported_with_the_one_that_is_chosen(version):
@@ -57,13 +58,13 @@ def test_two_files_of_one_backend_are_no_rivals(version):
 def test_a_known_file_that_only_a_backend_of_another_name_claims_has_no_rival(version):
     (version / "model.pt").touch()
 
-    assert rivals(ModelConfig(name="m"), version, (BackendTraits("light", files={"model.pt": ""}),)) == ""
+    assert rivals(ModelConfig(name="m"), version, (Formats("light", files={"model.pt": ""}),)) == ""
 
 
 def test_several_readers_of_a_second_file_are_reported_and_not_refused(version):
     (version / "model.onnx").touch()
     (version / "model.txt").touch()
-    claiming = [BackendTraits(name, files={"model.txt": ""}) for name in ("one", "two")]
+    claiming = [Formats(name, files={"model.txt": ""}) for name in ("one", "two")]
 
     assert "model.onnx (onnxruntime) and model.txt (one or two)" in rivals(
         ModelConfig(name="m"), version, (ONNX, *claiming)
@@ -72,16 +73,13 @@ def test_several_readers_of_a_second_file_are_reported_and_not_refused(version):
 
 def test_a_file_that_another_backend_can_read_besides_is_left_to_its_own(version):
     (version / "model.onnx").touch()
-    openvino = BackendTraits("openvino", files={"model.xml": "", "model.onnx": ""})
+    openvino = Formats("openvino", files={"model.xml": "", "model.onnx": ""})
 
     with pytest.raises(ConfigError) as caught:
-        resolve_backend(ModelConfig(name="m"), version, [openvino])
+        BackendSearch(ModelConfig(name="m"), version, [openvino], "Install {}.".format).resolve()
 
     (problem,) = caught.value.problems
     assert (
         "needs the backend 'onnxruntime' for its file 'model.onnx', which no installed plugin offers" in problem.message
     )
-    assert (
-        "pip install 'naiad-onnx[cpu]'. Or set 'backend' to 'openvino', which reads its file 'model.onnx'"
-        in problem.hint
-    )
+    assert "Install onnxruntime. Or set 'backend' to 'openvino', which reads its file 'model.onnx'" in problem.hint

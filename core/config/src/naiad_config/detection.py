@@ -1,15 +1,33 @@
 """Detection of a model's backend: from its configuration, from the files of a version, or from its name."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from types import MappingProxyType
+from typing import Protocol
 
-from naiad._plugins.known_plugins import where_to_get
-from naiad.backend import BackendTraits
-from naiad.errors import ConfigError, Problem
-from naiad_config import ModelConfig
+from naiad_config.errors import ConfigError, Problem
 from naiad_config.mistakes import nearest
+from naiad_config.model import ModelConfig
+
+
+class BackendFormats(Protocol):
+    """The models that an installed backend serves; `naiad.backend.BackendTraits` has it."""
+
+    @property
+    def name(self) -> str:
+        """Its name in `backend`."""
+
+    @property
+    def aliases(self) -> Sequence[str]:
+        """Further names."""
+
+    @property
+    def platforms(self) -> Sequence[str]:
+        """Its names in `platform`."""
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The files or folders that mark a version folder as its own, each with its platform, "" for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,73 +62,64 @@ def backend_of_platform(platform: str) -> str:
     return next((known.backend for known in KNOWN_FORMATS if platform and known.platform == platform), "")
 
 
-def resolve_backend(
-    config: ModelConfig,
-    version_directory: Path,
-    traits: Sequence[BackendTraits],
-    installed: Mapping[str, str] = MappingProxyType({}),
-) -> ModelConfig:
-    """The configuration with `backend`, `platform` and `default_model_filename` filled in where they can be detected.
-
-    `traits` are those of the installed backends; `installed` maps the installed distributions to why each was skipped
-    ("" when it was not). Raises ConfigError, with what to install, when platform and backend contradict each other,
-    when no installed backend serves the model, or when none can be detected.
-    """
-    search = _Search(config, config.name or version_directory.parent.name, version_directory, traits, installed)
-    chosen = search.backend()
-    platform = config.platform or search.platform(chosen)
-    return replace(
-        config,
-        backend=config.backend or chosen.name,
-        platform=platform,
-        default_model_filename=config.default_model_filename or search.filename(chosen, platform),
-    )
-
-
-def describe_rivals(written: ModelConfig, chosen: str, version_directory: Path, traits: Sequence[BackendTraits]) -> str:
-    """A sentence for the log when the version folder has files of several backends and nothing chooses, else "".
-
-    `written` is the configuration as it was before its backend was found, and `chosen` is that backend.
-    """
-    configured = written.backend or written.platform or written.default_model_filename or written.cc_model_filenames
-    name = written.name or version_directory.parent.name
-    search = _Search(written, name, version_directory, traits, {})
-    readers = {} if configured else search.readers()
-    if len(set(readers.values())) < 2:
-        return ""
-    listed = " and ".join(f"{file} ({backend})" for file, backend in readers.items())
-    return (
-        f"model '{name}' has files of several backends, {listed}, and its configuration names none of them: it is "
-        f"served by {chosen}; set 'backend' to choose, or take the files of the others away"
-    )
-
-
 @dataclass(frozen=True, slots=True)
-class _Search:
-    """The search for one model's backend among the installed ones."""
+class BackendSearch:
+    """The search for the backend of the model `config.name` among the installed `backends`.
 
-    _config: ModelConfig
-    _name: str
-    _directory: Path
-    _traits: Sequence[BackendTraits]
-    _distributions: Mapping[str, str]
+    `where_to_get` says in a sentence how to get the backend of a name, "" if unknown; `skipped` are sentences on
+    plugins that are installed and could not be used.
+    """
 
-    def backend(self) -> BackendTraits:
-        if self._config.backend:
-            return self._by_backend(self._config.backend, self._config.platform)
-        if self._config.platform:
-            return self._by_platform(self._config.platform)
+    config: ModelConfig
+    version_directory: Path
+    backends: Sequence[BackendFormats]
+    where_to_get: Callable[[str], str] = lambda _: ""
+    skipped: Sequence[str] = ()
+
+    def resolve(self) -> ModelConfig:
+        """The configuration with `backend`, `platform` and `default_model_filename`, where they can be detected.
+
+        Raises ConfigError, with what to install, when platform and backend contradict each other, when no installed
+        backend serves the model, or when none can be detected.
+        """
+        config, chosen = self.config, self._backend()
+        platform = config.platform or self._platform(chosen)
+        return replace(
+            config,
+            backend=config.backend or chosen.name,
+            platform=platform,
+            default_model_filename=config.default_model_filename or self._filename(chosen, platform),
+        )
+
+    def describe_rivals(self) -> str:
+        """A sentence for the log when the version folder has files of several backends and nothing chooses, else ""."""
+        config = self.config
+        configured = config.backend or config.platform or config.default_model_filename or config.cc_model_filenames
+        readers = {} if configured else self._readers()
+        if len(set(readers.values())) < 2:
+            return ""
+        listed = " and ".join(f"{file} ({backend})" for file, backend in readers.items())
+        return (
+            f"model '{config.name}' has files of several backends, {listed}, and its configuration names none of them: "
+            f"it is served by {self._backend().name}; set 'backend' to choose, or take the files of the others away"
+        )
+
+    def _backend(self) -> BackendFormats:
+        if self.config.backend:
+            return self._by_backend(self.config.backend, self.config.platform)
+        if self.config.platform:
+            return self._by_platform(self.config.platform)
         return self._by_files() or self._by_name()
 
-    def platform(self, chosen: BackendTraits) -> str:
+    def _platform(self, chosen: BackendFormats) -> str:
         """The platform of the model file that is configured or there; without one, the only one of the backend."""
         for file, platform in chosen.files.items():
-            if _alike(self._config.default_model_filename, file) or self._has(file):
+            if _alike(self.config.default_model_filename, file) or self._has(file):
                 return platform
         platforms = set(chosen.files.values()) or set(chosen.platforms)
         return platforms.pop() if len(platforms) == 1 else ""
 
-    def filename(self, chosen: BackendTraits, platform: str) -> str:
+    def _filename(self, chosen: BackendFormats, platform: str) -> str:
         """The backend's file of that platform which is there, else its first; a backend without files has none.
 
         The model `x.<backend>` of a backend without files has `model.<backend>`.
@@ -121,7 +130,7 @@ class _Search:
         suffix = self._suffix()
         return f"model.{suffix}" if suffix in (chosen.name, *chosen.aliases) else ""
 
-    def _by_backend(self, backend: str, platform: str) -> BackendTraits:
+    def _by_backend(self, backend: str, platform: str) -> BackendFormats:
         chosen = self._named(backend)
         usual = backend_of_platform(platform)
         platforms = chosen.platforms if chosen is not None else ()
@@ -134,22 +143,22 @@ class _Search:
             raise self._unlike(f"backend '{backend}' serves {listed}" if listed else "leave the platform out")
         return chosen
 
-    def _by_platform(self, platform: str) -> BackendTraits:
-        serving = next((each for each in self._traits if platform in each.platforms), None) or self._named(platform)
+    def _by_platform(self, platform: str) -> BackendFormats:
+        serving = next((each for each in self.backends if platform in each.platforms), None) or self._named(platform)
         if serving is not None:
             return serving
         backend = backend_of_platform(platform)
         if backend and self._named(backend) is None:
             raise self._not_installed(backend, "platform")
-        known = sorted({"ensemble", *(known for each in self._traits for known in each.platforms)})
+        known = sorted({"ensemble", *(known for each in self.backends for known in each.platforms)})
         near = nearest(platform, known)
         hint = f"did you mean '{near}'?" if near else f"the platforms that are installed are {', '.join(known)}"
-        message = f"unexpected platform type '{platform}' for '{self._name}'"
-        raise ConfigError([Problem(message, "platform", hint=self._source_of(platform) or hint)])
+        message = f"unexpected platform type '{platform}' for '{self.config.name}'"
+        raise ConfigError([Problem(message, "platform", hint=self.where_to_get(platform) or hint)])
 
-    def _by_files(self) -> BackendTraits | None:
+    def _by_files(self) -> BackendFormats | None:
         """The backend of the first known format that the model has; None when it has none."""
-        formats = [*KNOWN_FORMATS, *_formats_of(self._traits)]
+        formats = [*KNOWN_FORMATS, *_formats_of(self.backends)]
         present = [known for known in formats if self._is_configured(known)]
         present += [known for known in formats if self._has(known.file)]
         if not present:
@@ -160,10 +169,10 @@ class _Search:
         also = self._other_ways(present)
         raise self._not_installed(present[0].backend, "", f" for its file '{present[0].file}'", also)
 
-    def readers(self) -> dict[str, str]:
+    def _readers(self) -> dict[str, str]:
         """The model files in the version folder, in the order of detection, each with the backend that reads it."""
         readers: dict[str, str] = {}
-        for known in (*KNOWN_FORMATS, *_formats_of(self._traits)):
+        for known in (*KNOWN_FORMATS, *_formats_of(self.backends)):
             if known.file not in readers and self._has(known.file):
                 readers[known.file] = " or ".join(each.name for each in self._reading(known)) or known.backend
         return readers
@@ -175,85 +184,82 @@ class _Search:
                 return f"Or set 'backend' to '{other.name}', which reads its file '{known.file}'"
         missing = {known.backend: known.file for known in present[1:] if known.backend != present[0].backend}
         return " ".join(
-            f"Its file '{file}' is one of the backend '{backend}'; {self._source_of(backend)}"
+            f"Its file '{file}' is one of the backend '{backend}'; {self.where_to_get(backend)}"
             for backend, file in missing.items()
         )
 
-    def _by_name(self) -> BackendTraits:
+    def _by_name(self) -> BackendFormats:
         suffix = self._suffix()
         chosen = self._named(suffix)
         if chosen is not None:
             return chosen
-        if self._source_of(suffix):
+        if self.where_to_get(suffix):
             raise self._not_installed(suffix, "", " for the end of its name")
-        files = ", ".join(dict.fromkeys(known.file for known in (*KNOWN_FORMATS, *_formats_of(self._traits))))
+        files = ", ".join(dict.fromkeys(known.file for known in (*KNOWN_FORMATS, *_formats_of(self.backends))))
         message = (
-            f"could not determine the backend of '{self._name}': its configuration names neither 'backend' nor "
-            f"'platform', its version folder '{self._directory.name}' holds none of {files}, and its name is not of "
-            f"the form 'model.<backend_name>'"
+            f"could not determine the backend of '{self.config.name}': its configuration names neither 'backend' nor "
+            f"'platform', its version folder '{self.version_directory.name}' holds none of {files}, and its name is "
+            f"not of the form 'model.<backend_name>'"
         )
         raise ConfigError([Problem(message, "backend", hint=f"set 'backend'; {self._installed()}")])
 
-    def _claiming(self, known: KnownFormat) -> BackendTraits | None:
+    def _claiming(self, known: KnownFormat) -> BackendFormats | None:
         """The installed backend for this format, None without one. Raises ConfigError when there are several."""
         claiming = self._reading(known)
         if len(claiming) > 1:
             names = " or ".join(f"'{each.name}'" for each in claiming)
-            message = f"several backends read the file '{known.file}' of '{self._name}'"
+            message = f"several backends read the file '{known.file}' of '{self.config.name}'"
             raise ConfigError([Problem(message, "backend", hint=f"set 'backend' to {names}")])
         return next(iter(claiming), None)
 
-    def _reading(self, known: KnownFormat) -> Sequence[BackendTraits]:
+    def _reading(self, known: KnownFormat) -> Sequence[BackendFormats]:
         """The installed backends for this format.
 
         A well-known file is for its own backend; without that it is for those that have it as their own first file, and
         not for those that can read it besides: a model must not change its framework with what else is installed.
         """
         if known not in KNOWN_FORMATS:
-            return [each for each in self._traits if known.file in each.files]
+            return [each for each in self.backends if known.file in each.files]
         usual = self._named(known.backend)
         if usual is not None:
             return [usual]
-        return [each for each in self._traits if next(iter(each.files), "") == known.file]
+        return [each for each in self.backends if next(iter(each.files), "") == known.file]
 
     def _is_configured(self, known: KnownFormat) -> bool:
         """Whether the configuration names a model file of this format."""
-        filenames = (self._config.default_model_filename, *self._config.cc_model_filenames.values())
+        filenames = (self.config.default_model_filename, *self.config.cc_model_filenames.values())
         return any(_alike(filename, known.file) for filename in filenames)
 
     def _has(self, file: str) -> bool:
-        return (self._directory / file).exists()
+        return (self.version_directory / file).exists()
 
-    def _named(self, backend: str) -> BackendTraits | None:
-        return next((each for each in self._traits if backend and backend in (each.name, *each.aliases)), None)
+    def _named(self, backend: str) -> BackendFormats | None:
+        return next((each for each in self.backends if backend and backend in (each.name, *each.aliases)), None)
 
     def _suffix(self) -> str:
         """What follows the last dot of the model's name, "" when there is no dot."""
-        return self._name.rpartition(".")[2] if "." in self._name else ""
+        return self.config.name.rpartition(".")[2] if "." in self.config.name else ""
 
     def _unlike(self, hint: str) -> ConfigError:
-        message = f"unexpected 'platform' and 'backend' pair, got: {self._config.platform}, {self._config.backend}"
+        message = f"unexpected 'platform' and 'backend' pair, got: {self.config.platform}, {self.config.backend}"
         return ConfigError([Problem(message, "platform", hint=hint)])
 
     def _not_installed(self, backend: str, path: str, reason: str = "", also: str = "") -> ConfigError:
-        message = f"'{self._name}' needs the backend '{backend}'{reason}, which no installed plugin offers"
-        near = nearest(backend, [known for each in self._traits for known in (each.name, *each.aliases)])
-        source = self._source_of(backend)
+        message = f"'{self.config.name}' needs the backend '{backend}'{reason}, which no installed plugin offers"
+        near = nearest(backend, [known for each in self.backends for known in (each.name, *each.aliases)])
+        source = self.where_to_get(backend)
         steps = [source or (f"did you mean '{near}'?" if near else ""), also, self._installed()]
         if not source:
-            steps += [f"{name} was skipped: {reason}" for name, reason in self._distributions.items() if reason]
+            steps += self.skipped
         return ConfigError([Problem(message, path, hint=" ".join(filter(None, steps)))])
 
-    def _source_of(self, backend: str) -> str:
-        return where_to_get("backend", backend, self._distributions)
-
     def _installed(self) -> str:
-        names = ", ".join(sorted(each.name for each in self._traits))
+        names = ", ".join(sorted(each.name for each in self.backends))
         return f"Installed backends: {names}." if names else "No backend is installed."
 
 
-def _formats_of(traits: Sequence[BackendTraits]) -> Iterator[KnownFormat]:
-    for each in traits:
+def _formats_of(backends: Sequence[BackendFormats]) -> Iterator[KnownFormat]:
+    for each in backends:
         for file, platform in each.files.items():
             yield KnownFormat(file, each.name, platform)
 

@@ -1,0 +1,101 @@
+"""Reading the folder of a model: its configuration as its author wrote it, checked, and its versions to serve."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from naiad_config.errors import ConfigError, InvalidArgumentError, Problem
+from naiad_config.json import read_json
+from naiad_config.lexer import Position
+from naiad_config.model import ModelConfig
+from naiad_config.parsed import Parsed
+from naiad_config.repository import read_regular, served_versions, version_numbers
+from naiad_config.text import read_text
+from naiad_config.validation import misnamed, problems, unexplained, with_positions
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """A model's folder, its configuration as written but with the folder's name, and the `versions` to serve.
+
+    `file` has the configuration, and `positions` where its keys are there.
+    """
+
+    directory: Path
+    config: ModelConfig
+    file: str
+    positions: Mapping[str, Position] = field(default_factory=dict)
+    versions: tuple[int, ...] = ()
+
+    def check(self, config: ModelConfig) -> None:
+        """Raise ConfigError with all problems of the completed configuration, in the order of the file."""
+        _refuse(problems(config, model_directory=self.directory), self)
+
+    @contextmanager
+    def locate_problems(self) -> Iterator[None]:
+        """Add the positions of their keys to the problems of a ConfigError."""
+        try:
+            yield
+        except ConfigError as error:
+            raise ConfigError(with_positions(error.problems, self.positions, self.file)) from error
+
+
+def read_model(directory: Path, *, name: str = "", override: str = "", variant: str = "") -> ModelFolder:
+    """The folder of a model, whose `name` is that of the folder unless it is another.
+
+    The configuration is the JSON text `override` where there is one, else `configs/<variant>.pbtxt` where that exists,
+    else `config.pbtxt`, else empty. Raises ConfigError with every problem of it, but for what a backend may still
+    complete, and InvalidArgumentError for a folder that cannot be read or has no version to serve.
+    """
+    name = name or directory.name
+    _require_folder(directory, name)
+    file, parsed = _parsed(directory, override, variant)
+    model = ModelFolder(directory, replace(parsed.config, name=name), file, parsed.positions)
+    rules = problems(model.config, model_directory=directory, complete=False)
+    broken = unexplained((*misnamed(parsed.config, name), *rules), parsed.problems)
+    _refuse((*parsed.problems, *broken), model)
+    return replace(model, versions=_versions(model))
+
+
+def _refuse(problems_found: Sequence[Problem], model: ModelFolder) -> None:
+    located = with_positions(problems_found, model.positions, model.file)
+    if located:
+        raise ConfigError(sorted(located, key=lambda problem: (problem.line, problem.column)))
+
+
+def _parsed(directory: Path, override: str, variant: str) -> tuple[str, Parsed]:
+    """The configuration and what it is called. Raises ConfigError for broken syntax."""
+    if override:
+        file = "config of the load request"
+        return file, read_json(override, file=file)
+    chosen = directory / "configs" / f"{variant}.pbtxt"
+    path = chosen if variant and chosen.is_file() else directory / "config.pbtxt"
+    if not os.path.lexists(path):
+        return str(path), Parsed(ModelConfig())
+    try:
+        text = read_regular(path)
+    except OSError as error:
+        raise ConfigError([Problem(f"cannot be read: {error}", file=str(path))]) from error
+    return str(path), read_text(text, file=str(path))
+
+
+def _versions(model: ModelFolder) -> tuple[int, ...]:
+    available = version_numbers(model.directory)
+    served = served_versions(available, model.config.version_policy)
+    if not served:
+        folders = f"its version folders are {available}" if available else "it has no version folder, such as 1/"
+        raise InvalidArgumentError(
+            f"at least one version must be available under the version policy of model '{model.config.name}': {folders}"
+        )
+    return tuple(served)
+
+
+def _require_folder(directory: Path, name: str) -> None:
+    try:
+        str(directory).encode()
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(f"the name of the model's folder is not UTF-8: '{name}'; rename it") from None
+    if not directory.is_dir():
+        raise InvalidArgumentError(f"model folder '{directory}' is a symbolic link that leads to no folder")

@@ -1,0 +1,84 @@
+"""Model repositories on disk: the folders of models, their versions, and which of these the version policy serves."""
+
+import errno
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+from naiad_config.errors import NotFoundError
+from naiad_config.placement import ModelVersionPolicy
+
+MAX_NAME_LENGTH = 255
+"""The longest name of a folder on the file systems in use."""
+
+
+def scan(roots: Sequence[Path]) -> dict[str, list[Path]]:
+    """The model folders by model name; a name that several repositories have comes with all its folders.
+
+    A symbolic link that leads nowhere counts as a folder, because it was meant as one; bytes of a name that are not
+    UTF-8 are shown with a backslash. Raises NotFoundError when a repository is no folder that can be read.
+    """
+    folders: dict[str, list[Path]] = {}
+    for root in roots:
+        try:
+            with os.scandir(root) as listed:
+                entries = sorted(filter(_is_meant_as_folder, listed), key=lambda entry: entry.name)
+            root.stat()  # a repository that was moved away meanwhile: what it has lost is not deleted
+        except OSError as error:
+            raise NotFoundError(
+                f"model repository '{root}' cannot be read: {error.strerror}; give an existing folder of models"
+            ) from error
+        for entry in entries:
+            if not entry.name.startswith((".", "__")):
+                name = os.fsencode(entry.name).decode("utf-8", "backslashreplace")
+                folders.setdefault(name, []).append(Path(entry.path))
+    return folders
+
+
+def find(roots: Sequence[Path], name: str) -> list[Path]:
+    """The folders of one model; none for a name that cannot be a folder's."""
+    return [root / name for root in roots if is_folder_name(name) and (root / name).is_dir()]
+
+
+def is_folder_name(name: str) -> bool:
+    """Whether the name stays inside its repository: no separator, no NUL, not `.` or `..`, not too long."""
+    return (
+        bool(name)
+        and name not in (".", "..")
+        and not any(bad in name for bad in ("/", "\\", "\0"))
+        and len(name.encode("utf-8", "surrogatepass")) <= MAX_NAME_LENGTH
+    )
+
+
+def version_numbers(directory: Path) -> list[int]:
+    """The versions in a model folder, ascending: folders named by a positive integer without leading zero."""
+    try:
+        names = [path.name for path in directory.iterdir() if path.is_dir()]
+    except OSError:
+        return []
+    return sorted(int(name) for name in names if name.isascii() and name.isdigit() and name[0] != "0")
+
+
+def served_versions(available: Sequence[int], policy: ModelVersionPolicy | None) -> list[int]:
+    """The versions to serve of those available: the latest one, unless the policy says otherwise."""
+    if policy is not None and policy.all is not None:
+        return list(available)
+    if policy is not None and policy.specific is not None:
+        return [version for version in available if version in policy.specific.versions]
+    count = policy.latest.num_versions if policy is not None and policy.latest is not None else 1
+    return list(available)[-max(1, count) :]
+
+
+def read_regular(path: Path) -> bytes:
+    """The content of a file. Raises OSError, also for a pipe or a device, which could keep its reader forever."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    return path.read_bytes()
+
+
+def _is_meant_as_folder(entry: os.DirEntry[str]) -> bool:
+    if not entry.is_symlink():
+        return entry.is_dir()
+    path = Path(entry.path)
+    return path.is_dir() or not path.exists()
