@@ -27,13 +27,17 @@ Scraped = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
 
 def scrape(server: Running) -> Scraped:
     """Every sample by its name and labels; the parser calls each counter so and so `_total`."""
-    found = until(lambda: _LISTENS.search(server.log))
-    with urlopen(found[1].replace("0.0.0.0", "127.0.0.1"), timeout=PATIENCE) as answer:
-        text = answer.read().decode()
-    samples = [sample for family in parse(text) for sample in family.samples]
+    samples = [sample for family in parse(page(server)) for sample in family.samples]
     by_name = {(each.name.removesuffix("_total"), frozenset(each.labels.items())): each.value for each in samples}
     assert len(by_name) == len(samples)
     return by_name
+
+
+def page(server: Running) -> str:
+    """The text that a scraper gets."""
+    found = until(lambda: _LISTENS.search(server.log))
+    with urlopen(found[1].replace("0.0.0.0", "127.0.0.1"), timeout=PATIENCE) as answer:
+        return str(answer.read().decode())
 
 
 def of(scraped: Scraped, name: str, model: str, **labels: str) -> float:
@@ -67,6 +71,12 @@ def test_counters_equal_the_statistics(server: Running) -> None:
             assert of(scraped, f"nv_inference_{metric}_duration_us", model) == times[phase]
             assert of(scraped, f"naiad_{metric}_duration_seconds_count", model) == counts["success"]
     server.unload("fails")
+
+
+def test_labels_come_in_the_order_of_their_names(server: Running) -> None:
+    lines = [line for line in page(server).splitlines() if line.startswith("nv_inference_request_failure{")]
+
+    assert 'nv_inference_request_failure{model="echo",reason="OTHER",version="1"} 0' in lines
 
 
 def test_the_machine_and_the_process_are_reported(server: Running) -> None:

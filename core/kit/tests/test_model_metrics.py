@@ -84,14 +84,14 @@ def test_what_a_kind_of_metric_cannot_do_is_refused(kind: str, operation: object
 @pytest.mark.parametrize(
     ("kind", "buckets", "complaint"),
     [
-        ("histogram", [], "has no buckets"),
+        ("histogram", None, "has no buckets"),
         ("histogram", [2, 1], "must be finite and ascend"),
         ("histogram", [1, 1], "must be finite and ascend"),
         ("histogram", [1, math.inf], "must be finite and ascend"),
         ("gauge", [1], "is a gauge, which has no buckets"),
     ],
 )
-def test_buckets_that_are_invalid_are_refused(kind: str, buckets: list[float], complaint: str) -> None:
+def test_buckets_that_are_invalid_are_refused(kind: str, buckets: list[float] | None, complaint: str) -> None:
     family = MetricRegistry().family("m", "", kind)
 
     with pytest.raises(InvalidArgumentError, match=complaint):
@@ -107,8 +107,24 @@ def test_the_same_name_is_the_same_family_and_cannot_be_another() -> None:
     assert values(registry) == {"cats": {(): 2.0}}
     with pytest.raises(InvalidArgumentError, match="there already, as a counter described as 'Cats seen'"):
         registry.family("cats", "Cats seen", "gauge")
-    with pytest.raises(InvalidArgumentError, match="there already"):
-        registry.family("cats", "Cats heard", "counter")
+
+
+def test_the_first_description_of_a_family_stays() -> None:
+    registry = MetricRegistry()
+    registry.family("cats", "Cats seen", "counter").metric().increment()
+
+    registry.family("cats", "Cats heard", "counter").metric().increment()
+
+    (family,) = registry.collect()
+    assert (family.help, family.samples[0].value) == ("Cats seen", 2.0)
+
+
+def test_a_histogram_with_an_empty_list_of_buckets_counts_everything_in_one() -> None:
+    registry = MetricRegistry()
+
+    registry.family("sizes", "", "histogram").metric(buckets=[]).observe(7)
+
+    assert values(registry) == {"sizes": {(): Distribution((), (1,), 7.0)}}
 
 
 def test_the_same_labels_cannot_have_other_buckets() -> None:

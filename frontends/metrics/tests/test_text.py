@@ -20,7 +20,17 @@ def test_counters_and_gauges_are_one_line_a_sample():
         "cats", "Cats so far", "counter", [Sample((("colour", "black"), ("age", "2")), 3), Sample((), 0.5)]
     )
 
-    assert written(cats) == '# HELP cats Cats so far\n# TYPE cats counter\ncats{colour="black",age="2"} 3\ncats 0.5\n'
+    assert written(cats) == '# HELP cats Cats so far\n# TYPE cats counter\ncats{age="2",colour="black"} 3\ncats 0.5\n'
+
+
+def test_labels_are_in_the_order_of_their_names():
+    one = Sample((("model", "m"), ("version", "1"), ("reason", "OTHER")), 0)
+    two = Sample((("z", "1"), ("a", "2")), Distribution((1.0,), (0, 0), 0.0))
+
+    text = written(MetricFamily("failed", "", "counter", [one]), MetricFamily("sizes", "", "histogram", [two]))
+
+    assert 'failed{model="m",reason="OTHER",version="1"} 0' in text
+    assert 'sizes_bucket{a="2",z="1",le="1"} 0' in text
 
 
 def test_the_buckets_of_a_histogram_add_up():

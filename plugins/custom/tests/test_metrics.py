@@ -20,8 +20,10 @@ INITIALIZE = """
         def initialize(self, args):
             Family = pb_utils.MetricFamily
             self.sizes = Family("sizes", "Sizes seen", Family.HISTOGRAM)
-            self.count = Family("things", "Things seen", Family.COUNTER).Metric({"model": "m"})
-            self.level = Family("level", "Where it stands", Family.GAUGE).Metric()
+            self.things = Family("things", "Things seen", Family.COUNTER)
+            self.levels = Family("level", "Where it stands", Family.GAUGE)
+            self.count = self.things.Metric({"model": "m"})
+            self.level = self.levels.Metric()
             self.size = self.sizes.Metric({"model": "m"}, buckets=[1, 10])
 
         def execute(self, requests):
@@ -90,7 +92,7 @@ COUNTER = 'pb_utils.MetricFamily("c", "A counter", pb_utils.MetricFamily.COUNTER
 
 
 def test_what_a_kind_does_not_have_is_refused(made):
-    counter = made(f"MADE = {COUNTER}.Metric()")
+    _, counter = made(f"family = {COUNTER}; MADE = family, family.Metric()")
 
     for wrong in (lambda: counter.increment(-1), lambda: counter.set(1), lambda: counter.observe(1)):
         with pytest.raises(pb_utils.TritonModelException, match="counter"):
@@ -98,8 +100,39 @@ def test_what_a_kind_does_not_have_is_refused(made):
     assert counter.value() == 0
 
 
+HISTOGRAM = 'MADE = pb_utils.MetricFamily("h", "A histogram", pb_utils.MetricFamily.HISTOGRAM)'
+
+
+def test_a_metric_whose_family_is_gone_cannot_be_used(made):
+    counter = made(f"MADE = {COUNTER}.Metric()")
+
+    for wrong in (lambda: counter.increment(1), lambda: counter.set(1), lambda: counter.value()):
+        with pytest.raises(pb_utils.TritonModelException, match="the family has been deleted"):
+            wrong()
+
+
+@pytest.mark.parametrize("value", ["1", None, [1], b"1"])
+def test_what_is_no_number_is_a_type_error(made, value):
+    families = made(f"counters = {COUNTER}; {HISTOGRAM}, counters")
+    histogram, counter = families[0].Metric(buckets=[1]), families[1].Metric()
+
+    for wrong in (lambda: counter.increment(value), lambda: counter.set(value), lambda: histogram.observe(value)):
+        with pytest.raises(TypeError, match="a metric takes a number"):
+            wrong()
+
+
+def test_a_histogram_may_have_an_empty_list_of_buckets(made, folder):
+    family = made(HISTOGRAM)
+    metric = family.Metric(buckets=[])
+
+    metric.observe(5)
+
+    (shown_family,) = folder.models[0]._context.metrics.collect()
+    assert shown_family.samples[0].value.counts == (1,)
+
+
 def test_a_histogram_needs_buckets(made):
-    family = made('MADE = pb_utils.MetricFamily("h", "A histogram", pb_utils.MetricFamily.HISTOGRAM)')
+    family = made(HISTOGRAM)
 
     with pytest.raises(pb_utils.TritonModelException, match="has no buckets"):
         family.Metric()
@@ -107,7 +140,7 @@ def test_a_histogram_needs_buckets(made):
 
 def test_a_name_means_one_thing(made):
     body = f"""
-MADE = [{COUNTER}, {COUNTER}]
+MADE = [{COUNTER}, pb_utils.MetricFamily(b"c", b"Another description", pb_utils.MetricFamily.COUNTER)]
 try:
     pb_utils.MetricFamily("c", "A counter", pb_utils.MetricFamily.GAUGE)
 except pb_utils.TritonModelException as error:
@@ -123,7 +156,8 @@ except pb_utils.TritonModelException as error:
 
 
 def test_what_nobody_holds_is_gone(made, folder):
-    made("\n".join(["for _ in range(3):", f"    {COUNTER}.Metric().increment(1)", f"MADE = {COUNTER}.Metric()"]))
+    round_trip = ["for _ in range(3):", f"    family = {COUNTER}", "    family.Metric().increment(1)", "    del family"]
+    made("\n".join([*round_trip, f"family = {COUNTER}", "MADE = family, family.Metric()"]))
 
     gc.collect()
     registry = folder.models[0]._context.metrics
@@ -137,8 +171,14 @@ def test_a_family_is_made_by_a_model():
 
 
 def test_a_family_of_an_unknown_kind_is_refused():
-    with pytest.raises(pb_utils.TritonModelException, match=r"no kind 7; use MetricFamily\.COUNTER"):
+    with pytest.raises(TypeError, match=r"no kind 7; use MetricFamily\.COUNTER"):
         pb_utils.MetricFamily("c", "A counter", 7)
+
+
+@pytest.mark.parametrize(("name", "description"), [(1, "d"), ("c", None)])
+def test_a_family_takes_texts(name, description):
+    with pytest.raises(TypeError, match="must be a str"):
+        pb_utils.MetricFamily(name, description, pb_utils.MetricFamily.COUNTER)
 
 
 def test_a_native_model_makes_metrics_where_it_is_loaded():
@@ -161,7 +201,7 @@ def test_a_native_model_makes_metrics_where_it_is_loaded():
 
 
 def test_a_load_that_clashes_with_another_model_fails_with_the_reason(folder):
-    folder.write(INITIALIZE.replace("Family.COUNTER", "Family.GAUGE").replace("things", "level"), CONFIG)
+    folder.write(INITIALIZE.replace('"things"', '"level"'), CONFIG)
 
     with pytest.raises(ModelNotReadyError, match="metric family 'level' is there already"), serve(folder.path):
         pass

@@ -86,7 +86,7 @@ class Family(Protocol):
         """The metric with these labels, which starts at 0; the same labels again continue it.
 
         Making a metric costs more than counting with it. Raises InvalidArgumentError for labels that Prometheus does
-        not allow, and for a histogram without buckets or with other buckets than before.
+        not allow, and for a histogram whose buckets nothing lists or that has other buckets already.
         """
 
     def close(self) -> None:
@@ -109,7 +109,8 @@ class MetricRegistry(Protocol):
         """The family of that name. `buckets` are the upper bounds for metrics of a histogram that name none.
 
         Raises InvalidArgumentError for a name that Prometheus does not allow or the server uses, for a description that
-        is not text, for buckets that do not ascend, and for a kind or description that differs from the family's.
+        is not text, for buckets that do not ascend, and for another kind than the family has already. The description
+        that came first stays.
         """
 
     def close(self) -> None:

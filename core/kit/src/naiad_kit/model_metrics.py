@@ -73,10 +73,13 @@ class Family:
         self._held: Counter[Series] = Counter()
 
     def metric(self, labels: Mapping[str, str] | None = None, buckets: Sequence[float] | None = None) -> "Metric":
-        """The metric with these labels, new or shared. Raises InvalidArgumentError."""
+        """The metric with these labels, new or shared. Raises InvalidArgumentError.
+
+        A histogram whose list of buckets is empty has one bucket, for everything.
+        """
         shared = self._shared
         bounds = self._bounds if buckets is None else checked_bounds(shared.name, shared.kind, buckets)
-        if shared.kind == "histogram" and not bounds:
+        if shared.kind == "histogram" and buckets is None and not bounds:
             raise InvalidArgumentError(
                 f"histogram '{shared.name}' has no buckets; name their upper bounds in ascending order"
             )
@@ -214,15 +217,15 @@ class MetricStore:
         self._lines: dict[str, str] = {}
 
     def family(self, name: str, description: str, kind: MetricKind) -> SharedFamily:
-        """Use a family. Raises InvalidArgumentError for a name in another use."""
+        """Use a family, whose first description stays. Raises InvalidArgumentError for a name in another use."""
         family = self._families.get(name)
         if family is None:
             self._claim(name, kind)
             family = self._families[name] = SharedFamily(name, description, kind)
-        elif family.kind != kind or family.description != description:
+        elif family.kind != kind:
             raise InvalidArgumentError(
                 f"metric family '{name}' is there already, as a {family.kind} described as "
-                f"'{family.description}'; use the same kind and description, or another name"
+                f"'{family.description}'; use the same kind, or another name"
             )
         family.holders += 1
         return family

@@ -23,7 +23,8 @@ def pieces(families: Iterable[MetricFamily]) -> Iterator[str]:
 
 
 def _labels(sample: Sample) -> str:
-    return ",".join(f'{name}="{value.translate(_LABEL)}"' for name, value in sample.labels)
+    """The labels of a sample in the order of their names, as Triton writes them; `le` and `quantile` come last."""
+    return ",".join(f'{name}="{value.translate(_LABEL)}"' for name, value in sorted(sample.labels))
 
 
 def _lines(name: str, labels: str, value: float | Distribution | Quantiles) -> str:

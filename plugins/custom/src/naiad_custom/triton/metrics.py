@@ -17,7 +17,7 @@ class MetricFamily:
     """Metrics of one name, which their labels distinguish. They are there until this is dropped, or the model closed.
 
     Raises TritonModelException in code outside a model's folder, for a name that cannot be used, and when there is a
-    family of that name with another kind or description.
+    family of that name with another kind; TypeError for arguments of other types.
     """
 
     COUNTER: ClassVar = 0
@@ -26,9 +26,10 @@ class MetricFamily:
 
     __slots__ = ("_family",)
 
-    def __init__(self, name: str, description: str, kind: int) -> None:
+    def __init__(self, name: str | bytes, description: str | bytes, kind: int) -> None:
+        name, description = _text("name", name), _text("description", description)
         if kind not in _KINDS:
-            raise TritonModelException(f"metric family '{name}' is of no kind {kind!r}; use MetricFamily.COUNTER")
+            raise TypeError(f"metric family '{name}' is of no kind {kind!r}; use MetricFamily.COUNTER")
         context = context_of_caller()
         if context is None:
             raise TritonModelException(
@@ -40,7 +41,7 @@ class MetricFamily:
         self, labels: Mapping[str, str] | None = None, buckets: Sequence[float] | None = None
     ) -> "Metric":
         """The metric with these labels; a histogram needs the upper bounds of its buckets."""
-        return Metric(self, _call(self._family.metric, labels, buckets))
+        return Metric(_call(self._family.metric, labels, buckets))
 
     def __del__(self) -> None:
         if hasattr(self, "_family"):
@@ -48,25 +49,27 @@ class MetricFamily:
 
 
 class Metric:
-    """One metric of a family. Raises TritonModelException for what its kind does not have."""
+    """One metric of a family. Raises TritonModelException for what its kind does not have, and once its family is gone.
 
-    __slots__ = ("_family", "_metric")
+    As in Triton it does not keep its family, which the model has to hold.
+    """
 
-    def __init__(self, family: MetricFamily, metric: metrics.Metric) -> None:
-        self._family = family  # which is there as long as its metrics are
+    __slots__ = ("_metric",)
+
+    def __init__(self, metric: metrics.Metric) -> None:
         self._metric = metric
 
     def increment(self, value: float) -> None:
         """Add to a counter or gauge; a counter cannot go down."""
-        _call(self._metric.increment, value)
+        _call(self._metric.increment, _number(value))
 
     def set(self, value: float) -> None:
         """Make a gauge stand at that value."""
-        _call(self._metric.set, value)
+        _call(self._metric.set, _number(value))
 
     def observe(self, value: float) -> None:
         """Count a value in a histogram."""
-        _call(self._metric.observe, value)
+        _call(self._metric.observe, _number(value))
 
     def value(self) -> float:
         """Where a counter or gauge stands."""
@@ -74,6 +77,20 @@ class Metric:
 
     def __del__(self) -> None:
         self._metric.close()
+
+
+def _text(what: str, value: str | bytes) -> str:
+    """The text of an argument. Raises TypeError for what is none."""
+    if not isinstance(value, str | bytes):
+        raise TypeError(f"the {what} of a pb_utils.MetricFamily must be a str, not {type(value).__name__}")
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def _number(value: float) -> float:
+    """The value itself, for the registry to convert. Raises TypeError for what is no number."""
+    if not hasattr(value, "__float__") and not hasattr(value, "__index__"):
+        raise TypeError(f"a metric takes a number, not {type(value).__name__}")
+    return value
 
 
 def _call(ask: Callable[_P, _T], *arguments: _P.args, **named: _P.kwargs) -> _T:
