@@ -116,8 +116,8 @@ def test_an_error_in_front_of_all_responses_has_its_status(talk):
 
     exchange = talk(script, document={"id": "7"})
 
-    assert (exchange.status, exchange.headers["content-type"]) == (503, "application/json")
-    assert json.loads(exchange.pieces[0]) == {"error": "[request id: 7] full"}
+    assert (exchange.status, exchange.headers["content-type"]) == (503, "text/event-stream; charset=utf-8")
+    assert exchange.pieces[0] == b'data: {"error":"[request id: 7] full"}\n\n'
 
 
 def test_an_error_within_the_stream_is_its_last_event(talk):

@@ -149,7 +149,7 @@ async def _send_stream(
                 break
         if not begun:
             begun = True
-            lines = as_asgi((("Content-Type", "text/event-stream; charset=utf-8"), *EVENT_HEADERS, *headers()))
+            lines = as_asgi((*EVENT_HEADERS, *headers()))
             await send({"type": "http.response.start", "status": 200, "headers": lines})
         await send({"type": "http.response.body", "body": b"".join(events), "more_body": not stream.over})
         if stream.over:

@@ -89,7 +89,7 @@ class SingleResponseSink(ResponseSink[HttpResponse | None]):
 
 
 class EventSink(ResponseSink[bytes | HttpResponse]):
-    """The sink of `generate_stream`: events, or one response if an error comes before the first event."""
+    """The sink of `generate_stream`: events, or one whole response if the first event is an error."""
 
     def __init__(
         self, stream: EventStream, writer: EventWriter, respond: Callable[[HttpResponse], None], submit: Submit

@@ -8,8 +8,12 @@ from naiad_kit.buffers import Buffer
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
-EVENT_HEADERS: Headers = (("Cache-Control", "no-cache"), ("X-Accel-Buffering", "no"))
-"""Headers that keep caches and reverse proxies from holding events back."""
+EVENT_HEADERS: Headers = (
+    ("Content-Type", "text/event-stream; charset=utf-8"),
+    ("Cache-Control", "no-cache"),
+    ("X-Accel-Buffering", "no"),
+)
+"""Headers of event streams; the last two keep caches and reverse proxies from holding events back."""
 _CLOSE = b"Connection: close\r\n"
 
 
@@ -44,7 +48,7 @@ def whole(response: HttpResponse, date: bytes, keep_alive: bool) -> bytes:
 
 def event_stream(headers: Headers, date: bytes, chunked: bool, keep_alive: bool) -> bytes:
     """The head of a stream of events; one that is not chunked lasts until the connection is closed."""
-    return b"HTTP/1.1 200 OK\r\n%bContent-Type: text/event-stream; charset=utf-8\r\n%b%b%b\r\n" % (
+    return b"HTTP/1.1 200 OK\r\n%b%b%b%b\r\n" % (
         date,
         _lines(EVENT_HEADERS + headers),
         b"Transfer-Encoding: chunked\r\n" if chunked else b"",

@@ -72,10 +72,10 @@ def test_an_error_in_front_of_all_responses_has_its_status(streaming):
     (answer,) = streaming.answers()
     assert (answer.status, answer.headers["content-type"], answer.headers["retry-after"]) == (
         503,
-        "application/json",
+        "text/event-stream; charset=utf-8",
         "1",
     )
-    assert json.loads(answer.body) == {"error": "[request id: 7] full"}
+    assert answer.body == b'data: {"error":"[request id: 7] full"}\n\n'
 
 
 def test_a_refused_request_has_its_status(connection, fake_server, generate):

@@ -115,7 +115,8 @@ def test_an_error_in_front_of_all_responses_has_its_status(failure):
     answer = stream.take(failure)
 
     assert (answer.status, stream.over) == (503, True)
-    assert error_of(answer) == "[request id: 42] full"
+    assert answer.body == b'data: {"error":"[request id: 42] full"}\n\n'
+    assert dict(answer.headers)["Content-Type"] == "text/event-stream; charset=utf-8"
 
 
 @pytest.mark.parametrize(

@@ -39,10 +39,11 @@ async def events_of(reader):
 
 
 async def answer_of(reader):
-    """The status and the document of the next answer, which must have a length."""
+    """The status and the document of the next answer, which must have a length; it may be that of an event."""
     head = await reader.readuntil(b"\r\n\r\n")
     length = int(head.lower().partition(b"\r\ncontent-length: ")[2].partition(b"\r\n")[0])
-    return int(head.split()[1]), json.loads(await reader.readexactly(length))
+    body = await reader.readexactly(length)
+    return int(head.split()[1]), json.loads(body.removeprefix(b"data: "))
 
 
 def numbers(events):

@@ -200,14 +200,15 @@ class HttpStream:
         """The responses, each read when it is taken. Raises RefusedError."""
         response = self._connection.getresponse()
         try:
-            if response.status != http.HTTPStatus.OK:
+            status = "" if response.status == http.HTTPStatus.OK else str(response.status)
+            if not response.getheader("Content-Type", "").startswith("text/event-stream"):
                 _checked(response)
             while line := response.readline():
                 if not line.strip():
                     continue
                 document = json.loads(line.removeprefix(b"data: "))
                 if "error" in document:
-                    raise RefusedError("", document["error"])
+                    raise RefusedError(status, document["error"])
                 yield _event(document)
         finally:
             response.close()

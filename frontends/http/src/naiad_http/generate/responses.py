@@ -12,6 +12,7 @@ from naiad.types import Response
 from naiad_http.codec.responses import MAX_JSON_OUTPUT, LargeOutput, needs_thread
 from naiad_http.generate.documents import document_of
 from naiad_http.statuses import HttpResponse, Outcome, error_response, unexpected
+from naiad_http.wire import EVENT_HEADERS
 from naiad_kit.explaining import EXPLAIN, encoded_twice, is_only_explained
 
 _JSON = (("Content-Type", "application/json"),)
@@ -75,8 +76,9 @@ class EventStream:
         self.over = False
 
     def take(self, outcome: Outcome, on_thread: bool = False) -> bytes | HttpResponse:
-        """The event of an outcome, b"" for none; an HttpResponse instead of a stream if the first outcome is an error.
+        """The event of an outcome, b"" for none.
 
+        If the first outcome is an error, an HttpResponse with its status, whose body is the one event of the stream.
         Nothing may be taken when the stream is over. Raises LargeOutput, unless it runs `on_thread`, for an outcome
         that takes many milliseconds; take it there.
         """
@@ -93,7 +95,11 @@ class EventStream:
 
     def _failed(self, response: HttpResponse) -> bytes | HttpResponse:
         self.over = True
-        return _event(response.body) if self._begun else response
+        event = _event(response.body)
+        if self._begun:
+            return event
+        others = tuple(header for header in response.headers if header[0] != "Content-Type")
+        return HttpResponse(response.status, event, EVENT_HEADERS + others)
 
 
 def _event(document: bytes) -> bytes:
