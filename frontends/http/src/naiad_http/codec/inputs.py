@@ -99,7 +99,7 @@ def _check_size(size: int, count: int, kind: TensorType, name: str, model: str) 
 
 def _read_shape(value: Any, name: str) -> tuple[int, ...]:
     """The `shape` member of input `name`. Raises InvalidArgumentError unless it is a list of unsigned integers."""
-    sizes = as_array(value, "shape of an input")
+    sizes = value if type(value) is list else as_array(value, "shape of an input")
     for size in sizes:
         if type(size) is not int or size < 0:
             raise InvalidArgumentError(

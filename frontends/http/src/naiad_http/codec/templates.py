@@ -69,7 +69,7 @@ def _read_inputs(
     shared: list[SharedInput] = []
     start = 0
     for each in inputs:
-        tensor = read_input(as_object(each, "inputs"), start, model, limit)
+        tensor = read_input(each if type(each) is dict else as_object(each, "inputs"), start, model, limit)
         name = tensor.name
         if name in names:
             raise InvalidArgumentError(f"input '{name}' already exists in request; name each input once")

@@ -51,7 +51,7 @@ def array_of_json(data: Any, name: str, kind: TensorType, shape: tuple[int, ...]
             f"receiving {kind.wire} data via JSON is not supported. "
             f"Please use the binary data format for input '{name}'"
         )
-    elements, kinds = flatten(as_array(data, "data of an input"))
+    elements, kinds = flatten(data if type(data) is list else as_array(data, "data of an input"))
     if len(elements) != count:
         raise InvalidArgumentError(
             f"Unable to parse 'data': Shape does not match true shape of 'data' field of input '{name}': "
@@ -70,6 +70,8 @@ def array_of_json(data: Any, name: str, kind: TensorType, shape: tuple[int, ...]
 def flatten(data: list[Any]) -> tuple[list[Any], set[type]]:
     """The innermost elements in row-major order and the set of their types; lists and values may be mixed."""
     kinds = set(map(type, data)) if len(data) <= _PIECE else _types_of(data)
+    if list not in kinds:
+        return data, kinds
     depth = 1
     while kinds == {list}:
         depth += 1
