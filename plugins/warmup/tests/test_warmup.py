@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -130,6 +131,42 @@ async def test_each_run_is_in_the_verbose_log(tmp_path: Path, caplog: pytest.Log
     assert runs == [
         f"model 'm' instance 'm_0' is running warmup sample 'zero' for iteration {iteration}" for iteration in (1, 2)
     ]
+
+
+# Models that stream
+
+STREAMS = "model_transaction_policy { decoupled: true } "
+
+
+async def test_a_decoupled_model_is_warmed_up_to_the_end_of_its_stream(tmp_path: Path) -> None:
+    threads: list[threading.Thread] = []
+
+    def execute(batch: Batch) -> Answer:
+        sender = batch.sender(0)
+        last = Reply({"OUTPUT": batch.input("INPUT")})
+        threads.append(threading.Thread(target=lambda: sender.send(last, True)))
+        threads[-1].start()
+        return [None]
+
+    backend = FakeBackend(answer=execute)
+    backend.write(tmp_path, "m", STREAMS + warmup())
+
+    async with running(tmp_path, backend) as server:
+        assert server.ready().ready
+        assert len(threads) == 1
+
+
+async def test_a_warmup_whose_sender_is_dropped_fails(tmp_path: Path) -> None:
+    def execute(batch: Batch) -> Answer:
+        batch.sender(0).send(Reply({"OUTPUT": batch.input("INPUT")}))
+        backend.batches.clear()  # which keep the sender
+        return [None]
+
+    backend = FakeBackend(answer=execute)
+    backend.write(tmp_path, "m", STREAMS + warmup())
+
+    async with running(tmp_path, backend) as server:
+        assert "dropped a response sender" in server.ready().reasons[0]
 
 
 # Failing

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from naiad._engine.validation import RequestValidator
+from naiad._engine.admission import RequestValidator
 from naiad.errors import InvalidArgumentError
 from naiad.types import Request
 from naiad_config.text import parse_text

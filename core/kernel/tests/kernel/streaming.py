@@ -18,12 +18,6 @@ from .serving import FLOATS, Steered, request, running, write_model
 
 DECOUPLED = FLOATS + "model_transaction_policy { decoupled: true }\n"
 END = "end"
-SAMPLE = """
-model_warmup {
-  name: "s" batch_size: 1
-  inputs { key: "INPUT" value { data_type: TYPE_FP32 dims: [ 1 ] zero_data: true } }
-}
-"""
 
 
 def reply(*values: float, **parameters: Any) -> Reply:

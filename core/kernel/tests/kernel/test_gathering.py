@@ -92,8 +92,8 @@ def test_a_crowd_is_forgotten_after_eight_batches_of_one():
 def test_what_is_no_request_is_decided_at_the_end_of_its_round():
     gathered, rounds, asked = gathering()
 
-    gathered.arm()
-    gathered.arm()
+    gathered.arrive()
+    gathered.arrive()
     rounds.turn()
 
     assert (len(asked), rounds.callbacks) == (1, [])

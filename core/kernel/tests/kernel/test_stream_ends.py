@@ -2,14 +2,13 @@
 
 import asyncio
 import contextlib
-import gc
 import threading
 from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
-from naiad._engine.streams import WINDOW, ResponseStream
+from naiad._engine.streams import WINDOW
 from naiad.backend import Answer, Batch, Sender
 from naiad.errors import (
     DeadlineExceededError,
@@ -18,7 +17,7 @@ from naiad.errors import (
 
 from .loops import jump, until
 from .serving import FLOATS, off_the_loop, request
-from .streaming import DECOUPLED, END, SAMPLE, Caller, asked, reply, sending, serving, values_of
+from .streaming import Caller, asked, reply, serving, values_of
 
 
 async def test_a_dropped_sender_fails_its_request(tmp_path: Path) -> None:
@@ -188,59 +187,3 @@ async def test_a_server_that_stops_ends_streams_that_do_not_end(tmp_path: Path) 
     assert values_of(caller.outcomes)[-1][0].startswith("ShuttingDownError")
     assert senders[0].is_cancelled()
     senders.clear()
-
-
-async def test_a_decoupled_model_is_warmed_up_to_the_end_of_its_stream(tmp_path: Path) -> None:
-    threads: list[threading.Thread] = []
-
-    def execute(batch: Batch) -> Answer:
-        sender = batch.sender(0)
-        threads.append(threading.Thread(target=lambda: sender.send(reply(1), True)))
-        threads[-1].start()
-        return [None]
-
-    async with serving(tmp_path, execute, DECOUPLED + SAMPLE) as server:
-        assert server.ready().ready
-        assert len(threads) == 1
-
-
-async def test_a_warmup_whose_sender_is_dropped_fails(tmp_path: Path) -> None:
-
-    def execute(batch: Batch) -> Answer:
-        batch.sender(0).send(reply(1))
-        return [None]
-
-    async with serving(tmp_path, execute, DECOUPLED + SAMPLE) as server:
-        assert "dropped a response sender" in server.ready().reasons[0]
-
-
-async def test_a_decoupled_model_cannot_execute_on_the_event_loop(tmp_path: Path) -> None:
-    on_loop = DECOUPLED + 'parameters { key: "execute_on" value { string_value: "event_loop" } }\n'
-    async with serving(tmp_path, sending((None, True)), on_loop) as server:
-        assert "cannot execute on the event loop" in server.ready().reasons[0]
-
-
-def streams_alive() -> int:
-    """How many streams there are, in the whole process."""
-    gc.collect()
-    return sum(isinstance(each, ResponseStream) for each in gc.get_objects())
-
-
-async def test_nothing_of_a_stream_is_left_behind(tmp_path: Path) -> None:
-    async with serving(tmp_path, sending((reply(1), False), (None, True))) as server:
-        for _ in range(3):
-            await asked(server)
-        await jump(0)
-        await until(lambda: streams_alive() == 0)  # the worker's thread may be within its last line
-
-
-async def test_a_request_taken_back_while_it_waits_is_not_executed(tmp_path: Path) -> None:
-    async with serving(tmp_path, sending((None, True))) as server:
-        caller = Caller()
-        call = server.submit(request("m", 1.0), caller, streams=True)
-        call.cancel()
-        call.cancel()
-
-        assert await asked(server) == [(END,)]
-
-    assert caller.outcomes == []

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from naiad._engine.admission import RequestValidator
 from naiad._engine.responses import CodecResponseBuilder, ResponseBuilder
-from naiad._engine.validation import RequestValidator
 from naiad.backend import Answer, Batch, ModelContext
 from naiad.errors import InvalidArgumentError
 from naiad.types import Request

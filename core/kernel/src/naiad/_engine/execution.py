@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 
 from naiad._engine.request_io import fetch_inputs, give_back, store_outputs
 from naiad._engine.responses import CodecResponseBuilder, ResponseBuilder
-from naiad.backend import Answer, Batch, Instance
+from naiad.backend import Answer, Batch, Instance, Placement
 from naiad.errors import InternalError, ModelFailedError, NaiadError, WorkerDiedError, drop_tracebacks
 from naiad.foreign_errors import describe_error
 from naiad.metrics import ExecutionObserver
@@ -58,20 +59,21 @@ class Execution:
         return inputs - self.started_ns, infer - inputs, self.done_ns - infer
 
 
+@dataclass(slots=True)
 class PhaseTotals:
     """The three phases of executions: how many, and the nanoseconds of each phase."""
 
-    __slots__ = ("count", "infer_ns", "input_ns", "output_ns")
+    count: int = 0
+    input_ns: int = 0
+    infer_ns: int = 0
+    output_ns: int = 0
 
-    def __init__(self) -> None:
-        self.count = self.input_ns = self.infer_ns = self.output_ns = 0
-
-    def __iadd__(self, other: "PhaseTotals") -> "PhaseTotals":
+    def add(self, other: "PhaseTotals") -> None:
+        """Add the totals of another device."""
         self.count += other.count
         self.input_ns += other.input_ns
         self.infer_ns += other.infer_ns
         self.output_ns += other.output_ns
-        return self
 
     def durations(self) -> tuple[Duration, Duration, Duration]:
         """Compute input, infer and output."""
@@ -83,16 +85,20 @@ class ExecutionCounters:
     """Counters of the executions on one device. Plain integers, because method calls made half of what counting costs.
 
     `observer` gets the latencies of each batch, None where there are no metrics. `reasons` counts why batches were
-    closed; `phases` are those of the executed requests.
+    closed; `phases` are those of the answered requests.
     """
 
     def __init__(self, observer: ExecutionObserver | None = None) -> None:
-        self.successes = self.success_ns = self.queue_ns = 0
-        self.inferences = self.executions = self.last_ns = 0
+        self.successes = self.success_ns = self.queue_ns = self.inferences = self.last_ns = 0
         self.phases = PhaseTotals()
-        self.by_batch_size: dict[int, PhaseTotals] = {}
+        self.by_batch_size: dict[int, PhaseTotals] = defaultdict(PhaseTotals)
         self.reasons: dict[str, int] = {}
         self.observer = observer
+
+    @property
+    def executions(self) -> int:
+        """How many executions succeeded."""
+        return sum(totals.count for totals in self.by_batch_size.values())
 
     def closed(self, reason: str) -> None:
         """A batch was closed for that reason; `OTHER_REASON` counts those beyond the first `MOST_REASONS`."""
@@ -103,12 +109,8 @@ class ExecutionCounters:
 
     def executed(self, batch_size: int, phases: tuple[int, int, int]) -> None:
         """An execution over `batch_size` items succeeded; `phases` are its compute input, infer and output in ns."""
-        self.executions += 1
         self.last_ns = time_ns()
-        totals = self.by_batch_size.get(batch_size)
-        if totals is None:
-            totals = self.by_batch_size[batch_size] = PhaseTotals()
-        input_ns, infer_ns, output_ns = phases
+        totals, (input_ns, infer_ns, output_ns) = self.by_batch_size[batch_size], phases
         totals.count += 1
         totals.input_ns += input_ns
         totals.infer_ns += infer_ns
@@ -127,13 +129,11 @@ class ExecutionCounters:
         `totals` and `queues` are the nanoseconds of each from its arrival to its answer and to its execution. The
         first responses of those that were `streamed` are counted when they are sent.
         """
-        requests = len(totals)
-        input_ns, infer_ns, output_ns = phases
+        requests, counted, (input_ns, infer_ns, output_ns) = len(totals), self.phases, phases
         self.inferences += items
         self.successes += requests
         self.success_ns += sum(totals)
         self.queue_ns += sum(queues)
-        counted = self.phases
         counted.count += requests
         counted.input_ns += input_ns * requests
         counted.infer_ns += infer_ns * requests
@@ -169,33 +169,28 @@ class ExecutionCounters:
 
 
 class ExecutionHost:
-    """What the worker of one instance needs from its model version: see `naiad.extend.WorkerHost`.
-
-    `done` takes an executed batch back, `died` is called with the reason and the batches that are lost, both on the
-    event loop's thread.
-    """
+    """What the worker of one instance needs from its model version: see `naiad.extend.WorkerHost`."""
 
     def __init__(
         self,
-        name: str,
-        make: Callable[[], Instance],
+        placement: Placement,
+        make: Callable[[Placement], Instance],
         reader: ResponseBuilder | CodecResponseBuilder,
-        loop: asyncio.AbstractEventLoop,
         done: Callable[[Execution], None],
-        died: Callable[[str, Sequence[Execution]], None],
     ) -> None:
-        self.loop = loop
+        self.placement = placement
+        self.loop = asyncio.get_running_loop()
         self.done = done
-        self._name = name
+        self._name = placement.name
         self._make = make
         self._reader = reader
-        self._died = died
         self._lends = True
 
     def make_instance(self) -> Instance:
         """See `WorkerHost`."""
+        self._lends = True
         try:
-            return self._make()
+            return self._make(self.placement)
         except NaiadError:
             raise
         except BaseException as error:  # SystemExit would end the event loop, a future refuse StopIteration
@@ -213,12 +208,9 @@ class ExecutionHost:
 
     def died(self, reason: str, lost: Sequence[Execution]) -> None:
         """See `WorkerHost`."""
+        what = f"the worker of instance '{self._name}' died while it held the request: {reason}; it is being replaced"
         for execution in lost:
-            execution.done_ns = monotonic_ns()
-            execution.error = WorkerDiedError(
-                f"the worker of instance '{self._name}' died while it held the request: {reason}; it is being replaced"
-            )
-        self._died(reason, lost)
+            execution.done_ns, execution.error = monotonic_ns(), WorkerDiedError(what)
 
     def execute(self, instance: Instance, execution: Execution, executed: Callable[[Execution], None]) -> None:
         """See `WorkerHost`."""

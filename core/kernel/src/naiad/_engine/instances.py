@@ -1,16 +1,16 @@
 """The instances of one model version: starts them, and replaces those whose worker dies."""
 
 import asyncio
-import functools
 import logging
 from collections.abc import Callable, Sequence
 from time import monotonic, monotonic_ns
 
 from naiad._engine.execution import Execution, ExecutionHost, close_quietly
+from naiad._engine.queue import ModelQueue
 from naiad._engine.readiness import PATIENCE, ReadyCheck, ready_check_of, refuse_async_ready
 from naiad._engine.responses import CodecResponseBuilder, ResponseBuilder
 from naiad.backend import Instance, Model, Placement
-from naiad.errors import NaiadError
+from naiad.errors import ModelNotReadyError, NaiadError
 from naiad.extend import MakeWorker, Worker
 from naiad.reports import InstanceReport
 from naiad_tensors.devices import Device
@@ -25,26 +25,22 @@ One that served for the longest of these times has proved itself: its next death
 """
 
 
-class ManagedInstance:
+class ManagedInstance(ExecutionHost):
     """One instance of the configuration, which may die and be replaced; it takes a batch in each of its `slots`.
 
     `setbacks` are the deaths and failed replacements in a row, `live_since` (`time.monotonic`) is when it was ready.
+    `lost` is called when its worker has died.
     """
 
-    __slots__ = (
-        "instance",
-        "live_since",
-        "placement",
-        "ready_check",
-        "reason",
-        "setbacks",
-        "slots",
-        "state",
-        "worker",
-    )
-
-    def __init__(self, placement: Placement) -> None:
-        self.placement = placement
+    def __init__(
+        self,
+        placement: Placement,
+        make: Callable[[Placement], Instance],
+        reader: ResponseBuilder | CodecResponseBuilder,
+        done: Callable[[Execution], None],
+        lost: "Callable[[ManagedInstance, Sequence[Execution]], None]",
+    ) -> None:
+        super().__init__(placement, make, reader, done)
         self.slots: tuple[int, ...] = ()
         self.worker: Worker[Execution] | None = None
         self.instance: Instance | None = None
@@ -53,6 +49,12 @@ class ManagedInstance:
         self.reason = ""
         self.setbacks = 0
         self.live_since = 0.0
+        self._lost = lost
+
+    def goes_live(self, instance: Instance, ready_check: ReadyCheck | None) -> None:
+        """The instance serves from now on."""
+        self.instance, self.ready_check, self.live_since = instance, ready_check, monotonic()
+        self.state, self.reason = "READY", ""
 
     def is_hopeful(self) -> bool:
         """Whether batches may wait for this instance: it takes them, or died only just now and is being replaced."""
@@ -76,14 +78,22 @@ class ManagedInstance:
         busy = (monotonic_ns() - since) / 1e9 if since else 0.0
         return InstanceReport(self.placement.name, self.state, self.reason, busy, self.gpu)
 
+    def died(self, reason: str, lost: Sequence[Execution]) -> None:
+        """See `WorkerHost`."""
+        super().died(reason, lost)
+        proved = monotonic() - self.live_since > _LONGEST_RETRY
+        self.setbacks = 1 if proved else self.setbacks + 1
+        self.instance, self.state, self.ready_check = None, "DEAD", None
+        self.reason = f"its worker died ({reason}) and is being replaced"
+        self._lost(self, lost)
+
 
 class Instances:
     """All instances of one version. Every method runs on the event loop's thread.
 
     A slot is what a scheduler takes for an instance; one that takes several batches at once has several slots, a
     passive one has none. `workers` take a batch each, by slot. `warm_up(instance, name)` is called before an instance
-    serves, `on_free(slot)` when one is there for the slot, `on_done(execution)` when it has executed a batch.
-    `on_lost(slots, executions)` says that these are gone; with none of them, that a replacement failed.
+    serves. `hopeful` says that batches of the queue may wait for at least one instance.
     """
 
     def __init__(
@@ -91,27 +101,21 @@ class Instances:
         model: Model,
         warm_up: Callable[[Instance, str], None],
         placements: Sequence[Placement],
-        responses: ResponseBuilder | CodecResponseBuilder,
+        reader: ResponseBuilder | CodecResponseBuilder,
         make_worker: MakeWorker,
-        on_free: Callable[[int], None],
-        on_done: Callable[[Execution], None],
-        on_lost: Callable[[Sequence[int], Sequence[Execution]], None],
+        queue: ModelQueue,
     ) -> None:
-        self._make_worker = make_worker
-        self.all = tuple(ManagedInstance(placement) for placement in placements)
+        make = self._make_instance
+        self.all = tuple(ManagedInstance(each, make, reader, queue.done, self._worker_died) for each in placements)
         self.workers: list[Callable[[Execution], None]] = []
+        self.hopeful = False
+        self._make_worker = make_worker
         self._model = model
         self._warm_up = warm_up
-        self._responses = responses
-        self._on_free = on_free
-        self._on_done = on_done
-        self._on_lost = on_lost
-        self._loop = asyncio.get_running_loop()
+        self._queue = queue
         self._by_slot: list[ManagedInstance] = []
         self._replacing: set[asyncio.Task[None]] = set()
         self._closed = False
-        self.hopeful = False
-        """Whether batches may wait for at least one instance."""
 
     @property
     def slot_count(self) -> int:
@@ -164,6 +168,11 @@ class Instances:
             if managed.instance is not None:
                 self._go_live(managed, managed.instance)
 
+    def why_none_lives(self) -> str:
+        """Why requests cannot be executed; meant for when no instance is `hopeful`."""
+        reasons = [instance.reason for instance in self.all if instance.reason]
+        return "it has no live instance" + (f": {'; '.join(reasons)}" if reasons else "")
+
     def reasons_against(self) -> list[str]:
         """For each instance but passive ones, why it cannot serve; "" for those that can."""
         active = [managed for managed in self.all if not managed.placement.group.passive]
@@ -198,16 +207,7 @@ class Instances:
                 wait.cancel()
 
     def _start_worker(self, managed: ManagedInstance) -> Worker[Execution]:
-        placement = managed.placement
-        host = ExecutionHost(
-            placement.name,
-            functools.partial(self._make_instance, placement),
-            self._responses,
-            self._loop,
-            self._on_done,
-            functools.partial(self._worker_died, managed),
-        )
-        worker = managed.worker = self._make_worker(placement, host)
+        worker = managed.worker = self._make_worker(managed.placement, managed)
         worker.start()
         return worker
 
@@ -231,24 +231,22 @@ class Instances:
         managed.slots = tuple(range(first, len(self._by_slot)))
 
     def _go_live(self, managed: ManagedInstance, instance: Instance) -> None:
-        managed.instance, managed.state, managed.reason, managed.live_since = instance, "READY", "", monotonic()
-        managed.ready_check = ready_check_of(instance)
+        managed.goes_live(instance, ready_check_of(instance))
         self._judge()
         for slot in managed.slots:
-            self._on_free(slot)
+            self._queue.free(slot)
 
-    def _worker_died(self, managed: ManagedInstance, reason: str, lost: Sequence[Execution]) -> None:
-        proved = monotonic() - managed.live_since > _LONGEST_RETRY
-        managed.setbacks = 1 if proved else managed.setbacks + 1
-        managed.instance, managed.state, managed.ready_check = None, "DEAD", None
-        managed.reason = f"its worker died ({reason}) and is being replaced"
+    def _worker_died(self, managed: ManagedInstance, lost: Sequence[Execution]) -> None:
+        for slot in managed.slots:
+            self._queue.lose(slot)
         self._judge()
-        self._on_lost(managed.slots, lost)
-        if self._closed:
-            return
-        task = self._loop.create_task(self._replace(managed))
-        self._replacing.add(task)
-        task.add_done_callback(self._replacing.discard)
+        for execution in lost:
+            self._queue.lost(execution)
+        self._fail_hopeless()
+        if not self._closed:
+            task = asyncio.get_running_loop().create_task(self._replace(managed))
+            self._replacing.add(task)
+            task.add_done_callback(self._replacing.discard)
 
     async def _replace(self, managed: ManagedInstance) -> None:
         while True:
@@ -261,7 +259,7 @@ class Instances:
                 managed.reason = f"its worker died and a new one failed to start ({error})"
                 _logger.error("instance '%s': %s; trying again", managed.placement.name, managed.reason)
                 self._judge()
-                self._on_lost((), ())
+                self._fail_hopeless()
                 continue
             _logger.warning("instance '%s' has a new worker", managed.placement.name)
             for slot in managed.slots:
@@ -271,6 +269,12 @@ class Instances:
 
     def _judge(self) -> None:
         self.hopeful = any(managed.is_hopeful() for managed in self.all)
+
+    def _fail_hopeless(self) -> None:
+        """Fail what waits for an instance where none is likely to come soon."""
+        if not self.hopeful:
+            model = self._queue.responses.model
+            self._queue.fail_all(ModelNotReadyError(f"model '{model}': {self.why_none_lives()}", retry_after=1.0))
 
 
 def _check_members(instance: Instance) -> None:

@@ -53,13 +53,8 @@ class DecisionCoalescer:
         self._rounds = self._crowd = 0
 
     def arrive(self) -> None:
-        """A request has come."""
+        """Ask for a decision at the end of this round, or later if requests keep coming."""
         self._arrivals += 1
-        if not self._armed:
-            self.arm()
-
-    def arm(self) -> None:
-        """Ask for a decision at the end of this round."""
         if not self._armed:
             self._armed = True
             self._rounds = _ROUNDS
@@ -220,7 +215,7 @@ class ModelQueue:
         except BaseException as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
             self._scheduler_failed(error)
         if lost is not None:
-            self._coalescer.arm()
+            self._coalescer.arrive()
 
     def suspend(self, slot: int) -> Suspension | None:
         """The execution at the slot waits for another model, and gives up its grant; None where it holds none."""
@@ -376,7 +371,7 @@ class ModelQueue:
         if tickets and tickets[0] >= self._first_id:  # else a scheduler that is gone took them in
             try:
                 if self._scheduler.settle(tickets, monotonic()):
-                    self._coalescer.arm()
+                    self._coalescer.arrive()
             except BaseException as error:  # noqa: BLE001 - a scheduler plugin may raise anything
                 self._scheduler_failed(error)
         if self._draining and not self.outstanding:
@@ -440,7 +435,7 @@ class ModelQueue:
             return refusal(refused, self._model)
         call.ticket = ticket
         self._waiting[ticket.id] = call
-        self._coalescer.arm()
+        self._coalescer.arrive()
         return None
 
     def recount(self) -> None:

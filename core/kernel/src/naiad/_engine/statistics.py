@@ -112,9 +112,9 @@ class VersionCounters:
         devices = self.by_device.values()
         phases, by_batch_size = PhaseTotals(), defaultdict[int, PhaseTotals](PhaseTotals)
         for each in devices:
-            phases += each.phases
+            phases.add(each.phases)
             for size, counted in each.by_batch_size.items():
-                by_batch_size[size] += counted
+                by_batch_size[size].add(counted)
         compute_input, compute_infer, compute_output = phases.durations()
         cache_hit, cache_miss = self.cache.durations if self.cache is not None else (Duration(), Duration())
         successes = sum(each.successes for each in devices)

@@ -3,29 +3,25 @@
 import asyncio
 import functools
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from naiad._engine.admission import Admission, RequestValidator
 from naiad._engine.call import Call
 from naiad._engine.containment import logged
-from naiad._engine.execution import Execution
 from naiad._engine.instances import Instances
-from naiad._engine.occupancy import in_flight, occupancy, suspend
 from naiad._engine.queue import ModelQueue
 from naiad._engine.responses import CodecResponseBuilder, ResponseBuilder
-from naiad._engine.stages import OfferedStages, VersionStages
+from naiad._engine.stages import OfferedStages
 from naiad._engine.statistics import VersionCounters
-from naiad._engine.validation import RequestValidator
 from naiad.backend import BackendTraits, Instance, MemoryUsage, Model, ModelContext, Placement
 from naiad.codec import BatchCodec, StickyRoutes
-from naiad.errors import InvalidArgumentError, ModelNotReadyError, ShuttingDownError, UnsupportedError
+from naiad.errors import InvalidArgumentError, ShuttingDownError
 from naiad.extend import GateFactory, MakeWorker, Suspension
-from naiad.in_flight import InflightRequest, Occupancy, Occupant
+from naiad.in_flight import Occupancy, Occupant
 from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness, SequenceCounts
 from naiad.scheduler import SchedulerFactory
-from naiad.server import Deliver
+from naiad.servables import Servable
 from naiad.threads import on_own_thread
-from naiad.trace_events import record_arrival
 from naiad.types import Request
 from naiad.warmup import VersionParts, Warmup
 from naiad_tensors.devices import Device
@@ -36,7 +32,8 @@ _logger = logging.getLogger("naiad.model")
 class ModelVersion:
     """Serves one version from its first instance to its last answer. Lives on the event loop's thread.
 
-    `counters` are what it has done since it was loaded, `stages` what plugins put around it.
+    `counters` are what it has done since it was loaded, `stages` what plugins put around it. `submit` takes a request
+    in: see `Admission.submit`.
     """
 
     def __init__(
@@ -59,17 +56,18 @@ class ModelVersion:
         self._warmups = warmups
         self._metrics = context.metrics
         self.counters = counters
-        self._checker = RequestValidator(config)
+        validator = RequestValidator(config)
         strict = bool(getattr(model, "declares_outputs", True))
         responses = self._reader = ResponseBuilder(config, context.version, strict)
         reader = responses if codec is None else CodecResponseBuilder(responses, codec)
-        parts = VersionParts(self._checker.validate, reader.read, responses.layout, codec)
+        parts = VersionParts(validator.validate, reader.read, responses.layout, codec)
         warm_up = functools.partial(_warm_up, warmups, parts)
         self._gates = gates
         self._gate = None if gates is None else gates.admit(config, placements)
         self._queue = queue = ModelQueue(responses, counters, self._gate, codec)
-        self._instances = Instances(model, warm_up, placements, reader, worker, queue.free, queue.done, self._lost)
-        self.stages = VersionStages(stages, self.submit, self._enqueue)
+        self._instances = Instances(model, warm_up, placements, reader, worker, queue)
+        admission = Admission(context.version, validator, queue, self._instances, stages)
+        self.stages, self.submit = admission.stages, admission.submit
         self._closing: asyncio.Task[None] | None = None
 
     async def start(self, traits: BackendTraits, factory: SchedulerFactory) -> None:
@@ -86,40 +84,6 @@ class ModelVersion:
         self._queue.open(make_scheduler, instances.workers, instances.instruct)
         instances.serve()
 
-    def submit(self, request: Request, deliver: Deliver, streams: bool = False) -> InflightRequest:
-        """Check a request and queue it. Raises InvalidArgumentError, ModelNotReadyError or QueueFullError at once.
-
-        Raises UnsupportedError when the model is decoupled and the caller cannot take several responses.
-        """
-        if self._reader.decoupled and not streams:
-            raise UnsupportedError(
-                f"this call takes exactly one response and doesn't support models with decoupled transaction policy, "
-                f"such as '{self.name}'; ask it over ModelStreamInfer (gRPC), generate_stream (HTTP) or Server.stream"
-            )
-        transfer = request.transfer
-        if transfer is not None and request.on_device is None and transfer.on_device is not None:
-            request = replace(request, on_device=transfer.on_device)  # the caller's own stays as it is
-        if self.stages.host_only and request.on_device is not None:
-            request = replace(request, on_device=None)
-        batch_size, shape_key = self._checker.check(request)
-        queue = self._queue
-        if not self._instances.hopeful:
-            raise ModelNotReadyError(f"model '{self.name}' version {self.version}: {self._no_instance()}", 1.0)
-        seen = self._checker.to_model_shape(request)
-        if transfer is not None and (self.stages.host_only or request.trace is not None or self._reader.decoupled):
-            transfer.may_lend = False  # whoever keeps or shows tensors needs copies
-        if request.trace is not None:
-            record_arrival(request.trace, self.version, request, seen)
-        if self.stages.checked is not None:
-            return self.stages.checked(request, deliver, streams)
-        return queue.submit(seen, batch_size, shape_key, deliver)
-
-    def _enqueue(self, request: Request, deliver: Deliver, streams: bool) -> Call:
-        """Queue a request that `submit` has checked and that has passed the stages."""
-        queue = self._queue
-        batch_size, shape_key = self._checker.measure(request)
-        return queue.submit(self._checker.to_model_shape(request), batch_size, shape_key, deliver)
-
     def input_devices(self, name: str) -> frozenset[Device]:
         """The devices whose tensors an instance takes as that input; none where it is no rows, or a stage reads it."""
         layout = self._reader.layout
@@ -134,15 +98,25 @@ class ModelVersion:
 
     def in_flight(self, requests: Sequence[Request]) -> Sequence[Call]:
         """Those of these requests that the instances execute, or go on with."""
-        return in_flight(requests, self._instances, self._queue)
+        named = set(map(id, requests))
+        for execution in self._instances.executing():
+            if not named.isdisjoint(map(id, execution.batch.requests)):
+                calls = tuple(call for call in execution.calls if id(call.request) in named)
+                return calls or tuple(execution.calls)  # a batch codec gives the model copies
+        return tuple(call for call in self._queue.streaming() if id(call.request) in named)
 
     def suspend(self, request: Occupant) -> Suspension | None:
         """The execution of that request waits for another model, and gives up its grant; None where it holds none."""
-        return suspend(request, self._instances, self._queue)
+        executing = (each for each in self._instances.executing() if request in each.calls)
+        execution = next(executing, None)
+        return None if execution is None else self._queue.suspend(execution.slot)
 
     def occupancy(self) -> Sequence[Occupancy]:
         """The instances, where they execute anything."""
-        return occupancy(self.name, self._instances, self._queue)
+        users = [execution.calls for execution in self._instances.executing()]
+        advice = f"give '{self.name}' more instances (instance_group count) than calls wait inside it at once"
+        name, slots = f"an instance of model '{self.name}'", self._instances.slot_count
+        return [Occupancy(name, advice, slots, users, self._queue.waiting_calls)] if users else ()
 
     async def drain(self) -> None:
         """Return when every request taken in has been answered."""
@@ -208,19 +182,6 @@ class ModelVersion:
         """The model as clients see it, with this version alone."""
         return ModelMetadata.of(self.config, self.version)
 
-    def _lost(self, slots: Sequence[int], executions: Sequence[Execution]) -> None:
-        queue = self._queue
-        for slot in slots:
-            queue.lose(slot)
-        for execution in executions:
-            queue.lost(execution)
-        if not self._instances.hopeful:
-            queue.fail_all(ModelNotReadyError(f"model '{self.name}': {self._no_instance()}", retry_after=1.0))
-
-    def _no_instance(self) -> str:
-        reasons = [instance.reason for instance in self._instances.all if instance.reason]
-        return "it has no live instance" + (f": {'; '.join(reasons)}" if reasons else "")
-
     def _fail_all(self, executing: bool) -> None:
         stopping = "Server is stopping, scheduler for model '{}' has stopped accepting new inference requests"
         error = ShuttingDownError(stopping.format(self.name))
@@ -258,6 +219,15 @@ class ModelVersion:
 def _warm_up(warmups: Sequence[Warmup], parts: VersionParts, instance: Instance, name: str) -> None:
     for warmup in warmups:
         warmup.warm_up(instance, name, parts)
+
+
+def occupancy_of(versions: Iterable[Servable]) -> Iterator[Occupancy]:
+    """The limited resources of these versions that are in use; none of those whose code raises."""
+    for version in versions:
+        resources: Sequence[Occupancy] = ()
+        with logged(f"reading the occupancy of model '{version.name}'", model=version.name):
+            resources = version.occupancy()
+        yield from resources
 
 
 def labels_of(context: ModelContext) -> dict[str, tuple[str, ...]]:

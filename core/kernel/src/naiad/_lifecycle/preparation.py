@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from naiad._engine.admission import RequestValidator
 from naiad._engine.stages import OfferedStages, VersionStages, stage_context
 from naiad._engine.statistics import VersionCounters
-from naiad._engine.validation import RequestValidator
 from naiad._engine.version import labels_of
 from naiad._engine.worker_kinds import worker_for
 from naiad._lifecycle.prepared import Prepared, PreparedDependent, PreparedModel

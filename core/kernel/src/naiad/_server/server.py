@@ -12,7 +12,7 @@ from typing import Any
 
 from naiad import reports
 from naiad._engine.containment import contained
-from naiad._engine.occupancy import occupancy_of
+from naiad._engine.version import occupancy_of
 from naiad._lifecycle.servables import instances_of, label, metadata_of, readiness_of
 from naiad._server.composition import compose, plugins_of
 from naiad._server.reports import extensions_of, metrics_of, reports_of
@@ -153,7 +153,9 @@ class Server:
             and not (self._state == "STOPPING" and self._models.sticky_routing.version_for(request))
         ):
             raise ShuttingDownError(f"the server is {self._state} and takes no inference requests")
-        version = self._models.version_for(request)
+        version = self._models.serving_versions.get(request.model_name, {}).get(request.version)
+        if version is None or request.correlation_id:
+            version = self._models.version_for(request)
         try:
             if (
                 request.parameters

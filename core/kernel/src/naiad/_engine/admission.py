@@ -1,11 +1,18 @@
-"""Validation of requests: names, datatypes, shapes, batch size and requested outputs, by the configuration."""
+"""Admission of requests: validation against the configuration, then the stages of the version, then its queue."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from naiad.errors import InvalidArgumentError
+from naiad._engine.call import Call
+from naiad._engine.instances import Instances
+from naiad._engine.queue import ModelQueue
+from naiad._engine.stages import OfferedStages, VersionStages
+from naiad.errors import InvalidArgumentError, ModelNotReadyError, UnsupportedError
+from naiad.in_flight import InflightRequest
+from naiad.server import Deliver
+from naiad.trace_events import record_arrival
 from naiad.types import Request
 from naiad_config import ModelConfig, ModelInput, ModelTensorReshape
 from naiad_tensors.datatypes import tensor_type, wire_name
@@ -16,6 +23,60 @@ _BATCH_NOTE = (
     " (max_batch_size is greater than 0, so every input has a batch dimension in front of the configured dims;"
     " set max_batch_size to 0 for a model whose dims are complete)"
 )
+
+
+class Admission:
+    """Takes the requests of one version in: validates them, and queues them when they have passed its `stages`."""
+
+    def __init__(
+        self,
+        version: int,
+        validator: "RequestValidator",
+        queue: ModelQueue,
+        instances: Instances,
+        offered: OfferedStages,
+    ) -> None:
+        self._version = version
+        self._validator = validator
+        self._queue = queue
+        self._instances = instances
+        self._decoupled = queue.responses.decoupled
+        self.stages = VersionStages(offered, self.submit, self._enqueue)
+
+    def submit(self, request: Request, deliver: Deliver, streams: bool = False) -> InflightRequest:
+        """Check a request and queue it. Raises InvalidArgumentError, ModelNotReadyError or QueueFullError at once.
+
+        Raises UnsupportedError when the model is decoupled and the caller cannot take several responses.
+        """
+        model, stages = self._queue.responses.model, self.stages
+        if self._decoupled and not streams:
+            raise UnsupportedError(
+                f"this call takes exactly one response and doesn't support models with decoupled transaction policy, "
+                f"such as '{model}'; ask it over ModelStreamInfer (gRPC), generate_stream (HTTP) or Server.stream"
+            )
+        transfer = request.transfer
+        if transfer is not None and request.on_device is None and transfer.on_device is not None:
+            request = replace(request, on_device=transfer.on_device)  # the caller's own stays as it is
+        if stages.host_only and request.on_device is not None:
+            request = replace(request, on_device=None)
+        batch_size, shape_key = self._validator.check(request)
+        if not self._instances.hopeful:
+            raise ModelNotReadyError(
+                f"model '{model}' version {self._version}: {self._instances.why_none_lives()}", 1.0
+            )
+        seen = self._validator.to_model_shape(request) if self._validator.reshapes else request
+        if transfer is not None and (stages.host_only or request.trace is not None or self._decoupled):
+            transfer.may_lend = False  # what keeps or shows tensors needs copies
+        if request.trace is not None:
+            record_arrival(request.trace, self._version, request, seen)
+        if stages.checked is not None:
+            return stages.checked(request, deliver, streams)
+        return self._queue.submit(seen, batch_size, shape_key, deliver)
+
+    def _enqueue(self, request: Request, deliver: Deliver, streams: bool) -> Call:
+        """Queue a request that `submit` has checked and that has passed the stages."""
+        batch_size, shape_key = self._validator.measure(request)
+        return self._queue.submit(self._validator.to_model_shape(request), batch_size, shape_key, deliver)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +97,7 @@ class _Input:
 
 
 class RequestValidator:
-    """Validates requests against the configuration of one model; made once a load."""
+    """Validates requests against the configuration of one model, whose inputs may have `reshapes`."""
 
     def __init__(self, config: ModelConfig) -> None:
         self._model = config.name
@@ -50,7 +111,7 @@ class RequestValidator:
         self._constants = tuple(name for name, declared in inputs if batching and not declared.has_rows)
         self._has_key = bool(self._has_optional or self._keyed or self._constants)
         self._outputs = frozenset(output.name for output in config.output)
-        self._reshapes = any(declared.reshape is not None for declared in self._inputs.values())
+        self.reshapes = any(declared.reshape is not None for declared in self._inputs.values())
 
     def check(self, request: Request) -> tuple[int, Hashable]:
         """The request's batch size (1 without batching) and its shape key: equal keys may share a batch.
@@ -79,7 +140,7 @@ class RequestValidator:
 
     def to_model_shape(self, request: Request) -> Request:
         """The request with its inputs reshaped where the configuration says so (views, no copy)."""
-        if not self._reshapes:
+        if not self.reshapes:
             return request
         inputs = {name: self._reshaped(tensor, self._inputs[name]) for name, tensor in request.inputs.items()}
         return replace(request, inputs=inputs)
