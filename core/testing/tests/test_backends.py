@@ -99,6 +99,7 @@ class Twice(Instance):
 def test_the_responses_of_a_model_that_streams_are_compared_one_by_one(case):
     backend = Doubling()
     backend.instance = Twice
+    (case.model_directory / "config.pbtxt").write_text("model_transaction_policy { decoupled: true }")
     twice = replace(case, expected=[[each, each] for each in case.expected])
 
     check_backend(backend, twice)

@@ -1,23 +1,35 @@
-"""Executing batches on an instance without a server, and comparing what comes out, for the checks of backends."""
+"""Executing batches of an instance behind a server, and comparing what comes out, for the checks of backends."""
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from naiad._engine.responses import ResponseBuilder
-from naiad.backend import Batch, Instance
+from naiad.backend import Answer, Backend, BackendTraits, Batch, Instance, ModelContext, Placement
 from naiad.errors import NaiadError
+from naiad.hookspecs import hookimpl
+from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, SchedulerFactory, Ticket
+from naiad.server import ServerApi
 from naiad.types import Request, Response
-from naiad_config import ModelConfig
+from naiad_config import InstanceKind, ModelConfig, ModelInstanceGroup, ModelParameter
 from naiad_tensors.datatypes import wire_name
 from naiad_tensors.tensors import Tensor
-from naiad_testing.senders import CollectingSender
+from naiad_testing.serving import serve
 from naiad_testing.simulation import ContractBroken
 
 PATIENCE = 60.0
 """Seconds that an execution may take before it counts as hanging."""
+
+_NAME = "naiad-testing"
+_SECONDS_TO_GATHER = 1.0
+"""How long the requests of a batch wait for others that are refused."""
+
+_OPTIONS = {"exit-timeout-secs": 1.0}
 
 
 def batches(requests: Sequence[Mapping[str, Any]], most: int) -> Iterator[tuple[int, Sequence[Mapping[str, Any]]]]:
@@ -48,7 +60,7 @@ def outputs_of(
 ) -> list[Sequence[Mapping[str, np.ndarray]]]:
     """The outputs of one execution: the responses for each request, one for each but where the model streams.
 
-    Raises what the instance answered as errors, and TimeoutError when a sender never gets its final response.
+    Raises the error of a request, and TimeoutError when one is not answered to its end.
     """
     return [list(map(_arrays, responses)) for responses in outcomes_of(instance, requests, config)]
 
@@ -56,25 +68,120 @@ def outputs_of(
 def outcomes_of(
     instance: Instance, requests: Sequence[Mapping[str, Any]], config: ModelConfig
 ) -> list[Sequence[Response | NaiadError]]:
-    """The responses and errors of one execution for each request; raises what the instance raises."""
+    """The responses and errors for each of these requests, which a server executes as one batch on the instance.
+
+    Raises what the instance raises, and TimeoutError when a request is not answered to its end.
+    """
     datatypes = {each.name: wire_name(each.data_type) for each in config.input}
     received = [
         Request(config.name, {name: _tensor(name, value, datatypes.get(name, "")) for name, value in each.items()})
         for each in requests
     ]
-    sizes = [_size(each) if config.max_batch_size > 0 else 1 for each in requests]
-    senders = [CollectingSender() for _ in received]
-    reader = ResponseBuilder(config, 1)
-    batch = Batch(received, sizes, senders.__getitem__, reader.layout)
-    answer = instance.execute(batch)
-    if isinstance(answer, Future):
-        answer = answer.result(PATIENCE)
-    outcomes: list[Sequence[Response | NaiadError]] = []
-    for outcome, request, size, sender in zip(reader.read(answer, batch), received, sizes, senders, strict=True):
-        sent = [] if outcome is not None else sender.wait_until_ended(PATIENCE)
-        streamed = [each if isinstance(each, NaiadError) else reader.response(each, request, size) for each in sent]
-        outcomes.append(streamed if outcome is None else [outcome])
-    return outcomes
+
+    async def gathered(server: ServerApi) -> list[Sequence[Response | NaiadError]]:
+        return await asyncio.wait_for(asyncio.gather(*(_outcomes(server, each) for each in received)), PATIENCE)
+
+    with TemporaryDirectory(prefix="naiad-testing-") as folder:
+        model = Path(folder) / config.name
+        (model / "1").mkdir(parents=True)
+        (model / "config.pbtxt").write_text(f'backend: "{_NAME}"')
+        bench = _Bench(instance, config, len(requests))
+        with serve(model, plugins=[bench], options=_OPTIONS) as client:
+            outcomes = client.wait_for(gathered)
+        if bench.error is not None:
+            raise bench.error
+        return outcomes
+
+
+async def _outcomes(server: ServerApi, request: Request) -> Sequence[Response | NaiadError]:
+    try:
+        responses = [response async for response in server.stream(request)]
+    except NaiadError as error:
+        return [error]
+    return [response.error or response for response in responses if not response.is_empty]
+
+
+class _Bench:
+    """A plugin with a backend whose only model has that instance, and a scheduler that joins `count` requests.
+
+    `error` is what the instance has raised.
+    """
+
+    traits = BackendTraits(_NAME)
+    name, choice = _NAME, ""
+
+    def __init__(self, instance: Instance, config: ModelConfig, count: int) -> None:
+        self.error: Exception | None = None
+        self._instance = instance
+        self._count = count
+        self._config = ModelConfig(
+            name=config.name,
+            backend=_NAME,
+            max_batch_size=config.max_batch_size,
+            input=config.input,
+            output=tuple(replace(each, label_filename="") for each in config.output),
+            batch_input=config.batch_input,
+            batch_output=config.batch_output,
+            model_transaction_policy=config.model_transaction_policy,
+            instance_group=(ModelInstanceGroup(kind=InstanceKind.KIND_CPU, count=1),),
+            parameters={"scheduler": ModelParameter(string_value=_NAME)},
+        )
+
+    @hookimpl
+    def naiad_backends(self) -> Sequence[Backend]:
+        return [self]
+
+    @hookimpl
+    def naiad_schedulers(self) -> Sequence[SchedulerFactory]:
+        return [self]
+
+    def complete(self, context: ModelContext) -> ModelConfig:
+        return self._config
+
+    def load(self, context: ModelContext) -> "_Bench":
+        return self
+
+    def instantiate(self, placement: Placement) -> "_Bench":
+        return self
+
+    def execute(self, batch: Batch) -> Answer | Future[Answer]:
+        try:
+            return self._instance.execute(batch)
+        except Exception as error:
+            self.error = error
+            raise
+
+    def close(self) -> None:
+        """The instance and its model are the caller's."""
+
+    def create(self, config: ModelConfig, instances: int) -> "_Gathering":
+        return _Gathering(self._count)
+
+
+class _Gathering:
+    """A scheduler that dispatches `count` requests as one batch, or fewer when others are refused."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._waiting: dict[int, float] = {}
+
+    def arrive(self, ticket: Ticket) -> Drop | None:
+        self._waiting[ticket.id] = ticket.arrival
+        return None
+
+    def settle(self, tickets: Sequence[int], now: float) -> bool | None:
+        for ticket in tickets:
+            self._waiting.pop(ticket, None)
+        return None
+
+    def decide(self, now: float, idle: Sequence[int]) -> Decision:
+        if not self._waiting or not idle:
+            return NOTHING
+        due = min(self._waiting.values()) + _SECONDS_TO_GATHER
+        if len(self._waiting) < self._count and now < due:
+            return Decision(wake_at=due)
+        tickets, self._waiting = tuple(self._waiting), {}
+        return Decision((Dispatch(idle[0], tickets, "gathered"),))
 
 
 def _arrays(outcome: Response | NaiadError) -> Mapping[str, np.ndarray]:
