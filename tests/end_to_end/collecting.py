@@ -15,9 +15,11 @@ class Collector:
     def __init__(self, url: str) -> None:
         self.url = url
         self.spans: list[Any] = []
+        self.resource: dict[str, str] = {}
 
     def take(self, body: bytes) -> None:
         for group in ExportTraceServiceRequest.FromString(body).resource_spans:
+            self.resource |= {pair.key: pair.value.string_value for pair in group.resource.attributes}
             for scope in group.scope_spans:
                 self.spans += scope.spans
 
@@ -25,6 +27,11 @@ class Collector:
         """The only span of that name."""
         (found,) = [span for span in self.spans if span.name == name]
         return found
+
+    def attributes(self, name: str) -> dict[str, Any]:
+        """The attributes of the only span of that name."""
+        pairs = self.named(name).attributes
+        return {pair.key: getattr(pair.value, pair.value.WhichOneof("value")) for pair in pairs}
 
     def parents(self) -> dict[str, str]:
         """The name of each span's parent; the id where the parent is not here."""

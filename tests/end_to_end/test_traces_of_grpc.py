@@ -14,7 +14,7 @@ from . import models, streaming
 from .collecting import collecting
 from .conftest import Start
 from .running import PATIENCE, Running
-from .test_tracing import KERNEL, PARENT, events, traces, tracing
+from .test_tracing import ERROR, EXPORTS, FAILS, KERNEL, PARENT, SERVER, UNSET, events, traces, tracing
 
 SENT = ["GRPC_SEND_START", "GRPC_SEND_END"]
 OVER_GRPC = ["GRPC_WAITREAD_START", "GRPC_WAITREAD_END", *KERNEL, *SENT]
@@ -105,3 +105,37 @@ def test_the_caller_s_span_is_taken_over_from_metadata_and_handed_to_the_model(s
     assert {span.trace_id.hex() for span in collector.spans} == {trace_id}
     assert collector.named("InferRequest").parent_span_id.hex() == span_id
     assert collector.named("echo").parent_span_id == computing.span_id
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("model", "code"), [("echo", "OK"), ("fails", "INTERNAL")])
+def test_the_span_of_a_call_has_the_attributes_of_the_semantic_conventions(
+    start: Start, repository: Path, model: str, code: str, stream: bool
+) -> None:
+    models.write(repository, "fails", FAILS)
+    with collecting() as collector:
+        running = start(*EXPORTS, f"--trace-config=opentelemetry,url={collector.url}")
+        answers: Queue[Any] = Queue()
+        with triton.InferenceServerClient(f"127.0.0.1:{running.grpc_port}") as client:
+            if stream:
+                client.start_stream(lambda result, error: answers.put((result, error)))
+                client.async_stream_infer(model, [tensor("x", ONE, "FP32")])
+            else:
+                client.async_infer(
+                    model, [tensor("x", ONE, "FP32")], lambda result, error: answers.put((result, error))
+                )
+            _, error = answers.get(timeout=PATIENCE)
+        running.stop()
+
+    span = collector.named("InferRequest")
+    failed = {"error.type": code} if error else {}
+    status = {"rpc.response.status_code": code} if error or not stream else {}  # a stream has its status when it ends
+    method = "ModelStreamInfer" if stream else "ModelInfer"
+    assert (error is None) == (code == "OK")
+    assert collector.attributes("InferRequest") == {
+        "rpc.system.name": "grpc",
+        "rpc.method": f"inference.GRPCInferenceService/{method}",
+        **status,
+        **failed,
+    }
+    assert (span.kind, span.status.code) == (SERVER, ERROR if error else UNSET)

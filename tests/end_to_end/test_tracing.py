@@ -4,7 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+
 from . import models
+from .asking import ONE
 from .collecting import collecting
 from .conftest import Start
 from .running import Running
@@ -20,8 +24,17 @@ KERNEL = [
     "REQUEST_END",
 ]
 OVER_HTTP = ["HTTP_RECV_START", "HTTP_RECV_END", *KERNEL, "HTTP_SEND_START", "HTTP_SEND_END"]
+SERVER, UNSET, ERROR = Span.SPAN_KIND_SERVER, Status.STATUS_CODE_UNSET, Status.STATUS_CODE_ERROR
+EXPORTS = tuple(f"--trace-config={setting}" for setting in ("mode=opentelemetry", "level=TIMESTAMPS", "rate=1"))
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
+FAILS = """
+from naiad_custom import FP32, Array, model
+
+@model
+def fails(x: Array[FP32, -1]) -> Array[FP32, -1]:
+    raise ValueError("as it was asked to")
+"""
 SPANNING = """
 from naiad_custom import FP32, Array, model
 from opentelemetry import trace
@@ -127,3 +140,48 @@ def test_spans_go_to_the_collector_below_the_caller_s(start: Start, repository: 
     ]
     (attribute,) = collector.named("compute").attributes
     assert (attribute.key, attribute.value.int_value) == ("elements", 3)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "more", "expected"),
+    [
+        ("/v2/models/echo/infer", ONE, {}, {"http.route": "/v2/models/{model_name}/infer"}),
+        (
+            "/v2/models/echo/versions/1/infer?a=b",
+            ONE,
+            {"Accept-Encoding": "gzip"},
+            {"http.route": "/v2/models/{model_name}/versions/{model_version}/infer", "url.query": "a=b"},
+        ),
+        ("/v2/models/echo/generate", {"x": [1]}, {}, {"http.route": "/v2/models/{model_name}/generate"}),
+        (
+            "/v2/models/fails/infer",
+            ONE,
+            {},
+            {"http.route": "/v2/models/{model_name}/infer", "http.response.status_code": 500, "error.type": "500"},
+        ),
+    ],
+)
+def test_the_span_of_a_request_has_the_attributes_of_the_semantic_conventions(
+    start: Start, repository: Path, path: str, body: dict[str, Any], more: dict[str, str], expected: dict[str, Any]
+) -> None:
+    models.write(repository, "fails", FAILS)
+    with collecting() as collector:
+        running = start(*EXPORTS, f"--trace-config=opentelemetry,url={collector.url}")
+        running.ask("POST", path, body, {"User-Agent": "test/1", "Host": "models.example:8000", **more})
+        running.stop()
+
+    span = collector.named("InferRequest")
+    assert collector.attributes("InferRequest") == {
+        "http.request.method": "POST",
+        "http.response.status_code": 200,
+        "url.path": path.partition("?")[0],
+        "url.scheme": "http",
+        "network.protocol.version": "1.1",
+        "server.address": "models.example",
+        "server.port": 8000,
+        "client.address": "127.0.0.1",
+        "user_agent.original": "test/1",
+        **expected,
+    }
+    assert (span.kind, span.status.code) == (SERVER, ERROR if "error.type" in expected else UNSET)
+    assert collector.resource["service.name"] == "naiad"

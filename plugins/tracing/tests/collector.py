@@ -8,6 +8,7 @@ from threading import Event, Thread
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 
 @dataclass
@@ -23,6 +24,8 @@ class SpanRow:
     attributes: dict[str, Any]
     events: list[tuple[str, int]]
     trace_state: str
+    kind: str
+    status: str
 
     @property
     def event_names(self) -> list[str]:
@@ -89,6 +92,8 @@ def _row(span: Any) -> SpanRow:
         _attributes(span.attributes),
         [(event.name, event.time_unix_nano) for event in span.events],
         span.trace_state,
+        Span.SpanKind.Name(span.kind).removeprefix("SPAN_KIND_"),
+        Status.StatusCode.Name(span.status.code).removeprefix("STATUS_CODE_"),
     )
 
 

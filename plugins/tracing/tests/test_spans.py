@@ -107,6 +107,33 @@ def test_events_stand_on_the_span_that_they_concern(recording: SpanRecording, co
     ]
 
 
+def test_the_span_of_a_request_is_that_of_a_server_and_has_the_attributes_of_its_protocol(
+    recording: SpanRecording, collector: Collector
+) -> None:
+    trace = begin(recording)
+    trace.record("HTTP_RECV_START")
+    trace.add_attributes({"http.request.method": "POST"})
+    trace.add_attributes({"http.response.status_code": 404})
+    record_all(trace, monotonic_ns())
+    trace.add_attributes({"late": 1})
+    recording.close(10)
+
+    root = collector.named("InferRequest")
+    assert root.attributes == {"http.request.method": "POST", "http.response.status_code": 404}
+    assert {span.name: span.kind for span in collector.spans if span.kind != "INTERNAL"} == {"InferRequest": "SERVER"}
+    assert root.status == "UNSET"
+
+
+def test_an_error_type_makes_the_span_an_error(recording: SpanRecording, collector: Collector) -> None:
+    trace = begin(recording)
+    trace.record("HTTP_RECV_START")
+    trace.add_attributes({"http.response.status_code": 500, "error.type": "500"})
+    trace.end()
+    recording.close(10)
+
+    assert collector.named("InferRequest").status == "ERROR"
+
+
 def test_the_model_s_span_says_which_request_it_is(recording: SpanRecording, collector: Collector) -> None:
     for request_id in ("r", ""):
         record_all(begin(recording, request_id=request_id), monotonic_ns())
@@ -226,7 +253,7 @@ def test_a_context_may_be_asked_for_after_the_end(recording: SpanRecording, coll
 @pytest.mark.parametrize(
     ("given", "environment", "expected"),
     [
-        ((), "", {"service.name": "triton-inference-server"}),
+        ((), "", {"service.name": "naiad"}),
         ((), "service.name=mesh,zone=a", {"service.name": "mesh", "zone": "a"}),
         (("service.name=vision", "zone=b=c"), "service.name=mesh", {"service.name": "vision", "zone": "b=c"}),
     ],

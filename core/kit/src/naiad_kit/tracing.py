@@ -15,6 +15,24 @@ TraceSettings = Mapping[str, str | tuple[str, ...]]
 """Settings by the names of the trace extension: texts, and `trace_level`, which is a tuple of texts."""
 
 
+Attributes = Mapping[str, str | int]
+"""What is known of a request, by the names of OpenTelemetry's semantic conventions."""
+
+
+@runtime_checkable
+class TakesAttributes(Protocol):
+    """A trace that keeps attributes of the whole request, as spans do and files do not."""
+
+    def add_attributes(self, attributes: Attributes) -> None:
+        """Keep these too; `error.type` says that the server failed to answer."""
+
+
+def add_attributes(trace: Trace, attributes: Attributes) -> None:
+    """Add attributes to a trace that has begun, where it keeps any. For frontends, which know their protocol."""
+    if isinstance(trace, TakesAttributes):
+        trace.add_attributes(attributes)
+
+
 @runtime_checkable
 class Tracing(Protocol):
     """The service that samples the requests to trace. For the event loop's thread.

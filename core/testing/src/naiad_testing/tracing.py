@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from naiad_kit.tracing import TraceSettings
+from naiad_kit.tracing import Attributes, TraceSettings
 from naiad_tensors.tensors import Tensor
 
 
@@ -11,7 +11,8 @@ class FakeTrace:
     """A trace that records everything.
 
     `events` are its events in order, and `end` for each call of it; `times` are those that came with a time, by event;
-    `shapes` are the tensors' by activity; `is_current` says whether a block of `current` runs.
+    `shapes` are the tensors' by activity; `is_current` says whether a block of `current` runs; `attributes` are those
+    of frontends.
     """
 
     wants_timestamps = wants_tensors = True
@@ -25,6 +26,7 @@ class FakeTrace:
         self.shapes: dict[str, list[tuple[int, ...]]] = {}
         self.children: list[FakeTrace] = []
         self.is_current = False
+        self.attributes: dict[str, str | int] = {}
         self._context = context
 
     def record(self, event: str, ns: int | None = None) -> None:
@@ -32,6 +34,10 @@ class FakeTrace:
         self.events.append(event)
         if ns is not None:
             self.times[event] = ns
+
+    def add_attributes(self, attributes: Attributes) -> None:
+        """Remember them."""
+        self.attributes.update(attributes)
 
     def tensors(self, activity: str, tensors: Iterable[Tensor]) -> None:
         """Remember the shapes."""

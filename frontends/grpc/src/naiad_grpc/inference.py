@@ -10,13 +10,15 @@ from naiad.errors import NaiadError
 from naiad.types import Request, Response
 from naiad_grpc.codec import COSTLY_BYTES, Encoder, ResponseForm, TakesLong, request_id_of
 from naiad_grpc.inference_intake import CallContext, Decoded, Intake
-from naiad_grpc.statuses import RpcError, rpc_error, too_long
+from naiad_grpc.statuses import Code, RpcError, rpc_error, too_long
 from naiad_grpc.streaming import InferStream
 from naiad_grpc.streaming_loop import run_stream
+from naiad_grpc.trace_attributes import status_attributes
 from naiad_kit.buffers import Buffer
 from naiad_kit.explaining import EXPLAIN, encoded_twice
 from naiad_kit.frontends.codec_threads import CodecThreads
 from naiad_kit.frontends.forwarding import HeaderForwarding
+from naiad_kit.tracing import add_attributes
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
@@ -68,7 +70,7 @@ class Inference:
         """
         request: Request | None = None
         try:
-            request, form = self._intake.read(message, self._intake.caller(context), decoded)
+            request, form = self._intake.read(message, self._intake.caller(context, "ModelInfer"), decoded)
             call = self._server.submit(request, partial(self._deliver, request, form, answered))
         except Exception as error:  # noqa: BLE001 - a bug must not leave the client waiting
             if request is None:
@@ -93,7 +95,7 @@ class Inference:
     def open_stream(self, context: CallContext) -> InferStream:
         """ModelStreamInfer without a task: the stream of one call. Raises RpcError."""
         try:
-            caller = self._intake.caller(context)
+            caller = self._intake.caller(context, "ModelStreamInfer")
         except NaiadError as error:
             raise rpc_error(error) from error
         ends_at_error = (ERROR_KEY, "true") in (context.invocation_metadata() or ())
@@ -114,18 +116,15 @@ class Inference:
             self._threads.submit(work, partial(self._send_large, request, answered))
             return
         answered(answer)
-        if trace is not None:
-            trace.record("GRPC_SEND_END")
-            trace.end()
+        _end_trace(request, answer)
 
     def _send_large(
         self, request: Request, answered: Callable[[RpcResult], None], answer: RpcResult | BaseException
     ) -> None:
         """Send a response that was encoded on a thread."""
-        answered(rpc_error(answer, request.id) if isinstance(answer, BaseException) else answer)
-        if request.trace is not None:
-            request.trace.record("GRPC_SEND_END")
-            request.trace.end()
+        result = rpc_error(answer, request.id) if isinstance(answer, BaseException) else answer
+        answered(result)
+        _end_trace(request, result)
 
     def _answer(
         self, encoder: Encoder, request: Request, form: ResponseForm, outcome: Response | Exception
@@ -164,6 +163,14 @@ def make_inference(server: "ServerApi") -> Inference:
 def _settle(answered: asyncio.Future[RpcResult], result: RpcResult) -> None:
     if not answered.done():
         answered.set_result(result)
+
+
+def _end_trace(request: Request, result: RpcResult) -> None:
+    """End the trace of a request that was answered, if it has one."""
+    if request.trace is not None:
+        request.trace.record("GRPC_SEND_END")
+        add_attributes(request.trace, status_attributes(result.code if isinstance(result, RpcError) else Code.OK))
+        request.trace.end()
 
 
 def _nothing() -> None:

@@ -10,11 +10,12 @@ from naiad.errors import drop_tracebacks
 from naiad.types import Request
 from naiad_grpc.codec import Decoder, ResponseForm, model_name_and_version, takes_long
 from naiad_grpc.codec.versions import model_version
+from naiad_grpc.trace_attributes import call_attributes
 from naiad_kit.explaining import EXPLAIN
 from naiad_kit.frontends.codec_threads import CodecThreads
 from naiad_kit.frontends.forwarding import HeaderForwarding
 from naiad_kit.shared_memory import shared_memory_of
-from naiad_kit.tracing import tracing_of
+from naiad_kit.tracing import add_attributes, tracing_of
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
@@ -49,12 +50,16 @@ class ExplainedContext:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The properties that all requests of one call share: deadline, parameters from metadata, and trace context."""
+    """The properties that all requests of one call share: deadline, parameters from metadata, and trace context.
+
+    `method` is the name of the RPC, where requests may be traced.
+    """
 
     deadline: float | None = None
     forwarded: Mapping[str, str] = field(default_factory=dict)
     traceparent: str = ""
     tracestate: str = ""
+    method: str = ""
 
 
 DEFAULT_CALLER = Caller()
@@ -76,8 +81,8 @@ class Intake:
         self._decoder = Decoder(shared_memory_of(server))
         self._large_decoder = Decoder(shared_memory_of(server))
 
-    def caller(self, context: CallContext) -> Caller:
-        """Who makes that call. Raises InvalidArgumentError when metadata to forward has a reserved name."""
+    def caller(self, context: CallContext, method: str) -> Caller:
+        """Who makes that call of an RPC. Raises InvalidArgumentError when metadata to forward has a reserved name."""
         remaining = context.time_remaining()
         deadline = None if remaining is None else monotonic() + remaining
         explained = {EXPLAIN: "true"} if type(context) is ExplainedContext else {}
@@ -86,9 +91,8 @@ class Intake:
         texts = [(key, value) for key, value in context.invocation_metadata() or () if isinstance(value, str)]
         metadata = dict(texts)
         forwarded = self._forwarding.of(texts) if self._forwarding.active else {}
-        return Caller(
-            deadline, {**forwarded, **explained}, metadata.get("traceparent", ""), metadata.get("tracestate", "")
-        )
+        parent, state = metadata.get("traceparent", ""), metadata.get("tracestate", "")
+        return Caller(deadline, {**forwarded, **explained}, parent, state, method)
 
     async def decode(self, message: bytes) -> Decoded | None:
         """A message of COSTLY_BYTES or more, decoded on a thread, or its error; None when `read` can do it at once."""
@@ -122,5 +126,6 @@ class Intake:
             if trace is not None:
                 trace.record("GRPC_WAITREAD_START", started_ns)
                 trace.record("GRPC_WAITREAD_END")
+                add_attributes(trace, call_attributes(caller.method))
                 request.trace = trace
         return request, form

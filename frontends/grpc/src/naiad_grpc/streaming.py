@@ -218,6 +218,7 @@ class InferStream:
     def _deliver_error(self, stream_request: StreamRequest, error: BaseException, version: int, final: bool) -> None:
         request = stream_request.request
         failure = rpc_error(error, request.id)
+        stream_request.failed(failure)
         if self._ends(error):
             self.fail(failure)
         else:
@@ -227,6 +228,7 @@ class InferStream:
     def _refuse(self, stream_request: StreamRequest, error: Exception) -> None:
         """Answer a request that was not submitted."""
         failure = rpc_error(error, stream_request.request.id)
+        stream_request.failed(failure)
         if self._ends(error):
             self.fail(failure)
         else:

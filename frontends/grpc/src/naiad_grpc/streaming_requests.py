@@ -8,7 +8,10 @@ from naiad.byte_budget import UNCHARGED_BYTES, ByteBudget
 from naiad.errors import NaiadError
 from naiad.types import Request, Response
 from naiad_grpc.codec import ResponseForm
+from naiad_grpc.statuses import RpcError
+from naiad_grpc.trace_attributes import status_attributes
 from naiad_kit.buffers import Buffer
+from naiad_kit.tracing import add_attributes
 
 Outcome = Response | NaiadError
 Message = list[Buffer]
@@ -88,6 +91,11 @@ class StreamRequest:
         if self.request.trace is not None:
             self.request.trace.record("GRPC_SEND_END")
             self._end_trace()
+
+    def failed(self, error: RpcError) -> None:
+        """The request, or its stream with it, failed."""
+        if self.request.trace is not None:
+            add_attributes(self.request.trace, status_attributes(error.code))
 
     def end(self) -> None:
         """The request has all its responses."""

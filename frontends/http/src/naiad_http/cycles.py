@@ -77,7 +77,7 @@ class AsgiCycle:
     ) -> None:
         self.disconnected = False
         self.message_event = asyncio.Event()
-        self._scope = _scope(message.head, transport)
+        self._scope = asgi_scope(message.head, transport)
         self._body: bytes | None = b"".join((message.front, message.rest)) if message.rest else bytes(message.front)
         self._transport = transport
         self._flow = flow
@@ -184,7 +184,8 @@ def _status_line(status: int) -> bytes:
     return f"HTTP/1.1 {status} {phrase}\r\n".encode()
 
 
-def _scope(head: HttpHead, transport: asyncio.Transport) -> dict[str, Any]:
+def asgi_scope(head: HttpHead, transport: asyncio.Transport) -> dict[str, Any]:
+    """The ASGI scope of the request with that head."""
     return {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},

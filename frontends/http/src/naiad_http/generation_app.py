@@ -37,7 +37,7 @@ class GenerationApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, whose path must be that of one of these routes."""
-        with ApplicationTrace(self._context.inference.tracing, send) as trace:
+        with ApplicationTrace(self._context.inference.tracing, scope, send) as trace:
             await self._serve(scope, receive, trace)
 
     async def _serve(self, scope: Scope, receive: Receive, trace: ApplicationTrace) -> None:

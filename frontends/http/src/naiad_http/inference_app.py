@@ -45,7 +45,7 @@ class InferenceApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, whose path must be that of an infer route."""
-        with ApplicationTrace(self._context.inference.tracing, send) as trace:
+        with ApplicationTrace(self._context.inference.tracing, scope, send) as trace:
             try:
                 with Charge(self._context.budget) as charge:
                     response = await self._serve(scope, receive, trace, charge)

@@ -23,13 +23,14 @@ from naiad_http.codec.requests import LARGE_BYTES
 from naiad_http.codec.responses import LargeOutput
 from naiad_http.connection import Connection
 from naiad_http.connection_context import Call, ConnectionContext
-from naiad_http.cycles import AsgiCycle
+from naiad_http.cycles import AsgiCycle, asgi_scope
 from naiad_http.event_writer import EventWriter
 from naiad_http.generate import EventStream, OneResponse
+from naiad_http.heads import HttpHead
 from naiad_http.incoming import Message
 from naiad_http.response_sinks import EventSink, ResponseSink, SingleResponseSink
 from naiad_http.statuses import Headers, HttpResponse, Outcome, error_response, unexpected
-from naiad_http.trace_events import begin_trace, end_trace
+from naiad_http.trace_events import begin_trace, end_trace, record_send_start
 from naiad_kit.frontends.codec_threads import CodecJob
 
 
@@ -87,7 +88,7 @@ class HttpProtocol(Connection):
             self._start_application(message)
 
     def _respond(self, response: HttpResponse) -> None:
-        self._record_send_start()
+        self._record_send_start(response.status)
         super()._respond(response)
 
     def _finish(self) -> None:
@@ -122,13 +123,13 @@ class HttpProtocol(Connection):
             if request_head.action == "infer":
                 request, form = self._context.inference.decode(request_head, message.front, message.rest)
                 if received_ns:
-                    self._begin_trace(request, request_head, began_ns, received_ns)
+                    self._begin_trace(request, message.head, began_ns, received_ns)
                 deliver = partial(self._deliver_response, request, form)
                 call = self._context.submit(request, deliver)
             else:
                 request = self._context.inference.decode_generate(request_head, message.front)
                 if received_ns:
-                    self._begin_trace(request, request_head, began_ns, received_ns)
+                    self._begin_trace(request, message.head, began_ns, received_ns)
                 deliver = self._sink(request_head, request.id, message.head.http_version).deliver
                 call = self._context.submit(request, deliver, streams=True)
         except NaiadError as error:
@@ -181,7 +182,7 @@ class HttpProtocol(Connection):
         if self._stopping:
             self._keep_alive = False
         if self._trace is not None:
-            self._record_send_start()
+            self._record_send_start(200)
         self._transport.writelines(wire.success(encoded, self._context.date, self._keep_alive))
         self._finish()
 
@@ -212,15 +213,18 @@ class HttpProtocol(Connection):
         if self._call is not None and self._encoding is None and not self._flow.write_paused:
             self._call.resume()
 
-    def _begin_trace(self, request: Request, request_head: RequestHead, began_ns: int, received_ns: int) -> None:
-        self._trace = begin_trace(self._tracing, request, request_head, began_ns or received_ns, received_ns)
+    def _begin_trace(self, request: Request, head: HttpHead, began_ns: int, received_ns: int) -> None:
+        if head.request_head is not None:
+            scope = partial(asgi_scope, head, self._transport)
+            began_ns = began_ns or received_ns
+            self._trace = begin_trace(self._tracing, request, head.request_head, scope, began_ns, received_ns)
 
-    def _record_send_start(self) -> None:
+    def _record_send_start(self, status: int) -> None:
         if self._trace is not None:
-            self._trace.record("HTTP_SEND_START")
+            record_send_start(self._trace, status)
 
     def _stream_head(self, headers: Callable[[], Headers], chunked: bool) -> bytes:
-        self._record_send_start()
+        self._record_send_start(200)
         return wire.event_stream(headers(), self._context.date, chunked, self._decide_keep_alive())
 
     def _end_stream(self) -> None:

@@ -19,8 +19,8 @@ from naiad_tracing.recording import Caller, Subject
 from naiad_tracing.sampling import Sampler
 from naiad_tracing.spans import SpanTrace
 
-SERVICE = "triton-inference-server"
-"""The `service.name` that dashboards made for Triton look for, unless another is configured."""
+SERVICE = "naiad"
+"""The `service.name` unless another is configured."""
 
 
 class SpanRecording:

@@ -12,9 +12,10 @@ from time import monotonic_ns, time_ns
 from types import MappingProxyType
 
 from opentelemetry.context import Context, attach, detach
-from opentelemetry.trace import Span, Tracer, set_span_in_context
+from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from naiad_kit.tracing import Attributes
 from naiad_tensors.tensors import Tensor
 from naiad_tracing.recording import Subject
 
@@ -46,8 +47,8 @@ _ON_THE_WIRE = _Rule("root", begins="root")
 class SpanTrace:
     """A `naiad.tracing.Trace` of the spans `InferRequest`, the model's, `queue`, `compute` and its phases.
 
-    `InferRequest` notes what happens on the wire. A trace that another one caused has no such span: its model's span is
-    below the innermost of the other. `above` is the span that all are below.
+    `InferRequest` is the span of the server, and notes what happens on the wire. A trace that another one caused has no
+    such span: its model's span is below the innermost of the other. `above` is the span that all are below.
     """
 
     wants_tensors = False
@@ -75,6 +76,15 @@ class SpanTrace:
         with self._lock:
             if not self._ended:
                 self._follow(_RULES.get(event, _ON_THE_WIRE), event, at)
+
+    def add_attributes(self, attributes: Attributes) -> None:
+        """Add them to `InferRequest`, whose status is an error if they have an `error.type`."""
+        with self._lock:
+            root = self._spans.get("root")
+            if root is not None and not self._ended:
+                root.set_attributes(dict(attributes))
+                if "error.type" in attributes:
+                    root.set_status(StatusCode.ERROR)
 
     def tensors(self, activity: str, tensors: Iterable[Tensor]) -> None:
         """Nothing: spans hold no tensors."""
@@ -126,7 +136,7 @@ class SpanTrace:
         if name in self._spans or (name == "root" and not self._rooted):
             return
         if name == "root":
-            self._spans[name] = self._tracer.start_span("InferRequest", self._above, start_time=at)
+            self._spans[name] = self._tracer.start_span("InferRequest", self._above, SpanKind.SERVER, start_time=at)
         elif name == "model":
             self._spans[name] = self._tracer.start_span(
                 self._subject.model, self._below("root"), start_time=at, attributes=self._attributes()
