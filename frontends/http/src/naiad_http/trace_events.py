@@ -94,8 +94,8 @@ def _request_attributes(scope: Scope, request_head: RequestHead) -> Attributes:
         "http.request.method": scope["method"],
         "http.route": f"/v2/models/{{model_name}}{version}/{request_head.action}",
         "url.path": scope["path"],
-        "url.scheme": scope["scheme"],
-        "network.protocol.version": scope["http_version"],
+        "url.scheme": scope.get("scheme", "http"),
+        "network.protocol.version": scope.get("http_version", "1.1"),
     }
     if scope.get("query_string"):
         attributes["url.query"] = scope["query_string"].decode("latin-1")
