@@ -10,6 +10,7 @@ import torch
 from naiad.errors import ConfigError, InvalidArgumentError, UnsupportedError
 from naiad_config import DataType
 from naiad_testing.workbench import tensor_entry
+from naiad_torch.generated import read_call_texts
 
 from .written import ADD_SUB, ones
 
@@ -91,6 +92,47 @@ def test_a_compiled_package_without_its_source_is_served_with_a_configuration(wo
 
     assert any("skipping model configuration auto-complete for 'm'" in record.message for record in caplog.records)
     assert answer["OUTPUT__0"].tolist() == [[4.0] * 4]
+
+
+@pytest.fixture
+def public_only(monkeypatch):
+    """Another version of PyTorch, whose packages have no more than what is public."""
+    load = torch._inductor.aoti_load_package
+
+    def load_package(path, **options):
+        package = load(path, **options)
+        return lambda *arguments, **keywords: package(*arguments, **keywords)
+
+    monkeypatch.setattr(torch, "__version__", "2.14.0+cpu")
+    monkeypatch.setattr(torch._inductor, "aoti_load_package", load_package)
+
+
+def test_a_version_of_pytorch_that_is_not_tested_is_used_by_its_public_parts(workbench, compiled, public_only):
+    shutil.copy(compiled, workbench.path("model.pt2"))
+
+    served = workbench.load()
+    answer = served.execute({"INPUT__0": ones(1, 3), "INPUT__1": ones(1)})
+
+    assert [each.name for each in served.config.output] == ["OUTPUT__0", "OUTPUT__1"]
+    assert (answer["OUTPUT__0"].tolist(), answer["OUTPUT__1"].tolist()) == ([[4.0] * 4], [[2.0] * 4])
+
+
+def test_a_version_of_pytorch_that_is_not_tested_needs_the_source_of_a_package(workbench, compiled, public_only):
+    repack(compiled, workbench, lambda name, content: None if name.endswith(".cpp") else content)
+
+    with pytest.raises(
+        UnsupportedError, match=r"has no C\+\+ source .* PyTorch 2\.14\.0\+cpu needs; .* install torch 2\."
+    ):
+        workbench.load()
+
+
+def test_the_call_specification_in_the_source_is_that_of_the_loader(compiled):
+    with zipfile.ZipFile(compiled) as package:
+        sources = [package.read(name).decode() for name in package.namelist() if name.endswith(".cpp")]
+
+    texts = [texts for source in sources if (texts := read_call_texts(source)) is not None]
+
+    assert texts == [tuple(torch._inductor.aoti_load_package(str(compiled)).loader.get_call_spec())]
 
 
 def test_a_compiled_package_whose_sizes_follow_from_others_does_not_show_its_outputs(workbench, compiled, caplog):

@@ -1,7 +1,7 @@
 """Call specification of an exported model: the tree of its arguments and results. Pure.
 
-The form is that of `torch.utils._pytree.treespec_dumps`: `[1, {"type", "context", "children_spec"}]`, where a type of
-null is a leaf, and the context of a dict is the JSON list of its keys.
+It comes as the trees of `torch.export.ExportedProgram.call_spec`, or as the text in a compiled package: `[1, {"type",
+"context", "children_spec"}]`, where a type of null is a leaf, and the context of a dict is the JSON list of its keys.
 """
 
 import json
@@ -64,21 +64,34 @@ class CallSpec:
         return list(_leaves(self.result, result))
 
 
-def read_call_spec(inputs: str, outputs: str) -> CallSpec:
-    """The call spec in the two texts of a package. Raises InvalidArgumentError for a form that is not known."""
-    root = _node(_root(inputs))
+def read_call_spec(inputs: Any, outputs: Any) -> CallSpec:
+    """The call spec in two trees, or in two texts. Raises InvalidArgumentError for a form that is not known."""
+    root = _read(inputs)
     if root.kind is not tuple or [child.kind for child in root.children] != [tuple, dict]:
         raise InvalidArgumentError("its arguments are no tuple and dict, as those of every call are")
     arguments, keywords = root.children
-    return CallSpec(arguments, keywords, _node(_root(outputs)))
+    return CallSpec(arguments, keywords, _read(outputs))
 
 
-def spec_of(texts: Sequence[str], file: str, model: str) -> CallSpec:
+def spec_of(inputs: Any, outputs: Any, file: str, model: str) -> CallSpec:
     """The call spec of the package in that file. Raises InvalidArgumentError, that names both."""
     try:
-        return read_call_spec(*texts)
+        return read_call_spec(inputs, outputs)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"model '{model}': '{file}' cannot be served: {error}") from error
+
+
+def _read(spec: Any) -> Node:
+    return _node(_root(spec)) if isinstance(spec, str) else _node_of_tree(spec)
+
+
+def _node_of_tree(tree: Any) -> Node:
+    """A tree of PyTorch; older ones have no method `children`."""
+    if tree.is_leaf():
+        return Node()
+    kind = _kind(f"{tree.type.__module__}.{tree.type.__qualname__}")
+    children = tree.children() if hasattr(tree, "children") else tree.children_specs
+    return Node(kind, tuple(map(_node_of_tree, children)), tuple(map(str, tree.context)) if kind is dict else ())
 
 
 def _root(text: str) -> Any:
@@ -92,16 +105,20 @@ def _root(text: str) -> Any:
 
 
 def _node(spec: Any) -> Node:
-    name = spec["type"]
-    if name is None:
+    if spec["type"] is None:
         return Node()
+    kind = _kind(spec["type"])
+    children = tuple(_node(child) for child in spec["children_spec"])
+    keys = tuple(map(str, json.loads(spec["context"]))) if kind is dict else ()
+    return Node(kind, children, keys)
+
+
+def _kind(name: str) -> _Container:
     kind = _KINDS.get(name)
     if kind is None:
         known = ", ".join(_KINDS)
         raise InvalidArgumentError(f"it takes or gives a {name}; tensors can only be in {known}")
-    children = tuple(_node(child) for child in spec["children_spec"])
-    keys = tuple(map(str, json.loads(spec["context"]))) if kind is dict else ()
-    return Node(kind, children, keys)
+    return kind
 
 
 def _paths(node: Node) -> Iterator[str]:

@@ -9,19 +9,21 @@ from typing import Any
 
 from naiad.backend import MemoryUsage
 from naiad.errors import InternalError, InvalidArgumentError, UnsupportedError
-from naiad_torch.callspec import spec_of
+from naiad_torch.callspec import CallSpec, spec_of
 from naiad_torch.described import Described, Size, most_rows
-from naiad_torch.generated import read_arguments, weight_bytes
+from naiad_torch.generated import read_arguments, read_call_texts, weight_bytes
 from naiad_torch.program import Packaged, Program, Weight
 from naiad_torch.runtime import describe_error, runtime
-from naiad_torch.unlocked import library_in, unlocked
+from naiad_torch.unlocked import TESTED_VERSIONS, is_tested, library_in, unlocked
 
 
 class CompiledArtefact(Packaged):
     """What AOTInductor has compiled. `source` is the C++ beside it in the package, "" without any, `metadata` its JSON.
 
     PyTorch's own loader runs it; with `releases_lock` on the CPU, the C interface of its library does where that is
-    known. The package records the inputs; the outputs are found by a run over zeros, when somebody asks for them.
+    known. The package records the inputs; the outputs are found by a run over zeros, when somebody asks for them. The
+    loader's own parts are used with the tested versions of PyTorch. With any other, the source has the call
+    specification, and the package is called with its arguments, which takes 20 µs more.
     """
 
     def __init__(self, path: Path, model: str, source: str, metadata: str, releases_lock: bool) -> None:
@@ -30,7 +32,9 @@ class CompiledArtefact(Packaged):
         self._releases_lock = releases_lock
         self._kind = self._checked_kind(metadata)
         self._first = package = self._load(-1)
-        spec = spec_of(package.loader.get_call_spec(), path.name, model)
+        self._tested = is_tested()
+        inputs, outputs = package.loader.get_call_spec() if self._tested else self._call_texts(source)
+        self._spec = spec = spec_of(inputs, outputs, path.name, model)
         super().__init__(spec, spec.input_names(), spec.output_names())
         self._weight_bytes = weight_bytes(source)
         self.takes = read_arguments(source, spec.input_count)
@@ -64,7 +68,17 @@ class CompiledArtefact(Packaged):
         if model is not None:
             return _CompiledProgram(model.run, usage)
         package = first if first is not None and not index else self._load(int(index) if index else -1)
-        return _CompiledProgram(package.loader.boxed_run, usage)
+        run = package.loader.boxed_run if self._tested else functools.partial(_call, package, self._spec)
+        return _CompiledProgram(run, usage)
+
+    def _call_texts(self, source: str) -> tuple[str, str]:
+        texts = read_call_texts(source)
+        if texts is None:
+            raise UnsupportedError(
+                f"model '{self._model}': '{self.path.name}' has no C++ source with its call specification, which "
+                f"PyTorch {runtime().__version__} needs; compile it anew, or install torch {', '.join(TESTED_VERSIONS)}"
+            )
+        return texts
 
     @functools.cached_property
     def _library(self) -> CDLL | None:
@@ -124,6 +138,11 @@ class _CompiledProgram:
     def weights(self) -> Iterator[Weight]:
         if self._usage.byte_size:
             yield id(self), self._usage
+
+
+def _call(package: Any, spec: CallSpec, feeds: Sequence[Any]) -> Sequence[Any]:
+    arguments, keywords = spec.call(feeds)
+    return spec.results(package(*arguments, **keywords))
 
 
 def _two_choices(tensors: Sequence[Described], most: int) -> Iterator[dict[str, int]]:

@@ -26,10 +26,8 @@ class ExportedArtefact(Packaged):
             raise InternalError(
                 f"failed to load model '{model}' from '{path.name}': {describe_error(error)}"
             ) from error
-        from torch.utils._pytree import treespec_dumps
-
         call = self._program.call_spec
-        spec = spec_of([treespec_dumps(call.in_spec), treespec_dumps(call.out_spec)], path.name, model)
+        spec = spec_of(call.in_spec, call.out_spec, path.name, model)
         signature = self._program.graph_signature
         nodes = {node.name: node.meta.get("val") for node in self._program.graph.nodes}
         known = spec.input_names()

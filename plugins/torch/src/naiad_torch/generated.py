@@ -1,4 +1,4 @@
-"""Parser of the C++ in an AOTInductor package: datatypes and sizes of the compiled inputs. Pure.
+"""Parser of the C++ in an AOTInductor package: datatypes and sizes of the compiled inputs, call specification. Pure.
 
 Nothing else in a package says what its tensors are. Of each argument there is a function `check_input_<n>`, with its
 type and limits, and a call `assert_size_stride(name, {sizes}, {strides})`, where equal sizes have one name
@@ -14,6 +14,7 @@ _NAME = re.compile(r"ConstantHandle (\w+) = ConstantHandle\(")
 _TYPE = re.compile(r"_expected_dtype = aoti_torch_dtype_(\w+)\(\)")
 _MOST_ROWS = re.compile(r"_size\[0\] > (\d+)\)")
 _LEAST = re.compile(r"_size\[(\d+)\] < (\d+)\)")
+_SPEC = re.compile(r'\b(in|out)_spec_ = R"\((.*?)\)";', re.DOTALL)
 _WEIGHT = re.compile(r"constants_info_\[\d+\]\.data_size = (\d+);")
 
 
@@ -23,6 +24,12 @@ def read_arguments(source: str, count: int) -> tuple[Described, ...]:
     by_name = {each.name: each for each in arguments if each is not None}
     names = [f"INPUT__{index}" for index in range(count)]
     return tuple(by_name[name] for name in names) if all(name in by_name for name in names) else ()
+
+
+def read_call_texts(source: str) -> tuple[str, str] | None:
+    """The texts of the trees of arguments and results; None where the source has none."""
+    texts = dict(_SPEC.findall(source))
+    return (texts["in"], texts["out"]) if len(texts) == 2 else None
 
 
 def weight_bytes(source: str) -> int:
