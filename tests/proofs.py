@@ -182,6 +182,22 @@ with asyncio.Runner() as process:
     assert runner.run(asyncio.sleep(0, "ran")) == "ran"
 """
 
+ISOLATES = """
+from pathlib import Path
+from naiad import PluginRegistry
+from naiad.backend import ModelContext
+from naiad.options import Settings
+from naiad_config.text import parse_text
+from naiad_process_workers.process import Environment, Limits, ModelProcess
+
+registry = PluginRegistry.discover()
+(kind,) = registry.workers(Settings(registry.options(), {}), None)
+assert kind.name == "process", kind.name
+process = ModelProcess(ModelContext(parse_text('name: "m"'), 1, Path(), Path()), Environment.own(), Limits(startup=60))
+process.close()
+assert not Path(f"/proc/{process.pid}").exists()
+"""
+
 EXPLAINS = """
 from pathlib import Path
 from naiad import PluginRegistry
@@ -333,6 +349,7 @@ PROOFS = {
     "naiad-model-calls": CARRIES_CALLS,
     "naiad-onnx": SERVES_ONNX,
     "naiad-openvino": READS_ONNX,
+    "naiad-process-workers": ISOLATES,
     "naiad-rate-limiter": LIMITS,
     "naiad-scheduler-dynamic": SCHEDULES,
     "naiad-scheduler-ensemble": COMPOSES,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 from naiad.server import Deliver, ServerApi, ServiceT, SubmittedRequest
 
 if TYPE_CHECKING:
-    from naiad.backend import BackendTraits, Batch, Instance, ModelContext, Placement
+    from naiad.backend import Backend, BackendTraits, Batch, Instance, ModelContext, Placement
     from naiad.cache import CacheCounters
     from naiad.errors import NaiadError
     from naiad.metrics import MetricFamily
@@ -270,6 +270,17 @@ class WorkerKind(Protocol):
 
         `execute_on` is the model's parameter, "" without it: then the kinds of plugins come first. Raises
         InvalidArgumentError for a model that cannot run so.
+        """
+
+
+@runtime_checkable
+class HostingKind(WorkerKind, Protocol):
+    """A kind of worker whose models are loaded elsewhere, such as in another process. Asked before other kinds."""
+
+    def backend_for(self, config: "ModelConfig", backend: "Backend") -> "Backend | None":
+        """The backend that completes and loads the model there in place of `backend`; None for a model that it leaves.
+
+        Called at each load, with the configuration as the user wrote it.
         """
 
 

@@ -7,12 +7,13 @@ import pytest
 
 from naiad import hookimpl
 from naiad._engine.event_loop_worker import EventLoopWorker
-from naiad._engine.worker_kinds import KERNEL_KINDS, worker_for
-from naiad.backend import BackendTraits
+from naiad._engine.worker_kinds import KERNEL_KINDS, hosted, worker_for
+from naiad.backend import Backend, BackendTraits
 from naiad.errors import InvalidArgumentError, PluginError
-from naiad.extend import WorkerKind
+from naiad.extend import MakeWorker, WorkerKind
 from naiad.workers import ThreadWorker
 from naiad_config import ModelConfig, ModelParameter
+from naiad_testing.fake_backend import FakeBackend
 from naiad_testing.workers import check_workers
 
 from .serving import FLOATS, Steered, request, running, write_model
@@ -102,3 +103,29 @@ async def test_two_plugins_with_a_kind_of_one_name_are_refused(tmp_path: Path) -
 @pytest.mark.parametrize("kind", KERNEL_KINDS, ids=lambda kind: kind.name)
 async def test_the_kernel_s_kinds_keep_the_contract(kind: WorkerKind) -> None:
     await check_workers(kind, kind.choice)
+
+
+class _Hosting:
+    """A kind that loads the models named `far` elsewhere."""
+
+    name, choice = "hosting", ""
+
+    def __init__(self) -> None:
+        self.elsewhere = FakeBackend("elsewhere")
+
+    def worker_for(self, config: ModelConfig, traits: BackendTraits, execute_on: str) -> MakeWorker | None:
+        return EventLoopWorker if config.name == "far" else None
+
+    def backend_for(self, config: ModelConfig, backend: Backend) -> Backend | None:
+        return self.elsewhere if config.name == "far" else None
+
+
+def test_a_kind_that_loads_models_elsewhere_comes_before_others() -> None:
+    kind, here = _Hosting(), FakeBackend()
+    kinds = (*KERNEL_KINDS, kind)
+    near, far = ModelConfig(name="near"), ModelConfig(name="far")
+
+    assert hosted(far, here, kinds) is kind.elsewhere
+    assert worker_for(far, here.traits, kinds) is EventLoopWorker
+    assert hosted(near, here, kinds) is here
+    assert worker_for(near, here.traits, kinds) is ThreadWorker

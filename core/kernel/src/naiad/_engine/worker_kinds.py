@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from naiad._engine.event_loop_worker import EventLoopWorker
-from naiad.backend import BackendTraits
+from naiad.backend import Backend, BackendTraits
 from naiad.errors import InvalidArgumentError
-from naiad.extend import MakeWorker, WorkerKind
+from naiad.extend import HostingKind, MakeWorker, WorkerKind
 from naiad.workers import ThreadWorker
 from naiad_config import ModelConfig
 
@@ -45,6 +45,12 @@ KERNEL_KINDS: tuple[WorkerKind, ...] = (ThreadKind(), EventLoopKind())
 """The kinds that need no plugin; those of plugins come before them."""
 
 
+def hosted(config: ModelConfig, backend: Backend, kinds: Sequence[WorkerKind]) -> Backend:
+    """The backend as the kind of worker that takes the model loads models: itself, unless that is elsewhere."""
+    others = (kind.backend_for(config, backend) for kind in kinds if isinstance(kind, HostingKind))
+    return next((other for other in others if other is not None), backend)
+
+
 def worker_for(config: ModelConfig, traits: BackendTraits, kinds: Sequence[WorkerKind]) -> MakeWorker:
     """How the instances of a model of that backend are run: the answer of the first kind that has one.
 
@@ -54,8 +60,8 @@ def worker_for(config: ModelConfig, traits: BackendTraits, kinds: Sequence[Worke
     execute_on = parameter.string_value if parameter is not None else ""
     choices = dict.fromkeys(kind.choice for kind in kinds if kind.choice)
     if parameter is None or execute_on in choices:
-        for kind in kinds:
-            make = kind.worker_for(config, traits, execute_on)
+        in_order = sorted(kinds, key=lambda kind: not isinstance(kind, HostingKind))
+        for make in (kind.worker_for(config, traits, execute_on) for kind in in_order):
             if make is not None:
                 return make
     raise InvalidArgumentError(

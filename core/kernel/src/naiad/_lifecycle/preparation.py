@@ -10,7 +10,7 @@ from naiad._engine.admission import RequestValidator
 from naiad._engine.stages import OfferedStages, VersionStages, stage_context
 from naiad._engine.statistics import VersionCounters
 from naiad._engine.version import labels_of
-from naiad._engine.worker_kinds import worker_for
+from naiad._engine.worker_kinds import hosted, worker_for
 from naiad._lifecycle.prepared import Prepared, PreparedDependent, PreparedModel
 from naiad._lifecycle.servables import loading
 from naiad._plugins.registry import PluginRegistry
@@ -90,7 +90,7 @@ class Preparer:
             return self._prepare_dependent(servables, folder)
         with folder.locate_problems():
             config = self._with_backend(folder)
-            backend = self._plugins.backend(config.backend)
+            backend = hosted(config, self._plugins.backend(config.backend), self._workers)
             context = self._context(config, folder, -1)
             try:
                 if not self._settings["disable-auto-complete-config"]:

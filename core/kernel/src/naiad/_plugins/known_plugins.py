@@ -69,6 +69,7 @@ KNOWN_PLUGINS = (
     KnownPlugin("naiad-model-calls", {"service": "model-calls"}),
     KnownPlugin("naiad-onnx", {"backend": "onnxruntime"}, extra="cpu"),
     KnownPlugin("naiad-openvino", {"backend": "openvino"}, extra="cpu"),
+    KnownPlugin("naiad-process-workers", {"option": "isolation"}),
     KnownPlugin("naiad-rate-limiter", {"option": "rate-limit rate-limit-resource"}),
     KnownPlugin("naiad-scheduler-dynamic", {"scheduler": "dynamic dynamic_batching"}),
     KnownPlugin("naiad-scheduler-ensemble", {"servable": "ensemble"}),

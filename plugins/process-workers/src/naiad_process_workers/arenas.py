@@ -1,0 +1,218 @@
+"""Arenas: sealed memory that one process writes and another reads, and the blocks in it.
+
+An arena is a `memfd` that cannot shrink or grow any more, so that no reader can be ended by a truncation. It has no
+name, and is gone with the last process that has it. The writer owns its blocks: it hands a block over with a message,
+and takes it back when the reader says that its arrays are gone. What a dead reader held is freed with the arenas.
+"""
+
+import fcntl
+import mmap
+import os
+import threading
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from naiad_process_workers.frames import LinkBrokenError
+
+_ALIGNMENT = 64
+SMALLEST_ARENA = 4 << 20
+_KEPT = 64 << 20
+"""So many bytes of arenas stay when all their blocks are free; memory that was never written to takes no room."""
+
+_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+
+
+class BlockAllocator:
+    """Which parts of a range of bytes are in use: the first block that fits, and neighbours join when they are free."""
+
+    def __init__(self, size: int) -> None:
+        self._free = [(0, size)]  # (offset, size), by offset
+        self._used: dict[int, int] = {}
+
+    def __bool__(self) -> bool:
+        """Whether any block is in use."""
+        return bool(self._used)
+
+    def allocate(self, size: int) -> int | None:
+        """The offset of a block of at least that size, None if there is none."""
+        size = max(_ALIGNMENT, -(-size // _ALIGNMENT) * _ALIGNMENT)
+        for index, (offset, available) in enumerate(self._free):
+            if available < size:
+                continue
+            if available == size:
+                del self._free[index]
+            else:
+                self._free[index] = (offset + size, available - size)
+            self._used[offset] = size
+            return offset
+        return None
+
+    def free(self, offset: int) -> None:
+        """Take a block back. Raises KeyError for an offset at which no block in use begins."""
+        size = self._used.pop(offset)
+        index = bisect_left(self._free, (offset, 0))
+        if index < len(self._free) and self._free[index][0] == offset + size:
+            size += self._free.pop(index)[1]
+        if index and sum(self._free[index - 1]) == offset:
+            before, length = self._free[index - 1]
+            self._free[index - 1] = (before, length + size)
+        else:
+            self._free.insert(index, (offset, size))
+
+
+class Arena:
+    """An arena that this process writes; it goes to the reader over one `channel`, before any block in it."""
+
+    def __init__(self, number: int, size: int, channel: object) -> None:
+        self.number, self.size, self.channel = number, size, channel
+        self.blocks = BlockAllocator(size)
+        self.descriptor = os.memfd_create("naiad-arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        try:
+            os.ftruncate(self.descriptor, size)
+            fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _SEALS)
+            self._map = mmap.mmap(self.descriptor, size)
+        except BaseException:
+            os.close(self.descriptor)
+            raise
+        self.bytes = np.frombuffer(self._map, np.uint8)
+
+    def close(self) -> None:
+        """Give the memory up; the reader has it for as long as it reads."""
+        del self.bytes
+        with suppress(BufferError):  # another thread copies into it: it goes with that thread's reference
+            self._map.close()
+        with suppress(OSError):
+            os.close(self.descriptor)
+
+
+class OwnArenas:
+    """The arenas that this process writes for one other process. For any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._arenas: dict[int, Arena] = {}
+        self._count = 0
+        self._closed = False
+
+    @property
+    def size(self) -> int:
+        """The bytes of all arenas."""
+        return sum(arena.size for arena in list(self._arenas.values()))
+
+    @property
+    def blocks_in_use(self) -> bool:
+        """Whether the reader has any block."""
+        return any(arena.blocks for arena in list(self._arenas.values()))
+
+    def allocate(self, size: int, channel: object, announce: Callable[[Arena], None]) -> tuple[Arena, int]:
+        """A block in an arena of that channel; a new arena is announced first. Raises OSError without memory."""
+        with self._lock:
+            if self._closed:
+                raise OSError("the arenas are closed")
+            for arena in self._arenas.values():
+                if arena.channel is channel and (offset := arena.blocks.allocate(size)) is not None:
+                    return arena, offset
+            self._count += 1
+            arena = Arena(self._count, max(SMALLEST_ARENA, 1 << (size - 1).bit_length()), channel)
+            self._arenas[arena.number] = arena
+            announce(arena)
+            offset = arena.blocks.allocate(size)
+        assert offset is not None  # noqa: S101 - it is empty and large enough
+        return arena, offset
+
+    def free(self, blocks: Iterable[tuple[int, int]]) -> list[int]:
+        """Take blocks back, by arena and offset; the numbers of arenas that go with them. Raises LinkBrokenError."""
+        with self._lock:
+            for number, offset in blocks:
+                arena = self._arenas.get(number)
+                try:
+                    if arena is None:
+                        raise KeyError(number)
+                    arena.blocks.free(offset)
+                except KeyError:
+                    raise LinkBrokenError(f"a block at {offset} of arena {number} was freed twice") from None
+            idle = [arena for arena in self._arenas.values() if not arena.blocks]
+            total, closed = self.size, []
+            for arena in sorted(idle, key=lambda each: each.size, reverse=True):
+                if total <= _KEPT:
+                    break
+                total -= arena.size
+                del self._arenas[arena.number]
+                arena.close()
+                closed.append(arena.number)
+        return closed
+
+    def close(self) -> None:
+        """Free all of it: the reader is gone."""
+        with self._lock:
+            self._closed = True
+            for arena in self._arenas.values():
+                arena.close()
+            self._arenas.clear()
+
+
+class _Block:
+    """The owner of an array in an arena: when the last array over it is gone, the block is free."""
+
+    __slots__ = ("__array_interface__", "_freed", "_key", "_mapping")
+
+    def __init__(self, interface: dict[str, Any], mapping: object, key: tuple[int, int], freed: Any) -> None:
+        self.__array_interface__ = interface
+        self._mapping = mapping
+        self._key = key
+        self._freed = freed
+
+    def __del__(self) -> None:
+        self._freed.append(self._key)
+
+
+class ReadArenas:
+    """The arenas of the other process. `freed` are the blocks whose arrays are gone; any thread adds to it."""
+
+    def __init__(self) -> None:
+        self.freed: deque[tuple[int, int]] = deque()
+        self._maps: dict[int, np.ndarray] = {}
+
+    def open(self, number: int, size: int, descriptor: int) -> None:
+        """Map an arena; its descriptor is closed. Raises LinkBrokenError for memory that is not sealed."""
+        try:
+            seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
+            if seals & _SEALS != _SEALS or os.fstat(descriptor).st_size != size or number in self._maps:
+                raise LinkBrokenError(f"arena {number} is not sealed, or not of {size} bytes")
+            self._maps[number] = np.frombuffer(mmap.mmap(descriptor, size), np.uint8)
+        except (OSError, ValueError) as error:
+            raise LinkBrokenError(f"arena {number} cannot be mapped: {error}") from error
+        finally:
+            os.close(descriptor)
+
+    def array(self, number: int, offset: int, size: int, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+        """A read-only array over a block, which is free when the array and its views are gone.
+
+        Raises LinkBrokenError for a block outside of its arena.
+        """
+        mapping = self._maps.get(number)
+        if mapping is None or offset < 0 or offset + size > mapping.nbytes:
+            raise LinkBrokenError(f"there is no block of {size} bytes at {offset} of arena {number}")
+        interface = {
+            "data": (mapping.ctypes.data + offset, True),
+            "shape": shape,
+            "typestr": dtype.str,
+            "version": 3,
+        }
+        return np.asarray(_Block(interface, mapping, (number, offset), self.freed))
+
+    def retire(self, number: int) -> None:
+        """Unmap an arena when the last array in it is gone."""
+        self._maps.pop(number, None)
+
+    def close(self) -> None:
+        """Unmap all, each when the last array in it is gone."""
+        self._maps.clear()
+
+    def __len__(self) -> int:
+        return len(self._maps)

@@ -1,0 +1,292 @@
+"""A backend whose models load in processes: the model and its instances in the server stand for those there."""
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+from naiad.backend import Answer, Backend, BackendTraits, Batch, Instance, ModelContext, Placement
+from naiad.batch import Sender
+from naiad.errors import NaiadError, WorkerDiedError
+from naiad.metrics import NoMetrics
+from naiad_config import ModelConfig
+from naiad_config.text import parse_text
+from naiad_config.text_writer import to_text
+from naiad_process_workers.codec import Decoder, Encoder
+from naiad_process_workers.connection import LinkClosedError
+from naiad_process_workers.frames import Frame, LinkBrokenError
+from naiad_process_workers.messages import Kind, answer_in, error_in, put_batch, reply_in
+from naiad_process_workers.process import Environment, Limits, ModelProcess, held
+
+SettingsOf = Callable[[ModelContext], tuple[Environment, Limits]]
+"""The interpreter and the limits of a model's processes. Raises NaiadError for a configuration that is wrong."""
+
+
+class IsolatedBackend:
+    """Completes and loads the models of another backend, each in a process. One for each model that is prepared."""
+
+    def __init__(self, backend: Backend, settings_of: SettingsOf) -> None:
+        self.traits: BackendTraits = replace(backend.traits, loads_in_parallel=True)
+        self._address = [type(backend).__module__.partition(".")[0], backend.traits.name]
+        self._settings_of = settings_of
+        self._completed: ModelProcess | None = None
+
+    def complete(self, context: ModelContext) -> ModelConfig:
+        """The configuration with what the model's files declare; its process is kept for `load`."""
+        process = ModelProcess(context, *self._settings_of(context))
+        try:
+            config = parse_text(process.step(Kind.COMPLETE, _described(context), self._address))
+        except BaseException:
+            process.close()
+            raise
+        self.forget(context)
+        self._completed = process
+        return config
+
+    def load(self, context: ModelContext) -> "IsolatedModel":
+        """Load a version in a process."""
+        process, self._completed = self._completed, None
+        if process is not None and process.context.version_directory != context.version_directory:
+            process.close()
+            process = None
+        return IsolatedModel(context, self._settings_of(context), self._address, process)
+
+    def forget(self, context: ModelContext) -> None:
+        """End the process of `complete`: no load follows."""
+        process, self._completed = self._completed, None
+        if process is not None:
+            process.close()
+
+
+class IsolatedModel:
+    """One version of a model; each of its instances has a process, which has loaded it."""
+
+    def __init__(
+        self,
+        context: ModelContext,
+        settings: tuple[Environment, Limits],
+        address: Sequence[str],
+        process: ModelProcess | None,
+    ) -> None:
+        self._context = context
+        self._settings = settings
+        self._address = address
+        self._lock = threading.Lock()
+        self._outputs = [each.name for each in context.config.output]
+        batching = context.config.sequence_batching
+        if batching is not None:
+            self._outputs += [state.output_name for state in batching.state]
+        loaded, self.declares_outputs = self._loaded(process)
+        self._spare: ModelProcess | None = loaded
+
+    def instantiate(self, placement: Placement) -> Instance:
+        """Make an instance in a process of its own."""
+        with self._lock:
+            process, self._spare = self._spare, None
+        if process is None:
+            process, _ = self._loaded(None)
+        groups = self._context.config.instance_group
+        index = groups.index(placement.group) if placement.group in groups else len(groups)
+        try:
+            members = process.step(Kind.INSTANTIATE, [placement.name, placement.kind, placement.device, index])
+        except BaseException:
+            process.close()
+            raise
+        return ProcessInstance(placement.name, process, self._outputs, *members)
+
+    def close(self) -> None:
+        """End the process that no instance has used."""
+        with self._lock:
+            process, self._spare = self._spare, None
+        if process is not None:
+            process.close()
+
+    def _loaded(self, process: ModelProcess | None) -> tuple[ModelProcess, bool]:
+        process = process or ModelProcess(self._context, *self._settings)
+        process.serve(self._context)
+        try:
+            return process, bool(process.step(Kind.LOAD, _described(self._context), self._address))
+        except BaseException:
+            process.close()
+            raise
+
+
+class ProcessInstance:
+    """An instance in a process. Blocks as any instance does, until `attach` makes `execute` return futures.
+
+    Then `take` gets the frames that the process sends, on the event loop's thread.
+    """
+
+    def __init__(
+        self, name: str, process: ModelProcess, outputs: Sequence[str], concurrency: int, ready: bool, sequences: bool
+    ) -> None:
+        self.concurrency = concurrency
+        self.process = process
+        self._name = name
+        self._outputs = outputs
+        self._has_ready = ready
+        self._has_sequence_ended = sequences
+        self._numbers = count(1)
+        self._open: dict[int, tuple[Batch, Future[Answer]]] = {}
+        self._senders: dict[tuple[int, int], Sender] = {}
+        self._attached = False
+
+    @property
+    def ready(self) -> Callable[[], str]:
+        """Says why it is not ready; there only where the instance in the process has it."""
+        if not self._has_ready:
+            raise AttributeError("ready")
+        return self.process.control.why_not_ready
+
+    @property
+    def sequence_ended(self) -> Callable[[int | str, str], None]:
+        """Says that a sequence is over; there only where the instance in the process listens."""
+        if not self._has_sequence_ended:
+            raise AttributeError("sequence_ended")
+        return self._sequence_ended
+
+    def execute(self, batch: Batch) -> "Answer | Future[Answer]":
+        """Send the batch, and return its answer, or a future of it once this is attached."""
+        future = self._begin(batch)
+        if self._attached:
+            return future
+        try:
+            while not future.done() or self._senders:
+                for frame in self.process.work.receive():
+                    self.take(frame)
+        except (LinkClosedError, LinkBrokenError) as error:
+            raise self.lost(self.process.end(error)) from None
+        return future.result()
+
+    def attach(self) -> None:
+        """`execute` returns futures from now on, which `take` sets."""
+        self._attached = True
+
+    def take(self, frame: Frame) -> None:
+        """Take what the process sends. Raises LinkBrokenError for what is out of order."""
+        kind, number = frame.kind, frame.number
+        if kind == Kind.DYING:
+            self.process.dies(frame)
+            return
+        decoder = Decoder(frame.body, self.process.work.memory.read)
+        if kind in (Kind.ANSWER, Kind.FAILED):
+            try:
+                batch, future = self._open.pop(number)
+            except KeyError:
+                raise LinkBrokenError(f"there is no batch {number}") from None
+            self._answered(number, batch, future, decoder, kind == Kind.FAILED)
+        elif kind == Kind.OPENED:
+            self._sender(number, decoder.value())
+        elif kind == Kind.RESPONSE:
+            index, final = decoder.value()
+            self._respond(number, index, bool(final), decoder)
+        elif kind == Kind.DROPPED:
+            self._senders.pop((number, decoder.value()), None)
+            self._forget(number)
+        else:
+            raise LinkBrokenError(f"a frame of kind {kind}")
+
+    def lost(self, reason: str) -> WorkerDiedError:
+        """The process has ended: end the responses of all senders; the error of the batches that it held."""
+        error = held(self._name, reason)
+        senders, self._senders = self._senders, {}
+        for sender in senders.values():
+            sender.post(error, final=True)
+        self._open.clear()
+        self.process.requests.clear()
+        return error
+
+    def close(self) -> None:
+        """Close the instance and its model, and end the process."""
+        self.process.close()
+
+    def _begin(self, batch: Batch) -> "Future[Answer]":
+        process = self.process
+        number = next(self._numbers)
+        encoder = Encoder(process.work)
+        put_batch(encoder, batch, self._outputs)
+        future: Future[Answer] = Future()
+        self._open[number] = batch, future
+        process.requests[number] = batch.requests
+        for index, request in enumerate(batch.requests):
+            request.on_cancelled = _Cancel(process, number, index)
+            if request.cancelled:
+                request.on_cancelled()
+        try:
+            process.work.send(Kind.EXECUTE, number, encoder.body())
+        except LinkClosedError:
+            if not self._attached:
+                raise self.lost(process.end()) from None
+        return future
+
+    def _answered(self, number: int, batch: Batch, future: "Future[Answer]", decoder: Decoder, failed: bool) -> None:
+        self._forget(number)
+        if failed:
+            future.set_exception(error_in(decoder))
+            return
+        future.set_result(answer_in(decoder, batch))
+
+    def _sender(self, number: int, index: int) -> Sender:
+        sender = self._senders.get((number, index))
+        if sender is None:
+            opened = self._open.get(number)
+            if opened is None or not 0 <= index < len(opened[0].requests):
+                raise LinkBrokenError(f"there is no request {index} of batch {number}")
+            sender = self._senders[number, index] = opened[0].sender(index)
+        return sender
+
+    def _respond(self, number: int, index: int, final: bool, decoder: Decoder) -> None:
+        sender = self._sender(number, index)
+        reply: Any = reply_in(decoder)
+        try:
+            room = sender.post(reply, final)
+        except NaiadError as error:
+            final, room = True, sender.post(error, final=True)
+        if final:
+            del self._senders[number, index]
+            self._forget(number)
+        elif room is None:
+            self.process.control.room(number, index)
+        else:
+            room.add_done_callback(lambda done: self.process.control.room(number, index))
+
+    def _forget(self, number: int) -> None:
+        if number not in self._open and not any(each == number for each, _ in self._senders):
+            self.process.requests.pop(number, None)
+
+    def _sequence_ended(self, correlation_id: int | str, reason: str) -> None:
+        encoder = Encoder(self.process.work)
+        encoder.value([correlation_id, reason])
+        try:
+            self.process.work.send(Kind.SEQUENCE_ENDED, 0, encoder.body())
+        except LinkClosedError:
+            if not self._attached:
+                raise
+
+
+class _Cancel:
+    """Lets the process know that a request is cancelled."""
+
+    __slots__ = ("_index", "_number", "_process")
+
+    def __init__(self, process: ModelProcess, number: int, index: int) -> None:
+        self._process = process
+        self._number = number
+        self._index = index
+
+    def __call__(self) -> None:
+        self._process.control.cancelled(self._number, self._index)
+
+
+def _described(context: ModelContext) -> list[Any]:
+    return [
+        to_text(context.config),
+        context.version,
+        str(context.model_directory),
+        str(context.version_directory),
+        dict(context.settings),
+        context.compute_capability,
+        not isinstance(context.metrics, NoMetrics),
+    ]

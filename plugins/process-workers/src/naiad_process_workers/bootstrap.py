@@ -1,0 +1,66 @@
+"""The first code of the process of an instance; a script, which imports nothing but the standard library by itself.
+
+Its argument is a JSON object: `path` replaces `sys.path` where the interpreter is the server's own; else `packages` are
+the folders of the server's packages that the interpreter's own environment lacks. `work`, `control` and `lifeline` are
+descriptors.
+"""
+
+import fcntl
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
+from types import ModuleType
+
+_F_SETSIG = 10
+
+
+class PackageFinder:
+    """Finds the packages of the server by their folders, and nothing else that lies beside them."""
+
+    def __init__(self, folders: Mapping[str, str]) -> None:
+        self._folders = folders
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The spec of one of the packages."""
+        folder = self._folders.get(name)
+        if folder is None:
+            return None
+        return spec_from_file_location(name, f"{folder}/__init__.py", submodule_search_locations=[folder])
+
+
+def end_with(lifeline: int) -> None:
+    """Let the system kill this process when the server has ended, whatever its code does then.
+
+    The server has the other end of this pipe. A hang-up signals the readers of a pipe that want signals.
+    """
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(lifeline, _F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+
+
+def main() -> None:
+    """Run the instance until the server closes it."""
+    setup = json.loads(sys.argv[1])
+    end_with(setup["lifeline"])
+    if setup["path"] is not None:
+        sys.path[:] = setup["path"]
+    else:
+        del sys.path[0]  # the folder of this file, whose modules have names of their own
+        sys.meta_path.append(PackageFinder(setup["packages"]))
+    from naiad_process_workers.runtime import Runtime
+
+    sys.argv[:] = [""]
+    if setup["memory"]:
+        resource.setrlimit(resource.RLIMIT_AS, (setup["memory"], setup["memory"]))
+    Runtime(setup["work"], setup["control"]).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""A connection of the link: a socket with its frames, and the arenas of both sides. For any thread to write."""
+
+import array
+import os
+import select
+import socket
+import struct
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from naiad_process_workers.arenas import Arena, OwnArenas, ReadArenas
+from naiad_process_workers.frames import Frame, FrameReader, FrameWriter, LinkBrokenError
+
+ARENA, RETIRED, FREED = 1, 2, 3
+"""The frames of the link itself: an arena with its descriptor, the end of an arena, and blocks that are free."""
+
+_ARENA = struct.Struct("<Q")
+_BLOCK = struct.Struct("<QQ")
+_READ = 1 << 16
+_DESCRIPTORS = socket.CMSG_SPACE(64 * array.array("i").itemsize)
+
+
+class LinkClosedError(Exception):
+    """The other process has ended, or closed the connection."""
+
+
+class Memory:
+    """The arenas between two processes, which their connections share."""
+
+    def __init__(self) -> None:
+        self.own = OwnArenas()
+        self.read = ReadArenas()
+
+    def close(self) -> None:
+        """Free what this side owns, and unmap what it reads when the last array is gone."""
+        self.own.close()
+        self.read.close()
+
+
+class Connection:
+    """One socket of the link. Everything but `receive` is for any thread.
+
+    `on_blocked`, where it is set, is called when a write would block, and `flush` is to be called when it would not;
+    without it, writing waits.
+    """
+
+    def __init__(self, link: socket.socket, memory: Memory, on_blocked: Callable[[], None] | None = None) -> None:
+        self.socket = link
+        self.memory = memory
+        self.on_blocked = on_blocked
+        self._lock = threading.RLock()
+        self._writer = FrameWriter()
+        self._reader = FrameReader()
+        self._buffer = bytearray(_READ)
+
+    def fileno(self) -> int:
+        """The descriptor of the socket."""
+        return self.socket.fileno()
+
+    def send(self, kind: int, number: int = 0, body: bytes = b"") -> None:
+        """Write a frame, and with it all that waits. Raises LinkClosedError."""
+        with self._lock:
+            self._put_freed()
+            self._writer.put(Frame(kind, number, body))
+            self._flush()
+
+    def put(self, kind: int, number: int, body: bytes) -> None:
+        """Write a frame with the next one."""
+        with self._lock:
+            self._writer.put(Frame(kind, number, body))
+
+    def flush(self) -> bool:
+        """Write what waits; whether all of it was written. Raises LinkClosedError."""
+        with self._lock:
+            self._put_freed()
+            return self._flush()
+
+    def wait_and_flush(self) -> None:
+        """Write what waits, and wait for that. Raises LinkClosedError."""
+        while not self.flush():
+            self._wait_to_write()
+
+    def announce(self, arena: Arena) -> None:
+        """Hand an arena to the other side; it goes with the next frame."""
+        with self._lock:
+            self._writer.put(Frame(ARENA, arena.number, _ARENA.pack(arena.size), (arena.descriptor,)))
+
+    def receive(self) -> list[Frame]:
+        """The frames that have come; waits for bytes if the socket does. The frames of the link are taken out.
+
+        Raises LinkClosedError at the end, LinkBrokenError for what is no frame, TimeoutError.
+        """
+        try:
+            count, ancillary, flags, _ = self.socket.recvmsg_into([self._buffer], _DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
+        except BlockingIOError:
+            return []
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise LinkClosedError(str(error)) from error
+        descriptors = _descriptors(ancillary) if ancillary else ()
+        if flags & socket.MSG_CTRUNC:
+            _close(descriptors)
+            raise LinkBrokenError("descriptors were lost")
+        if not count:
+            raise LinkClosedError("end of file")
+        frames = self._reader.feed(bytes(memoryview(self._buffer)[:count]), descriptors)
+        return [frame for frame in frames if frame.kind > FREED or not self._took(frame)]
+
+    def close(self) -> None:
+        """Close the socket, and the descriptors of frames that never came whole."""
+        self.socket.close()
+        _close(self._reader.unclaimed)
+
+    def _took(self, frame: Frame) -> bool:
+        """Whether it was a frame of the link itself, which is done then."""
+        memory = self.memory
+        try:
+            if frame.kind == ARENA:
+                (size,) = _ARENA.unpack(frame.body)
+                (descriptor,) = frame.descriptors
+                memory.read.open(frame.number, size, descriptor)
+            elif frame.kind == RETIRED:
+                memory.read.retire(frame.number)
+            elif frame.kind == FREED:
+                for number in memory.own.free(_BLOCK.iter_unpack(frame.body)):
+                    with self._lock:
+                        self._writer.put(Frame(RETIRED, number, b""))
+            else:
+                return False
+        except (struct.error, ValueError) as error:
+            raise LinkBrokenError(f"a frame of kind {frame.kind} cannot be read: {error}") from error
+        return True
+
+    def _put_freed(self) -> None:
+        freed = self.memory.read.freed
+        if freed:
+            blocks = [freed.popleft() for _ in range(len(freed))]
+            self._writer.put(Frame(FREED, 0, b"".join(_BLOCK.pack(*block) for block in blocks)))
+
+    def _flush(self) -> bool:
+        writer = self._writer
+        while writer:
+            buffers, descriptors = writer.take()
+            ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+            try:
+                count = self.socket.sendmsg(buffers, ancillary, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+            except BlockingIOError:
+                if self.on_blocked is not None:
+                    self.on_blocked()
+                    return False
+                self._wait_to_write()
+                continue
+            except OSError as error:
+                raise LinkClosedError(str(error)) from error
+            writer.sent(count)
+        return True
+
+    def _wait_to_write(self) -> None:
+        poll = select.poll()
+        poll.register(self.socket, select.POLLOUT)
+        poll.poll()
+
+
+def _descriptors(ancillary: list[tuple[int, int, bytes]]) -> tuple[int, ...]:
+    numbers = array.array("i")
+    for level, kind, content in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            numbers.frombytes(content[: len(content) - len(content) % numbers.itemsize])
+    return tuple(numbers)
+
+
+def _close(descriptors: Sequence[int]) -> None:
+    for descriptor in descriptors:
+        with suppress(OSError):
+            os.close(descriptor)

@@ -1,0 +1,111 @@
+"""The framing of the link between two processes: bytes and descriptors to frames and back, without a socket.
+
+A frame is a header of 16 bytes and a body. Descriptors travel beside the bytes, in the order of the frames that have
+them; a header says how many are its own.
+"""
+
+import struct
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+_HEADER = struct.Struct("<IHHQ")
+
+LONGEST_BODY = 1 << 30
+"""A longer body is a broken link: payloads of 4 KiB and more are not in it."""
+
+_MOST_BUFFERS, _MOST_DESCRIPTORS = 512, 64
+"""So many buffers and descriptors go with one write; the system allows 1,024 and 253."""
+
+
+class LinkBrokenError(Exception):
+    """The other side sent what no frame can be; the connection is of no more use."""
+
+
+class Frame(NamedTuple):
+    """One message: its `kind`, the `number` of what it is about, its body, and descriptors that the reader owns."""
+
+    kind: int
+    number: int
+    body: bytes
+    descriptors: tuple[int, ...] = ()
+
+
+class FrameWriter:
+    """The frames that wait to be written. `take` and `sent` are for the owner of the socket."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[bytes | memoryview, tuple[int, ...]]] = deque()
+        self._taken = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def put(self, frame: Frame) -> None:
+        """Write that frame after the ones before."""
+        header = _HEADER.pack(len(frame.body), frame.kind, len(frame.descriptors), frame.number)
+        self._waiting.append((header + frame.body, frame.descriptors))
+
+    def take(self) -> tuple[list[bytes | memoryview], list[int]]:
+        """The buffers and descriptors of the next write."""
+        buffers: list[bytes | memoryview] = []
+        descriptors: list[int] = []
+        for buffer, own in self._waiting:
+            if len(buffers) == _MOST_BUFFERS or len(descriptors) + len(own) > _MOST_DESCRIPTORS:
+                break
+            buffers.append(buffer)
+            descriptors += own
+        self._taken = len(buffers)
+        return buffers, descriptors
+
+    def sent(self, count: int) -> None:
+        """The write of what was taken has sent so many bytes, at least one, and with them all descriptors."""
+        taken = [self._waiting.popleft()[0] for _ in range(self._taken)]
+        self._taken = 0
+        rest: list[bytes | memoryview] = []
+        for buffer in taken:
+            if count >= len(buffer):
+                count -= len(buffer)
+            else:
+                rest.append(memoryview(buffer)[count:])
+                count = 0
+        self._waiting.extendleft((buffer, ()) for buffer in reversed(rest))
+
+
+class FrameReader:
+    """Makes frames of what is read, in pieces of any size."""
+
+    def __init__(self) -> None:
+        self._bytes = b""
+        self._descriptors: deque[int] = deque()
+
+    @property
+    def is_between_frames(self) -> bool:
+        """Whether no frame is incomplete: the other side may end here."""
+        return not self._bytes
+
+    @property
+    def unclaimed(self) -> Sequence[int]:
+        """The descriptors of frames that are incomplete, for who closes the link."""
+        return tuple(self._descriptors)
+
+    def feed(self, read: bytes, descriptors: Sequence[int] = ()) -> list[Frame]:
+        """The frames that are complete now. Raises LinkBrokenError."""
+        self._descriptors.extend(descriptors)
+        content = self._bytes + read if self._bytes else read
+        frames: list[Frame] = []
+        start, end = 0, len(content)
+        while end - start >= 16:
+            length, kind, count, number = _HEADER.unpack_from(content, start)
+            if length > LONGEST_BODY or count > _MOST_DESCRIPTORS:
+                raise LinkBrokenError(f"a frame of kind {kind} claims {length} bytes and {count} descriptors")
+            stop = start + 16 + length
+            if stop > end:
+                break
+            if count > len(self._descriptors):
+                raise LinkBrokenError(f"a frame of kind {kind} came without its {count} descriptors")
+            own = tuple(self._descriptors.popleft() for _ in range(count)) if count else ()
+            frames.append(Frame(kind, number, content[start + 16 : stop], own))
+            start = stop
+        self._bytes = content[start:]
+        return frames

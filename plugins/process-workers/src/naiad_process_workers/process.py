@@ -1,0 +1,255 @@
+"""The process of an instance as the server has it: its start, its steps, its end and why it ended."""
+
+import json
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from naiad.backend import ModelContext
+from naiad.errors import InternalError, ModelFailedError, NaiadError, WorkerDiedError
+from naiad.types import Request
+from naiad_process_workers import bootstrap
+from naiad_process_workers.codec import Decoder, Encoder
+from naiad_process_workers.connection import Connection, LinkClosedError, Memory
+from naiad_process_workers.frames import Frame, LinkBrokenError
+from naiad_process_workers.messages import LINK_LOST, Kind, error_in
+from naiad_process_workers.services import ControlLink
+
+_logger = logging.getLogger("naiad.model")
+
+SECONDS_TO_END = 1.0
+"""A process whose link is closed is killed when it has not ended after so long."""
+
+SECONDS_TO_CLOSE = 30.0
+"""How long the model may take to close; then its process is killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a process may use: bytes of address space, and seconds to start and for an execution; 0 is no limit."""
+
+    memory: int = 0
+    startup: float = 0.0
+    execution: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The interpreter of a process. `path` is its `sys.path`, None for an interpreter that has an environment."""
+
+    python: str
+    path: tuple[str, ...] | None
+    packages: tuple[tuple[str, str], ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def own(cls) -> "Environment":
+        """The server's own."""
+        return cls(sys.executable, tuple(sys.path))
+
+
+class _Lifeline:
+    """A pipe whose other end every process has: the system kills them when the server is gone."""
+
+    def __init__(self) -> None:
+        self.reader, self._writer = os.pipe()
+
+
+_lock = threading.Lock()
+_lifelines: list[_Lifeline] = []
+
+
+def _lifeline() -> int:
+    with _lock:
+        if not _lifelines:
+            _lifelines.append(_Lifeline())
+        return _lifelines[0].reader
+
+
+class ModelProcess:
+    """One process, from its start to its end. Its steps block; `kill` and `requests` are for any thread."""
+
+    def __init__(self, context: ModelContext, environment: Environment, limits: Limits) -> None:
+        self._name = context.config.name
+        self.context = context
+        self.limits = limits
+        self.requests: dict[int, Sequence[Request]] = {}
+        self.dying = ""
+        self._killed_because = ""
+        self._count = 0
+        self._has_ended = False
+        self._memory = Memory()
+        work, work_there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        control, control_there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._popen = self._start(environment, work_there, control_there)
+        except BaseException:
+            work.close()
+            control.close()
+            raise
+        finally:
+            work_there.close()
+            control_there.close()
+        self.work = Connection(work, self._memory)
+        self.control = ControlLink(
+            Connection(control, self._memory), context, lambda number: self.requests.get(number, ())
+        )
+        self._control_socket = control
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._popen.pid
+
+    def serve(self, context: ModelContext) -> None:
+        """Load this version from now on: its metrics and model calls are those of the process."""
+        self.context = context
+        self.control.serve(context)
+
+    def step(self, kind: Kind, *values: Any) -> Any:
+        """Do one step of a load, and wait for what it returns. Raises NaiadError; the process has ended for most."""
+        self._count += 1
+        encoder = Encoder(self.work)
+        for value in values:
+            encoder.value(value)
+        limit = self.limits.startup
+        self.work.socket.settimeout(limit or None)
+        try:
+            self.work.send(kind, self._count, encoder.body())
+            frame = self._next(Kind.DONE, Kind.FAILED)
+        except TimeoutError:
+            self.kill(f"it took longer than {limit:g} s to start (startup_timeout)")
+            raise ModelFailedError(f"the process of model '{self._name}' ended: {self.end()}") from None
+        except (LinkClosedError, LinkBrokenError) as error:
+            raise ModelFailedError(f"the process of model '{self._name}' ended: {self.end(error)}") from None
+        finally:
+            with suppress(OSError):
+                self.work.socket.settimeout(None)
+        decoder = Decoder(frame.body, self._memory.read)
+        if frame.kind == Kind.DONE:
+            return decoder.value()
+        failure = error_in(decoder)
+        raise failure if isinstance(failure, NaiadError) else _load_error(self._name, failure)
+
+    def close(self) -> None:
+        """Let the model close, and wait until the process has ended."""
+        if self._has_ended:
+            return
+        with suppress(LinkClosedError, LinkBrokenError, TimeoutError):
+            self.work.on_blocked = None
+            self.work.socket.settimeout(SECONDS_TO_CLOSE)
+            self.work.send(Kind.CLOSE, 0, Encoder(self.work).body())
+            self._next(Kind.DONE)
+        self.end()
+
+    def kill(self, reason: str = "") -> None:
+        """End the process at once."""
+        self._killed_because = self._killed_because or reason
+        self._popen.kill()
+
+    def dies(self, frame: Frame) -> None:
+        """The process says what ends it."""
+        error = error_in(Decoder(frame.body, self._memory.read))
+        self.dying = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        _logger.error("the model '%s' ends its process", self._name, exc_info=error)
+
+    def end(self, error: Exception | None = None) -> str:
+        """Free what there is of a process that has ended or is about to; why it ended. Harmless when repeated."""
+        self._has_ended = True
+        reason = self._ended_because()
+        if isinstance(error, LinkBrokenError):
+            reason = f"it sent what cannot be read: {error}"
+        self.control.close()
+        self.work.close()
+        self._control_socket.close()
+        self._memory.close()
+        return reason
+
+    def __del__(self) -> None:
+        popen = getattr(self, "_popen", None)
+        if popen is not None and popen.poll() is None:
+            popen.kill()
+            popen.wait()
+
+    def _next(self, *kinds: Kind) -> Frame:
+        """The next frame of these kinds; what the instance says otherwise is of no interest any more."""
+        while True:
+            for frame in self.work.receive():
+                if frame.kind == Kind.DYING:
+                    self.dies(frame)
+                if frame.kind in kinds:
+                    return frame
+
+    def _start(
+        self, environment: Environment, work: socket.socket, control: socket.socket
+    ) -> "subprocess.Popen[bytes]":
+        lifeline = _lifeline()
+        descriptors = (work.fileno(), control.fileno(), lifeline)
+        setup = {
+            "path": environment.path,
+            "packages": dict(environment.packages),
+            "work": descriptors[0],
+            "control": descriptors[1],
+            "lifeline": lifeline,
+            "memory": self.limits.memory,
+        }
+        command = [environment.python, "-P", str(Path(bootstrap.__file__)), json.dumps(setup)]
+        try:
+            return subprocess.Popen(  # noqa: S603 - the interpreter is the server's or the configuration's
+                command,
+                stdin=subprocess.DEVNULL,
+                pass_fds=descriptors,
+                start_new_session=True,
+                env={**os.environ, **dict(environment.variables)},
+            )
+        except OSError as error:
+            raise InternalError(f"a process for model '{self._name}' cannot be started: {error}") from error
+
+    def _ended_because(self) -> str:
+        try:
+            code = self._popen.wait(SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            self.kill("it closed its link to the server")
+            code = self._popen.wait()
+        if self._killed_because:
+            return self._killed_because
+        if self.dying:
+            return self.dying
+        return _describe_exit(code, self.limits.memory)
+
+
+def _describe_exit(code: int, memory: int) -> str:
+    if code == LINK_LOST:
+        return "it closed its link to the server"
+    limited = f"; its memory_limit is {memory} bytes" if memory else ""
+    if code >= 0:
+        return f"exit code {code}{limited}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = "unknown"
+    hint = ", as the system does when memory runs out" if -code == signal.SIGKILL else ""
+    return f"signal {-code} ({name}){hint}{limited}"
+
+
+def _load_error(model: str, error: Exception) -> ModelFailedError:
+    failed = ModelFailedError(f"loading model '{model}' failed: {type(error).__name__}: {error}")
+    failed.__cause__ = error
+    _logger.error("loading model '%s' failed", model, exc_info=error)
+    return failed
+
+
+def held(name: str, reason: str) -> WorkerDiedError:
+    """The error of a request that a process held when it ended."""
+    return WorkerDiedError(
+        f"the worker of instance '{name}' died while it held the request: {reason}; it is being replaced"
+    )

@@ -1,0 +1,230 @@
+"""The server's side of the control link: what the model logs, counts, and asks other models."""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any
+
+from naiad.backend import ModelContext
+from naiad.calls import ModelCalls
+from naiad.errors import InvalidArgumentError, NaiadError
+from naiad.foreign_errors import describe_error
+from naiad.types import Request, Response
+from naiad_process_workers.codec import Decoder, Encoder
+from naiad_process_workers.connection import Connection, LinkClosedError
+from naiad_process_workers.frames import Frame, LinkBrokenError
+from naiad_process_workers.messages import Kind, put_error, put_response, request_in
+
+_logger = logging.getLogger("naiad.model")
+
+RequestsOf = Callable[[int], Sequence[Request]]
+"""The requests of an execution, by its number."""
+
+
+class ControlLink:
+    """Reads the control link of one process, on a thread of its own, until the process ends."""
+
+    def __init__(self, connection: Connection, context: ModelContext, requests_of: RequestsOf) -> None:
+        self._connection = connection
+        self._context = context
+        self._requests_of = requests_of
+        self._objects: dict[int, Any] = {}
+        self._calls: dict[int, Future[Any]] = {}
+        self._checks: dict[int, Future[str]] = {}
+        self._count = 0
+        self._lock = threading.Lock()
+        self._over = False
+        self._flushing = threading.Lock()
+        connection.on_blocked = self._blocked
+        self._thread = threading.Thread(target=self._run, name=f"naiad-control-{context.config.name}", daemon=True)
+        self._thread.start()
+
+    def serve(self, context: ModelContext) -> None:
+        """Carry the metrics and model calls of this version from now on."""
+        self._context = context
+
+    def cancelled(self, number: int, index: int) -> None:
+        """A request of an execution is cancelled. For any thread."""
+        self._send(Kind.CANCELLED, number, index)
+
+    def room(self, number: int, index: int) -> None:
+        """A sender may send one more response. For any thread."""
+        self._send(Kind.ROOM, number, index)
+
+    def why_not_ready(self) -> str:
+        """Why the instance is not ready, "" when it is; waits for it."""
+        answer: Future[str] = Future()
+        with self._lock:
+            self._count += 1
+            number = self._count
+            self._checks[number] = answer
+            if self._over:
+                return "its process has ended"
+        self._send(Kind.READY, number, None)
+        return answer.result()
+
+    def close(self) -> None:
+        """Wait for the thread, whose process has ended."""
+        if threading.current_thread() is not self._thread:
+            self._thread.join(5.0)
+
+    def _run(self) -> None:
+        try:
+            while True:
+                for frame in self._connection.receive():
+                    self._take(frame)
+        except LinkClosedError:
+            pass
+        except LinkBrokenError as error:
+            _logger.error("the process of model '%s' sent what cannot be read: %s", self._context.config.name, error)
+        finally:
+            self._end()
+
+    def _take(self, frame: Frame) -> None:
+        decoder = Decoder(frame.body, self._connection.memory.read)
+        if frame.kind == Kind.LOG:
+            _log(*decoder.value())
+        elif frame.kind == Kind.READINESS:
+            check = self._checks.pop(frame.number, None)
+            if check is not None:
+                check.set_result(str(decoder.value()))
+        elif frame.kind == Kind.CALL:
+            self._call(frame.number, decoder)
+        else:
+            raise LinkBrokenError(f"a frame of kind {frame.kind}")
+
+    def _call(self, number: int, decoder: Decoder) -> None:
+        name, arguments = decoder.value()
+        try:
+            if name in ("infer", "stream"):
+                request, _ = request_in(decoder, str(decoder.value()))
+                self._ask_model(number, name, self._calls_for(*arguments), request)
+            elif name in ("ready", "load", "unload"):
+                work = lambda: getattr(self._context.models, name)(*arguments)  # noqa: E731 - it is short
+                threading.Thread(
+                    target=self._reply_with, args=(number, work), name="naiad-model-control", daemon=True
+                ).start()
+            elif name == "next":
+                self._reply_later(number, self._objects[arguments[0]].begin_next())
+            else:
+                self._reply_with(number, lambda: self._plain_call(name, arguments))
+        except NaiadError as error:
+            self._reply(number, error)
+        except LinkBrokenError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the arguments are the model's
+            self._reply(number, InvalidArgumentError(f"'{name}' cannot be called so: {describe_error(error)}"))
+
+    def _plain_call(self, name: str, arguments: Sequence[Any]) -> Any:
+        """A call that returns at once."""
+        if name == "family":
+            return self._keep(self._context.metrics.family(*arguments))
+        first, *others = arguments
+        if name == "metric":
+            return self._keep(self._objects[first].metric(*others))
+        if name == "cancel":
+            call = self._calls.pop(first, None)
+            return call is not None and call.cancel()
+        if name == "close":
+            closed = self._objects.pop(first, None)
+            return None if closed is None else closed.close()
+        if name in ("increment", "set", "observe", "value"):
+            return getattr(self._objects[first], name)(*others)
+        raise InvalidArgumentError(f"there is no service '{name}'")
+
+    def _calls_for(self, number: int, indices: Sequence[int]) -> ModelCalls:
+        requests = self._requests_of(number)
+        own = [requests[index] for index in indices if index < len(requests)]
+        return self._context.models.within(own) if own else self._context.models
+
+    def _ask_model(self, number: int, name: str, models: ModelCalls, request: Request) -> None:
+        if name == "stream":
+            self._reply(number, self._keep(models.stream(request)))
+            return
+        future = self._calls[number] = models.begin(request)
+        future.add_done_callback(lambda done: self._calls.pop(number, None))
+        self._reply_later(number, future)
+
+    def _keep(self, kept: Any) -> int:
+        with self._lock:
+            self._count += 1
+            self._objects[self._count] = kept
+            return self._count
+
+    def _reply_with(self, number: int, work: Callable[[], Any]) -> None:
+        try:
+            result = work()
+        except BaseException as error:  # noqa: BLE001 - the caller gets it
+            result = error
+        self._reply(number, result)
+
+    def _reply_later(self, number: int, future: "Future[Any]") -> None:
+        def reply(done: "Future[Any]") -> None:
+            if done.cancelled():
+                return
+            error = done.exception()
+            self._reply(number, done.result() if error is None else error)
+
+        future.add_done_callback(reply)
+
+    def _reply(self, number: int, result: Any) -> None:
+        encoder = Encoder(self._connection)
+        try:
+            if isinstance(result, BaseException):
+                encoder.raw(b"e")
+                put_error(encoder, result)
+            elif isinstance(result, Response):
+                encoder.raw(b"r")
+                put_response(encoder, result)
+            else:
+                encoder.raw(b"v")
+                encoder.value(result)
+            self._connection.send(Kind.REPLY, number, encoder.body())
+        except (LinkClosedError, OSError):
+            _logger.debug("a process ended before it got a reply")
+
+    def _send(self, kind: int, number: int, value: object) -> None:
+        encoder = Encoder(self._connection)
+        encoder.value(value)
+        with suppress(LinkClosedError):  # the thread that reads notices
+            self._connection.send(kind, number, encoder.body())
+
+    def _blocked(self) -> None:
+        """The process does not read: a thread waits for it in place of the event loop."""
+        if self._flushing.acquire(blocking=False):
+            threading.Thread(target=self._flush, name="naiad-control-flush", daemon=True).start()
+
+    def _flush(self) -> None:
+        try:
+            with suppress(LinkClosedError):
+                self._connection.wait_and_flush()
+        finally:
+            self._flushing.release()
+
+    def _end(self) -> None:
+        with self._lock:
+            self._over = True
+            checks = list(self._checks.values())
+            self._checks.clear()
+        for check in checks:
+            check.set_result("its process has ended")
+        for call in list(self._calls.values()):
+            call.cancel()
+        for each in self._objects.values():
+            with suppress(Exception):
+                each.close()
+        self._objects.clear()
+
+
+def _log(name: str, level: int, message: str, where: Sequence[Any], trace: str, extra: dict[str, str]) -> None:
+    logger = logging.getLogger(name)
+    if not logger.isEnabledFor(level):
+        return
+    path, line, function = where
+    record = logger.makeRecord(
+        name, level, path, line, "%s\n%s" if trace else "%s", (message, trace) if trace else (message,), None, function
+    )
+    vars(record).update(extra)
+    logger.handle(record)

@@ -1,0 +1,202 @@
+"""The worker of an instance in a process: the event loop itself writes batches to the process and reads its answers."""
+
+import logging
+import queue
+import threading
+from asyncio import TimerHandle
+from collections.abc import Callable
+from contextlib import suppress
+
+from naiad.backend import Batch, Instance, Placement
+from naiad.errors import NaiadError
+from naiad.extend import ItemT, WorkerHost
+from naiad.threads import on_event_loop
+from naiad.workers import InstanceWorker
+from naiad_process_workers.backend import ProcessInstance
+from naiad_process_workers.connection import LinkClosedError
+from naiad_process_workers.frames import LinkBrokenError
+
+_logger = logging.getLogger("naiad.model")
+
+_MOST_BYTES_ON_LOOP = 128 << 10
+"""The tensors of a larger batch are copied on a thread, so that others do not wait for it."""
+
+
+class ProcessWorker(InstanceWorker[ItemT]):
+    """Makes and closes its instance on a thread of its own, which also copies large batches; the loop does the rest."""
+
+    def __init__(self, placement: Placement, host: WorkerHost[ItemT]) -> None:
+        super().__init__(placement, host)
+        self._inbox: queue.SimpleQueue[ItemT | Callable[[], None] | None] = queue.SimpleQueue()
+        self._instance: ProcessInstance | None = None
+        self._queued = 0
+        self._is_reading = self._is_over = self._is_stopping = False
+        self._limits: dict[ItemT, TimerHandle] = {}
+
+    def begin(self) -> None:
+        """Start the thread, which makes the instance."""
+        threading.Thread(target=self._run, name=f"naiad-{self.name}", daemon=True).start()
+
+    def execute(self, item: ItemT) -> None:
+        """Send a batch to the process, after the ones before."""
+        self.in_flight[item] = None
+        instance = self._instance
+        if instance is None or self._is_over:
+            return  # its end is on the way
+        limit = instance.process.limits.execution
+        if limit:
+            self._limits[item] = self.loop.call_later(limit, self._overdue, instance, limit)
+        if self._queued or _is_large(item.batch):
+            self._queued += 1
+            self._inbox.put(item)
+        else:
+            self.host.execute(instance, item, self.hand_back)
+
+    def instruct(self, instruction: Callable[[Instance], None]) -> None:
+        """Call that with the instance, after the batches before."""
+        instance = self._instance
+        if instance is None or self._is_over:
+            return
+        if self._queued:
+            self._inbox.put(lambda: instruction(instance))
+        else:
+            instruction(instance)
+
+    def stop(self) -> None:
+        """Close the instance after the batches before."""
+        self._is_stopping = True
+        if not self.in_flight or self._is_over:
+            self._inbox.put(None)
+
+    def hand_back(self, item: ItemT) -> None:
+        """The batch was executed: take it back at once where that comes from the process."""
+        if self._is_reading and on_event_loop(self.loop):
+            self.arrived(item)
+        else:
+            super().hand_back(item)
+
+    def arrived(self, item: ItemT) -> None:
+        """As of any worker; the last batch of a worker that stops closes the instance."""
+        timer = self._limits.pop(item, None)
+        if timer is not None:
+            timer.cancel()
+        super().arrived(item)
+        if self._is_stopping and not self.in_flight and not self._is_over:
+            self._inbox.put(None)
+
+    def _run(self) -> None:
+        host = self.host
+        try:
+            instance = host.make_instance()
+        except NaiadError as error:
+            self.started.set_exception(error)
+            self.ended.set_result(None)
+            return
+        try:
+            assert isinstance(instance, ProcessInstance)  # noqa: S101 - this kind of worker made its model
+            self.loop.call_soon_threadsafe(self._attach, instance)
+            while (item := self._inbox.get()) is not None:
+                if callable(item):
+                    item()
+                else:
+                    host.execute(instance, item, self.hand_back)
+                    self.loop.call_soon_threadsafe(self._dequeued)
+                del item  # a worker that waits must not keep a batch's tensors alive
+            self._end(instance)
+        except RuntimeError:  # the loop was closed before this worker ended
+            _logger.debug("instance '%s' ended after its event loop", self.name)
+            host.close_instance(instance)
+        finally:
+            self.ended.set_result(None)
+
+    def _end(self, instance: ProcessInstance) -> None:
+        """Close an instance, or find out why its process has ended."""
+        detached = threading.Event()
+        self.loop.call_soon_threadsafe(self._detach, instance, detached)
+        detached.wait()
+        if self._is_over:
+            reason = instance.process.end(self._error)
+            self.loop.call_soon_threadsafe(self._died, instance, reason)
+        else:
+            self._is_over = True
+            self.host.close_instance(instance)
+
+    _error: Exception | None = None
+
+    def _attach(self, instance: ProcessInstance) -> None:
+        self._instance = instance
+        instance.attach()
+        work = instance.process.work
+        work.socket.setblocking(False)
+        work.on_blocked = self._blocked
+        self.loop.add_reader(work.fileno(), self._read, instance)
+        self.started.set_result(instance)
+
+    def _detach(self, instance: ProcessInstance, detached: threading.Event) -> None:
+        work = instance.process.work
+        with suppress(OSError, ValueError):
+            self.loop.remove_reader(work.fileno())
+            self.loop.remove_writer(work.fileno())
+            work.socket.setblocking(True)
+        detached.set()
+
+    def _dequeued(self) -> None:
+        self._queued -= 1
+
+    def _read(self, instance: ProcessInstance) -> None:
+        """Take what the process has sent."""
+        self._is_reading = True
+        try:
+            for frame in instance.process.work.receive():
+                instance.take(frame)
+        except (LinkClosedError, LinkBrokenError) as error:
+            self._lose(instance, error)
+        finally:
+            self._is_reading = False
+
+    def _lose(self, instance: ProcessInstance, error: Exception) -> None:
+        """The process has ended, or is of no more use: the thread finds out why."""
+        if not self._is_over:
+            self._is_over, self._error = True, error
+            self.loop.remove_reader(instance.process.work.fileno())
+            self._inbox.put(None)
+
+    def _died(self, instance: ProcessInstance, reason: str) -> None:
+        _logger.error("the process of instance '%s' ended: %s", self.name, reason)
+        for timer in self._limits.values():
+            timer.cancel()
+        self._limits.clear()
+        self.fail_in_flight(reason)
+        instance.lost(reason)
+
+    def _overdue(self, instance: ProcessInstance, limit: float) -> None:
+        instance.process.kill(f"an execution took longer than {limit:g} s (execution_timeout)")
+
+    def _blocked(self) -> None:
+        """The socket takes no more; write when it does. For any thread."""
+        self.loop.call_soon_threadsafe(self._write_later)
+
+    def _write_later(self) -> None:
+        if self._instance is not None and not self._is_over:
+            self.loop.add_writer(self._instance.process.work.fileno(), self._write, self._instance)
+
+    def _write(self, instance: ProcessInstance) -> None:
+        work = instance.process.work
+        try:
+            if work.flush():
+                self.loop.remove_writer(work.fileno())
+        except LinkClosedError as error:
+            self.loop.remove_writer(work.fileno())
+            self._lose(instance, error)
+
+
+def _is_large(batch: Batch) -> bool:
+    size = 0
+    for request in batch.requests:
+        if request.transfer is not None:
+            return True
+        for tensor in request.inputs.values():
+            size += getattr(tensor.payload, "nbytes", 0)
+            if tensor.datatype == "BYTES":
+                size += 16 * getattr(tensor.payload, "size", 0)
+    return size > _MOST_BYTES_ON_LOOP

@@ -1,0 +1,186 @@
+"""Values, tensors, batches and errors come out of a message as they went in."""
+
+import numpy as np
+import pytest
+
+from naiad.batch import Batch, Reply, Reschedule
+from naiad.errors import ConfigError, ModelFailedError, NaiadError, NotFoundError, Problem, QueueFullError
+from naiad.types import Request
+from naiad_process_workers.codec import Decoder, Encoder
+from naiad_process_workers.frames import LinkBrokenError
+from naiad_process_workers.messages import (
+    answer_in,
+    batch_in,
+    error_in,
+    put_answer,
+    put_batch,
+    put_error,
+    put_reply,
+    reply_in,
+)
+from naiad_tensors.datatypes import TENSOR_TYPES
+from naiad_tensors.tensors import Tensor
+
+from .pair import connected
+
+VALUES = [None, True, False, 0, -(2**63), 2**64 - 1, 1.5, "", "é\udc80", b"\0", [1, ["x"], {}], {"a": {"b": [None]}}]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_values_come_out_as_they_went_in(value: object) -> None:
+    with connected() as (here, there):
+        encoder = Encoder(here)
+        encoder.value(value)
+
+        assert Decoder(encoder.body(), there.memory.read).value() == value
+
+
+@pytest.mark.parametrize("datatype", TENSOR_TYPES)
+@pytest.mark.parametrize("shape", [(), (0, 3), (2, 3), (40, 300)], ids=str)
+def test_tensors_come_out_as_they_went_in(datatype: str, shape: tuple[int, ...]) -> None:
+    kind = TENSOR_TYPES[datatype]
+    count = int(np.prod(shape))
+    if datatype == "BYTES":
+        array = np.array([b"x" * (i % 5) for i in range(count)] + [b""], dtype=object)[:count].reshape(shape)
+    else:
+        array = (np.arange(count) % 100).astype(kind.dtype).reshape(shape)
+
+    with connected() as (here, there):
+        encoder = Encoder(here)
+        encoder.tensor("x", datatype, array)
+        here.send(20, 1, encoder.body())
+        (frame,) = there.receive()
+        tensor = Decoder(frame.body, there.memory.read).tensor()
+
+        assert (tensor.name, tensor.datatype, tensor.shape) == ("x", datatype, shape)
+        assert tensor.array.dtype == array.dtype
+        assert tensor.array.tolist() == array.tolist()
+        assert tensor.array.flags.aligned
+
+
+def test_strided_and_foreign_arrays_are_sent_as_they_are_seen() -> None:
+    array = np.arange(20000, dtype=">f4").reshape(100, 200)[::2, ::-1]
+    with connected() as (here, there):
+        encoder = Encoder(here)
+        encoder.output("x", array)
+        here.send(20, 1, encoder.body())
+        (frame,) = there.receive()
+
+        tensor = Decoder(frame.body, there.memory.read).tensor()
+
+        assert tensor.datatype == "FP32"
+        assert tensor.array.tolist() == array.tolist()
+
+
+def test_requests_keep_everything_that_a_model_may_read() -> None:
+    plain = Request("m", {"x": Tensor.of("x", np.zeros(2, np.float32))})
+    full = Request(
+        "m",
+        {"x": Tensor.of("x", np.ones(2, np.float32))},
+        id="7",
+        requested=("y",),
+        parameters={"a": 1, "b": "c", "d": True},
+        priority=2,
+        timeout_microseconds=5,
+        deadline=12.5,
+        correlation_id="seq",
+        sequence_start=True,
+        sequence_end=True,
+        version=3,
+    )
+    with connected() as (here, there):
+        encoder = Encoder(here)
+        put_batch(encoder, Batch([plain, full], [1, 1]), ["y", "z"])
+        batch = batch_in(Decoder(encoder.body(), there.memory.read), "m", lambda index: None, None)  # type: ignore[arg-type, return-value]
+
+    first, second = batch.requests
+    assert (first.id, first.requested, dict(first.parameters)) == ("", (), {})
+    assert second.inputs["x"].array.tolist() == [1, 1]
+    for name in ("id", "requested", "parameters", "priority", "timeout_microseconds", "deadline", "correlation_id"):
+        assert getattr(second, name) == getattr(full, name)
+    assert second.sequence_start
+    assert second.sequence_end
+    assert second.version == 3
+    assert batch.wants("y")
+    assert batch.wants("z")  # the first request takes all
+
+
+def test_outputs_that_no_request_takes_are_not_wanted() -> None:
+    request = Request("m", {}, requested=("y",))
+    with connected() as (here, there):
+        encoder = Encoder(here)
+        put_batch(encoder, Batch([request], [1]), ["y", "z"])
+        batch = batch_in(Decoder(encoder.body(), there.memory.read), "m", lambda index: None, None)  # type: ignore[arg-type, return-value]
+
+    assert batch.wants("y")
+    assert not batch.wants("z")
+
+
+def test_answers_come_out_as_they_went_in() -> None:
+    batch = Batch([Request("m", {})] * 4, [1] * 4)
+    array = np.arange(3)
+    answer = [Reply({"y": array}, {"a": 1}), NotFoundError("no"), None, Reschedule({"s": array})]
+    with connected() as (here, there):
+        encoder = Encoder(here)
+        put_answer(encoder, answer, batch)
+        reply, error, none, again = answer_in(Decoder(encoder.body(), there.memory.read), batch)
+
+        assert isinstance(reply, Reply)
+        assert reply.outputs["y"].tolist() == [0, 1, 2]
+        assert reply.parameters == {"a": 1}
+        assert isinstance(error, NotFoundError)
+        assert none is None
+        assert isinstance(again, Reschedule)
+        assert again.outputs["s"].tolist() == [0, 1, 2]
+
+
+ERRORS = [NotFoundError("no"), QueueFullError("full", 2.0), ModelFailedError("x"), ConfigError([Problem("p", "path")])]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_errors_keep_their_class_and_words(error: NaiadError) -> None:
+    with connected() as (here, there):
+        encoder = Encoder(here)
+        put_error(encoder, error)
+        received = error_in(Decoder(encoder.body(), there.memory.read))
+
+    assert type(received) is type(error)
+    assert str(received) == str(error)
+    assert getattr(received, "retry_after", None) == getattr(error, "retry_after", None)
+    assert getattr(received, "problems", None) == getattr(error, "problems", None)
+
+
+def test_an_exception_of_a_model_keeps_its_name_words_and_traceback() -> None:
+    class OddError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    with connected() as (here, there):
+        received = []
+        for error in (ValueError("bad"), OddError()):
+            encoder = Encoder(here)
+            put_error(encoder, error, "the traceback")
+            received.append(error_in(Decoder(encoder.body(), there.memory.read)))
+
+    assert [type(each).__name__ for each in received] == ["ValueError", "OddError"]
+    assert [str(each) for each in received] == ["bad", ""]
+    assert "the traceback" in str(received[0].__cause__)
+
+
+def test_what_is_no_reply_is_refused_where_it_is_made() -> None:
+    with connected() as (here, _), pytest.raises(ModelFailedError, match="int"):
+        put_reply(Encoder(here), 7)
+
+
+def test_every_cut_of_a_message_is_noticed() -> None:
+    with connected() as (here, there):
+        encoder = Encoder(here)
+        put_reply(encoder, Reply({"y": np.arange(3), "s": np.array([b"ab"], dtype=object)}, {"a": "b"}))
+        body = encoder.body()
+
+        for stop in range(len(body)):
+            try:
+                reply_in(Decoder(body[:stop], there.memory.read))
+            except LinkBrokenError:
+                continue
+            assert stop > len(body) - 16  # only the padding may go

@@ -1,0 +1,199 @@
+"""The link with an end of the process at every byte of a conversation: nothing hangs, and nothing stays."""
+
+import gc
+import os
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from naiad.backend import Batch, Reply
+from naiad.errors import NaiadError, WorkerDiedError
+from naiad.types import Request
+from naiad_process_workers.backend import ProcessInstance
+from naiad_process_workers.codec import Decoder, Encoder
+from naiad_process_workers.connection import Connection, Memory
+from naiad_process_workers.messages import Kind, batch_in, put_answer, put_reply
+from naiad_process_workers.process import Limits
+from naiad_tensors.tensors import Tensor
+
+
+class FakeControl:
+    """Counts what goes to the process apart from batches."""
+
+    def __init__(self) -> None:
+        self.rooms = 0
+
+    def room(self, number: int, index: int) -> None:
+        self.rooms += 1
+
+    def cancelled(self, number: int, index: int) -> None:
+        raise AssertionError
+
+
+class FakeProcess:
+    """The server's side of a process that only its socket is there of."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self.memory = Memory()
+        self.work = Connection(link, self.memory)
+        self.control = FakeControl()
+        self.requests: dict[int, Sequence[Request]] = {}
+        self.limits = Limits()
+
+    def end(self, error: Exception | None = None) -> str:
+        self.work.close()
+        self.memory.close()
+        return "the test ended it"
+
+
+class CollectingSender:
+    """Keeps what the instance sends."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[Any, bool]] = []
+
+    def send(self, reply: Any, final: bool = False) -> bool:
+        raise AssertionError
+
+    def post(self, reply: Any, final: bool = False) -> None:
+        self.sent.append((reply, final))
+
+    def is_cancelled(self) -> bool:
+        return False
+
+
+def conversation(number: int = 1) -> tuple[bytes, list[int], list[int]]:
+    """What a process writes for one batch of two requests, its descriptors, and where its frames end.
+
+    The first request is answered through its sender, with a payload in an arena; the second by the answer.
+    """
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection = Connection(here, Memory())
+    array = np.arange(2000, dtype=np.float32)
+
+    def body(*values: Any, reply: Any = None, answer: Any = None) -> bytes:
+        encoder = Encoder(connection)
+        for value in values:
+            encoder.value(value)
+        if reply is not None:
+            put_reply(encoder, reply)
+        if answer is not None:
+            put_answer(encoder, answer, Batch([], []))
+        return encoder.body()
+
+    connection.put(Kind.OPENED, number, body(0))
+    connection.put(Kind.RESPONSE, number, body([0, False], reply=Reply({"y": array})))
+    connection.put(Kind.ANSWER, number, body(answer=[None, Reply({"y": array})]))
+    connection.put(Kind.RESPONSE, number, body([0, True], reply=Reply({})))
+    buffers, descriptors = connection._writer.take()
+    content = b"".join(buffers)
+    descriptors = [os.dup(each) for each in descriptors]
+    connection.close()
+    connection.memory.close()
+    there.close()
+    boundaries = [0]
+    for buffer in buffers:
+        boundaries.append(boundaries[-1] + len(buffer))
+    return content, descriptors, boundaries
+
+
+def executed(content: bytes, descriptors: list[int]) -> tuple[Any, CollectingSender]:
+    """What an instance whose process writes that, and ends, answers or raises; and what the sender sent."""
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    instance = ProcessInstance("m_0", FakeProcess(here), ["y"], 1, False, False)  # type: ignore[arg-type]
+    if content:
+        socket.send_fds(there, [content], descriptors)
+    there.shutdown(socket.SHUT_WR)
+    sender = CollectingSender()
+    requests = [Request("m", {"x": Tensor.of("x", np.zeros(3000, np.float32))}) for _ in range(2)]
+    try:
+        return instance.execute(Batch(requests, [1, 1], lambda index: sender)), sender
+    except NaiadError as error:
+        return error, sender
+    finally:
+        there.close()
+        instance.process.end()
+
+
+def descriptors_and_memory() -> tuple[int, int]:
+    gc.collect()
+    maps = Path("/proc/self/maps").read_text()
+    return len(list(Path("/proc/self/fd").iterdir())), maps.count("naiad-arena")
+
+
+def test_a_whole_conversation_is_an_answer() -> None:
+    content, descriptors, _ = conversation()
+
+    answer, sender = executed(content, descriptors)
+
+    assert answer[0] is None
+    assert answer[1].outputs["y"].tolist() == list(range(2000))
+    assert [final for _, final in sender.sent] == [False, True]
+    for each in descriptors:
+        os.close(each)
+
+
+@pytest.mark.parametrize("within", [0, 1, 9, 17])
+def test_an_end_at_every_boundary_fails_what_was_held(within: int) -> None:
+    content, descriptors, boundaries = conversation()
+    before = descriptors_and_memory()
+
+    for boundary in boundaries[:-1]:
+        result, sender = executed(content[: boundary + within], descriptors)
+        assert isinstance(result, WorkerDiedError), boundary
+        assert "the test ended it" in str(result)
+        if sender.sent:
+            last, final = sender.sent[-1]
+            assert final
+            assert isinstance(last, WorkerDiedError)
+        result = sender = last = None
+
+    assert descriptors_and_memory() == before
+    for each in descriptors:
+        os.close(each)
+
+
+@pytest.mark.parametrize("kind", [0, 1, 2, 3, 9, 15, 99, *range(12, 20)])
+def test_garbage_ends_the_link_and_not_the_server(kind: int) -> None:
+    for body in (b"", b"\0\0\0\0", b"\4\0\0\0ssss", os.urandom(64)):
+        content = (
+            len(body).to_bytes(4, "little") + kind.to_bytes(2, "little") + b"\0\0" + (1).to_bytes(8, "little") + body
+        )
+
+        result, _ = executed(content, [])
+
+        assert isinstance(result, NaiadError)
+
+
+def test_a_process_that_ends_before_it_is_written_to_fails_the_batch() -> None:
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    there.close()
+    instance = ProcessInstance("m_0", FakeProcess(here), [], 1, False, False)  # type: ignore[arg-type]
+
+    with pytest.raises(WorkerDiedError):
+        instance.execute(Batch([Request("m", {})], [1]))
+
+
+def test_the_process_reads_what_the_server_writes() -> None:
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    instance = ProcessInstance("m_0", FakeProcess(here), ["y"], 1, False, False)  # type: ignore[arg-type]
+    instance.attach()
+    other = Connection(there, Memory())
+
+    instance.execute(Batch([Request("m", {"x": Tensor.of("x", np.arange(3000))})], [1]))
+    (frame,) = other.receive()
+    batch = batch_in(Decoder(frame.body, other.memory.read), "m", lambda index: CollectingSender(), None)
+
+    assert frame.kind == Kind.EXECUTE
+    assert batch.requests[0].inputs["x"].array.tolist() == list(range(3000))
+    del batch
+    other.send(Kind.DROPPED, 1, b"")
+    instance.process.work.receive()
+    assert not instance.process.memory.own.blocks_in_use
+    other.close()
+    other.memory.close()
+    instance.process.end()

@@ -1,0 +1,86 @@
+"""Frames to bytes and back, in any pieces, with an end at every byte."""
+
+import pytest
+
+from naiad_process_workers.frames import Frame, FrameReader, FrameWriter, LinkBrokenError
+
+FRAMES = [Frame(10, 1, b"first"), Frame(11, 2**63, b""), Frame(12, 3, b"x" * 5000, (7, 8)), Frame(13, 4, b"last", (9,))]
+
+
+def written(frames: list[Frame]) -> tuple[bytes, list[int]]:
+    writer = FrameWriter()
+    for frame in frames:
+        writer.put(frame)
+    buffers, descriptors = writer.take()
+    return b"".join(buffers), descriptors
+
+
+def test_all_frames_of_a_round_go_with_one_write() -> None:
+    content, descriptors = written(FRAMES)
+
+    assert FrameReader().feed(content, descriptors) == FRAMES
+    assert descriptors == [7, 8, 9]
+
+
+@pytest.mark.parametrize("size", [1, 7, 16, 4000])
+def test_frames_may_come_in_pieces(size: int) -> None:
+    content, descriptors = written(FRAMES)
+    reader = FrameReader()
+
+    frames = []
+    for start in range(0, len(content), size):
+        frames += reader.feed(content[start : start + size], descriptors if not start else ())
+
+    assert frames == FRAMES
+    assert reader.is_between_frames
+    assert reader.unclaimed == ()
+
+
+def test_whatever_part_is_written_the_rest_follows() -> None:
+    content, _ = written(FRAMES)
+    for count in range(1, len(content), 97):
+        writer = FrameWriter()
+        for frame in FRAMES:
+            writer.put(frame)
+        read = b""
+        while writer:
+            buffers, _ = writer.take()
+            part = b"".join(buffers)[:count]
+            writer.sent(len(part))
+            read += part
+        assert read == content
+
+
+def test_an_end_within_a_frame_is_seen() -> None:
+    content, descriptors = written(FRAMES)
+    boundaries = [0]
+    for frame in FRAMES:
+        boundaries.append(boundaries[-1] + 16 + len(frame.body))
+
+    for stop in range(0, len(content), 13):
+        reader = FrameReader()
+        frames = reader.feed(content[:stop], descriptors)
+        assert frames == FRAMES[: sum(boundary <= stop for boundary in boundaries[1:])]
+        assert reader.is_between_frames == (stop in boundaries)
+        claimed = [each for frame in frames for each in frame.descriptors]
+        assert list(reader.unclaimed) == descriptors[len(claimed) :]
+
+
+@pytest.mark.parametrize("content", [b"\xff" * 16, b"\0\0\0\0\x0a\0\x01\0" + b"\0" * 8])
+def test_what_is_no_frame_breaks_the_link(content: bytes) -> None:
+    with pytest.raises(LinkBrokenError):
+        FrameReader().feed(content)
+
+
+def test_many_descriptors_go_in_several_writes() -> None:
+    writer = FrameWriter()
+    for number in range(100):
+        writer.put(Frame(10, number, b"", (number,)))
+
+    sent = []
+    while writer:
+        buffers, descriptors = writer.take()
+        sent.append(len(descriptors))
+        writer.sent(sum(map(len, buffers)))
+
+    assert sent == [64, 36]

@@ -1,0 +1,264 @@
+"""Isolated models answer as they do in the server's own process."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from naiad.errors import ModelFailedError, NaiadError, WorkerDiedError
+
+from .conftest import Serve, Write
+
+ONE = np.ones(4, np.float32)
+
+
+def eventually(check: Callable[[], object], seconds: float = 20.0) -> None:
+    """Return when the check returns without an error of Naiad's."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            check()
+            return
+        except NaiadError:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+
+
+def test_a_model_runs_in_a_process_of_its_own(write: Write, served: Serve) -> None:
+    model = write("m", body="x = x * 0 + os.getpid()")
+
+    with served(model) as client:
+        process = int(client.infer(X=ONE)["Y"][0]) - 1
+
+        assert process != os.getpid()
+        assert Path(f"/proc/{process}").exists()
+    assert not Path(f"/proc/{process}").exists()
+
+
+@pytest.mark.parametrize("size", [0, 1, 1000, 100_000, 3_000_000])
+def test_tensors_of_any_size_arrive(write: Write, served: Serve, size: int) -> None:
+    x = np.arange(size, dtype=np.float32)
+
+    with served(write("m")) as client:
+        for _ in range(3):
+            assert np.array_equal(client.infer(X=x)["Y"], x + 1)
+
+
+def test_strings_arrive(write: Write, served: Serve) -> None:
+    model = write(
+        "m",
+        """
+        import numpy as np
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                (request,) = requests
+                x = pb_utils.get_input_tensor_by_name(request, "X").as_numpy()
+                y = np.array([each + b"!" for each in x.flat], dtype=object).reshape(x.shape)
+                return [pb_utils.InferenceResponse([pb_utils.Tensor("Y", y)])]
+        """,
+        "input { name: 'X' data_type: TYPE_STRING dims: -1 } output { name: 'Y' data_type: TYPE_STRING dims: -1 }",
+    )
+    words = np.array([b"a", b"", "ü".encode(), b"x" * 10_000], dtype=object)
+
+    with served(model) as client:
+        assert client.infer(X=words)["Y"].tolist() == [each + b"!" for each in words]
+
+
+def test_the_backend_completes_the_configuration_in_the_process(write: Write, served: Serve) -> None:
+    model = write(
+        "m",
+        """
+        import os
+        from naiad_custom import FP32, Array, model
+
+        @model
+        def double(x: Array[FP32, 2]) -> Array[FP32, 2]:
+            return x + x + os.getpid()
+        """,
+        "",
+    )
+
+    with served(model) as client:
+        (y,) = client.infer(x=[1, 2]).values()
+
+        assert y[1] - y[0] == 2
+        assert y[0] - 2 != os.getpid()
+
+
+def test_an_exception_fails_its_request_with_a_traceback_in_the_log(
+    write: Write, served: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = write("m", body="if x[0] == 7: raise ValueError('seven')")
+
+    with served(model) as client:
+        with pytest.raises(ModelFailedError, match="instance 'm_0' failed: ValueError: seven"):
+            client.infer(X=ONE * 7)
+        assert client.infer(X=ONE)["Y"].tolist() == [2] * 4
+
+    assert "model.py" in caplog.text
+    assert "raise ValueError('seven')" in caplog.text
+
+
+def test_a_model_that_does_not_load_says_why(write: Write, served: Serve) -> None:
+    model = write("m", "import sys\nraise RuntimeError('broken')")
+
+    with pytest.raises(NaiadError, match=r"model.py:2: RuntimeError: broken"), served(model):
+        pass
+
+
+def test_a_process_that_ends_while_it_loads_says_how(write: Write, served: Serve) -> None:
+    model = write("m", "import os\nos._exit(5)")
+
+    with pytest.raises(NaiadError, match="the process of model 'm' ended: exit code 5"), served(model):
+        pass
+
+
+ENDS = {
+    "os._exit(3)": "exit code 3",
+    "sys.exit(4)": "SystemExit: 4",
+    "raise KeyboardInterrupt": "KeyboardInterrupt",
+    "os.kill(os.getpid(), signal.SIGKILL)": "signal 9",
+    "os.abort()": "signal 6",
+    "import ctypes; ctypes.string_at(0)": "signal 11",
+    "os.closerange(3, 256)": "closed its link",
+}
+
+
+@pytest.mark.parametrize("body", ENDS)
+def test_what_ends_the_process_fails_what_it_held_and_it_is_replaced(write: Write, served: Serve, body: str) -> None:
+    model = write("m", body=f"if x[0] == 7: {body}")
+
+    with served(model) as client:
+        with pytest.raises(WorkerDiedError, match=ENDS[body]):
+            client.infer(X=ONE * 7)
+
+        eventually(lambda: client.infer(X=ONE))
+        assert client.infer(X=ONE)["Y"].tolist() == [2] * 4
+
+
+ODDITIES = [
+    "os.chdir('/')",
+    "print('garbage' * 100); os.write(1, b'\\xff\\x00' * 5000)",
+    "sys.stdout.close(); sys.stderr.close()",
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)",
+    "import locale; locale.setlocale(locale.LC_ALL, 'C')",
+    "os.umask(0o777); os.environ.clear()",
+    "sys.modules.clear()",
+    "import threading; threading.Thread(target=time.sleep, args=(1000,)).start()",
+    "import atexit; atexit.register(time.sleep, 1000)",
+    "import builtins; builtins.len = None",
+    "os.fork() or time.sleep(0.1) or os._exit(0)",
+]
+
+
+@pytest.mark.parametrize("body", ODDITIES)
+def test_whatever_a_model_does_to_its_process_stays_there(write: Write, served: Serve, body: str) -> None:
+    odd = write("odd", body=f"if x[0] == 7:\n    {body}")
+    good = write("good", isolation="thread")
+    folder = Path.cwd()
+
+    with served(odd, good) as client:
+        try:
+            client["odd"].infer(X=ONE * 7)
+        except NaiadError:
+            eventually(lambda: client["odd"].infer(X=ONE))
+        assert client["good"].infer(X=ONE)["Y"].tolist() == [2] * 4
+    assert Path.cwd() == folder
+
+
+def test_an_exception_without_a_text_fails_its_request_alone(write: Write, served: Serve) -> None:
+    model = write("m", body="if x[0] == 7: raise type('Odd', (Exception,), {'__str__': lambda self: 1 / 0})()")
+
+    with served(model) as client:
+        with pytest.raises(ModelFailedError, match="Odd"):
+            client.infer(X=ONE * 7)
+        assert client.infer(X=ONE)["Y"].tolist() == [2] * 4
+
+
+def test_an_execution_that_takes_too_long_is_ended(write: Write, served: Serve) -> None:
+    model = write("m", body="while x[0] == 7: pass", execution_timeout="0.3")
+
+    with served(model) as client:
+        with pytest.raises(WorkerDiedError, match="execution_timeout"):
+            client.infer(X=ONE * 7)
+        eventually(lambda: client.infer(X=ONE))
+
+
+def test_a_start_that_takes_too_long_is_ended(write: Write, served: Serve) -> None:
+    model = write("m", "import time\ntime.sleep(100)", startup_timeout="0.5")
+
+    with pytest.raises(NaiadError, match="startup_timeout"), served(model):
+        pass
+
+
+def test_memory_has_a_limit(write: Write, served: Serve) -> None:
+    model = write("m", body="if x[0] == 7: np.ones(20 << 30, np.uint8)", memory_limit="4G")
+
+    with served(model) as client:
+        with pytest.raises(ModelFailedError, match="MemoryError"):
+            client.infer(X=ONE * 7)
+        assert client.infer(X=ONE)["Y"].tolist() == [2] * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("isolation", "cage"), ("memory_limit", "much"), ("execution_timeout", "-1"), ("startup_timeout", "soon")],
+)
+def test_a_parameter_that_is_wrong_is_refused(write: Write, served: Serve, name: str, value: str) -> None:
+    model = write("m", **{name: value})
+
+    with pytest.raises(NaiadError, match=f"parameter '{name}' of model 'm' is '{value}'"), served(model):
+        pass
+
+
+def test_isolation_and_a_thread_of_the_server_exclude_each_other(write: Write, served: Serve) -> None:
+    model = write("m", execute_on="event_loop")
+
+    with pytest.raises(NaiadError, match="drop one of the parameters"), served(model):
+        pass
+
+
+def test_the_option_isolates_models_that_say_nothing(write: Write, served: Serve) -> None:
+    body = "x = x * 0 + os.getpid()"
+    models = write("silent", body=body, isolation=""), write("own", body=body, isolation="thread")
+
+    with served(*models, isolation="process") as client:
+        assert client["silent"].infer(X=ONE)["Y"][0] - 1 != os.getpid()
+        assert client["own"].infer(X=ONE)["Y"][0] - 1 == os.getpid()
+
+
+def test_instances_have_a_process_each(write: Write, served: Serve) -> None:
+    model = write(
+        "m",
+        config="""
+        max_batch_size: 4 instance_group { count: 2 kind: KIND_CPU }
+        input { name: "X" data_type: TYPE_FP32 dims: 1 } output { name: "Y" data_type: TYPE_FP32 dims: 1 }
+        """,
+        body="time.sleep(0.05); x = x * 0 + os.getpid()",
+    )
+    with served(model) as client:
+        answers = client.infer_all(*[{"X": np.ones((1, 1), np.float32)}] * 8)
+        pids = {float(answer["Y"][0, 0]) for answer in answers}
+
+    assert len(pids) == 2
+
+
+def test_log_lines_of_the_model_are_the_servers(write: Write, served: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "naiad.model")
+    model = write("m", body="pb_utils.Logger.log_warn('look here')")
+
+    with served(model) as client:
+        client.infer(X=ONE)
+        deadline = time.monotonic() + 10
+        while "look here" not in caplog.text and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    (record,) = [each for each in caplog.records if each.getMessage() == "look here"]
+    assert record.levelname == "WARNING"
+    assert record.filename == "model.py"
+    assert record.model == "m"  # type: ignore[attr-defined]
