@@ -11,6 +11,7 @@ import pytest
 from naiad import Server
 from naiad.backend import Batch
 from naiad.errors import InvalidArgumentError, ModelFailedError, NaiadError
+from naiad.reports import SequenceCounts
 
 from .serving import Listening, ask, serving, summing, until
 
@@ -82,11 +83,9 @@ async def test_sums_stay_right_whatever_happens_to_others(tmp_path: Path, strate
         tmp_path, backend, f"{strategy} max_sequence_idle_microseconds: 50000", "instance_group { count: 2 }"
     ) as server:
         await asyncio.gather(*(client(server, str(n), Random(f"{seed}.{n}"), seen) for n in range(24)))
-        version = server._models.find("m")
-        await until(lambda: version.outstanding == 0 and not getattr(version.sequences(), "live", None))
+        await until(lambda: next(server.version_reports()).outstanding == 0)
+        await until(lambda: next(server.version_reports()).sequences == SequenceCounts(live=0, backlog=0))
 
-        assert version.sticky is not None
-        assert not version.sticky.open
         await until(lambda: server.model_ready("m").ready)
         assert await ask(server, 3, flags="start end") == 3
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,13 @@ import numpy as np
 
 import naiad_metrics
 import naiad_model_calls
-import naiad_scheduler_ensemble
 from naiad import Request, Server, Tensor
 from naiad.backend import Answer, Backend, BackendTraits, Batch, ModelContext, Placement
 from naiad.hookspecs import hookimpl
+from naiad.servables import ModelResolver, Servable, ServableContext, ServableFactory
 from naiad_config import ModelConfig
+from naiad_scheduler_ensemble.factory import EnsembleFactory, PreparedEnsemble
+from naiad_scheduler_ensemble.version import EnsembleVersion
 from naiad_testing.serving import without_frontends
 
 from .conftest import side, step
@@ -26,7 +28,7 @@ Function = Callable[[Batch], Answer]
 class Parts:
     """A backend, and its own plugin: `function` by the model's name, and the `requests` that each model has executed.
 
-    `hold(name)` makes a model wait before it executes, until `release(name)`.
+    `hold(name)` makes a model wait before it executes, until `release(name)`. `ensembles` are those that serve.
     """
 
     def __init__(self, root: Path) -> None:
@@ -35,6 +37,7 @@ class Parts:
         self.functions: dict[str, Function] = {}
         self.requests: dict[str, list[Request]] = {}
         self.not_ready: dict[str, str] = {}
+        self.ensembles: dict[str, EnsembleVersion] = {}
         self._open: dict[str, threading.Event] = {}
         self._holding = threading.Semaphore(0)
 
@@ -94,13 +97,37 @@ class Parts:
     async def serving(self, **options: Any) -> AsyncIterator[Server]:
         """A server of all of them."""
         given = {"exit-on-error": False} | {name.replace("_", "-"): value for name, value in options.items()}
-        plugins = [self, naiad_scheduler_ensemble, naiad_model_calls, without_frontends(naiad_metrics)]
+        plugins = [self, RecordingEnsembles(self.ensembles), naiad_model_calls, without_frontends(naiad_metrics)]
         async with Server(model_repository=[self.root], plugins=plugins, options=given) as server:
             try:
                 yield server
             finally:
                 for gate in self._open.values():
                     gate.set()
+
+
+class RecordingEnsembles(EnsembleFactory):
+    """The plugin, which also records the last version of each ensemble that was bound."""
+
+    def __init__(self, ensembles: dict[str, EnsembleVersion]) -> None:
+        self._ensembles = ensembles
+
+    @hookimpl
+    def naiad_servables(self) -> Sequence[ServableFactory]:
+        return [self]
+
+    def prepare(self, context: ServableContext) -> PreparedEnsemble:
+        ensembles = self._ensembles
+
+        class Recording(PreparedEnsemble):
+            def bind(self, models: ModelResolver, earlier: Mapping[int, Servable]) -> dict[int, Servable]:
+                bound = super().bind(models, earlier)
+                ensembles[context.config.name] = bound[max(bound)]  # type: ignore[assignment]
+                return bound
+
+        prepared = Recording(context)
+        prepared.warn_of_namespaces()
+        return prepared
 
 
 class Part:

@@ -70,7 +70,7 @@ async def test_a_decoupled_step_waits_for_room_behind_it(chain: Parts) -> None:
         await chain.held()
         for _ in range(2000):
             await asyncio.sleep(0)
-        held = sum(len(each._held) for each in server._models.find("s")._ensemble.calls)
+        held = sum(len(each._held) for each in chain.ensembles["s"]._ensemble.calls)
         chain.release("one")
         await first
         count = 1 + sum([bool(each.outputs) async for each in stream])

@@ -108,7 +108,7 @@ class Broken:
 @pytest.mark.parametrize("place", [0, 1], ids=["at the beginning", "behind another step"])
 async def test_a_fault_of_the_server_in_a_step_leaves_nobody_waiting(chain: Parts, place: int) -> None:
     async with chain.serving() as server:
-        version = server._models.find("e")
+        version = chain.ensembles["e"]
         ensemble = version._ensemble
         steps = list(ensemble.steps)
         steps[place] = Broken()
@@ -141,7 +141,7 @@ async def test_a_fault_of_a_composition_leaves_nobody_waiting_and_no_room_taken(
     chain.join("b", "A", "B", "one x=A -> y=B", scheduling="max_inflight_requests: 1")
 
     async with chain.serving() as server:
-        version = server._models.find("b")
+        version = chain.ensembles["b"]
         ensemble = version._ensemble
         sound, ensemble.composition = ensemble.composition, Faulty(ensemble.composition)
         for _ in range(2):

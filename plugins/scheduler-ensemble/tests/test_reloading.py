@@ -138,15 +138,15 @@ async def test_unload_dependents_keeps_models_that_another_ensemble_needs(chain:
 
 
 async def test_polling_follows_the_models_of_ensembles(chain: Parts) -> None:
-    async with chain.serving(model_control_mode="poll", repository_poll_secs=3600) as server:
+    async with chain.serving(model_control_mode="poll", repository_poll_secs=0.01) as server:
         config = (chain.root / "ten" / "config.pbtxt").read_text()
         (chain.root / "ten" / "config.pbtxt").unlink()
         (chain.root / "ten" / "1").rmdir()
         (chain.root / "ten").rmdir()
-        await server._models.follow_disk()
+        await until(lambda: states(server)["e"] == "UNAVAILABLE")
         with pytest.raises(ModelNotReadyError):
             await server.infer(ask("e"))
 
         chain.write("ten", config)
-        await server._models.follow_disk()
+        await until(lambda: states(server)["e"] == "READY")
         assert await infer(server, ask("e", 1)) == {"C": 12}

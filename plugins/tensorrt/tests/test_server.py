@@ -7,10 +7,10 @@ import naiad_scheduler_dynamic
 import naiad_scheduler_sequence
 import naiad_tensorrt
 from naiad import hookimpl
-from naiad._lifecycle import preparation
 from naiad.errors import InvalidArgumentError, NaiadError
 from naiad_tensorrt.backend import TensorRtBackend
 from naiad_tensorrt.machine import Gpus
+from naiad_tensors import gpus
 from naiad_testing import serve
 
 from . import building
@@ -21,7 +21,7 @@ from .test_interface import SHAPED
 @pytest.fixture
 def plugins(machine, monkeypatch):
     """The plugin over the pretended machine, and a kernel that finds its GPU."""
-    monkeypatch.setattr(preparation, "gpu_count", machine.device_count)
+    monkeypatch.setattr(gpus, "gpu_count", machine.device_count)
 
     class Pretended:
         @hookimpl

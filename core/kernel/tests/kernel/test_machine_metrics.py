@@ -27,7 +27,7 @@ async def test_the_machine_is_reported_unless_that_is_switched_off(tmp_path: Pat
 async def test_what_is_executed_on_a_gpu_is_reported_by_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("service", "versions"):
         monkeypatch.setattr(f"naiad_metrics.{module}.gpu_uuids", lambda: ("GPU-a", "GPU-b"))
-    monkeypatch.setattr("naiad._lifecycle.preparation.gpu_count", lambda: 2)
+    monkeypatch.setattr("naiad_tensors.gpus.gpu_count", lambda: 2)
     backend = Steered()
     write_model(tmp_path, "m", FLOATS_ON_GPUS)
 

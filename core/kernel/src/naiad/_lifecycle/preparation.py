@@ -27,7 +27,7 @@ from naiad_config import InstanceKind, ModelConfig
 from naiad_config.detection import BackendSearch
 from naiad_config.model_folder import ModelFolder, read_model
 from naiad_config.normalisation import instance_placements, normalise, scheduler_name
-from naiad_tensors.gpus import compute_capability, gpu_count
+from naiad_tensors import gpus
 
 
 class Preparer:
@@ -103,13 +103,13 @@ class Preparer:
                 raise
 
     def _prepared(self, config: ModelConfig, folder: ModelFolder, backend: Backend) -> PreparedModel:
-        config = normalise(config, traits=backend.traits, gpus=gpu_count())
+        config = normalise(config, traits=backend.traits, gpus=gpus.gpu_count())
         folder.check(config)
         return PreparedModel(
             contexts=self._contexts(config, folder),
             backend=backend,
             factory=self._plugins.scheduler(scheduler_name(config)),
-            placements=instance_placements(config, gpu_count()),
+            placements=instance_placements(config, gpus.gpu_count()),
             worker=worker_for(config, backend.traits, self._workers),
         )
 
@@ -176,7 +176,7 @@ class Preparer:
             model_directory=folder.directory,
             version_directory=folder.directory / str(version),
             settings=settings,
-            compute_capability=compute_capability() if wants_gpu else "",
+            compute_capability=gpus.compute_capability() if wants_gpu else "",
         )
 
 

@@ -16,7 +16,7 @@ from naiad_config.normalisation import normalise, scheduler_name
 from naiad_config.repository import scan
 from naiad_config.text import parse_text_with_positions
 from naiad_config.validation import problems
-from naiad_tensors.gpus import gpu_count
+from naiad_tensors import gpus
 
 
 class ModelInspector:
@@ -50,7 +50,7 @@ class ModelInspector:
             advice = "name a config.pbtxt or a model directory"
             raise NotFoundError(f"there is neither a file nor a folder at {path}; {advice}")
         parsed = parse_text_with_positions(path.read_bytes(), str(path))
-        config = normalise(parsed.config, traits=None, gpus=gpu_count())
+        config = normalise(parsed.config, traits=None, gpus=gpus.gpu_count())
         if listed := problems(config, positions=parsed.positions, file=str(path), complete=False):
             raise ConfigError(listed)
         return config
