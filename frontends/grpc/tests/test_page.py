@@ -5,12 +5,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from naiad.errors import InvalidArgumentError
+from naiad_grpc.admission import HEADER_PREFIX, SHUTTING_DOWN
 from naiad_grpc.catalogue import operations
 from naiad_grpc.codec.parameters import read_parameters
 from naiad_grpc.messages import SERVICE, message_class
 from naiad_grpc.options import OPTIONS
 from naiad_grpc.statuses import CODES, Code
-from naiad_grpc.transport.handlers import HEADER_PREFIX, SHUTTING_DOWN
 from naiad_kit.frontends.restrictions import APIS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "grpc.md").read_text()

@@ -25,8 +25,8 @@ def operations(server: "ServerApi", stopping: asyncio.Event) -> list[Operation]:
     """
     inference = make_inference(server)
     return [
-        UnaryOperation(f"/{SERVICE}/ModelInfer", "inference", inference.infer),
-        StreamOperation(f"/{SERVICE}/ModelStreamInfer", "inference", inference.stream),
+        UnaryOperation(f"/{SERVICE}/ModelInfer", "inference", inference.infer, inference.begin),
+        StreamOperation(f"/{SERVICE}/ModelStreamInfer", "inference", inference.stream, inference.open_stream),
         *HealthRpcs(server, stopping).operations(),
         *MetadataRpcs(server).operations(),
         *StatisticsRpcs(server).operations(),

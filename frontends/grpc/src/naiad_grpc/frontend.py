@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from naiad_kit.frontends.addresses import UNIX
 from naiad_kit.frontends.forking import keep_from_children
@@ -10,7 +10,18 @@ from naiad_kit.frontends.ports import refuse_shared_ports
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
-    from naiad_grpc.transport.listener import Listener
+
+
+class Listener(Protocol):
+    """A transport: what speaks gRPC to clients, from start to shutdown."""
+
+    async def start(self) -> str:
+        """Listen, and return the target for clients. Raises UnavailableError or InvalidArgumentError."""
+        ...
+
+    async def stop(self, grace: float) -> None:
+        """Refuse new calls, let those in flight end within `grace` seconds, then close every connection."""
+        ...
 
 
 class GrpcFrontend:
@@ -33,14 +44,7 @@ class GrpcFrontend:
         if not settings["allow-grpc"]:
             return ""
         refuse_shared_ports(settings)
-        from naiad_grpc.transport.experiments import choose_polling, silence_core
-
-        choose_polling()  # before grpcio is imported, which looks at it then
-        silence_core()
-        from naiad_grpc.catalogue import operations  # grpcio and protobuf take 0.1 s to import
-        from naiad_grpc.transport.listener import Listener
-
-        listener = Listener(operations(server, self._stopping), settings, server.bytes_in_flight)
+        listener = _make_listener(server, self._stopping)
         self.target = await listener.start()
         self._listener = listener
         is_path = self.target.startswith(UNIX)
@@ -56,3 +60,21 @@ class GrpcFrontend:
             await self._listener.stop(grace)
             self._share()
             self._listener = None
+
+
+def _make_listener(server: "ServerApi", stopping: asyncio.Event) -> Listener:
+    """The listener of the transport that the options name. protobuf, hpack and grpcio are imported here."""
+    settings = server.settings
+    if settings["grpc-transport"] == "naiad":
+        from naiad_grpc.catalogue import operations
+        from naiad_grpc.server import listener as naiad
+
+        return naiad.Listener(operations(server, stopping), settings, server.bytes_in_flight)
+    from naiad_grpc.transport.experiments import choose_polling, silence_core
+
+    choose_polling()  # before grpcio is imported, which looks at it then
+    silence_core()
+    from naiad_grpc.catalogue import operations
+    from naiad_grpc.transport import listener as grpcio
+
+    return grpcio.Listener(operations(server, stopping), settings, server.bytes_in_flight)

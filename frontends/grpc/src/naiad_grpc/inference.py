@@ -10,6 +10,7 @@ from naiad.errors import NaiadError
 from naiad.types import Request, Response
 from naiad_grpc.codec import COSTLY_BYTES, Encoder, ResponseForm, TakesLong, request_id_of
 from naiad_grpc.inference_intake import CallContext, Decoded, Intake
+from naiad_grpc.service.operations import RpcResult
 from naiad_grpc.statuses import Code, RpcError, rpc_error, too_long
 from naiad_grpc.streaming import InferStream
 from naiad_grpc.streaming_loop import run_stream
@@ -22,9 +23,6 @@ from naiad_kit.tracing import add_attributes
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
-
-RpcResult = list[Buffer] | RpcError
-"""The buffers of a message, or the status that ends the call instead."""
 
 ERROR_KEY = "triton_grpc_error"
 """The metadata key with which the caller of a stream requests that its first error ends the stream."""

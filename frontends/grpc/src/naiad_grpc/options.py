@@ -32,6 +32,12 @@ LISTENING_OPTIONS = (
         metavar="ADDRESS",
     ),
     Option("grpc-port", 8001, "the port to listen on for gRPC; 0 takes any free one", _whole(0, 65535), "PORT"),
+    Option(
+        "grpc-transport",
+        "grpcio",
+        "what speaks HTTP/2: naiad, the server's own, or grpcio",
+        choices=("naiad", "grpcio"),
+    ),
     Option("reuse-grpc-port", False, "share the gRPC port with other servers that allow it too", boolean),
     Option(
         "grpc-max-message-size",

@@ -10,9 +10,9 @@ from naiad.byte_budget import ByteBudget
 from naiad.errors import InvalidArgumentError
 from naiad.options import Settings
 from naiad_grpc.options import OPTIONS
+from naiad_grpc.server import listener as server_listener
 from naiad_grpc.service.operations import StreamOperation, UnaryOperation
-from naiad_grpc.transport import experiments
-from naiad_grpc.transport.listener import Listener
+from naiad_grpc.transport import experiments, listener
 
 
 class Calls:
@@ -82,14 +82,25 @@ class Calls:
             yield message
 
 
-@pytest.fixture(params=["asyncio", "uvloop", "public grpcio"])
+LISTENERS = {"grpcio": listener.Listener, "naiad": server_listener.Listener}
+
+
+class Transport:
+    """The transport under test."""
+
+    name = "grpcio"
+
+
+@pytest.fixture(params=["grpcio asyncio", "grpcio uvloop", "grpcio public", "naiad asyncio", "naiad uvloop"])
 def run(request, monkeypatch):
-    """Run a coroutine on a loop of each kind, and without the private parts of grpcio."""
-    if request.param == "public grpcio":
+    """Run a coroutine with each transport on a loop of each kind, and without the private parts of grpcio."""
+    transport, kind = request.param.split()
+    monkeypatch.setattr(Transport, "name", transport)
+    if kind == "public":
         monkeypatch.setattr(experiments, "TESTED_VERSIONS", ())
 
     def run(main):
-        factory = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
+        factory = uvloop.new_event_loop if kind == "uvloop" else asyncio.new_event_loop
         with asyncio.Runner(loop_factory=factory) as runner:
             return runner.run(asyncio.wait_for(main, 60))
 
@@ -103,7 +114,7 @@ class Served:
         self.calls = calls
         self.budget = ByteBudget(1 << 30)
         given = {"grpc-port": 0, "grpc-address": "127.0.0.1", **options}
-        self.listener = Listener(calls.operations(), Settings(OPTIONS, given), self.budget)
+        self.listener = LISTENERS[Transport.name](calls.operations(), Settings(OPTIONS, given), self.budget)
         self.target = ""
 
     async def __aenter__(self):

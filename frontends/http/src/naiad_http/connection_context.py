@@ -12,8 +12,8 @@ from naiad_http.incoming import Scratch
 from naiad_http.infer import Inference
 from naiad_http.limits import CanGiveWay, Limits
 from naiad_http.statuses import Outcome
-from naiad_http.turns import TurnBudget
 from naiad_kit.frontends.codec_threads import CodecThreads
+from naiad_kit.frontends.turns import TurnBudget
 
 if TYPE_CHECKING:
     from naiad.types import Request

@@ -12,8 +12,8 @@ from naiad_kit.frontends.ports import refuse_shared_ports
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
-    from naiad_http.addresses import Endpoint
     from naiad_http.listener import Listener
+    from naiad_kit.frontends.endpoints import Endpoint
 
 
 class HttpFrontend:
@@ -42,15 +42,17 @@ class HttpFrontend:
         settings = server.settings
         if not settings["allow-http"]:
             return ""
-        from naiad_http.addresses import open_endpoint
         from naiad_http.assembly import make_listener  # uvicorn and starlette take 0.1 s to import
         from naiad_http.tls import server_context
+        from naiad_kit.frontends.endpoints import open_endpoint
         from naiad_kit.frontends.renewal import CertificateRenewal
 
         refuse_shared_ports(settings)
         context = server_context(settings)
         listener = make_listener(server, lambda: self._stopping, context)
-        endpoint = await open_endpoint(settings["http-address"], settings["http-port"], settings["reuse-http-port"])
+        endpoint = await open_endpoint(
+            "HTTP", settings["http-address"], settings["http-port"], settings["reuse-http-port"]
+        )
         self.address, self.port = endpoint.address, endpoint.port
         self._endpoint, self._listener = endpoint, listener
         self._share = keep_from_children(endpoint.port or endpoint.address.removeprefix(UNIX))

@@ -1,6 +1,6 @@
 """How many requests are started in a turn of the event loop."""
 
-from naiad_http.turns import STARTED_PER_TURN
+from naiad_kit.frontends.turns import STARTED_PER_TURN
 
 from .conftest import Connection, FakeLoop
 

@@ -18,6 +18,7 @@ from naiad_tensors.tensors import Tensor
 
 _MAX_CACHED = 512
 _LONGEST_CACHED = 4096
+_LONGEST_COMPARED = 16384
 
 
 class _ExpectedMessage(NamedTuple):
@@ -41,10 +42,12 @@ class Decoder:
         self._expected: dict[bytes, _ExpectedMessage] = {}
 
     def decode(self, message: bytes) -> tuple[Request, ResponseForm]:
-        """The request in the message and the requested form of its response.
+        """The request in the message, `bytes` or a `bytearray`, and the requested form of its response.
 
         Raises InvalidArgumentError, NotFoundError for an unknown shared memory region, or UnsupportedError.
         """
+        if len(message) > _LONGEST_COMPARED:  # perhaps a bytearray, which is no key
+            return self._decode_any(message)
         # a name longer than 127 bytes gives a key that is not the name, which works as well
         expected = self._expected.get(message[: message[1] + 2]) if len(message) > 1 else None
         if expected is not None:
@@ -66,12 +69,12 @@ class Decoder:
             text, contents = split(message)
             template = read_template(text, bool(contents))
             return self._filled(template, template.id, message, contents)
-        before, after = message[: layout.id_start], message[layout.id_end : layout.contents_start]
+        before, after = bytes(message[: layout.id_start]), bytes(message[layout.id_end : layout.contents_start])
         template = self._template(before + after, bool(layout.contents))
         request_id = _text(message[layout.text_start : layout.id_end])
         filled = self._filled(template, request_id, message, layout.contents)
         if template.raw_size >= 0 and 1 < len(before) + len(after) <= _LONGEST_CACHED:
-            _cache(self._expected, message[: message[1] + 2], _ExpectedMessage(before, after, template))
+            _cache(self._expected, bytes(message[: message[1] + 2]), _ExpectedMessage(before, after, template))
         return filled
 
     def _template(self, text: bytes, has_raw: bool) -> RequestTemplate:

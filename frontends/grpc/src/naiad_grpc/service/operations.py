@@ -4,12 +4,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from google.protobuf.message import DecodeError
 
 from naiad_grpc.messages import rpcs
 from naiad_grpc.statuses import Code, RpcError
+from naiad_kit.buffers import Buffer
 
 Answer = Callable[[Any], Awaitable[Any]]
 """From a message to a message. Raises NaiadError or RpcError."""
@@ -18,29 +19,81 @@ StreamAnswer = Callable[[AsyncIterator[Any]], AsyncGenerator[Any, None]]
 """From messages to messages. Raises NaiadError or RpcError."""
 
 
+RpcResult = list[Buffer] | RpcError
+"""The buffers of a message, or the status that ends the call instead."""
+
+Begin = Callable[[bytes, Any, Callable[[RpcResult], None]], Callable[[], None]]
+"""Begins a call with a message and its context, calls back once with the result, perhaps before it returns, and returns
+a function that cancels the call."""
+
+
+class MessageStream(Protocol):
+    """A call with streams in both directions, without tasks: messages in, messages out.
+
+    `on_ready` is called when there is something new to `take` or the stream is over, `on_room` when it may be no longer
+    `full`.
+    """
+
+    on_ready: Callable[[], None]
+    on_room: Callable[[], None]
+
+    @property
+    def full(self) -> bool:
+        """Whether no more messages may be fed now."""
+        ...
+
+    @property
+    def over(self) -> bool:
+        """Whether there will be no further message."""
+        ...
+
+    def feed(self, message: bytes, decoded: Any = None) -> None:
+        """Take a message in; `decoded` comes from `decode`."""
+        ...
+
+    async def decode(self, message: bytes) -> Any:
+        """The decoded form of a large message, whose decoding may take long."""
+        ...
+
+    def finish(self) -> None:
+        """The client has no more messages."""
+        ...
+
+    def take(self) -> list[Buffer] | None:
+        """The buffers of the next message to send, None if there is none now. Raises RpcError if the stream failed."""
+        ...
+
+    def cancel(self) -> None:
+        """The client no longer waits. May be called again."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class UnaryOperation:
     """An RPC of one message each way. `api` is its group for restrictions.
 
     `answer` takes the bytes of a message and the call's context, returns the bytes of a message, and raises NaiadError
-    or RpcError.
+    or RpcError. `begin` does the same without a task, for messages of less than COSTLY_BYTES.
     """
 
     path: str
     api: str
     answer: Callable[[bytes, Any], Awaitable[bytes]]
+    begin: Begin | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOperation:
     """An RPC with a stream in either direction or both; `answer` is as in UnaryOperation, with iterators of bytes.
 
-    The returned generator is closed when the client stops reading.
+    The returned generator is closed when the client stops reading. `open` does the same without tasks, and may raise
+    RpcError.
     """
 
     path: str
     api: str
     answer: Callable[[AsyncIterator[bytes], Any], AsyncGenerator[bytes, None]]
+    open: Callable[[Any], MessageStream] | None = None
 
 
 Operation = UnaryOperation | StreamOperation

@@ -13,17 +13,13 @@ import grpc
 
 from naiad.byte_budget import UNCHARGED_BYTES, ByteBudget
 from naiad.extend import requests_stage
+from naiad_grpc.admission import SHUTTING_DOWN, Admission
 from naiad_grpc.inference_intake import ExplainedContext
 from naiad_grpc.service.operations import Operation, UnaryOperation
 from naiad_grpc.statuses import Code, RpcError, rpc_error
 from naiad_grpc.transport.incoming import Incoming
 from naiad_kit.explaining import EXPLAIN_HEADER
-from naiad_kit.frontends.restrictions import RestrictedApis
 
-SHUTTING_DOWN = "GRPC server is shutting down and has stopped accepting new requests."
-HEADER_PREFIX = "triton-grpc-protocol-"
-_ALWAYS_ANSWERED = frozenset(("health", "metadata"))
-"""The groups of RPCs that are answered above the limit of calls in flight."""
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
@@ -32,66 +28,51 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
 
     def __init__(self, operations: Iterable[Operation], settings: Mapping[str, Any], budget: ByteBudget) -> None:
         """Raises InvalidArgumentError for a bad rule of `--grpc-restricted-protocol`."""
-        restricted: Sequence[str] = settings["grpc-restricted-protocol"]
         self._budget = budget
-        self._most_calls: int = settings["grpc-max-calls"]
-        self._restrictions = RestrictedApis("--grpc-restricted-protocol", restricted, HEADER_PREFIX)
-        self._restricted = bool(restricted)
+        self._admission = Admission(settings)
         served = list(operations)
         self._apis = {each.path: each.api for each in served}
         self._handlers = {each.path: self._handler(each, each.answer) for each in served}
         self._explained = {each.path: self._handler(each, _explained(each.answer)) for each in served}
-        self._in_flight = 0
-        self._ending = False
-        self._idle = asyncio.Event()
         self._reading: set[asyncio.Task[Any]] = set()
 
     def service(self, handler_call_details: Any) -> Any:
         """The handler of a call; None, which grpcio answers with UNIMPLEMENTED, for an unknown RPC."""
         handlers = self._explained if _asks(handler_call_details.invocation_metadata) else self._handlers
         handler = handlers.get(handler_call_details.method)
-        if handler is not None and (self._ending or self._restricted or self._in_flight >= self._most_calls):
+        if handler is not None and not self._admission.is_open:
             return self._refusal(handler_call_details) or handler
         return handler
 
     @property
     def calls_in_flight(self) -> int:
         """The number of calls in flight."""
-        return self._in_flight
+        return self._admission.in_flight
 
     def end(self) -> None:
         """Accept no more calls; streams receive no more messages, as if their clients had closed them."""
-        self._ending = True
+        self._admission.end()
         for task in self._reading:
             task.cancel()
 
     async def drained(self) -> None:
         """Wait, once it ends, until no call is in flight."""
-        if self._in_flight:
-            await self._idle.wait()
+        await self._admission.drained()
 
     def _refusal(self, details: Any) -> Any:
         """The handler that refuses a call, None for a permitted call."""
-        if self._ending:
-            return _refusing(SHUTTING_DOWN)
-        api = self._apis[details.method]
-        if self._in_flight >= self._most_calls and api not in _ALWAYS_ANSWERED:
-            return _refusing(
-                f"{self._in_flight} calls are in flight, and --grpc-max-calls allows {self._most_calls}; try again "
-                "later, or raise the option"
-            )
         metadata = ((key.encode(), _as_bytes(value)) for key, value in details.invocation_metadata)
-        required = self._restrictions.refusal(api, metadata)
-        return _refusing(f"This protocol is restricted, expecting header '{required}'") if required else None
+        refusal = self._admission.refusal(self._apis[details.method], metadata)
+        return _refusing(refusal) if refusal else None
 
     def _handler(self, operation: Operation, answer: Callable[..., Any]) -> Any:
         if isinstance(operation, UnaryOperation):
-            return grpc.unary_unary_rpc_method_handler(self._unary(answer))
-        return grpc.stream_stream_rpc_method_handler(self._stream(answer))
+            return grpc.unary_unary_rpc_method_handler(self._unary(operation.api, answer))
+        return grpc.stream_stream_rpc_method_handler(self._stream(operation.api, answer))
 
-    def _unary(self, answer: Callable[..., Any]) -> Callable[[bytes, Any], Coroutine[Any, Any, bytes]]:
+    def _unary(self, api: str, answer: Callable[..., Any]) -> Callable[[bytes, Any], Coroutine[Any, Any, bytes]]:
         async def handler(message: bytes, context: Any) -> bytes:
-            self._in_flight += 1
+            self._admission.begin(api)
             try:
                 if len(message) > UNCHARGED_BYTES:
                     self._charge(self._budget.reserve, len(message))
@@ -102,17 +83,17 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
             except Exception as error:  # noqa: BLE001 - the caller gets a status for every error
                 failure = rpc_error(error)
             finally:
-                self._end_call()
+                self._admission.end_call(api)
                 del message
             await _end_with(failure, context)
             return b""
 
         return handler
 
-    def _stream(self, answer: Callable[..., Any]) -> Callable[[Any, Any], Coroutine[Any, Any, None]]:
+    def _stream(self, api: str, answer: Callable[..., Any]) -> Callable[[Any, Any], Coroutine[Any, Any, None]]:
         async def handler(_messages: Any, context: Any) -> None:
-            self._in_flight += 1
-            incoming = Incoming(context, self._reading, lambda: self._ending)
+            self._admission.begin(api)
+            incoming = Incoming(context, self._reading, lambda: self._admission.ending)
             try:
                 async with aclosing(answer(incoming, context)) as answered:
                     async for message in answered:
@@ -124,7 +105,7 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
             except Exception as error:  # noqa: BLE001 - as above
                 failure = rpc_error(error)
             finally:
-                self._end_call()
+                self._admission.end_call(api)
             if failure is not None:
                 await _end_with(failure, context)
 
@@ -138,11 +119,6 @@ class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
         task: Any = asyncio.current_task()
         take(size)
         task.add_done_callback(lambda _: self._budget.release(size))
-
-    def _end_call(self) -> None:
-        self._in_flight -= 1
-        if self._ending and not self._in_flight:
-            self._idle.set()
 
 
 def _asks(metadata: Sequence[tuple[str, str | bytes]]) -> bool:
@@ -169,11 +145,11 @@ async def _end_with(error: RpcError, context: Any) -> None:
         aborted.__traceback__ = None
 
 
-def _refusing(message: str) -> Any:
+def _refusing(refusal: RpcError) -> Any:
     """A handler that refuses a call at once, without waiting for a message."""
 
     async def refuse(_messages: Any, context: Any) -> None:
-        await _end_with(RpcError(Code.UNAVAILABLE, message), context)
+        await _end_with(refusal, context)
 
     return grpc.stream_stream_rpc_method_handler(refuse)
 

@@ -1,12 +1,10 @@
-"""Endpoint of the HTTP frontend: a TCP address, or a unix socket and its file."""
+"""Endpoint of a frontend: a listening socket at a TCP address, or a unix socket and its file."""
 
 import socket
 from dataclasses import dataclass
 from pathlib import Path
 
 from naiad_kit.frontends.addresses import UNIX, bind_tcp, cannot_listen, host_of, is_left_over, unix_path
-
-_OPTION = "http-address"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +31,25 @@ class Endpoint:
                 path.unlink()
 
 
-async def open_endpoint(address: str, port: int, share: bool) -> Endpoint:
+async def open_endpoint(protocol: str, address: str, port: int, share: bool) -> Endpoint:
     """An endpoint at that address and port, 0 for any free one; with `share` other servers may listen there too.
 
+    `protocol` ("HTTP", "gRPC") names the options in errors.
     Raises UnavailableError if it is in use or not permitted, InvalidArgumentError for an invalid address.
     """
     if address.startswith(UNIX):
-        return _open_unix(address)
+        return _open_unix(protocol, address)
     try:
-        listening = await bind_tcp(address, port, _OPTION, share)
+        listening = await bind_tcp(address, port, f"{protocol.lower()}-address", share)
         _listen(listening)
     except OSError as error:
-        raise cannot_listen("HTTP", address, port, error) from error
+        raise cannot_listen(protocol, address, port, error) from error
     return Endpoint(listening, *listening.getsockname()[:2])
 
 
-def _open_unix(address: str) -> Endpoint:
+def _open_unix(protocol: str, address: str) -> Endpoint:
     """A unix socket at that path. The umask decides who may connect, as for any other file."""
-    path = unix_path(address, _OPTION)
+    path = unix_path(address, f"{protocol.lower()}-address")
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if is_left_over(path):
@@ -60,7 +59,7 @@ def _open_unix(address: str) -> Endpoint:
         return Endpoint(listening, address, inode=path.stat().st_ino)
     except OSError as error:
         listening.close()
-        raise cannot_listen("HTTP", address, 0, error) from error
+        raise cannot_listen(protocol, address, 0, error) from error
 
 
 def _listen(bound: socket.socket) -> None:

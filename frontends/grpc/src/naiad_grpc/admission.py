@@ -1,0 +1,78 @@
+"""Admission of calls, for every transport: restrictions, the limit of calls in flight, and the end of the server."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from naiad_grpc.statuses import Code, RpcError
+from naiad_kit.frontends.restrictions import RestrictedApis
+
+SHUTTING_DOWN = "GRPC server is shutting down and has stopped accepting new requests."
+HEADER_PREFIX = "triton-grpc-protocol-"
+_ALWAYS_ANSWERED = frozenset(("health", "metadata"))
+"""The groups of RPCs that do not count for the limit of calls in flight, and are answered above it."""
+
+
+class Admission:
+    """Counts the calls in flight, and refuses those that must not begin."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        """Raises InvalidArgumentError for a bad rule of `--grpc-restricted-protocol`."""
+        restricted: Sequence[str] = settings["grpc-restricted-protocol"]
+        self.ending = False
+        self._limited = 0
+        self._unlimited = 0
+        self._most_calls: int = settings["grpc-max-calls"]
+        self._restrictions = RestrictedApis("--grpc-restricted-protocol", restricted, HEADER_PREFIX)
+        self._restricted = bool(restricted)
+        self._idle = asyncio.Event()
+
+    @property
+    def in_flight(self) -> int:
+        """The number of calls in flight."""
+        return self._limited + self._unlimited
+
+    @property
+    def is_open(self) -> bool:
+        """Whether every call may begin; otherwise see `refusal`."""
+        return not (self.ending or self._restricted or self._limited >= self._most_calls)
+
+    def refusal(self, api: str, metadata: Iterable[tuple[bytes, bytes]]) -> RpcError | None:
+        """The status that a call of an RPC in the group `api` is refused with; None for one that may begin."""
+        if self.ending:
+            return RpcError(Code.UNAVAILABLE, SHUTTING_DOWN)
+        if self._limited >= self._most_calls and api not in _ALWAYS_ANSWERED:
+            return RpcError(
+                Code.UNAVAILABLE,
+                f"{self._limited} calls are in flight, and --grpc-max-calls allows {self._most_calls}; try again "
+                "later, or raise the option",
+            )
+        required = self._restrictions.refusal(api, metadata)
+        if not required:
+            return None
+        return RpcError(Code.UNAVAILABLE, f"This protocol is restricted, expecting header '{required}'")
+
+    def begin(self, api: str) -> None:
+        """A call of an RPC in the group `api` begins."""
+        if api in _ALWAYS_ANSWERED:
+            self._unlimited += 1
+        else:
+            self._limited += 1
+
+    def end_call(self, api: str) -> None:
+        """A call of an RPC in the group `api` has ended."""
+        if api in _ALWAYS_ANSWERED:
+            self._unlimited -= 1
+        else:
+            self._limited -= 1
+        if self.ending and not self.in_flight:
+            self._idle.set()
+
+    def end(self) -> None:
+        """Admit no more calls."""
+        self.ending = True
+
+    async def drained(self) -> None:
+        """Wait, once it ends, until no call is in flight."""
+        if self.in_flight:
+            await self._idle.wait()

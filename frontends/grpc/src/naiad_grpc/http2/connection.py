@@ -1,0 +1,219 @@
+"""HTTP/2 connection of a server, as a pure state machine: bytes and the time in, events and frames out."""
+
+from typing import Any
+
+from naiad_grpc.http2 import peer_settings
+from naiad_grpc.http2.budgets import UNKNOWN
+from naiad_grpc.http2.endpoint import Endpoint, Limits
+from naiad_grpc.http2.events import (
+    DataReceived,
+    Event,
+    RequestReceived,
+    StreamEnded,
+)
+from naiad_grpc.http2.fields import MalformedFieldsError
+from naiad_grpc.http2.frames import (
+    ACK,
+    DATA,
+    END_STREAM,
+    GOAWAY,
+    HEADERS,
+    MAX_WINDOW,
+    PING,
+    PRIORITY,
+    PUSH_PROMISE,
+    RST_STREAM,
+    SETTINGS,
+    WINDOW_UPDATE,
+    ErrorCode,
+    Http2Error,
+    Http2StreamError,
+    frame,
+    window_update,
+)
+from naiad_grpc.http2.header_blocks import BlockReader, HeadCache
+from naiad_grpc.http2.reader import FrameReader, Http1RequestError, depends_on, is_self_dependent
+from naiad_grpc.http2.states import State, judge
+from naiad_grpc.http2.streams import Stream
+
+
+class Connection(Endpoint):
+    """One connection of a client. Not for several threads.
+
+    `receive` takes bytes and returns events; the methods of Endpoint act on streams. `cache` has the interpreter of
+    header fields, whose results are the heads of RequestReceived: they need an attribute `content_length`, -1 without.
+    """
+
+    def __init__(self, cache: HeadCache[Any], limits: Limits, now: float) -> None:
+        super().__init__(limits, now)
+        self._reader = FrameReader()
+        self._blocks = BlockReader(cache)
+        self._receive_window = limits.window
+        self._ungranted = 0
+
+    def receive(self, data: bytes, now: float) -> list[Event]:
+        """The events of these bytes of the client; a view in them is valid until the next call."""
+        events: list[Event] = []
+        if self.ended:
+            return events
+        self._now = self._timers.heard_at = now
+        try:
+            for kind, flags, stream_id, payload, length in self._reader.frames(data):
+                try:
+                    if kind == DATA:
+                        self._receive_data(flags, stream_id, payload, length, events)
+                    elif kind == HEADERS:
+                        self._receive_headers(flags, stream_id, bytes(payload), events)
+                    else:
+                        self._receive_other(kind, flags, stream_id, bytes(payload), events)
+                except Http2StreamError as failure:
+                    self._fail_stream(failure, events)
+            if not self._timers.greeted:
+                self._timers.greeted = self._reader.greeted
+        except Http2Error as failure:
+            self._fail(failure, events)
+        except Http1RequestError:
+            self._refuse_http1(events)
+        return events
+
+    def _receive_data(
+        self, flags: int, stream_id: int, content: bytes | memoryview, length: int, events: list[Event]
+    ) -> None:
+        stream = self.streams.get(stream_id)
+        self._receive_window -= length
+        if self._receive_window < 0:
+            raise Http2Error(ErrorCode.FLOW_CONTROL_ERROR, "more data than the window of the connection")
+        self._ungranted += length
+        if self._ungranted * 2 >= self._limits.window:
+            self.outbox.frames.append(window_update(0, self._ungranted))
+            self._receive_window += self._ungranted
+            self._ungranted = 0
+        if stream is None or stream.state is not State.OPEN:
+            judge(DATA, stream_id, self._state_of(stream_id))
+            return
+        if not (length or flags):
+            self._budgets.spend(DATA, self._now)
+        stream.receive_window -= length
+        if stream.receive_window < 0:
+            raise Http2StreamError(stream_id, ErrorCode.FLOW_CONTROL_ERROR, "more data than the window of the stream")
+        if stream.expected >= 0:
+            stream.expected -= len(content)
+            if stream.expected < 0 or (flags and stream.expected):
+                raise Http2StreamError(stream_id, ErrorCode.PROTOCOL_ERROR, "content-length is not that of the data")
+        if flags:
+            stream.state = State.HALF_CLOSED
+        else:
+            stream.unread += length
+            if not stream.paused:
+                self._grant(stream)
+        events.append(DataReceived(stream_id, content, flags != 0))
+
+    def _receive_headers(self, flags: int, stream_id: int, block: bytes, events: list[Event]) -> None:
+        state = self._state_of(stream_id)
+        ended = flags & END_STREAM != 0
+        if state is State.IDLE and stream_id & 1:
+            self._highest = stream_id
+        try:
+            if state is State.IDLE and not is_self_dependent(flags):
+                self._begin(stream_id, self._blocks.read(block), ended, events)
+                return
+            if state is State.OPEN:
+                self._blocks.read_trailers(block)
+            else:
+                self._blocks.skip(block)
+        except MalformedFieldsError as error:
+            raise Http2StreamError(stream_id, ErrorCode.PROTOCOL_ERROR, str(error)) from error
+        if is_self_dependent(flags):
+            raise Http2StreamError(stream_id, ErrorCode.PROTOCOL_ERROR, "a stream depends on itself")
+        if judge(HEADERS, stream_id, state):
+            stream = self.streams[stream_id]
+            if not ended or stream.expected > 0:
+                raise Http2StreamError(stream_id, ErrorCode.PROTOCOL_ERROR, "trailers do not end the request")
+            stream.state = State.HALF_CLOSED
+            events.append(DataReceived(stream_id, b"", True))
+
+    def _begin(self, stream_id: int, head: Any, ended: bool, events: list[Event]) -> None:
+        limits = self._limits
+        if not stream_id & 1:
+            raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"a client opened the stream {stream_id}")
+        if len(self.streams) >= limits.streams or stream_id > self._last_allowed:
+            raise Http2StreamError(stream_id, ErrorCode.REFUSED_STREAM, "too many streams")
+        length: int = head.content_length
+        if ended and length > 0:
+            raise Http2StreamError(stream_id, ErrorCode.PROTOCOL_ERROR, "content-length without data")
+        state = State.HALF_CLOSED if ended else State.OPEN
+        window = self.outbox.initial_window
+        self.streams[stream_id] = Stream(stream_id, state, window, limits.stream_window, length)
+        self._timers.idle_since = None
+        events.append(RequestReceived(stream_id, head, ended))
+
+    def _receive_other(self, kind: int, flags: int, stream_id: int, payload: bytes, events: list[Event]) -> None:
+        if kind == WINDOW_UPDATE:
+            self._receive_window_update(stream_id, int.from_bytes(payload, "big") & MAX_WINDOW, events)
+        elif kind == SETTINGS:
+            self._receive_settings(flags, payload, events)
+        elif kind == PING:
+            self._receive_ping(flags, payload, events)
+        elif kind == RST_STREAM:
+            if judge(RST_STREAM, stream_id, self._state_of(stream_id)):
+                self._budgets.spend(RST_STREAM, self._now)
+                self._close(self.streams[stream_id])
+                events.append(StreamEnded(stream_id, int.from_bytes(payload, "big")))
+                self._end_if_drained(events)
+        elif kind == PRIORITY:
+            self._budgets.spend(PRIORITY, self._now)
+            if len(payload) != 5:
+                raise Http2StreamError(stream_id, ErrorCode.FRAME_SIZE_ERROR, "PRIORITY has not five bytes")
+            if depends_on(payload) == stream_id:
+                raise Http2StreamError(stream_id, ErrorCode.PROTOCOL_ERROR, "a stream depends on itself")
+        elif kind == GOAWAY:
+            self._draining = True
+            self._end_if_drained(events)
+        elif kind == PUSH_PROMISE:
+            raise Http2Error(ErrorCode.PROTOCOL_ERROR, "a client sent PUSH_PROMISE")
+        else:
+            self._budgets.spend(UNKNOWN, self._now)
+
+    def _receive_settings(self, acknowledges: int, payload: bytes, events: list[Event]) -> None:
+        if acknowledges:
+            if payload:
+                raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, "an acknowledgement of settings has a payload")
+            self._blocks.settings_acknowledged()
+            return
+        self._budgets.spend(SETTINGS, self._now)
+        outbox = self.outbox
+        for number, value in peer_settings.read_settings(payload):
+            if number == peer_settings.INITIAL_WINDOW_SIZE:
+                outbox.change_initial_window(value, tuple(self.streams.values()))
+            elif number == peer_settings.MAX_FRAME_SIZE:
+                outbox.max_frame = value
+        self._send_control(frame(SETTINGS, ACK, 0))
+        self._pump(events)
+
+    def _receive_ping(self, acknowledges: int, payload: bytes, events: list[Event]) -> None:
+        if acknowledges:
+            self._ping_acknowledged(payload, events)
+            return
+        self._budgets.spend(PING, self._now)
+        self._send_control(frame(PING, ACK, 0, payload))
+        self._timers.ping_received(self._now, bool(self.streams))
+
+    def _receive_window_update(self, stream_id: int, increment: int, events: list[Event]) -> None:
+        self._budgets.spend(WINDOW_UPDATE, self._now)
+        if not stream_id:
+            if not increment:
+                raise Http2Error(ErrorCode.PROTOCOL_ERROR, "WINDOW_UPDATE with an increment of 0")
+            self.outbox.widen(increment)
+        elif judge(WINDOW_UPDATE, stream_id, self._state_of(stream_id)):
+            if not increment:
+                raise Http2StreamError(stream_id, ErrorCode.PROTOCOL_ERROR, "WINDOW_UPDATE with an increment of 0")
+            self.outbox.widen_stream(self.streams[stream_id], increment)
+        self._pump(events)
+
+    def _state_of(self, stream_id: int) -> State:
+        stream = self.streams.get(stream_id)
+        if stream is not None:
+            return stream.state
+        if stream_id > self._highest or not stream_id & 1:
+            return State.IDLE
+        return State.RESET if stream_id in self._reset_ids else State.CLOSED

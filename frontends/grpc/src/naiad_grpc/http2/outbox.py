@@ -1,0 +1,186 @@
+"""Outbox of a connection: frames to be sent, within the windows of the client (RFC 9113, section 5.2)."""
+
+from collections import deque
+from collections.abc import Sequence
+
+from naiad_grpc.http2.frames import (
+    DEFAULT_FRAME,
+    DEFAULT_WINDOW,
+    END_HEADERS,
+    END_STREAM,
+    HEAD,
+    HEADERS,
+    MAX_WINDOW,
+    ErrorCode,
+    Http2Error,
+    Http2StreamError,
+    frame,
+)
+from naiad_grpc.http2.streams import Buffer, Stream
+
+_SHORT = 16384
+"""Messages up to this size are joined with their frames, and fit into one; longer ones are written as they are."""
+_ROUND = 65536
+"""Bytes that one stream sends before the next one, when several wait for the window of the connection."""
+
+_pack = HEAD.pack
+
+
+class Outbox:
+    """Writes frames, and queues data for which a window has no room.
+
+    `frames` are those to be sent now. While `held`, the transport has more than it can send, and data waits.
+    """
+
+    __slots__ = ("_waiting", "frames", "held", "initial_window", "max_frame", "window")
+
+    def __init__(self) -> None:
+        self.frames: list[Buffer] = []
+        self.window = DEFAULT_WINDOW
+        self.initial_window = DEFAULT_WINDOW
+        self.max_frame = DEFAULT_FRAME
+        self.held = False
+        self._waiting: dict[int, Stream] = {}
+
+    @property
+    def waiting(self) -> Sequence[Stream]:
+        """The streams whose data waits for a window."""
+        return tuple(self._waiting.values())
+
+    def respond(
+        self, stream: Stream, head: bytes, content: Sequence[Buffer], size: int, trailers: bytes, now: float
+    ) -> bool:
+        """Send a whole response: header block, data of `size` bytes, trailer block. False if some of it must wait."""
+        stream_id = stream.id
+        if size <= self.window and size <= stream.window and size <= _SHORT and not self.held:
+            self.window -= size
+            self.frames.append(
+                b"".join(
+                    (
+                        _pack(len(head) << 8 | HEADERS, END_HEADERS, stream_id),
+                        head,
+                        _pack(size << 8, 0, stream_id),
+                        *content,
+                        _pack(len(trailers) << 8 | HEADERS, END_HEADERS | END_STREAM, stream_id),
+                        trailers,
+                    )
+                )
+            )
+            return True
+        self.frames.append(frame(HEADERS, END_HEADERS, stream_id, head))
+        sent = self.send_data(stream, content, now)
+        return self.send_trailers(stream, trailers) and sent
+
+    def send_head(self, stream: Stream, block: bytes) -> None:
+        """Send a header block."""
+        self.frames.append(frame(HEADERS, END_HEADERS, stream.id, block))
+
+    def send_data(self, stream: Stream, content: Sequence[Buffer], now: float) -> bool:
+        """Send data. False if some of it must wait."""
+        if stream.queue is not None:
+            stream.queue.extend(content)
+            stream.queued += sum(map(len, content))
+            return False
+        size = sum(map(len, content))
+        if size <= self.window and size <= stream.window and size <= _SHORT and not self.held:
+            self.window -= size
+            stream.window -= size
+            self.frames.append(b"".join((_pack(size << 8, 0, stream.id), *content)))
+            return True
+        stream.queue = deque(content)
+        stream.queued = size
+        if self._flush(stream, MAX_WINDOW):
+            return True
+        stream.stalled_since = now
+        self._waiting[stream.id] = stream
+        return False
+
+    def send_trailers(self, stream: Stream, block: bytes) -> bool:
+        """End the stream with a trailer section, after its data. False if that must wait."""
+        if stream.queue is not None:
+            stream.trailers = block
+            return False
+        self.frames.append(frame(HEADERS, END_HEADERS | END_STREAM, stream.id, block))
+        return True
+
+    def forget(self, stream: Stream) -> None:
+        """Drop the data of a stream that has ended."""
+        self._waiting.pop(stream.id, None)
+        stream.queue = stream.trailers = None
+        stream.queued = 0
+
+    def widen(self, increment: int) -> None:
+        """A WINDOW_UPDATE for the connection. Raises Http2Error for one that is too large."""
+        self.window += increment
+        if self.window > MAX_WINDOW:
+            raise Http2Error(ErrorCode.FLOW_CONTROL_ERROR, "the window of the connection overflows")
+
+    def widen_stream(self, stream: Stream, increment: int) -> None:
+        """A WINDOW_UPDATE for a stream. Raises Http2StreamError for one that is too large."""
+        stream.window += increment
+        if stream.window > MAX_WINDOW:
+            raise Http2StreamError(stream.id, ErrorCode.FLOW_CONTROL_ERROR, "the window of the stream overflows")
+
+    def change_initial_window(self, size: int, streams: Sequence[Stream]) -> None:
+        """SETTINGS_INITIAL_WINDOW_SIZE: the windows of all streams change with it. Raises Http2Error."""
+        change, self.initial_window = size - self.initial_window, size
+        for stream in streams:
+            stream.window += change
+            if stream.window > MAX_WINDOW:
+                raise Http2Error(ErrorCode.FLOW_CONTROL_ERROR, "the window of a stream overflows")
+
+    def pump(self, now: float) -> list[Stream]:
+        """Send the data that the windows have room for, by turns. Returns the streams whose queues became empty."""
+        emptied: list[Stream] = []
+        while self._waiting and self.window > 0 and not self.held:
+            before = self.window
+            for stream in tuple(self._waiting.values()):
+                if stream.window <= 0:
+                    continue
+                queued = stream.queued
+                if self._flush(stream, _ROUND):
+                    del self._waiting[stream.id]
+                    emptied.append(stream)
+                elif stream.queued < queued:
+                    stream.stalled_since = now
+            if self.window == before:
+                break
+        return emptied
+
+    def _flush(self, stream: Stream, most: int) -> bool:
+        """Send up to `most` bytes of a stream's queue, then its trailers; whether all is sent."""
+        queue = stream.queue
+        if queue is None:
+            return True
+        room = 0 if self.held else min(stream.window, self.window, most)
+        used = 0
+        while queue:
+            size = min(stream.queued - used, self.max_frame, room - used)
+            if size <= 0 and stream.queued > used:
+                break
+            self.frames.append(_pack(max(size, 0) << 8, 0, stream.id))
+            self._take(queue, size)
+            used += size
+        stream.queued -= used
+        stream.window -= used
+        self.window -= used
+        if queue:
+            return False
+        stream.queue = None
+        if stream.trailers is not None:
+            self.frames.append(frame(HEADERS, END_HEADERS | END_STREAM, stream.id, stream.trailers))
+            stream.sent_all = True
+        return True
+
+    def _take(self, queue: "deque[Buffer]", size: int) -> None:
+        """Move `size` bytes from the queue to the frames."""
+        while size > 0 or (queue and not queue[0]):
+            first = queue.popleft()
+            if len(first) <= size:
+                size -= len(first)
+                self.frames.append(first)
+            else:
+                view = memoryview(first)
+                self.frames.append(view[:size])
+                queue.appendleft(view[size:])
+                size = 0

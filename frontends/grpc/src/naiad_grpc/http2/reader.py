@@ -1,0 +1,184 @@
+"""Reader of frames: splits the bytes of a client into frames, and puts header blocks together (RFC 9113, 4)."""
+
+from collections.abc import Iterator
+
+from naiad_grpc.http2.frames import (
+    ACK,
+    CONTINUATION,
+    DATA,
+    DEFAULT_FRAME,
+    END_HEADERS,
+    END_STREAM,
+    HEAD,
+    HEAD_SIZE,
+    HEADERS,
+    MAX_WINDOW,
+    PADDED,
+    PREFACE,
+    PRIORITY_FLAG,
+    SETTINGS,
+    ErrorCode,
+    Http2Error,
+    check_frame,
+)
+from naiad_grpc.http2.header_blocks import MOST_BLOCK_BYTES, MOST_CONTINUATIONS
+
+_VIEWED = 4096
+"""Data from this size is passed on as a view, which saves a copy of it."""
+
+_SELF_DEPENDENT = 0x100
+"""Beside the flags of HEADERS: the stream depends on itself, which is an error of the stream."""
+
+Frame = tuple[int, int, int, bytes | memoryview, int]
+"""A frame: kind, flags, stream, payload, and the payload's length with padding."""
+
+
+class Http1RequestError(Exception):
+    """The client speaks HTTP/1."""
+
+
+class FrameReader:
+    """Reads frames; the flags of a frame that it yields tell the end of the stream (or ACK), and nothing else.
+
+    Padding and priorities are gone, and HEADERS have the whole block, whatever CONTINUATION frames it came in.
+    `greeted` says that the preface and the first SETTINGS have come.
+    """
+
+    __slots__ = ("_block", "_block_flags", "_block_stream", "_continuations", "_preface_seen", "_rest", "greeted")
+
+    def __init__(self) -> None:
+        self.greeted = False
+        self._preface_seen = False
+        self._rest = b""
+        self._block: bytearray | None = None
+        self._block_stream = self._block_flags = self._continuations = 0
+
+    @property
+    def in_block(self) -> bool:
+        """Whether a header block has begun and not ended."""
+        return self._block is not None
+
+    def frames(self, data: bytes) -> Iterator[Frame]:
+        """The frames in these bytes. A view is valid until the next frame. Raises Http2Error, Http1RequestError."""
+        if self._rest:
+            if self._preface_seen:
+                frame, data = self._complete(data)
+                yield from self._whole_frames(frame)
+                if not data:
+                    return
+            else:
+                data, self._rest = self._rest + data, b""
+        if not self._preface_seen:
+            data = self._after_preface(data)
+        yield from self._whole_frames(data)
+
+    def _complete(self, data: bytes) -> tuple[bytes, bytes]:
+        """The frame whose beginning has come before, perhaps incomplete still, and the bytes after it."""
+        rest, self._rest = self._rest, b""
+        missing = HEAD_SIZE - len(rest)
+        if missing > 0:
+            rest, data = rest + data[:missing], data[missing:]
+        if len(rest) >= HEAD_SIZE:
+            missing = HEAD_SIZE + int.from_bytes(rest[:3], "big") - len(rest)
+            if missing <= DEFAULT_FRAME:
+                rest, data = rest + data[:missing], data[missing:]
+        return rest, data
+
+    def _after_preface(self, data: bytes) -> bytes:
+        """The bytes after the preface; b"" while it is incomplete."""
+        if data.startswith(PREFACE):
+            self._preface_seen = True
+            return data[len(PREFACE) :]
+        if PREFACE.startswith(data):
+            self._rest = data
+            return b""
+        if data[:1].isalpha() and not data.startswith(b"PRI "):
+            raise Http1RequestError
+        raise Http2Error(ErrorCode.PROTOCOL_ERROR, "the connection preface is not that of HTTP/2")
+
+    def _whole_frames(self, data: bytes) -> Iterator[Frame]:
+        """The whole frames; what follows them is kept."""
+        offset, end = 0, len(data)
+        unpack = HEAD.unpack_from
+        while end - offset >= HEAD_SIZE:
+            word, flags, stream_id = unpack(data, offset)
+            length, kind = word >> 8, word & 0xFF
+            if length > DEFAULT_FRAME:
+                raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, f"a frame of {length} bytes")
+            start = offset + HEAD_SIZE
+            stop = start + length
+            if stop > end:
+                break
+            offset = stop
+            stream_id &= MAX_WINDOW
+            if kind == DATA and length >= _VIEWED:
+                payload: bytes | memoryview = memoryview(data)[start:stop]
+            else:
+                payload = data[start:stop]
+            if self._block is None and self.greeted and kind == DATA and stream_id and not flags & PADDED:
+                yield DATA, flags & END_STREAM, stream_id, payload, length
+            else:
+                frame = self._checked(kind, flags, stream_id, payload, length)
+                if frame is not None:
+                    yield frame
+        if offset < end:
+            self._rest = data[offset:]
+
+    def _checked(self, kind: int, flags: int, stream_id: int, payload: bytes | memoryview, length: int) -> Frame | None:
+        """The frame if it follows the rules; None for a part of a header block."""
+        if self._block is not None and (kind != CONTINUATION or stream_id != self._block_stream):
+            raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"a frame of kind {kind} within a header block")
+        if not self.greeted:
+            if kind != SETTINGS or flags & ACK:
+                raise Http2Error(ErrorCode.PROTOCOL_ERROR, "the first frame is not SETTINGS")
+            self.greeted = True
+        check_frame(kind, length, stream_id)
+        if kind == CONTINUATION:
+            return self._continue_block(flags, stream_id, payload)
+        if kind in (DATA, HEADERS) and flags & PADDED:
+            payload = _without_padding(payload)
+        if kind == HEADERS:
+            return self._begin_block(flags, stream_id, payload)
+        return kind, flags & END_STREAM, stream_id, payload, length
+
+    def _begin_block(self, flags: int, stream_id: int, payload: bytes | memoryview) -> Frame | None:
+        kept = flags & END_STREAM
+        if flags & PRIORITY_FLAG:
+            if len(payload) < 5:
+                raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, "HEADERS end within their priority")
+            if depends_on(payload) == stream_id:
+                kept |= _SELF_DEPENDENT
+            payload = payload[5:]
+        if flags & END_HEADERS:
+            return HEADERS, kept, stream_id, payload, 0
+        self._block, self._block_stream, self._block_flags = bytearray(payload), stream_id, kept
+        self._continuations = 0
+        return None
+
+    def _continue_block(self, flags: int, stream_id: int, payload: bytes | memoryview) -> Frame | None:
+        if self._block is None:
+            raise Http2Error(ErrorCode.PROTOCOL_ERROR, "CONTINUATION without HEADERS")
+        self._block += payload
+        self._continuations += 1
+        if self._continuations > MOST_CONTINUATIONS or len(self._block) > MOST_BLOCK_BYTES:
+            raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "a header block is too long")
+        if not flags & END_HEADERS:
+            return None
+        block, self._block = bytes(self._block), None
+        return HEADERS, self._block_flags, stream_id, block, 0
+
+
+def depends_on(payload: bytes | memoryview) -> int:
+    """The stream that a priority names."""
+    return int.from_bytes(payload[:4], "big") & MAX_WINDOW
+
+
+def is_self_dependent(flags: int) -> bool:
+    """Whether HEADERS with these flags name their own stream in their priority."""
+    return flags & _SELF_DEPENDENT != 0
+
+
+def _without_padding(payload: bytes | memoryview) -> bytes | memoryview:
+    if not payload or payload[0] >= len(payload):
+        raise Http2Error(ErrorCode.PROTOCOL_ERROR, "the padding is longer than the frame")
+    return payload[1 : len(payload) - payload[0]]

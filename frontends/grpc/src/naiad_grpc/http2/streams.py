@@ -1,0 +1,45 @@
+"""Streams of a connection that are open or half-closed, with their windows and the data that waits to be sent."""
+
+from collections import deque
+
+from naiad_grpc.http2.states import State
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Stream:
+    """One stream: its state, its windows in both directions, and its queue of data.
+
+    `window` is how much we may send, `receive_window` how much the client may; `unread` is what it has sent and we have
+    not granted again. `expected` is the rest of its content-length, -1 without one. `trailers` wait for the end of the
+    queue; `sent_all` says that they went out.
+    """
+
+    __slots__ = (
+        "expected",
+        "id",
+        "paused",
+        "queue",
+        "queued",
+        "receive_window",
+        "sent_all",
+        "stalled_since",
+        "state",
+        "trailers",
+        "unread",
+        "window",
+    )
+
+    def __init__(self, stream_id: int, state: State, window: int, receive_window: int, expected: int) -> None:
+        self.id = stream_id
+        self.state = state
+        self.window = window
+        self.receive_window = receive_window
+        self.unread = 0
+        self.expected = expected
+        self.paused = False
+        self.queue: deque[Buffer] | None = None
+        self.queued = 0
+        self.trailers: bytes | None = None
+        self.sent_all = False
+        self.stalled_since = 0.0

@@ -1,0 +1,309 @@
+"""Protocol of asyncio for one connection: the shell around HTTP/2, which writes once in a turn of the event loop."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from naiad.byte_budget import UNCHARGED_BYTES
+from naiad_grpc.http2.connection import Connection
+from naiad_grpc.http2.events import ConnectionEnded, DataReceived, Event, OutputSent, RequestReceived, StreamEnded
+from naiad_grpc.http2.frames import ErrorCode
+from naiad_grpc.server.calls import Call, UnaryCall
+from naiad_grpc.server.methods import Method
+from naiad_grpc.server.shared import ListenerContext
+from naiad_grpc.server.stream_calls import GeneratorCall, MessageStreamCall
+from naiad_grpc.service.operations import UnaryOperation
+from naiad_grpc.statuses import Code, RpcError
+from naiad_grpc.wire import answers
+from naiad_grpc.wire.heads import CallHead
+from naiad_grpc.wire.message_reader import PREFIX_BYTES
+from naiad_kit.buffers import Buffer
+
+_MOST_UNSENT = 65536
+"""Unsent bytes at which answers wait for the client."""
+_LINGER_SECONDS = 1.0
+"""How long a client may still send after its connection was ended, so that it can read why."""
+_LONGEST_TIMER = 10.0
+"""The seconds between two looks at stalled streams and slow requests."""
+
+
+class GrpcProtocol(asyncio.Protocol):
+    """One connection; one above the limit of connections is closed at once."""
+
+    def __init__(self, context: ListenerContext) -> None:
+        self.context = context
+        self.http2: Connection
+        self._loop = context.loop
+        self._transport: asyncio.Transport
+        self._calls: dict[int, Call] = {}
+        self._charged: dict[int, int] = {}
+        self._flushing = False
+        self._held_since: float | None = None
+        self._unsent = 0
+        self._closing = False
+        self._greeted = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    # What the event loop calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin with the settings of the server, within the limit of connections."""
+        self._transport = cast("asyncio.Transport", transport)
+        now = self._loop.time()
+        self.http2 = Connection(self.context.heads, self.context.limits, now)
+        if len(self.context.connections) >= self.context.most_connections:
+            self._closing = True
+            self._transport.abort()
+            return
+        self.context.connections.add(self)
+        self._transport.set_write_buffer_limits(_MOST_UNSENT)
+        self._write()
+        self._set_timer(now)
+        if self.context.admission.ending:
+            self.drain()
+
+    def data_received(self, data: bytes) -> None:
+        """Act on the frames of the client, and write what they led to."""
+        if self._closing:
+            return
+        self._flushing = True  # everything is written below
+        now = self._loop.time()
+        try:
+            for event in self.http2.receive(data, now):
+                kind = type(event)
+                if kind is DataReceived:
+                    call = self._calls.get(event.stream_id)  # type: ignore[union-attr]
+                    if call is not None:
+                        call.receive(event.content, event.ended)  # type: ignore[union-attr]
+                elif kind is RequestReceived:
+                    self._begin(event.stream_id, event.head, event.ended, now)  # type: ignore[union-attr]
+                else:
+                    self._act(event)
+        finally:
+            self._write()
+        if not self._greeted and self.http2.greeted:  # from now on other timers count
+            self._greeted = True
+            if self._timer is not None:
+                self._timer.cancel()
+            self._set_timer(now)
+
+    def eof_received(self) -> None:
+        """The client sends no more: its calls cannot continue."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Cancel all calls and release everything."""
+        self._closing = True
+        self.context.connections.discard(self)
+        if not self.context.connections:
+            self.context.empty.set()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._end_calls()
+        self._release_unsent()
+        self.context.budget.release(sum(self._charged.values()))
+        self._charged.clear()
+        self.http2.outbox.frames.clear()
+
+    def pause_writing(self) -> None:
+        """The client reads too slowly: answers wait in their streams."""
+        self._unsent = self._transport.get_write_buffer_size()
+        self.context.budget.add(self._unsent)
+        self._held_since = self._loop.time()
+        self.http2.hold()
+
+    def resume_writing(self) -> None:
+        """The client has caught up."""
+        self._release_unsent()
+        self._held_since = None
+        if not self._closing:
+            self._act_on(self.http2.release(self._loop.time()))
+
+    def _release_unsent(self) -> None:
+        self.context.budget.release(self._unsent)
+        self._unsent = 0
+
+    # What the listener calls
+
+    def drain(self) -> None:
+        """The server stops: no new calls here; streams get no more messages."""
+        self.http2.drain(self._loop.time())
+        self._flush_soon()
+        for call in tuple(self._calls.values()):
+            call.cut()
+
+    def close(self) -> None:
+        """End the connection and all its calls."""
+        if not self._closing:
+            self._act_on(self.http2.end(self._loop.time()))
+
+    def abort(self) -> None:
+        """Close at once, whatever is unsent."""
+        self._transport.abort()
+
+    # What calls do
+
+    def take_turn(self, later: Callable[[], None]) -> bool:
+        """Whether a request may start now; otherwise `later` is called in a later turn of the event loop."""
+        turns = self.context.turns
+        if not turns.free:
+            turns.postpone(later)
+            return False
+        turns.free -= 1
+        if not turns.free:
+            turns.refill_soon(self._loop)
+        return True
+
+    def respond(self, stream_id: int, head: bytes, content: list[Buffer]) -> None:
+        """Send the whole answer of a call."""
+        size = sum(map(len, content))
+        self._flush_soon()
+        if size > UNCHARGED_BYTES:
+            self._charged[stream_id] = size - PREFIX_BYTES
+            self.context.budget.add(size - PREFIX_BYTES)
+        if self.http2.respond(stream_id, head, content, size, answers.OK_TRAILERS, self._loop.time()):
+            self._release(stream_id)
+
+    def send_head(self, stream_id: int, block: bytes) -> None:
+        """Send the head of an answer."""
+        self.http2.send_head(stream_id, block, self._loop.time())
+        self._flush_soon()
+
+    def send_message(self, stream_id: int, content: list[Buffer]) -> bool:
+        """Send a message with its prefix. False if some of it must wait; the call's `sent` is called then."""
+        self._flush_soon()
+        return self.http2.send_data(stream_id, content, self._loop.time())
+
+    def send_end(self, stream_id: int) -> None:
+        """End an answer well."""
+        self.http2.send_trailers(stream_id, answers.OK_TRAILERS, self._loop.time())
+        self._flush_soon()
+
+    def send_status(self, stream_id: int, error: RpcError, head_sent: bool = False) -> None:
+        """End an answer with a status."""
+        block = answers.trailers(error) if head_sent else answers.trailers_only(error)
+        self.http2.send_trailers(stream_id, block, self._loop.time())
+        self._flush_soon()
+
+    def reset(self, stream_id: int, code: ErrorCode) -> None:
+        """End a stream without what is queued."""
+        self.http2.reset(stream_id, code, self._loop.time())
+        self._flush_soon()
+
+    def forget(self, stream_id: int) -> None:
+        """The call of that stream is over."""
+        call = self._calls.pop(stream_id, None)
+        if call is not None:
+            self.context.admission.end_call(call.api)
+
+    # Events
+
+    def _begin(self, stream_id: int, head: CallHead[Method], ended: bool, now: float) -> None:
+        """Begin a call, or refuse it."""
+        method, refusal = head.method, head.refusal
+        admission = self.context.admission
+        if refusal is None and method is not None and not admission.is_open:
+            refusal = admission.refusal(method.operation.api, head.fields)
+        if refusal is not None or method is None:
+            self._refuse(stream_id, refusal or RpcError(Code.UNIMPLEMENTED, "Method not found!"))
+            return
+        operation = method.operation
+        admission.begin(operation.api)
+        call: Call
+        try:
+            if isinstance(operation, UnaryOperation):
+                call = UnaryCall(self, stream_id, head, operation, now)
+            elif operation.open is not None:
+                call = MessageStreamCall(self, stream_id, head, operation, now)
+            else:
+                call = GeneratorCall(self, stream_id, head, operation, now)
+        except RpcError as error:
+            admission.end_call(operation.api)
+            self._refuse(stream_id, error)
+            return
+        self._calls[stream_id] = call
+        if ended:
+            call.receive(b"", True)
+
+    def _refuse(self, stream_id: int, refusal: RpcError | int) -> None:
+        if isinstance(refusal, RpcError):
+            self.send_status(stream_id, refusal)
+        else:
+            self.http2.send_trailers(stream_id, answers.http_refusal(refusal), self._loop.time())
+
+    def _act_on(self, events: Sequence[Event]) -> None:
+        for event in events:
+            self._act(event)
+        self._flush_soon()
+
+    def _act(self, event: Event) -> None:
+        """Act on the less frequent events."""
+        if isinstance(event, ConnectionEnded):
+            self._end_calls()
+            self._flush_soon()
+            return
+        self._release(event.stream_id)
+        call = self._calls.get(event.stream_id)
+        if call is None:
+            return
+        if isinstance(event, StreamEnded):
+            call.cancel()
+        elif isinstance(event, OutputSent):
+            call.sent()
+
+    def _end_calls(self) -> None:
+        for call in tuple(self._calls.values()):
+            call.cancel()
+
+    def _release(self, stream_id: int) -> None:
+        """The answer on that stream is sent, or is not going to be."""
+        charged = self._charged.pop(stream_id, 0)
+        if charged:
+            self.context.budget.release(charged)
+
+    # Output and time
+
+    def _flush_soon(self) -> None:
+        """Write at the end of this turn of the event loop."""
+        if not self._flushing:
+            self._flushing = True
+            self._loop.call_soon(self._write)
+
+    def _write(self) -> None:
+        """Write all frames of this turn at once."""
+        self._flushing = False
+        frames = self.http2.outbox.frames
+        if frames and not self._transport.is_closing():
+            if len(frames) == 1:
+                self._transport.write(frames[0])
+            else:
+                self._transport.writelines(frames)
+        frames.clear()
+        if self.http2.ended and not self._closing:
+            self._close()
+
+    def _close(self) -> None:
+        """Close the connection; what the client still sends is discarded for a moment, so that it reads the end."""
+        self._closing = True
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+            self._loop.call_later(_LINGER_SECONDS, self._transport.abort)
+        else:
+            self._transport.close()
+
+    def _set_timer(self, now: float) -> None:
+        delay = min(self.http2.next_timer() - now, _LONGEST_TIMER)
+        self._timer = self._loop.call_later(max(delay, 0.001), self._tick)
+
+    def _tick(self) -> None:
+        """Act on timers, stalls and slow requests."""
+        now = self._loop.time()
+        stall = self.context.limits.timeouts.stall
+        if self._held_since is not None and now - self._held_since >= stall:
+            self._transport.abort()
+            return
+        for call in tuple(self._calls.values()):
+            if call.is_too_slow(now):
+                call.fail(RpcError(Code.CANCELLED, "a message took too long to arrive"))
+        self._act_on(self.http2.tick(now))
+        if not self.http2.ended:
+            self._set_timer(now)

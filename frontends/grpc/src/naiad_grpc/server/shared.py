@@ -1,0 +1,96 @@
+"""What all connections of one listener share, and the connection as its calls see it."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from naiad.byte_budget import ByteBudget
+from naiad_grpc.admission import Admission
+from naiad_grpc.http2.connection import Connection
+from naiad_grpc.http2.endpoint import Limits
+from naiad_grpc.http2.frames import ErrorCode
+from naiad_grpc.http2.header_blocks import HeadCache
+from naiad_grpc.server.methods import Method
+from naiad_grpc.statuses import RpcError
+from naiad_grpc.wire.heads import CallHead
+from naiad_kit.buffers import Buffer
+from naiad_kit.frontends.codec_threads import CodecThreads
+from naiad_kit.frontends.turns import TurnBudget
+
+
+class OpenConnection(Protocol):
+    """A connection as its listener sees it."""
+
+    def drain(self) -> None:
+        """The server stops: no new calls; streams get no more messages."""
+        ...
+
+    def close(self) -> None:
+        """End the connection and all its calls."""
+        ...
+
+    def abort(self) -> None:
+        """Close at once, whatever is unsent."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class ListenerContext:
+    """The server as a connection sees it.
+
+    `connections` are those that are open; `empty` is set when a connection was the last one.
+    `most` is the limit of a received message in bytes, `level` that of zlib for answers (0: they are not compressed).
+    """
+
+    loop: asyncio.AbstractEventLoop
+    admission: Admission
+    heads: HeadCache[CallHead[Method]]
+    limits: Limits
+    most: int
+    level: int
+    budget: ByteBudget
+    most_connections: int
+    connections: set[OpenConnection] = field(default_factory=set)
+    empty: asyncio.Event = field(default_factory=asyncio.Event)
+    turns: TurnBudget = field(default_factory=TurnBudget)
+    threads: CodecThreads = field(default_factory=lambda: CodecThreads("naiad-grpc-zlib"))
+
+
+class CallConnection(Protocol):
+    """A connection as its calls see it; each call has a stream."""
+
+    context: ListenerContext
+    http2: Connection
+
+    def take_turn(self, later: Callable[[], None]) -> bool:
+        """Whether a request may start now; otherwise `later` is called in a later turn of the event loop."""
+        ...
+
+    def respond(self, stream_id: int, head: bytes, content: list[Buffer]) -> None:
+        """Send the whole answer of a call."""
+        ...
+
+    def send_head(self, stream_id: int, block: bytes) -> None:
+        """Send the head of an answer."""
+        ...
+
+    def send_message(self, stream_id: int, content: list[Buffer]) -> bool:
+        """Send a message with its prefix. False if some of it must wait; the call's `sent` is called then."""
+        ...
+
+    def send_end(self, stream_id: int) -> None:
+        """End an answer well."""
+        ...
+
+    def send_status(self, stream_id: int, error: RpcError, head_sent: bool = False) -> None:
+        """End an answer with a status."""
+        ...
+
+    def reset(self, stream_id: int, code: ErrorCode) -> None:
+        """End a stream without what is queued."""
+        ...
+
+    def forget(self, stream_id: int) -> None:
+        """The call of that stream is over."""
+        ...

@@ -1,0 +1,336 @@
+"""Calls with streams of messages: those of operations without tasks, and those of generators."""
+
+import asyncio
+from abc import abstractmethod
+from collections import deque
+from contextlib import aclosing
+
+from naiad.errors import NaiadError
+from naiad_grpc.admission import SHUTTING_DOWN
+from naiad_grpc.codec import COSTLY_BYTES
+from naiad_grpc.http2.frames import ErrorCode
+from naiad_grpc.server.calls import Call
+from naiad_grpc.server.methods import Method
+from naiad_grpc.server.shared import CallConnection
+from naiad_grpc.service.operations import MessageStream, StreamOperation
+from naiad_grpc.statuses import Code, RpcError, rpc_error
+from naiad_grpc.wire import answers
+from naiad_grpc.wire.heads import CallHead
+from naiad_grpc.wire.message_reader import Framed, prefix
+from naiad_kit.buffers import Buffer
+
+
+class StreamingCall(Call):
+    """A call with any number of messages: keeps their order, and the windows of both directions.
+
+    While messages wait in the inbox, the client gets no more window. `_blocked` while an answer waits for a window of
+    the client, or is being compressed.
+    """
+
+    __slots__ = ("_blocked", "_ended", "_head_sent", "_inbox")
+
+    def __init__(self, connection: CallConnection, stream_id: int, head: CallHead[Method], now: float) -> None:
+        super().__init__(connection, stream_id, head, now)
+        self._inbox: deque[Framed] = deque()
+        self._ended = False
+        self._blocked = False
+        self._head_sent = False
+
+    def receive(self, content: bytes | memoryview, ended: bool) -> None:
+        """Take data of the request."""
+        if self.over:
+            return
+        before = self._reader is None or self._reader.is_between_messages
+        try:
+            messages = self._read(content)
+        except (RpcError, NaiadError) as error:
+            self.fail(rpc_error(error))
+            return
+        if messages or before:  # a message has begun: its time starts
+            self._began, self._received = self._connection.context.loop.time(), len(content)
+        if ended and self._reader is not None and not self._reader.is_between_messages:
+            self.fail(RpcError(Code.INTERNAL, "the request ends within a message"))
+            return
+        was_waiting = bool(self._inbox)
+        self._inbox.extend(messages)
+        self._ended = self._ended or ended
+        self._advance()
+        if self._inbox and not was_waiting and not self.over:
+            self._connection.http2.pause(self._id)
+
+    def fail(self, error: RpcError) -> None:
+        """End the call with a status, after what was sent."""
+        if not self.over:
+            self._connection.send_status(self._id, error, self._head_sent)
+            self._end()
+            self._abandon()
+
+    def _expire(self) -> None:
+        if self._blocked and not self.over:
+            self._timer = None
+            self._connection.reset(self._id, ErrorCode.CANCEL)
+            self.cancel()
+        else:
+            super()._expire()
+
+    def _end(self) -> None:
+        super()._end()
+        self._inbox.clear()
+
+    @abstractmethod
+    def _advance(self) -> None:
+        """Pass messages of the inbox on, as far as possible."""
+
+    def _emptied(self) -> None:
+        """The inbox is empty: the client may send more."""
+        if not self.over:
+            self._release_message()
+            self._connection.http2.resume(self._id)
+
+    def _release_message(self) -> None:
+        """The messages that were charged have been passed on."""
+        if self._charged and (self._reader is None or self._reader.is_between_messages):
+            self._connection.context.budget.release(self._charged)
+            self._charged = 0
+
+    def _send(self, message: list[Buffer]) -> None:
+        """Send a message; `_blocked` until `sent` unless all of it can be sent now."""
+        encoding = self._encoding()
+        if not self._head_sent:
+            self._head_sent = True
+            self._connection.send_head(self._id, answers.head(encoding) if encoding else answers.HEAD)
+        if encoding:
+            self._blocked = True
+            self._compress(message, self._send_compressed)
+        else:
+            self._blocked = not self._connection.send_message(self._id, [prefix(sum(map(len, message))), *message])
+
+    def _send_compressed(self, content: list[Buffer]) -> None:
+        self._blocked = not self._connection.send_message(self._id, content)
+        if not self._blocked:
+            self.sent()
+
+    def _finish(self, failure: RpcError | None) -> None:
+        """End the call well, or with a status."""
+        if failure is not None:
+            self.fail(failure)
+        elif not self.over:
+            if not self._head_sent:
+                self._head_sent = True
+                self._connection.send_head(self._id, answers.HEAD)
+            self._connection.send_end(self._id)
+            self._end()
+
+
+class MessageStreamCall(StreamingCall):
+    """A call of an operation that takes and gives messages without tasks."""
+
+    __slots__ = ("_cut", "_decoding", "_pumping", "_stream")
+
+    def __init__(
+        self,
+        connection: CallConnection,
+        stream_id: int,
+        head: CallHead[Method],
+        operation: StreamOperation,
+        now: float,
+    ) -> None:
+        """Raises RpcError."""
+        super().__init__(connection, stream_id, head, now)
+        assert operation.open is not None  # noqa: S101 - for the type checker
+        self._cut = False
+        self._pumping = False
+        self._decoding: asyncio.Task[None] | None = None
+        self._stream: MessageStream = operation.open(self.context())
+        self._stream.on_ready = self._pump
+        self._stream.on_room = self._advance
+
+    def sent(self) -> None:
+        """All that was queued has been sent: take the next message."""
+        self._blocked = False
+        self._pump()
+
+    def cut(self) -> None:
+        """The server stops: no more messages of the client, but the answers to those that came."""
+        if not (self.over or self._ended):
+            self._cut = self._ended = True
+            self._inbox.clear()
+            self._stream.finish()
+
+    def _advance(self) -> None:
+        if self._is_busy():
+            return
+        if self._inbox:
+            if self._connection.take_turn(self._feed_next):
+                self._feed_next()
+        elif self._ended and not self.over:
+            self._stream.finish()
+
+    def _is_busy(self) -> bool:
+        return self.over or self._stream.full or self._job is not None or self._decoding is not None
+
+    def _feed_next(self) -> None:
+        """Feed one message, for which there is a turn, and go on with the next."""
+        if self._is_busy() or not self._inbox:
+            return
+        compressed, content = self._inbox.popleft()
+        if compressed:
+            self._decompress(content, self._feed)
+        else:
+            self._feed(content)  # type: ignore[arg-type]
+
+    def _feed(self, message: bytes) -> None:
+        if len(message) >= COSTLY_BYTES:
+            self._decoding = self._connection.context.loop.create_task(self._decode(message))
+            return
+        self._release_message()
+        self._stream.feed(message)
+        self._fed()
+
+    async def _decode(self, message: bytes) -> None:
+        self._release_message()
+        decoded = await self._stream.decode(message)
+        self._decoding = None
+        if not self.over:
+            self._stream.feed(message, decoded)
+            del message, decoded
+            self._fed()
+
+    def _fed(self) -> None:
+        if self.over:
+            return
+        if not self._inbox:
+            self._emptied()
+        self._advance()
+
+    def _pump(self) -> None:
+        """Send what the stream has ready, until an answer must wait."""
+        if self._pumping:
+            return
+        self._pumping = True
+        try:
+            while not (self.over or self._blocked):
+                message = self._stream.take()
+                if message is not None:
+                    self._send(message)
+                    continue
+                if self._stream.over:
+                    self._finish(RpcError(Code.UNAVAILABLE, SHUTTING_DOWN) if self._cut else None)
+                return
+        except RpcError as error:
+            self.fail(rpc_error(error))
+        finally:
+            self._pumping = False
+
+    def _abandon(self) -> None:
+        decoding, self._decoding = self._decoding, None
+        if decoding is not None:
+            decoding.cancel()
+        self._stream.on_ready = self._stream.on_room = _nothing
+        self._stream.cancel()
+
+    def _finish(self, failure: RpcError | None) -> None:
+        super()._finish(failure)
+        self._abandon()
+
+
+class GeneratorCall(StreamingCall):
+    """A call of an operation that is a generator, which runs in a task; it is the iterator of its messages."""
+
+    __slots__ = ("_cut", "_operation", "_task", "_wakeup")
+
+    def __init__(
+        self,
+        connection: CallConnection,
+        stream_id: int,
+        head: CallHead[Method],
+        operation: StreamOperation,
+        now: float,
+    ) -> None:
+        super().__init__(connection, stream_id, head, now)
+        self._operation = operation
+        self._cut = False
+        self._wakeup: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[None] | None = connection.context.loop.create_task(self._run())
+
+    def sent(self) -> None:
+        """All that was queued has been sent: the generator goes on."""
+        self._blocked = False
+        self._wake()
+
+    def cut(self) -> None:
+        """The server stops: no more messages of the client."""
+        self._wake()
+
+    def __aiter__(self) -> "GeneratorCall":
+        return self
+
+    async def __anext__(self) -> bytes:
+        """The next message of the client."""
+        while True:
+            if self._connection.context.admission.ending:
+                self._cut = True
+                raise StopAsyncIteration
+            if self._inbox:
+                return await self._next()
+            if self._ended or self.over:
+                raise StopAsyncIteration
+            await self._wait()
+
+    async def _next(self) -> bytes:
+        compressed, content = self._inbox.popleft()
+        if not self._inbox:
+            self._emptied()
+        if not compressed:
+            return bytes(content)
+        messages: list[bytes] = []
+        self._decompress(content, messages.append)
+        while not messages:
+            if self.over:
+                raise StopAsyncIteration
+            await self._wait()
+        return messages[0]
+
+    def _decompressed(self, then: object, message: bytes | BaseException) -> None:
+        super()._decompressed(then, message)  # type: ignore[arg-type]
+        self._wake()
+
+    def _advance(self) -> None:
+        self._wake()
+
+    async def _run(self) -> None:
+        failure: RpcError | None = None
+        try:
+            async with aclosing(self._operation.answer(self, self.context())) as answered:
+                async for message in answered:
+                    self._send([message])
+                    del message  # the next message may come much later
+                    while self._blocked and not self.over:
+                        await self._wait()
+            if self._cut:
+                failure = RpcError(Code.UNAVAILABLE, SHUTTING_DOWN)
+        except Exception as error:  # noqa: BLE001 - the caller gets a status for every error
+            failure = rpc_error(error)
+        self._task = None
+        self._finish(failure)
+
+    async def _wait(self) -> None:
+        """Return after the next `_wake`."""
+        self._wakeup = self._connection.context.loop.create_future()
+        try:
+            await self._wakeup
+        finally:
+            self._wakeup = None
+
+    def _wake(self) -> None:
+        if self._wakeup is not None and not self._wakeup.done():
+            self._wakeup.set_result(None)
+
+    def _abandon(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+
+
+def _nothing() -> None:
+    """Do nothing: the call is over."""

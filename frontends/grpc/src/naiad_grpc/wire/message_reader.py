@@ -1,0 +1,79 @@
+"""Reader of framed messages: a byte that says whether it is compressed, four of length, and the message."""
+
+from naiad_grpc.http2.streams import Buffer
+from naiad_grpc.statuses import Code, RpcError
+
+PREFIX_BYTES = 5
+
+Framed = tuple[bool, Buffer]
+"""Whether a message is compressed, and its bytes."""
+
+
+class MessageReader:
+    """Puts the messages of one request together from the data of its stream. `most` is the limit of a message.
+
+    `size` is that of the current message, of which `missing` bytes have not come yet; a long message gets a buffer of
+    its announced length at once, so that each byte is copied once.
+    """
+
+    __slots__ = ("_buffer", "_compressed", "_filled", "_most", "_prefix", "missing", "size")
+
+    def __init__(self, most: int) -> None:
+        self.missing = self.size = 0
+        self._most = most
+        self._prefix = b""
+        self._buffer: bytearray | None = None
+        self._filled = 0
+        self._compressed = False
+
+    @property
+    def is_between_messages(self) -> bool:
+        """Whether no message has begun."""
+        return self._buffer is None and not self._prefix
+
+    def read(self, content: bytes | memoryview) -> list[Framed]:
+        """The messages that this data completes. Raises RpcError for one over the limit and a broken prefix."""
+        messages: list[Framed] = []
+        offset, end = 0, len(content)
+        while offset < end:
+            if self._buffer is None:
+                taken = content[offset : offset + PREFIX_BYTES - len(self._prefix)]
+                offset += len(taken)
+                self._prefix += taken
+                if len(self._prefix) < PREFIX_BYTES:
+                    break
+                size = self._begin()
+                if end - offset >= size:
+                    messages.append((self._compressed, bytes(content[offset : offset + size])))
+                    offset += size
+                else:
+                    self._buffer, self._filled = bytearray(size), 0
+                    self.missing = self.size = size
+            else:
+                taken = content[offset : offset + self.missing]
+                filled = self._filled + len(taken)
+                self._buffer[self._filled : filled] = taken
+                self._filled = filled
+                self.missing -= len(taken)
+                offset += len(taken)
+                if not self.missing:
+                    messages.append((self._compressed, self._buffer))
+                    self._buffer = None
+        return messages
+
+    def _begin(self) -> int:
+        """The length that the complete prefix announces."""
+        flag, size = self._prefix[0], int.from_bytes(self._prefix[1:], "big")
+        self._prefix = b""
+        if flag > 1:
+            raise RpcError(Code.INTERNAL, f"the prefix of a message starts with {flag}, which must be 0 or 1")
+        if size > self._most:
+            reason = f"a message of {size} bytes, more than the {self._most} that --grpc-max-message-size allows"
+            raise RpcError(Code.RESOURCE_EXHAUSTED, reason)
+        self._compressed = flag == 1
+        return size
+
+
+def prefix(size: int, compressed: bool = False) -> bytes:
+    """The bytes in front of a message of that size; nothing in front of what is no message."""
+    return (size | compressed << 32).to_bytes(PREFIX_BYTES, "big") if size >= 0 else b""
