@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from naiad._engine import device_outputs
+from naiad._engine import responses
 from naiad_tensors.devices import DeviceTensor
 from naiad_testing.serving import Client, serve
 
@@ -53,13 +53,13 @@ def brought(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
 def stayed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The outputs that stayed on the GPU."""
     names: list[str] = []
-    real = device_outputs.settle
+    real = responses._settle
 
     def noted(output: str, tensor: Any, requests: Any) -> Any:
         names.append(output)
         return real(output, tensor, requests)
 
-    monkeypatch.setattr("naiad._engine.responses.settle", noted)
+    monkeypatch.setattr("naiad._engine.responses._settle", noted)
     return names
 
 

@@ -75,7 +75,7 @@ def test_batch_sizes_are_counted_apart_and_in_order() -> None:
 def test_failures_and_reasons_are_counted() -> None:
     counters = VersionCounters()
 
-    counters.failed(2, 7, FailureReason.BACKEND)
+    counters.failed(7, 2, FailureReason.BACKEND)
     counters.failed(1, 1, FailureReason.OTHER)
     for reason in ("full", "delay", "full"):
         counters.by_slot[0].closed(reason)

@@ -1,9 +1,13 @@
 """A queue behind a gate: which slots its scheduler sees as idle, and what the gate hears of them."""
 
 from collections.abc import Sequence
+from typing import Any
+
+import pytest
 
 from naiad.default_scheduler import FifoScheduler
 from naiad.scheduler import Decision
+from naiad.types import Response
 from naiad_testing.gates import FakeGate
 
 from .driven import DrivenQueue
@@ -118,3 +122,56 @@ async def test_a_queue_without_a_gate_suspends_nothing() -> None:
     await driven.executing()
 
     assert driven.queue.suspend(0) is None
+
+
+# Gates that raise
+
+
+class Broken(FakeGate):
+    """Has one slot to grant, and raises in one method from `breaks` on."""
+
+    breaks = False
+
+    def __init__(self, method: str) -> None:
+        super().__init__(open_=1)
+        self._method = method
+
+    def __getattribute__(self, name: str) -> Any:
+        if super().__getattribute__("breaks") and name == super().__getattribute__("_method"):
+            return self._fail
+        return super().__getattribute__(name)
+
+    def _fail(self, *arguments: object) -> None:
+        raise SystemExit(f"no {self._method}")
+
+
+@pytest.mark.parametrize("method", ["want", "grant"])
+async def test_a_gate_that_raises_fails_the_requests_that_wait_for_it(
+    method: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate = Broken(method)
+    driven = DrivenQueue(gate=gate)
+    gate.breaks = True
+
+    driven.submit("a")
+    await driven.executing()
+
+    (error,) = driven.outcomes["a"]
+    assert str(error) == "the execution gate of model 'm' failed; the log says why"
+    assert "the execution gate of model 'm' failed" in caplog.text
+    assert f"no {method}" in caplog.text
+
+
+@pytest.mark.parametrize("method", ["started", "release"])
+async def test_a_gate_that_raises_keeps_no_answer_back(method: str, caplog: pytest.LogCaptureFixture) -> None:
+    gate = Broken(method)
+    driven = DrivenQueue(gate=gate)
+    gate.breaks = True
+
+    driven.submit("a")
+    executing = await driven.executing()
+    driven.finish()
+
+    assert executing == [["a"]]
+    assert [each.id for each in driven.outcomes["a"] if isinstance(each, Response)] == ["a"]
+    assert f"no {method}" in caplog.text

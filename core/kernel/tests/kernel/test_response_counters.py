@@ -1,7 +1,6 @@
 """Counting responses by their place among a request's responses."""
 
-from naiad._engine.response_counters import ResponseKind
-from naiad._engine.statistics import FailureReason, VersionCounters
+from naiad._engine.statistics import FailureReason, ResponseKind, VersionCounters
 from naiad.reports import Duration, ResponseStatistics
 
 FIRST, SECOND = 0, 1
@@ -49,8 +48,8 @@ def test_models_that_answer_once_have_no_response_statistics() -> None:
 def test_failures_add_up_over_their_reasons() -> None:
     counters = VersionCounters()
 
-    counters.failed(2, 10, FailureReason.REJECTED)
-    counters.failed(1, 5, FailureReason.CANCELED)
+    counters.failed(10, 2, FailureReason.REJECTED)
+    counters.failed(5, 1, FailureReason.CANCELED)
     counters.failed(1, 1, FailureReason.OTHER)
 
     assert counters.report("m", 1, ()).fail == Duration(4, 16)

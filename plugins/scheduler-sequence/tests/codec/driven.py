@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from naiad._engine.call import Call
+from naiad._engine.codec_queue import CodecModelQueue
 from naiad._engine.execution import Execution
-from naiad._engine.queue import ModelQueue
 from naiad._engine.responses import CodecResponseBuilder, ResponseBuilder
 from naiad._engine.statistics import VersionCounters
 from naiad.backend import Answer, Instance, ModelContext, Reply
@@ -115,7 +115,7 @@ class DrivenSequences:
         responses = ResponseBuilder(parsed, 1, strict)
         self.reader = CodecResponseBuilder(responses, codec)
         self.workers = [self._take] * places
-        self.queue = ModelQueue(responses, self.counters, codec=codec)
+        self.queue = CodecModelQueue(responses, self.counters, codec)
         self.queue.open(self._scheduler, self.workers, self._instruct)
         assert isinstance(self.queue.codec, SequenceQueueCodec)
         self.sequences = self.queue.codec

@@ -36,11 +36,7 @@ class CacheCounters:
         if self.miss_times is not None:
             self.miss_times.add(lookup_ns + insertion_ns)
 
-    @property
-    def durations(self) -> tuple[Duration, Duration]:
-        """Those of the hits and of the misses."""
-        return Duration(self.hits, self.hit_ns), Duration(self.misses, self.miss_ns)
-
     def report(self) -> CacheUse:
         """The counters as they stand."""
-        return CacheUse(*self.durations, self.hit_times, self.miss_times)
+        hits, misses = Duration(self.hits, self.hit_ns), Duration(self.misses, self.miss_ns)
+        return CacheUse(hits, misses, self.hit_times, self.miss_times)

@@ -7,8 +7,7 @@ from time import monotonic_ns
 
 from naiad._engine.call import Call
 from naiad._engine.execution import Execution
-from naiad._engine.response_counters import ResponseKind
-from naiad._engine.statistics import FailureReason, VersionCounters
+from naiad._engine.statistics import FailureReason, ResponseKind, VersionCounters
 from naiad._engine.streams import ResponseStream, Sent
 from naiad.errors import InternalError, ModelFailedError, NaiadError, drop_tracebacks
 from naiad.foreign_errors import describe_error, raise_interrupt
@@ -74,7 +73,7 @@ class Delivery:
             if totals:
                 counters.succeeded(items, totals, queues, phases)
             if failed:
-                self._counters.failed(failed, failed_ns, FailureReason.BACKEND)
+                self._counters.failed(failed_ns, failed, FailureReason.BACKEND)
         except BaseException as error:  # noqa: BLE001 - none of the calls may hang for it
             self._fail_unanswered(execution, error)
 
@@ -86,7 +85,7 @@ class Delivery:
         )
         for call, each in zip(execution.calls, errors_of(failure, len(execution.calls)), strict=True):
             if not call.over and (call.stream is None or call.stream.ended):
-                self._counters.failed(1, 0, FailureReason.OTHER)
+                self._counters.failed(0)
                 self.conclude(call, each)
 
     def pass_on(self, stream: ResponseStream, sent: Sequence[Sent]) -> None:
@@ -169,7 +168,7 @@ class Delivery:
         ticket = stream.call.ticket
         now, arrival_ns = monotonic_ns(), int(stream.call.arrival * 1e9)
         if isinstance(outcome, NaiadError):
-            self._counters.failed(1, now - arrival_ns, FailureReason.BACKEND)
+            self._counters.failed(now - arrival_ns, reason=FailureReason.BACKEND)
             return
         total_ns, queue_ns, phases = now - arrival_ns, stream.opened_ns - arrival_ns, (0, now - stream.opened_ns, 0)
         stream.call.queue_ns, stream.call.phases = queue_ns, phases

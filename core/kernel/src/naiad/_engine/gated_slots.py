@@ -1,10 +1,12 @@
 """Free slots behind an execution gate: the scheduler sees a slot as idle only while the slot holds a grant."""
 
 import asyncio
-from collections.abc import Callable, Container
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 
+from naiad._engine.containment import logged
 from naiad._engine.streams import ResponseStream
+from naiad.errors import InternalError, NaiadError
 from naiad.extend import ExecutionGate, Suspension
 
 
@@ -13,22 +15,27 @@ class GatedSlots:
 
     Whenever a decision is due, every free slot asks for a grant, and `decide` sees those in `idle` that got one.
     Grants that the decision does not use go back at once. Slots without a grant wait on, and the decision is made
-    again when one is granted. `waiting` is the number of requests that wait, `running` the tickets that execute.
+    again when one is granted. `waiting` and `running` are the tickets that wait and that execute. The gate is a
+    plugin's: what it raises is logged, and the requests that wait for a grant `fail`.
     """
 
     def __init__(
         self,
         gate: ExecutionGate,
+        model: str,
         idle: list[int],
         decide: Callable[[], None],
-        waiting: Callable[[], int],
-        running: Container[int],
+        waiting: Collection[int],
+        running: Collection[int],
+        fail: Callable[[NaiadError], None],
     ) -> None:
         self._gate = gate
+        self._model = model
         self._idle = idle
         self._decide_with_idle = decide
         self._waiting = waiting
         self._running = running
+        self._fail = fail
         self._loop = asyncio.get_running_loop()
         self._free: dict[int, None] = {}
         self._granted: set[int] = set()
@@ -37,41 +44,41 @@ class GatedSlots:
 
     def free(self, slot: int) -> None:
         """A slot is free, and gives back its grant; when requests wait, the caller decides next."""
-        self._gate.release(slot)
+        self._call(self._gate.release, slot)
         self._free[slot] = None
-        if not self._waiting():
-            self._gate.grant()
+        if not self._waiting:
+            self._call(self._gate.grant)
 
     def lose(self, slot: int) -> None:
         """A slot is gone until it is free again; it is in `idle` no more."""
         self._free.pop(slot, None)
         self._granted.discard(slot)
-        self._gate.release(slot)
-        self._gate.grant()
+        self._call(self._gate.release, slot)
+        self._call(self._gate.grant)
 
     def decide(self) -> None:
         """Decide with the slots that are granted now."""
-        if self._waiting():
-            for slot in self._free:
-                self._gate.want(slot, self._take_grant)
+        free = list(self._free) if self._waiting else []
         self._deciding = True
-        try:
-            self._gate.grant()
-        finally:
-            self._deciding = False
+        works = [self._call(self._gate.want, slot, self._take_grant) for slot in free]
+        works.append(self._call(self._gate.grant))
+        self._deciding = False
         self._use_grants()
+        if not all(works):
+            self._fail(InternalError(f"the execution gate of model '{self._model}' failed; the log says why"))
 
     def withdraw(self) -> None:
         """No request waits any more: the free slots want nothing."""
         for slot in self._free:
-            self._gate.release(slot)
-        self._gate.grant()
+            self._call(self._gate.release, slot)
+        self._call(self._gate.grant)
 
     def suspend(self, slot: int) -> Suspension | None:
         """The execution at the slot waits for another model; None when it has returned and left a thread behind."""
-        if slot in self._free or slot in self._granted:
-            return None
-        return self._gate.suspend(slot)
+        if slot not in self._free and slot not in self._granted:
+            with self._contained():
+                return self._gate.suspend(slot)
+        return None
 
     def suspend_sender(self, stream: ResponseStream, room: "Future[None]") -> "Future[None]":
         """Suspend the execution of a sender until there is `room`; returns what the sender waits for. Any thread."""
@@ -79,6 +86,16 @@ class GatedSlots:
         go.set_running_or_notify_cancel()  # a sender that stops waiting must not cancel what is set here
         self._on_loop(go, lambda: self._suspend_until(stream, room, go))
         return go
+
+    def _contained(self) -> logged:
+        return logged(f"the execution gate of model '{self._model}'", model=self._model)
+
+    def _call(self, act: Callable[..., None], *arguments: object) -> bool:
+        """Call the gate; what it raises is logged. Returns whether it raised nothing."""
+        with self._contained():
+            act(*arguments)
+            return True
+        return False
 
     def _take_grant(self, slot: int) -> None:
         del self._free[slot]
@@ -97,11 +114,11 @@ class GatedSlots:
             if slot in self._idle:
                 self._idle.remove(slot)
                 self._free[slot] = None
-                self._gate.release(slot)
+                self._call(self._gate.release, slot)
             else:
-                self._gate.started(slot)
-        if self._waiting():
-            self._gate.grant()
+                self._call(self._gate.started, slot)
+        if self._waiting:
+            self._call(self._gate.grant)
         else:
             self.withdraw()
 
@@ -110,19 +127,20 @@ class GatedSlots:
         if suspension is None:  # its execution has returned, and holds nothing
             room.add_done_callback(lambda _: go.set_result(None))
             return
-        room.add_done_callback(lambda _: self._on_loop(go, lambda: _resume_sender(suspension, go)))
+        room.add_done_callback(lambda _: self._on_loop(go, lambda: self._resume_sender(suspension, go)))
+
+    def _resume_sender(self, suspension: Suspension, go: "Future[None]") -> None:
+        """Let a sender go on; one whose execution also waits for a model goes on at once, without a grant."""
+        resumes = False
+        with self._contained():
+            is_last = suspension.is_last
+            suspension.resume(lambda: go.set_result(None) if is_last else None)
+            resumes = is_last
+        if not resumes and not go.done():
+            go.set_result(None)
 
     def _on_loop(self, go: "Future[None]", act: Callable[[], None]) -> None:
         try:
             self._loop.call_soon_threadsafe(act)
         except RuntimeError:  # the loop is closed, and nobody waits for responses any more
             go.set_result(None)
-
-
-def _resume_sender(suspension: Suspension, go: "Future[None]") -> None:
-    """Let a sender go on; one whose execution also waits for a model goes on at once, without a grant."""
-    if suspension.is_last:
-        suspension.resume(lambda: go.set_result(None))
-    else:
-        suspension.resume(lambda: None)
-        go.set_result(None)

@@ -4,32 +4,32 @@ import asyncio
 import functools
 import logging
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
 from time import monotonic
-from typing import cast
 
 from naiad._engine.alarm import Alarm
-from naiad._engine.batches import BatchBuilder, Instruct, no_instance
 from naiad._engine.call import Call
-from naiad._engine.containment import logged
 from naiad._engine.delivery import Delivery, errors_of
 from naiad._engine.execution import Execution
 from naiad._engine.gated_slots import GatedSlots
-from naiad._engine.refusals import came_too_late, expired, reason_of, refusal, scheduler_started_anew
+from naiad._engine.refusals import came_too_late, expired, reason_of, refusal
 from naiad._engine.responses import ResponseBuilder
 from naiad._engine.statistics import FailureReason, VersionCounters
-from naiad._engine.streams import ResponseStream, Sent, Streams
-from naiad.backend import Sender
+from naiad._engine.streams import ResponseStream, Sent, StreamSender
+from naiad.backend import Instance, Sender
 from naiad.batch import Batch
-from naiad.codec import BatchCodec, QueueCodec, QueuedRequest, ReplyReader
+from naiad.codec import QueueCodec, ReplyReader
 from naiad.errors import InternalError, NaiadError
 from naiad.extend import ExecutionGate, Suspension
 from naiad.foreign_errors import describe_error, raise_interrupt
-from naiad.scheduler import Dispatch, Drop, Scheduler, SequenceEndReason, Ticket
+from naiad.scheduler import Dispatch, Drop, Scheduler, SequenceEnd, Ticket
 from naiad.server import Deliver
 from naiad.types import Request
 
 _logger = logging.getLogger("naiad.model")
+
+Instruct = Callable[[int, str, Callable[[Instance], None]], None]
+"""Calls something with the instance of a slot, on its own thread, where the instance has that member."""
+
 
 _ROUNDS = 3
 _LASTING = 8
@@ -81,16 +81,19 @@ class DecisionCoalescer:
 class ModelQueue:
     """Requests in, batches out; to be opened before the first. Every method is for the event loop's thread.
 
-    `responses` reads what models send one by one. With a `gate` a slot is idle only while the gate lets it execute. A
-    `codec` makes the batches and takes them back, where the scheduler brought one.
+    `responses` reads what models send one by one. With a `gate` a slot is idle only while the gate lets it execute.
+    `requeues` says that requests may be queued again, and execute once more before they are over. `codec` is None: only
+    a `CodecModelQueue` has one.
     """
+
+    codec: QueueCodec | None = None
 
     def __init__(
         self,
         responses: ResponseBuilder,
         counters: VersionCounters,
         gate: ExecutionGate | None = None,
-        codec: BatchCodec | None = None,
+        requeues: bool = False,
     ) -> None:
         model = self._model = responses.model
         self.responses = responses
@@ -104,39 +107,33 @@ class ModelQueue:
         self._add_idle: Callable[[int], None] = self._idle.append
         self._decide: Callable[[], None] = self._decide_with_idle
         if gate is not None:
-            gated = GatedSlots(gate, self._idle, self._decide_with_idle, lambda: self.waiting, self._executing)
-            self._gated, self._add_idle, self._decide = gated, gated.free, gated.decide
-        suspend_sender = None if self._gated is None else self._gated.suspend_sender
-        pass_on = self._pass_on if codec is None else self._pass_on_to_codec
-        self._streams = Streams(responses, pass_on, suspend_sender)
-        self._delivery = Delivery(model, counters, codec is not None and codec.requeues)
+            gated = self._gated = GatedSlots(
+                gate, model, self._idle, self._decide_with_idle, self._waiting, self._executing, self.fail_all
+            )
+            self._add_idle, self._decide = gated.free, gated.decide
+        self._delivery = Delivery(model, counters, requeues)
         self._first_id = self._last_id = 0
         self._coalescer = DecisionCoalescer(self._loop, self._decide, self._idle)
         self._alarm = Alarm(self._loop, self._woken)
         self._wake_at: float | None = None
         self._draining = False
         self._recount = asyncio.Event()
-        self._batch_codec = codec
-        self.codec: QueueCodec | None = None
-        self._batches: BatchBuilder | None = None
 
     def open(
         self,
         make_scheduler: Callable[[], Scheduler],
         workers: Sequence[Callable[[Execution], None]],
-        instruct: Instruct = no_instance,
+        instruct: Instruct = lambda *_: None,
     ) -> None:
         """Take requests from now on. Raises what making the scheduler or opening the codec raises.
 
-        `workers` take a batch each, by slot.
+        `workers` take a batch each, by slot. `instruct` calls something with the instance of a slot on its own thread,
+        where the instance has that member.
         """
         self._make_scheduler = make_scheduler
         self._workers = workers
         self.instruct = instruct
         self._start_scheduler()
-        if self._batch_codec is not None:
-            self.codec = self._batch_codec.open(self)
-            self._batches = BatchBuilder(self.codec, self._model)
 
     @property
     def waiting(self) -> int:
@@ -155,7 +152,7 @@ class ModelQueue:
         """
         now = monotonic()
         if request.deadline is not None and request.deadline <= now:
-            self._counters.failed(1, 0, FailureReason.REJECTED)
+            self._counters.rejected(0)
             raise came_too_late(self._model)
         self._last_id += 1
         ticket = Ticket(
@@ -173,10 +170,10 @@ class ModelQueue:
         try:
             refused = self._arrive(ticket)
         except BaseException as error:
-            self._counters.failed(1, 0, FailureReason.OTHER)
+            self._counters.failed(0)
             raise self._scheduler_failed(error) from error
         if refused is not None:
-            self._counters.failed(1, 0, reason_of(refused))
+            self._counters.failed(0, reason=reason_of(refused))
             raise refusal(refused, self._model)
         self._waiting[ticket.id] = call
         if self._ordered:
@@ -210,8 +207,7 @@ class ModelQueue:
         try:
             if lost is not None:
                 lost(slot, monotonic())
-            if self.codec is not None:
-                self.codec.lost(slot)
+            self._state_lost(slot)
         except BaseException as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
             self._scheduler_failed(error)
         if lost is not None:
@@ -223,29 +219,20 @@ class ModelQueue:
 
     def done(self, execution: Execution) -> None:
         """A batch came back: let the slot pull its next one, and answer the calls while that executes."""
-        following = None if self._batches is None else self._batches.complete(execution)
         try:
             self._settle_execution(execution)
         finally:
             try:
-                if following is None:
-                    self.free(execution.slot)
-                else:
-                    self._workers[following.slot](following)
+                self.free(execution.slot)
             finally:
                 self._delivery.answer(execution)
 
     def lost(self, execution: Execution) -> None:
-        """A batch died with its worker: its calls fail and those that were to follow it too; the slot stays away."""
-        following = None if self._batches is None else self._batches.complete(execution)
+        """A batch died with its worker: its calls fail, and the slot stays away."""
         try:
             self._settle_execution(execution)
         finally:
             self._delivery.answer(execution)
-        if following is not None:
-            following.error, following.started_ns = execution.error, execution.done_ns
-            following.done_ns = execution.done_ns
-            self.lost(following)
 
     def take_back(self, call: Call) -> None:
         """The caller of a request has gone."""
@@ -261,16 +248,14 @@ class ModelQueue:
             self._fail_call(call, each)
 
     async def drained(self) -> None:
-        """Return when no request waits, executes or streams, and the codec has nothing open."""
+        """Return when no request waits, executes or streams, and none is expected."""
         self._draining = True
-        while self.outstanding or (self.codec is not None and self.codec.open):
+        while not self._is_drained():
             self._recount.clear()
             await self._recount.wait()
 
     def retire(self) -> None:
-        """The version goes out of service: what the codec knows is over."""
-        if self.codec is not None:
-            self._guarded(self.codec.end_all, SequenceEndReason.UNLOAD)
+        """The version goes out of service."""
 
     def close(self) -> None:
         """End the timers. To be called when the queue is drained or given up."""
@@ -292,8 +277,8 @@ class ModelQueue:
         now = monotonic()
         try:
             decision = self._scheduler.decide(now, tuple(self._idle))
-            if decision.ended and self.codec is not None:
-                self.codec.ended(decision.ended)
+            if decision.ended:
+                self._sequences_ended(decision.ended)
             for dispatch in decision.dispatches:
                 self._dispatch(dispatch)
             for drop in decision.drops:
@@ -330,9 +315,7 @@ class ModelQueue:
             sizes.append(call.ticket.batch_size)
             if request.trace is not None:
                 traces.append(request.trace)
-        if self._batches is not None and (execution := self._batches.build(dispatch, calls)) is not None:
-            return execution
-        open_sender = functools.partial(self._streams.sender, calls, dispatch.instance)
+        open_sender = functools.partial(self._open_sender, calls, dispatch.instance)
         batch = Batch(requests, sizes, open_sender, self.responses.layout)
         return Execution(dispatch.instance, dispatch.tickets, calls, batch, dispatch.reason, traces)
 
@@ -359,6 +342,17 @@ class ModelQueue:
             self._executing.pop(ticket, None)
         self._settle(tickets)
 
+    def _open_sender(self, calls: Sequence[Call], slot: int, index: int, replies: ReplyReader | None = None) -> Sender:
+        """A sender for the call of that index, whose replies `replies` reads, if need be. For any thread.
+
+        Raises InternalError when it was taken before.
+        """
+        call, suspend = calls[index], None if self._gated is None else self._gated.suspend_sender
+        if call.stream is not None:
+            raise InternalError("the response sender of this request was taken before")
+        call.stream = ResponseStream(call, slot, replies or self.responses, self._loop, self._pass_on, suspend)
+        return StreamSender(call.stream)
+
     def _pass_on(self, stream: ResponseStream, sent: Sequence[Sent]) -> None:
         """A model has sent responses; with the last of them the request is over."""
         self._delivery.pass_on(stream, sent)
@@ -381,7 +375,7 @@ class ModelQueue:
         self, call: Call, error: NaiadError, reason: FailureReason = FailureReason.OTHER, settled: bool = False
     ) -> None:
         if not call.over:
-            self._counters.failed(1, _ns_since(call.arrival, monotonic()), reason)
+            self._counters.failed(_ns_since(call.arrival, monotonic()), reason=reason)
             self._delivery.conclude(call, error)
         self._forget(call, settled)
 
@@ -402,8 +396,6 @@ class ModelQueue:
         if self._is_busy(call):
             call.notify_model()
         else:
-            if self.codec is not None:
-                self._guarded(self.codec.withdrawn, call)
             ticket = call.ticket.id
             if self._waiting.pop(ticket, None) is not None:
                 self._settle((ticket,) if not settled else ())
@@ -411,68 +403,24 @@ class ModelQueue:
                 self._gated.withdraw()
         self._delivery.release()
 
-    # For the codec
+    # What a codec adds
 
-    def sender(self, request: QueuedRequest, slot: int, replies: ReplyReader) -> Sender:
-        """The sender of a call that executes at that slot. For any thread; see `naiad.codec.CodecQueue`."""
-        return self._streams.sender((cast("Call", request),), slot, 0, replies)
+    def _is_drained(self) -> bool:
+        return not self.outstanding
 
-    def requeue(self, request: QueuedRequest) -> NaiadError | None:
-        """Queue a call again that has come back; the error where the scheduler refuses that."""
-        call = cast("Call", request)
-        old = call.ticket
-        if old.id < self._first_id:
-            return scheduler_started_anew(self._model)
-        self._last_id += 1
-        ticket = replace(
-            old, id=self._last_id, arrival=monotonic(), sequence_start=False, sequence_end=False, continues=old.id
-        )
-        try:
-            refused = self._scheduler.arrive(ticket)
-        except BaseException as error:  # noqa: BLE001 - a scheduler plugin may raise anything; nothing may hang for it
-            return self._scheduler_failed(error)
-        if refused is not None:
-            return refusal(refused, self._model)
-        call.ticket = ticket
-        self._waiting[ticket.id] = call
-        self._coalescer.arrive()
-        return None
+    def _sequences_ended(self, ends: Sequence[SequenceEnd]) -> None:
+        """The scheduler has ended these sequences, of which a queue without a codec knows nothing."""
 
-    def recount(self) -> None:
-        """What the codec has open may have become nothing."""
-        self._recount.set()
-
-    def _arrive_with_codec(self, ticket: Ticket) -> Drop | None:
-        """As the scheduler's `arrive`, for a queue with a codec, which has to know the tickets that are taken in."""
-        refused = self._scheduler.arrive(ticket)
-        if refused is None and self.codec is not None:
-            self.codec.arrived(ticket)
-        return refused
-
-    def _pass_on_to_codec(self, stream: ResponseStream, sent: Sequence[Sent]) -> None:
-        """As `_pass_on`, for a queue with a codec, which has to know the end of each stream first."""
-        call = stream.call
-        last = next((each.outcome for each in sent if isinstance(each.outcome, NaiadError) or each.outcome.final), None)
-        if last is not None and self.codec is not None:
-            self._guarded(self.codec.streamed, call, last)
-        self._pass_on(stream, sent)
-        if last is not None and call.ticket.id in self._waiting:
-            self._forget(call)  # it waits to be executed again, although its model has said that all is sent
-
-    def _guarded(self, act: Callable[..., None], *arguments: object) -> None:
-        """Call the codec; what it raises is logged, because nothing may hang for it."""
-        with logged(f"the batch codec of model '{self._model}'", model=self._model):
-            act(*arguments)
+    def _state_lost(self, slot: int) -> None:
+        """The instance of that slot has died with its state."""
 
     # A scheduler that fails
 
     def _start_scheduler(self) -> None:
         self._scheduler = self._make_scheduler()
-        self._arrive = self._scheduler.arrive if self._batch_codec is None else self._arrive_with_codec
+        self._arrive = self._scheduler.arrive
         self._ordered = bool(getattr(self._scheduler, "preserves_ordering", False))
         self._first_id = self._last_id + 1
-        if self.codec is not None:  # what is under way is the old scheduler's
-            self._guarded(self.codec.end_all, SequenceEndReason.CANCELLED)
 
     def _scheduler_failed(self, error: BaseException) -> InternalError:
         """Start a new scheduler and fail all that waited with the old one; returns their error."""

@@ -1,12 +1,11 @@
 """Responses: builds one response or error for each request from what an instance answered, by the configuration."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 
-from naiad._engine.device_outputs import bring_to_host, settle
 from naiad.backend import Answer, Batch, Reply, Reschedule
 from naiad.codec import BatchCodec
 from naiad.errors import ModelFailedError, NaiadError
@@ -15,7 +14,7 @@ from naiad.server import Outcome
 from naiad.types import ParameterValue, Request, Response
 from naiad_config import ModelConfig, ModelOutput
 from naiad_tensors.datatypes import is_text, tensor_type, wire_name, wire_name_of
-from naiad_tensors.devices import DeviceTensor, is_on_device
+from naiad_tensors.devices import HOST, Device, DeviceTensor, is_on_device
 from naiad_tensors.ragged import layout_of
 from naiad_tensors.tensors import Tensor, bytes_array, host_array
 
@@ -76,39 +75,38 @@ class ResponseBuilder:
         whole = answer if self.layout is None else batch.cut(answer)
         if not isinstance(whole, Mapping) or len(occupied) == 1:
             return self.read(answer, batch)
-        tensors = self._tensors(whole, batch.size)
-        if not self._strict:
-            self._check_rows(tensors, batch.size)
-        wholes = [(name, tensor.datatype, (1, *tensor.shape[1:]), tensor.array) for name, tensor in tensors.items()]
-        outcomes: list[Outcome | None] = []
-        for index, request in enumerate(batch.requests):
-            if not occupied[index]:  # half of the rows where many sequences take turns: 3 µs each
-                outcomes.append(None)
-                continue
-            part = {name: Tensor(name, kind, shape, array[index : index + 1]) for name, kind, shape, array in wholes}
-            outcomes.append(self._response_or_error(request, part))
-        return outcomes
+        return self._cut(self._tensors(whole, batch.size), batch, occupied)
 
-    def _read_whole(self, answer: Mapping[str, Any], batch: Batch) -> list[Outcome | None]:
+    def _read_whole(self, answer: Mapping[str, Any], batch: Batch) -> Sequence[Outcome | None]:
         requests = batch.requests
         tensors = self._tensors(answer, batch.size, requests)
         if len(requests) == 1:
             return [self._response_or_error(requests[0], tensors)]
-        if not self._strict:
-            self._check_rows(tensors, batch.size)
-        outcomes: list[Outcome | None] = []
-        start = 0
-        for request, size in zip(requests, batch.sizes, strict=True):
-            stop = start + size
-            part = {
-                name: Tensor(name, tensor.datatype, (size, *tensor.shape[1:]), tensor.payload[start:stop])  # type: ignore[index]
-                for name, tensor in tensors.items()
-            }
-            outcomes.append(self._response_or_error(request, part))
-            start = stop
+        outcomes = self._cut(tensors, batch)
         resident = [name for name, tensor in tensors.items() if type(tensor.payload) is not np.ndarray]
         if resident:
-            bring_to_host(resident, requests, outcomes)
+            _bring_to_host(resident, requests, outcomes)
+        return outcomes
+
+    def _cut(
+        self, tensors: Mapping[str, Tensor], batch: Batch, occupied: Sequence[bool] | None = None
+    ) -> list[Outcome | None]:
+        """A response with its rows for each request, None for those whose row is not occupied."""
+        if not self._strict:
+            self._check_rows(tensors, batch.size)
+        wholes: list[tuple[str, str, tuple[int, ...], Any]] = [
+            (name, tensor.datatype, tensor.shape[1:], tensor.payload) for name, tensor in tensors.items()
+        ]
+        outcomes: list[Outcome | None] = []
+        start = 0
+        for index, (request, size) in enumerate(zip(batch.requests, batch.sizes, strict=True)):
+            stop = start + size
+            if occupied is None or occupied[index]:  # half of the rows where many sequences take turns: 3 µs each
+                part = {name: Tensor(name, kind, (size, *dims), rows[start:stop]) for name, kind, dims, rows in wholes}
+                outcomes.append(self._response_or_error(request, part))
+            else:
+                outcomes.append(None)
+            start = stop
         return outcomes
 
     def response(self, reply: Reply | Reschedule, request: Request, size: int) -> Response:
@@ -220,7 +218,7 @@ class ResponseBuilder:
             self._check_shape(name, tensor.shape, declared, batch_size)
         shape = tensor.shape if declared.client_dims is None else self._client_shape(tensor.shape, declared)
         try:
-            return Tensor(name, tensor.datatype, shape, settle(name, tensor, requests).reshape(shape))
+            return Tensor(name, tensor.datatype, shape, _settle(name, tensor, requests).reshape(shape))
         except Exception as error:
             raise self._unreadable(name, error) from error
 
@@ -288,6 +286,37 @@ def _output(output: ModelOutput, batching: bool) -> _Output:
     if output.reshape is None:
         return _Output(datatype, dtype, dims, None, has_rows)
     return _Output(datatype, dtype, tuple(output.reshape.shape), dims, has_rows)
+
+
+def _settle(output: str, tensor: DeviceTensor, requests: Sequence[Request]) -> DeviceTensor | np.ndarray:
+    """The tensor where it is, if any of the requests takes it there and it has no gaps; else in host memory.
+
+    If one of them wants it in host memory, it is brought there now, for all of the batch at once, on the thread of the
+    instance: nothing else waits for that.
+    """
+    wishes = [_wish(request, output) for request in requests]
+    if not (tensor.is_contiguous and any(tensor.device in wish for wish in wishes)):
+        return tensor.array
+    if any(HOST in wish or tensor.device not in wish for wish in wishes):
+        _ = tensor.array
+    return tensor
+
+
+def _bring_to_host(
+    outputs: Sequence[str], requests: Sequence[Request], outcomes: Sequence[Response | NaiadError | None]
+) -> None:
+    """Give the requests that do not take these outputs where they are what came to the host with the batch."""
+    for request, outcome in zip(requests, outcomes, strict=True):
+        if isinstance(outcome, Response):
+            for tensor in [outcome.outputs[name] for name in outputs if name in outcome.outputs]:
+                payload = tensor.payload
+                if isinstance(payload, DeviceTensor) and payload.device not in _wish(request, tensor.name):
+                    tensor.payload = payload.array
+
+
+def _wish(request: Request, output: str) -> Collection[Device]:
+    """The devices where a request takes that output."""
+    return () if request.on_device is None else request.on_device.get(output, ())
 
 
 def _check_parameters(parameters: Mapping[str, Any], model: str) -> None:

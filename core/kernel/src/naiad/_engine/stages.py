@@ -6,10 +6,9 @@ from functools import partial
 from time import monotonic
 from typing import cast
 
-from naiad._engine.cache_counters import CacheCounters
 from naiad._engine.call import Call
 from naiad._engine.containment import contained, logged
-from naiad._engine.statistics import FailureReason, VersionCounters
+from naiad._engine.statistics import VersionCounters
 from naiad.backend import ModelContext
 from naiad.errors import NaiadError, UnsupportedError
 from naiad.extend import FindService, RequestStage, StageContext, Submit, requests_stage
@@ -74,39 +73,11 @@ class VersionStages:
                 stage.fail_all(error)
 
 
-class VersionStageCounters:
-    """Counts for stages in the `counters` of a version."""
-
-    def __init__(self, counters: VersionCounters) -> None:
-        self._counters = counters
-
-    @property
-    def cache(self) -> CacheCounters:
-        """The counters of the response cache; from now on the version has some."""
-        return self._counters.of_cache()
-
-    def answered(self, total_ns: int) -> None:
-        """A stage has answered a request."""
-        self._counters.hit(total_ns)
-
-    def rejected(self, total_ns: int) -> None:
-        """A request waited too long in a stage."""
-        self._counters.failed(1, total_ns, FailureReason.REJECTED)
-
-    def failed(self, total_ns: int) -> None:
-        """A request failed in a stage."""
-        self._counters.failed(1, total_ns, FailureReason.OTHER)
-
-    def cancelled(self, total_ns: int) -> None:
-        """The caller of a request went away while a stage held it."""
-        self._counters.cancelled(total_ns, executing=False)
-
-
 def stage_context(
     context: ModelContext, settings: Settings, counters: VersionCounters, service: FindService
 ) -> StageContext:
     """What the stages of that version may use."""
-    return StageContext(context, settings, VersionStageCounters(counters), _hold, service)
+    return StageContext(context, settings, counters, _hold, service)
 
 
 def _hold(request: Request, deliver: Deliver, cancelled: Callable[[], None]) -> Call:

@@ -2,14 +2,13 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 from naiad._engine.cache_counters import CacheCounters
 from naiad._engine.execution import ExecutionCounters, PhaseTotals
-from naiad._engine.response_counters import ResponseCounters, ResponseKind
 from naiad.backend import MemoryUsage
 from naiad.metrics import VersionObserver
-from naiad.reports import BatchStatistics, Duration, ModelStatistics
+from naiad.reports import BatchStatistics, CacheUse, Duration, ModelStatistics, ResponseStatistics
 
 
 class FailureReason(StrEnum):
@@ -24,23 +23,53 @@ class FailureReason(StrEnum):
     OTHER = "OTHER"
 
 
+_APART = 1000
+"""So many responses of a request are counted each by itself; all later ones together, for no stream may end."""
+
+
+class ResponseKind(IntEnum):
+    """What became of one response; a number, because counters in lists cost half of those in dictionaries."""
+
+    SUCCESS = 0
+    FAIL = 1
+    EMPTY_RESPONSE = 2
+    """The one without outputs that only says that the request is over."""
+    CANCEL = 3
+    """Its request was cancelled."""
+
+
+class _Responses:
+    """What became of the responses with one index, and how long they took in nanoseconds."""
+
+    __slots__ = ("counts", "infer_ns", "nanoseconds", "output_ns")
+
+    def __init__(self) -> None:
+        self.counts = [0] * len(ResponseKind)
+        self.nanoseconds = [0] * len(ResponseKind)
+        self.infer_ns = self.output_ns = 0
+
+    def report(self) -> ResponseStatistics:
+        with_outputs = self.counts[ResponseKind.SUCCESS] + self.counts[ResponseKind.FAIL]
+        compute = Duration(with_outputs, self.infer_ns), Duration(with_outputs, self.output_ns)
+        return ResponseStatistics(*compute, *map(Duration, self.counts, self.nanoseconds))
+
+
 class VersionCounters:
     """The counters of one model version. Every method is called on the event loop's thread.
 
     What executions and their requests took is counted by device, as metrics need it, and is also there by slot.
     `devices` has the GPU of each slot, -1 without one. `observer` makes what observes latencies, None without metrics.
-    `cache` is what the response cache does for the version, None where none does; `load_seconds` how long the version
-    took to load.
+    `load_seconds` is how long the version took to load. For its stages these are the `naiad.extend.StageCounters`.
     """
 
     def __init__(self, observer: VersionObserver | None = None, devices: Sequence[int] = (-1,)) -> None:
         self._observer = observer
         self.failures = dict.fromkeys(FailureReason, 0)
         self.cancelled_waiting = self.cancelled_executing = 0
-        self.cache: CacheCounters | None = None
+        self._cache: CacheCounters | None = None
         self.load_seconds = 0.0
         self._fail_ns = 0
-        self._responses = ResponseCounters()
+        self._responses: list[_Responses] = []
         self.execute_on(devices)
 
     def execute_on(self, devices: Sequence[int]) -> None:
@@ -52,11 +81,17 @@ class VersionCounters:
         }
         self.by_slot = [self.by_device[device] for device in devices]
 
-    def of_cache(self) -> CacheCounters:
+    @property
+    def cache(self) -> CacheCounters:
         """What the response cache does for the version; from now on there is something."""
-        if self.cache is None:
-            self.cache = CacheCounters(self._observer)
-        return self.cache
+        if self._cache is None:
+            self._cache = CacheCounters(self._observer)
+        return self._cache
+
+    @property
+    def cache_use(self) -> CacheUse | None:
+        """What the response cache has done for the version, None where none does anything."""
+        return None if self._cache is None else self._cache.report()
 
     @property
     def reasons(self) -> dict[str, int]:
@@ -66,18 +101,22 @@ class VersionCounters:
             counts.update({str(reason): count for reason, count in each.reasons.items()})
         return dict(counts)
 
-    def hit(self, total_ns: int) -> None:
-        """A request was answered by the response cache after `total_ns`, none of which it waited in a queue."""
+    def answered(self, total_ns: int) -> None:
+        """A request was answered by a stage after `total_ns`, none of which it waited in a queue."""
         next(iter(self.by_device.values())).hit(total_ns)
 
-    def failed(self, requests: int, total_ns: int, reason: FailureReason) -> None:
+    def failed(self, total_ns: int, requests: int = 1, reason: FailureReason = FailureReason.OTHER) -> None:
         """So many requests failed, were dropped or were taken back for that reason, after `total_ns` altogether."""
         self.failures[reason] += requests
         self._fail_ns += total_ns
 
-    def cancelled(self, total_ns: int, executing: bool) -> None:
+    def rejected(self, total_ns: int) -> None:
+        """A request waited too long, or was refused."""
+        self.failed(total_ns, reason=FailureReason.REJECTED)
+
+    def cancelled(self, total_ns: int, executing: bool = False) -> None:
         """The caller of a request left after `total_ns`, while it waited or executed."""
-        self.failed(1, total_ns, FailureReason.CANCELED)
+        self.failed(total_ns, reason=FailureReason.CANCELED)
         if executing:
             self.cancelled_executing += 1
         else:
@@ -85,7 +124,15 @@ class VersionCounters:
 
     def responded(self, index: int, infer_ns: int, output_ns: int, kind: ResponseKind) -> None:
         """A request got its response number `index` (from 0 up), which took so long to compute and to read."""
-        self._responses.add(index, infer_ns, output_ns, kind)
+        responses, index = self._responses, min(index, _APART)
+        while len(responses) <= index:
+            responses.append(_Responses())
+        counted = responses[index]
+        counted.counts[kind] += 1
+        counted.nanoseconds[kind] += infer_ns + output_ns
+        if kind <= ResponseKind.FAIL:
+            counted.infer_ns += infer_ns
+            counted.output_ns += output_ns
 
     # Of a servable without instances
 
@@ -105,7 +152,7 @@ class VersionCounters:
 
     def request_failed(self, total_ns: int) -> None:
         """A request failed; why is counted where it did."""
-        self.failed(1, total_ns, FailureReason.OTHER)
+        self.failed(total_ns)
 
     def report(self, name: str, version: int, memory: Sequence[MemoryUsage]) -> ModelStatistics:
         """The counters as they stand."""
@@ -116,7 +163,7 @@ class VersionCounters:
             for size, counted in each.by_batch_size.items():
                 by_batch_size[size].add(counted)
         compute_input, compute_infer, compute_output = phases.durations()
-        cache_hit, cache_miss = self.cache.durations if self.cache is not None else (Duration(), Duration())
+        cache = self.cache_use or CacheUse(Duration(), Duration())
         successes = sum(each.successes for each in devices)
         return ModelStatistics(
             name=name,
@@ -130,12 +177,12 @@ class VersionCounters:
             compute_input=compute_input,
             compute_infer=compute_infer,
             compute_output=compute_output,
-            cache_hit=cache_hit,
-            cache_miss=cache_miss,
+            cache_hit=cache.hits,
+            cache_miss=cache.misses,
             batch_stats=tuple(
                 BatchStatistics(size, *counted.durations()) for size, counted in sorted(by_batch_size.items())
             ),
             memory_usage=tuple(memory),
             batch_reasons=self.reasons,
-            response_stats=self._responses.report(),
+            response_stats={str(index): counted.report() for index, counted in enumerate(self._responses)},
         )

@@ -9,8 +9,7 @@ from time import monotonic_ns
 from typing import NamedTuple
 
 from naiad._engine.call import Call
-from naiad._engine.responses import ResponseBuilder
-from naiad.backend import Reply, Sender
+from naiad.backend import Reply
 from naiad.codec import ReplyReader
 from naiad.errors import InternalError, ModelFailedError, NaiadError
 from naiad.foreign_errors import raise_interrupt
@@ -261,32 +260,3 @@ class StreamSender:
 
     def __del__(self) -> None:
         self._stream.abandon()
-
-
-class Streams:
-    """Opens the streams of one model version's queue. Lives on the event loop's thread; `sender` is for any.
-
-    `suspend`, where executions need grants, is called for senders that wait for room.
-    """
-
-    def __init__(
-        self,
-        reader: ResponseBuilder,
-        taken: Callable[[ResponseStream, Sequence[Sent]], None],
-        suspend: SuspendSender | None = None,
-    ) -> None:
-        self._reader = reader
-        self._taken = taken
-        self._loop = asyncio.get_running_loop()
-        self._suspend = suspend
-
-    def sender(self, calls: Sequence[Call], slot: int, index: int, reader: ReplyReader | None = None) -> Sender:
-        """A sender for the call of that index, executed at that slot; `reader` reads what it sends, if need be.
-
-        Raises InternalError when the call had one before.
-        """
-        call = calls[index]
-        if call.stream is not None:
-            raise InternalError("the response sender of this request was taken before")
-        call.stream = ResponseStream(call, slot, reader or self._reader, self._loop, self._taken, self._suspend)
-        return StreamSender(call.stream)

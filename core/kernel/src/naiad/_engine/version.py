@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from naiad._engine.admission import Admission, RequestValidator
 from naiad._engine.call import Call
+from naiad._engine.codec_queue import CodecModelQueue
 from naiad._engine.containment import logged
 from naiad._engine.instances import Instances
 from naiad._engine.queue import ModelQueue
@@ -15,7 +16,7 @@ from naiad._engine.stages import OfferedStages
 from naiad._engine.statistics import VersionCounters
 from naiad.backend import BackendTraits, Instance, MemoryUsage, Model, ModelContext, Placement
 from naiad.codec import BatchCodec, StickyRoutes
-from naiad.errors import InvalidArgumentError, ShuttingDownError
+from naiad.errors import ShuttingDownError
 from naiad.extend import GateFactory, MakeWorker, Suspension
 from naiad.in_flight import Occupancy, Occupant
 from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness, SequenceCounts
@@ -64,7 +65,10 @@ class ModelVersion:
         warm_up = functools.partial(_warm_up, warmups, parts)
         self._gates = gates
         self._gate = None if gates is None else gates.admit(config, placements)
-        self._queue = queue = ModelQueue(responses, counters, self._gate, codec)
+        if codec is None:
+            self._queue = queue = ModelQueue(responses, counters, self._gate)
+        else:
+            self._queue = queue = CodecModelQueue(responses, counters, codec, self._gate)
         self._instances = Instances(model, warm_up, placements, reader, worker, queue)
         admission = Admission(context.version, validator, queue, self._instances, stages)
         self.stages, self.submit = admission.stages, admission.submit
@@ -228,24 +232,3 @@ def occupancy_of(versions: Iterable[Servable]) -> Iterator[Occupancy]:
         with logged(f"reading the occupancy of model '{version.name}'", model=version.name):
             resources = version.occupancy()
         yield from resources
-
-
-def labels_of(context: ModelContext) -> dict[str, tuple[str, ...]]:
-    """The lines of each output's label file, which lies in the model's folder.
-
-    Raises InvalidArgumentError when a file is not there, not UTF-8 or outside the folder.
-    """
-    labels = {}
-    for output in context.config.output:
-        if not output.label_filename:
-            continue
-        path = context.path_inside(output.label_filename, f"label file '{output.label_filename}'")
-        try:
-            lines = path.read_bytes().decode("utf-8-sig").removesuffix("\n").split("\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InvalidArgumentError(
-                f"label file '{path}' of output '{output.name}' of model '{context.config.name}' cannot be read: "
-                f"{error}; it must be text in UTF-8, a label a line"
-            ) from error
-        labels[output.name] = tuple(line.removesuffix("\r") for line in lines)
-    return labels

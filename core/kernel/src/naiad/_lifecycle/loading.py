@@ -12,7 +12,7 @@ from naiad._engine.bounded_threads import BoundedThreads
 from naiad._engine.containment import logged
 from naiad._engine.stages import OfferedStages
 from naiad._engine.statistics import VersionCounters
-from naiad._engine.version import ModelVersion, labels_of
+from naiad._engine.version import ModelVersion
 from naiad._lifecycle.preparation import Preparer
 from naiad._lifecycle.prepared import Prepared, PreparedModel
 from naiad._lifecycle.servables import loading
@@ -27,6 +27,7 @@ from naiad.options import Settings
 from naiad.scheduler import SchedulerFactory
 from naiad.threads import on_own_thread
 from naiad.warmup import Warmup
+from naiad_config.labels import read_labels
 
 SECONDS_TO_CLOSE = 30.0
 """How long a failed load waits for what it had loaded to close."""
@@ -66,10 +67,7 @@ class Loader:
             return await self._tried(name, "preparing it", prepare)
 
     async def load(self, prepared: PreparedModel) -> dict[int, ModelVersion]:
-        """Every version of a prepared model, ready to serve.
-
-        Raises InvalidArgumentError with the version and the reason when one fails; the others are closed then.
-        """
+        """Every version, ready to serve. Raises InvalidArgumentError when one fails; the others are closed then."""
         loaded: dict[int, ModelVersion] = {}
 
         async def load_one(context: ModelContext) -> None:
@@ -134,7 +132,7 @@ class Loader:
         self, prepared: PreparedModel, context: ModelContext, counters: VersionCounters
     ) -> tuple[Model, dict[str, tuple[str, ...]], Sequence[Warmup], BatchCodec | None, OfferedStages]:
         with loading(context.config.name):
-            labels, codec = labels_of(context), _codec_of(prepared.factory, context)
+            labels, codec = read_labels(context.config, context.path_inside), _codec_of(prepared.factory, context)
             warmups, stages = self._plugins.warmup(context), self._preparer.stages(context, counters)
             return prepared.backend.load(context), labels, warmups, codec, stages
 

@@ -9,7 +9,6 @@ from typing import Any, cast
 from naiad._engine.admission import RequestValidator
 from naiad._engine.stages import OfferedStages, VersionStages, stage_context
 from naiad._engine.statistics import VersionCounters
-from naiad._engine.version import labels_of
 from naiad._engine.worker_kinds import hosted, worker_for
 from naiad._lifecycle.prepared import Prepared, PreparedDependent, PreparedModel
 from naiad._lifecycle.servables import loading
@@ -25,6 +24,7 @@ from naiad.servables import RequestCounters, ServableContext, ServableFactory
 from naiad.types import Request
 from naiad_config import InstanceKind, ModelConfig
 from naiad_config.detection import BackendSearch
+from naiad_config.labels import read_labels
 from naiad_config.model_folder import ModelFolder, read_model
 from naiad_config.normalisation import instance_placements, normalise, scheduler_name
 from naiad_tensors import gpus
@@ -120,7 +120,7 @@ class Preparer:
         contexts = self._contexts(config, folder)
         context = ServableContext(
             contexts,
-            labels_of(contexts[-1]),
+            read_labels(config, contexts[-1].path_inside),
             counters=functools.partial(VersionCounters, self.observer(config)),
             validator=_validator,
             stages=self._servable_stages,

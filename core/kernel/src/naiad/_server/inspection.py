@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from naiad._engine.version import labels_of
 from naiad._lifecycle.checking import problems_of_dependents
 from naiad._lifecycle.prepared import Prepared
 from naiad._plugins.registry import PluginRegistry
@@ -12,6 +11,7 @@ from naiad.errors import ConfigError, NaiadError, NotFoundError
 from naiad.options import Settings
 from naiad.scheduler import SchedulerFactory
 from naiad_config import ModelConfig
+from naiad_config.labels import read_labels
 from naiad_config.normalisation import normalise, scheduler_name
 from naiad_config.repository import scan
 from naiad_config.text import parse_text_with_positions
@@ -70,7 +70,7 @@ class ModelInspector:
         except NaiadError as error:
             return [str(error)]
         broken = []
-        for part in (labels_of, self._plugins.warmup):
+        for part in (lambda each: read_labels(each.config, each.path_inside), self._plugins.warmup):
             try:
                 part(prepared[name].contexts[-1])
             except NaiadError as error:

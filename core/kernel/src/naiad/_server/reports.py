@@ -43,7 +43,7 @@ def reports_of(version: ServedVersion) -> list[VersionReport]:
             batch_reasons={str(reason): count for reason, count in counters.reasons.items()},
             instances=version.instances(),
             devices=tuple(executions.report(device) for device, executions in counters.by_device.items()),
-            cache=None if counters.cache is None else counters.cache.report(),
+            cache=counters.cache_use,
             sequences=None if sequences is None else sequences(),
         )
         return [report]
