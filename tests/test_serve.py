@@ -215,6 +215,20 @@ def test_two_services_on_one_port_are_both_named(serve: "Serve", repository: Pat
     assert "--http-port or --grpc-port" in server.lines[-1] or "--grpc-port or --http-port" in server.lines[-1]
 
 
+def test_two_servers_share_ports_where_both_options_say_so(serve: "Serve", repository: Path) -> None:
+    write_model(repository, "echo", ECHO)
+    with socket.create_server(("127.0.0.1", 0)) as http, socket.create_server(("127.0.0.1", 0)) as grpc:
+        ports = [f"--http-port={http.getsockname()[1]}", f"--grpc-port={grpc.getsockname()[1]}"]
+    share = ["--reuse-http-port=true", "--reuse-grpc-port", "1"]
+
+    urls = [serve(repository, *ports, *share).url for _ in range(2)]
+    refused = serve(repository, *ports)
+
+    assert urls[0] == urls[1]
+    assert infer(urls[0], "echo")[0] == 200
+    assert refused.exit_status() == 1
+
+
 def test_every_frontend_says_where_it_listens(serve: "Serve", repository: Path) -> None:
     server = serve(repository, "--model-control-mode=explicit")
 

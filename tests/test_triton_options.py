@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Serve = Callable[..., ServerProcess]
 
 TRITON = {
+    "allow-client-shm": "true",
     "allow-cpu-metrics": "FALSE",
     "allow-gpu-metrics": "false",
     "allow-grpc": "1",

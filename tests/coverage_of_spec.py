@@ -1,0 +1,207 @@
+"""Which test holds what: a row for each option of Triton's command line, each RPC and each HTTP route.
+
+A row names the test that holds the effect, beyond that the option is taken or the call answered. What the field's own
+clients send to every call is in `tests/end_to_end/clients`; what Triton answers to the same, in `tests/differential`.
+"""
+
+from collections.abc import Mapping
+
+_UNUSED = "core/cli/tests/test_triton_options.py::test_an_option_that_changes_nothing_says_so_and_why"
+_GRPC_CHANNEL = "frontends/grpc/tests/transport/test_connections.py::test_options_come_to_channel_arguments"
+_GRPC_TLS = "frontends/grpc/tests/transport/test_tls.py::test_clients_that_trust_the_root_are_served_over_tls"
+_OLD_TRACE = "plugins/tracing/tests/test_trace_options.py::test_older_options_still_count_with_a_warning"
+_SHARED_PORT = "tests/test_serve.py::test_two_servers_share_ports_where_both_options_say_so"
+_STORE = "tests/test_triton_options.py::test_a_command_line_with_every_option_of_triton_starts_a_server"
+_STRICT = (
+    "core/cli/tests/test_triton_options.py::test_strict_model_config_is_the_older_name_of_disable_auto_complete_config"
+)
+_CALLS = "tests/end_to_end/clients/test_all_parameters.py::test_every_call_takes_all_that_it_can_be_given"
+
+OPTIONS: Mapping[str, str] = {
+    "allow-cpu-metrics": "core/kernel/tests/kernel/test_machine_metrics.py::"
+    "test_the_machine_is_reported_unless_that_is_switched_off",
+    "allow-gpu-metrics": "frontends/metrics/tests/test_options.py::"
+    "test_switches_and_the_interval_have_options_of_their_own",
+    "allow-grpc": "frontends/grpc/tests/server/test_frontend.py::test_it_can_be_switched_off",
+    "allow-http": "frontends/http/tests/server/test_frontend.py::test_it_can_be_switched_off",
+    "allow-metrics": "frontends/metrics/tests/test_frontend.py::test_without_metrics_nobody_listens",
+    "allow-sagemaker": _UNUSED,
+    "allow-vertex-ai": _UNUSED,
+    "backend-config": "core/kernel/tests/kernel/test_loading.py::test_a_backend_gets_all_it_needs_to_load",
+    "backend-directory": _UNUSED,
+    "buffer-manager-thread-count": _UNUSED,
+    "cache-config": "tests/end_to_end/cache/test_cached_answers.py::"
+    "test_an_equal_request_is_answered_from_the_cache_whatever_it_is_sent_as",
+    "cache-directory": _UNUSED,
+    "cuda-memory-pool-byte-size": _UNUSED,
+    "cuda-virtual-address-size": _UNUSED,
+    "disable-auto-complete-config": "core/kernel/tests/kernel/test_loading.py::test_completion_can_be_turned_off",
+    "enable-peer-access": _UNUSED,
+    "exit-on-error": "tests/test_serve.py::test_a_server_that_tolerates_failures_serves_the_other_models",
+    "exit-timeout-secs": "tests/test_serve.py::test_a_model_that_never_answers_holds_the_server_no_longer_than_it_may",
+    "grpc-address": "frontends/grpc/tests/server/test_access.py::test_the_client_comes_over_a_unix_socket",
+    "grpc-header-forward-pattern": "frontends/grpc/tests/inference/test_unary.py::"
+    "test_metadata_that_is_forwarded_becomes_parameters",
+    "grpc-http2-max-ping-strikes": _GRPC_CHANNEL,
+    "grpc-http2-max-pings-without-data": _GRPC_CHANNEL,
+    "grpc-http2-min-recv-ping-interval-without-data": _GRPC_CHANNEL,
+    "grpc-infer-allocation-pool-size": _UNUSED,
+    "grpc-infer-response-compression-level": "frontends/grpc/tests/server/test_access.py::"
+    "test_messages_may_be_compressed_both_ways",
+    "grpc-infer-thread-count": _UNUSED,
+    "grpc-keepalive-permit-without-calls": "frontends/grpc/tests/transport/test_connections.py::"
+    "test_a_client_that_is_gone_without_a_word_is_noticed",
+    "grpc-keepalive-time": "frontends/grpc/tests/transport/test_connections.py::"
+    "test_a_client_that_is_gone_without_a_word_is_noticed",
+    "grpc-keepalive-timeout": "frontends/grpc/tests/transport/test_connections.py::"
+    "test_a_client_that_is_gone_without_a_word_is_noticed",
+    "grpc-max-connection-age": "frontends/grpc/tests/transport/test_connections.py::"
+    "test_a_connection_of_some_age_is_ended",
+    "grpc-max-connection-age-grace": _GRPC_CHANNEL,
+    "grpc-max-response-pool-size": _UNUSED,
+    "grpc-port": "tests/test_serve.py::test_every_frontend_says_where_it_listens",
+    "grpc-restricted-protocol": "tests/end_to_end/test_restricted_apis.py::"
+    "test_the_rpcs_of_a_group_need_its_metadata_and_no_other",
+    "grpc-root-cert": _GRPC_TLS,
+    "grpc-server-cert": _GRPC_TLS,
+    "grpc-server-key": _GRPC_TLS,
+    "grpc-use-ssl": _GRPC_TLS,
+    "grpc-use-ssl-mutual": _GRPC_TLS,
+    "host-policy": _UNUSED,
+    "http-address": "frontends/http/tests/server/test_frontend.py::test_it_says_where_it_listens",
+    "http-header-forward-pattern": "tests/end_to_end/test_forwarded_headers.py::"
+    "test_a_forwarded_header_keeps_the_blanks_at_its_end",
+    "http-max-input-size": "frontends/http/tests/connection/test_ends.py::"
+    "test_too_large_a_body_is_refused_and_its_bytes_go_by_unread",
+    "http-port": "tests/test_serve.py::test_an_address_that_is_taken_ends_the_server_with_the_option_to_change",
+    "http-restricted-api": "tests/end_to_end/test_restricted_apis.py::"
+    "test_the_paths_of_a_group_need_its_header_and_no_other",
+    "http-thread-count": _UNUSED,
+    "id": "core/kernel/tests/kernel/test_readiness.py::test_a_server_tells_who_it_is",
+    "load-model": "core/kernel/tests/kernel/test_control.py::test_explicit_control_starts_with_the_models_asked_for",
+    "log-error": "core/cli/tests/test_logs.py::test_each_switch_silences_its_own_level",
+    "log-file": "tests/test_serve.py::test_a_log_file_takes_all_lines",
+    "log-format": "core/cli/tests/test_logs.py::test_the_iso_format_is_that_of_triton",
+    "log-info": "core/cli/tests/test_logs.py::test_each_switch_silences_its_own_level",
+    "log-verbose": "core/cli/tests/test_logs.py::test_verbosity_adds_lines",
+    "log-warning": "core/cli/tests/test_logs.py::test_each_switch_silences_its_own_level",
+    "metrics-address": "frontends/metrics/tests/test_frontend.py::"
+    "test_metrics_are_served_where_http_is_unless_another_address_is_given",
+    "metrics-config": "core/kernel/tests/kernel/test_chosen_metrics.py::"
+    "test_summaries_and_the_first_response_are_reported_when_they_are_asked_for",
+    "metrics-interval-ms": "frontends/metrics/tests/test_machine.py::"
+    "test_the_machine_is_not_looked_at_more_often_than_the_interval_says",
+    "metrics-port": "frontends/metrics/tests/test_frontend.py::"
+    "test_a_port_that_is_taken_is_reported_with_the_option_that_changes_it",
+    "min-supported-compute-capability": _UNUSED,
+    "model-config-name": "core/kernel/tests/kernel/test_loading.py::test_another_configuration_can_be_chosen_by_name",
+    "model-control-mode": "core/kernel/tests/kernel/test_control.py::test_only_explicit_control_loads_and_unloads",
+    "model-load-gpu-limit": _UNUSED,
+    "model-load-retry-count": "core/kernel/tests/kernel/test_loading.py::"
+    "test_a_failed_load_is_tried_again_as_often_as_the_option_says",
+    "model-load-thread-count": "core/kernel/tests/kernel/test_instances.py::"
+    "test_models_load_at_the_same_time_as_many_as_the_option_says",
+    "model-namespacing": _UNUSED,
+    "model-repository": "core/kernel/tests/kernel/test_index.py::"
+    "test_a_repository_that_is_named_twice_is_one_repository",
+    "model-store": _STORE,
+    "pinned-memory-pool-byte-size": _UNUSED,
+    "rate-limit": "tests/end_to_end/test_rate_limiter.py::"
+    "test_models_of_priorities_1_and_2_execute_as_2_to_1_while_both_have_work",
+    "rate-limit-resource": "tests/end_to_end/test_rate_limiter.py::"
+    "test_executions_wait_for_what_those_of_other_models_hold",
+    "repoagent-directory": _UNUSED,
+    "repository-poll-secs": "core/kernel/tests/kernel/test_polling.py::"
+    "test_the_server_looks_again_after_the_time_of_its_option",
+    "response-cache-byte-size": "plugins/cache/tests/test_options.py::test_the_older_option_is_the_local_cache",
+    "reuse-grpc-port": _SHARED_PORT,
+    "reuse-http-port": _SHARED_PORT,
+    "sagemaker-port": _UNUSED,
+    "sagemaker-safe-port-range": _UNUSED,
+    "sagemaker-thread-count": _UNUSED,
+    "strict-model-config": _STRICT,
+    "strict-readiness": "core/kernel/tests/kernel/test_readiness.py::"
+    "test_without_strictness_the_state_of_the_server_alone_counts",
+    "trace-config": "tests/end_to_end/test_tracing.py::"
+    "test_a_file_tells_all_of_every_request_when_the_server_has_ended",
+    "trace-count": _OLD_TRACE,
+    "trace-file": _OLD_TRACE,
+    "trace-level": _OLD_TRACE,
+    "trace-log-frequency": _OLD_TRACE,
+    "trace-rate": _OLD_TRACE,
+    "vertex-ai-default-model": _UNUSED,
+    "vertex-ai-port": _UNUSED,
+    "vertex-ai-thread-count": _UNUSED,
+    "allow-client-shm": "plugins/shared-memory/tests/test_system_regions.py::"
+    "test_clients_may_not_register_unless_the_option_says_so",
+}
+
+RPCS: Mapping[str, str] = {
+    "ServerLive": _CALLS,
+    "ServerReady": _CALLS,
+    "ModelReady": "frontends/grpc/tests/server/test_client.py::test_a_model_that_is_not_there_is_not_ready",
+    "ServerMetadata": _CALLS,
+    "ModelMetadata": _CALLS,
+    "ModelInfer": "tests/end_to_end/clients/test_kinds.py::test_every_kind_of_model_gives_every_datatype_back",
+    "ModelStreamInfer": "frontends/grpc/tests/server/test_client.py::test_a_stream_carries_many_requests",
+    "ModelConfig": _CALLS,
+    "ModelStatistics": "frontends/grpc/tests/service/test_statistics.py::test_all_counters_are_reported",
+    "RepositoryIndex": "frontends/grpc/tests/service/test_repository.py::"
+    "test_the_index_has_every_version_and_its_state",
+    "RepositoryModelLoad": "frontends/grpc/tests/service/test_repository.py::"
+    "test_a_load_may_bring_a_configuration_and_files",
+    "RepositoryModelUnload": "frontends/grpc/tests/service/test_repository.py::"
+    "test_an_unload_may_take_dependents_along",
+    "SystemSharedMemoryStatus": _CALLS,
+    "SystemSharedMemoryRegister": _CALLS,
+    "SystemSharedMemoryUnregister": _CALLS,
+    "CudaSharedMemoryStatus": "frontends/grpc/tests/service/test_shared_memory.py::"
+    "test_the_status_tells_cuda_regions_by_name",
+    "CudaSharedMemoryRegister": "frontends/grpc/tests/service/test_shared_memory.py::"
+    "test_a_cuda_region_is_registered_with_its_raw_handle",
+    "CudaSharedMemoryUnregister": _CALLS,
+    "TraceSetting": _CALLS,
+    "LogSettings": "frontends/grpc/tests/service/test_settings.py::test_log_settings_are_changed_with_their_types",
+}
+
+_SHARED_MEMORY = (
+    "frontends/http/tests/server/test_shared_memory.py::test_a_wrong_registration_is_refused_with_what_is_wrong"
+)
+_EVENTS = "frontends/http/tests/connection/test_generate.py::test_responses_are_events_of_a_chunked_stream"
+
+PATHS: Mapping[str, str] = {
+    "/v2": _CALLS,
+    "/openapi.json": "frontends/http/tests/server/test_openapi.py::test_it_is_served_and_its_paths_are",
+    "/v2/health/live": "frontends/http/tests/server/test_routes.py::test_health_answers_have_no_body",
+    "/v2/health/ready": "tests/test_serve.py::test_a_server_without_models_is_ready_where_they_can_come_later",
+    "/v2/models/{model}": _CALLS,
+    "/v2/models/{model}/ready": "tests/end_to_end/test_dying_models.py::"
+    "test_a_worker_that_dies_is_replaced_and_visible_meanwhile",
+    "/v2/models/{model}/config": _CALLS,
+    "/v2/models/stats": "core/kernel/tests/kernel/test_statistics.py::"
+    "test_statistics_are_reported_for_all_models_one_or_one_version",
+    "/v2/models/{model}/stats": "tests/end_to_end/test_metrics.py::test_counters_equal_the_statistics",
+    "/v2/models/{model}/infer": "tests/end_to_end/clients/test_kinds.py::"
+    "test_every_kind_of_model_gives_every_datatype_back",
+    "/v2/models/{model}/generate": "frontends/http/tests/connection/test_generate.py::"
+    "test_generate_answers_with_its_one_response",
+    "/v2/models/{model}/generate_stream": _EVENTS,
+    "/v2/models/{model}/trace/setting": "tests/end_to_end/test_tracing.py::"
+    "test_a_running_server_begins_and_ends_to_trace",
+    "/v2/trace/setting": "tests/end_to_end/test_tracing.py::test_a_running_server_begins_and_ends_to_trace",
+    "/v2/logging": "tests/end_to_end/test_log_settings.py::test_what_a_model_logs_follows_the_settings",
+    "/v2/repository/index": "frontends/http/tests/server/test_routes.py::"
+    "test_the_index_tells_states_and_may_be_only_of_what_is_ready",
+    "/v2/repository/models/{model}/load": _CALLS,
+    "/v2/repository/models/{model}/unload": _CALLS,
+    "/v2/systemsharedmemory/status": _CALLS,
+    "/v2/systemsharedmemory/unregister": _CALLS,
+    "/v2/systemsharedmemory/region/{region}/status": _CALLS,
+    "/v2/systemsharedmemory/region/{region}/register": _SHARED_MEMORY,
+    "/v2/systemsharedmemory/region/{region}/unregister": _CALLS,
+    "/v2/cudasharedmemory/status": _CALLS,
+    "/v2/cudasharedmemory/unregister": _CALLS,
+    "/v2/cudasharedmemory/region/{region}/status": _CALLS,
+    "/v2/cudasharedmemory/region/{region}/register": _SHARED_MEMORY,
+    "/v2/cudasharedmemory/region/{region}/unregister": _CALLS,
+}
