@@ -4,11 +4,9 @@ from typing import Protocol
 
 from naiad._engine.containment import contained, logged
 from naiad._engine.statistics import VersionCounters
-from naiad.codec import StickyRoutes
 from naiad.errors import InternalError, NaiadError
 from naiad.reports import InstanceReport, ModelMetadata, ModelStatistics, Readiness
 from naiad.servables import Servable
-from naiad.types import Request
 
 
 class ServedVersion(Servable, Protocol):
@@ -75,27 +73,4 @@ async def close(version: ServedVersion, grace: float | None = None) -> bool:
     """Free it; whether that ended within `grace` seconds. False where the servable raises."""
     with logged(f"closing {label(version)}", model=version.name):
         return await version.close(grace)
-    return False
-
-
-def sticky_routes(version: ServedVersion) -> StickyRoutes | None:
-    """What keeps requests at the version while it drains; None where nothing does, or the servable raises."""
-    with logged(f"reading the sticky routes of {label(version)}", model=version.name):
-        return getattr(version, "sticky", None)
-    return None
-
-
-def open_sequences(version: ServedVersion) -> int:
-    """How many sequences are under way in the version; 0 where the servable raises."""
-    routes = sticky_routes(version)
-    with logged(f"counting the sequences of {label(version)}", model=version.name):
-        return 0 if routes is None else routes.open
-    return 0
-
-
-def keeps(version: ServedVersion, request: Request) -> bool:
-    """Whether the request carries on a sequence that is under way in the version."""
-    routes = sticky_routes(version)
-    with logged(f"finding the sequence of a request in {label(version)}", model=version.name):
-        return routes is not None and routes.keeps(request)
     return False
