@@ -10,11 +10,13 @@ import json
 import os
 import resource
 import signal
+import struct
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
 from types import ModuleType
+from typing import NoReturn
 
 _F_SETSIG = 10
 
@@ -45,6 +47,15 @@ def end_with(lifeline: int) -> None:
     fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
 
 
+def refuse(work: int, reason: str) -> NoReturn:
+    """Say why this process cannot serve, as a DYING frame without the modules that make frames, and end."""
+    texts = [text.encode("utf-8", "replace") for text in ("", reason, "EnvironmentError", "")]
+    values = b"".join(b"s" + struct.pack("<I", len(text)) + text for text in texts)
+    first = b"l" + struct.pack("<I", 5) + values + b"n"
+    os.write(work, struct.pack("<IHHQ", 4 + len(first), 22, 0, 0) + struct.pack("<I", len(first)) + first)
+    os._exit(70)
+
+
 def main() -> None:
     """Run the instance until the server closes it."""
     setup = json.loads(sys.argv[1])
@@ -54,7 +65,11 @@ def main() -> None:
     else:
         del sys.path[0]  # the folder of this file, whose modules have names of their own
         sys.meta_path.append(PackageFinder(setup["packages"]))
-    from naiad_process_workers.runtime import Runtime
+    try:
+        from naiad_process_workers.runtime import Runtime
+    except Exception as error:  # noqa: BLE001 - an old interpreter, or one without numpy, fails in many ways
+        version = ".".join(map(str, sys.version_info[:3]))
+        refuse(setup["work"], f"its interpreter {sys.executable} (Python {version}) cannot run it: {error!r}")
 
     sys.argv[:] = [""]
     if setup["memory"]:

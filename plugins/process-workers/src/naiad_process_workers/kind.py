@@ -8,7 +8,7 @@ from naiad.errors import InvalidArgumentError
 from naiad.extend import MakeWorker
 from naiad_config import ModelConfig
 from naiad_process_workers.backend import IsolatedBackend
-from naiad_process_workers.environments import environment_of
+from naiad_process_workers.environments import environment_of, names_environment
 from naiad_process_workers.process import Environment, Limits
 from naiad_process_workers.workers import ProcessWorker
 
@@ -17,7 +17,10 @@ _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 class ProcessKind:
-    """Instances in processes, for models with the parameter `isolation`; `default` is that of models without it."""
+    """Instances in processes, for models with the parameter `isolation`; `default` is that of models without it.
+
+    A Python model that names an environment is isolated unless it says otherwise.
+    """
 
     name = "process"
     choice = ""
@@ -27,7 +30,7 @@ class ProcessKind:
 
     def worker_for(self, config: ModelConfig, traits: BackendTraits, execute_on: str) -> MakeWorker | None:
         """See `WorkerKind`."""
-        if not self._isolates(config):
+        if not self._isolates(config, traits):
             return None
         if execute_on:
             raise InvalidArgumentError(
@@ -38,10 +41,11 @@ class ProcessKind:
 
     def backend_for(self, config: ModelConfig, backend: Backend) -> Backend | None:
         """See `WorkerKind`."""
-        return IsolatedBackend(backend, settings_of) if self._isolates(config) else None
+        return IsolatedBackend(backend, settings_of) if self._isolates(config, backend.traits) else None
 
-    def _isolates(self, config: ModelConfig) -> bool:
-        isolation = _text(config, "isolation") or self._default
+    def _isolates(self, config: ModelConfig, traits: BackendTraits) -> bool:
+        has_own = traits.name == "python" and names_environment(config)
+        isolation = _text(config, "isolation") or ("process" if has_own else self._default)
         if isolation not in ISOLATIONS:
             raise InvalidArgumentError(
                 f"parameter 'isolation' of model '{config.name}' is '{isolation}'; it can be {' or '.join(ISOLATIONS)}"

@@ -44,7 +44,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The interpreter of a process. `path` is its `sys.path`, None for an interpreter that has an environment."""
+    """The interpreter of a process. `path` is its `sys.path`, None for an interpreter with an environment of its own.
+
+    `packages` are the folders of the packages that this one lacks, `variables` its environment variables (() for ours).
+    """
 
     python: str
     path: tuple[str, ...] | None
@@ -202,14 +205,14 @@ class ModelProcess:
             "lifeline": lifeline,
             "memory": self.limits.memory,
         }
-        command = [environment.python, "-P", str(Path(bootstrap.__file__)), json.dumps(setup)]
+        command = [environment.python, str(Path(bootstrap.__file__)), json.dumps(setup)]
         try:
             return subprocess.Popen(  # noqa: S603 - the interpreter is the server's or the configuration's
                 command,
                 stdin=subprocess.DEVNULL,
                 pass_fds=descriptors,
                 start_new_session=True,
-                env={**os.environ, **dict(environment.variables)},
+                env=dict(environment.variables) or None,
             )
         except OSError as error:
             raise InternalError(f"a process for model '{self._name}' cannot be started: {error}") from error

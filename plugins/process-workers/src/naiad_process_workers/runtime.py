@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic_ns
 from typing import Any, NoReturn
@@ -109,7 +110,10 @@ class Runtime:
         return to_text(self._backend_of(decoder).complete(context))
 
     def _load(self, decoder: Decoder) -> bool:
-        context = self._context = self._context_in(decoder)
+        context = self._context_in(decoder)
+        others = {name: each for name, each in context.config.parameters.items() if name != "EXECUTION_ENV_PATH"}
+        config = replace(context.config, parameters=others)  # the backend would warn that it has no use for it
+        context = self._context = replace(context, config=config)
         model = self._model = self._backend_of(decoder).load(context)
         self._model_name, self._layout = context.config.name, layout_of(context.config)
         return bool(getattr(model, "declares_outputs", True))

@@ -30,8 +30,8 @@ class TritonModel:
             raise InvalidArgumentError(f"{file.path}: TritonPythonModel has no execute(self, requests); write one")
         if "EXECUTION_ENV_PATH" in context.config.parameters:
             context.logger.warning(
-                "EXECUTION_ENV_PATH is not used: the model runs in the server's own environment, so install there what "
-                "it imports"
+                "EXECUTION_ENV_PATH is not used: the model runs in the server's own environment. Install naiad-process-"
+                "workers and drop isolation 'thread', or install here what the model imports"
             )
         self._input_devices = _input_devices(context)
         self._context = context

@@ -1,0 +1,318 @@
+"""What models do besides answering: streams, calls, metrics, sequences, health; all of it from their own process."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from naiad.errors import ModelFailedError, NaiadError
+from naiad.metrics import Metrics
+
+from .conftest import Serve, Write
+
+ONE = np.ones(4, np.float32)
+DECOUPLED = """
+    input { name: "X" data_type: TYPE_FP32 dims: -1 } output { name: "Y" data_type: TYPE_FP32 dims: -1 }
+    model_transaction_policy { decoupled: true }
+"""
+REPEAT = """
+    import time
+    import numpy as np
+    import triton_python_backend_utils as pb_utils
+
+    class TritonPythonModel:
+        def execute(self, requests):
+            for request in requests:
+                x = pb_utils.get_input_tensor_by_name(request, "X").as_numpy()
+                sender = request.get_response_sender()
+                for number in range(int(x[0])):
+                    if sender.is_cancelled():
+                        open(__file__ + ".cancelled", "w").close()
+                        break
+                    BODY
+                    y = np.full(2000, number, np.float32)
+                    sender.send(pb_utils.InferenceResponse([pb_utils.Tensor("Y", y)]))
+                sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+"""
+
+
+def until(check: Callable[[], object], seconds: float = 20.0) -> None:
+    """Return when the check says yes."""
+    end = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_decoupled_model_sends_many_responses(write: Write, served: Serve) -> None:
+    with served(write("m", REPEAT, DECOUPLED)) as client:
+        for count in (0, 1, 200):
+            answers = [answer["Y"] for answer in client["m"].stream(X=ONE * count)]
+
+            assert [answer[0] for answer in answers] == list(range(count))
+            assert all(answer.shape == (2000,) for answer in answers)
+
+
+def test_a_generator_streams(write: Write, served: Serve) -> None:
+    model = write(
+        "m",
+        """
+        from collections.abc import Iterator
+        from naiad_custom import INT64, Array, model
+
+        @model
+        def count(x: Array[INT64, 1]) -> Iterator[Array[INT64, 1]]:
+            for number in range(x[0]):
+                yield x * 0 + number
+        """,
+        "",
+    )
+    with served(model) as client:
+        (name,) = [each.name for each in client.call(lambda server: server.model_metadata("m", 0)).outputs]
+
+        assert [int(each[name][0]) for each in client["m"].stream(x=[5])] == [0, 1, 2, 3, 4]
+
+
+def test_a_client_that_leaves_is_noticed_in_the_process(write: Write, served: Serve) -> None:
+    model = write("m", REPEAT, DECOUPLED, body="time.sleep(0.002)")
+    cancelled = model / "1" / "model.py.cancelled"
+
+    with served(model) as client:
+        stream = client["m"].stream(X=ONE * 1e6)
+        next(stream)
+        stream.close()
+
+        until(cancelled.exists)
+
+
+def test_a_process_that_ends_amid_a_stream_ends_the_stream(write: Write, served: Serve) -> None:
+    model = write("m", REPEAT, DECOUPLED, body="if number == 3: import os; os._exit(9)")
+
+    with served(model) as client, pytest.raises(NaiadError, match="exit code 9"):
+        list(client["m"].stream(X=ONE * 5))
+
+
+def test_a_sender_that_is_dropped_fails_its_request(write: Write, served: Serve) -> None:
+    model = write("m", body="request.get_response_sender(); return None")
+
+    with served(model) as client, pytest.raises(ModelFailedError, match="dropped"):
+        client.infer(X=ONE)
+
+
+def test_parameters_travel_both_ways(write: Write, served: Serve) -> None:
+    model = write(
+        "m",
+        """
+        import json
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                (request,) = requests
+                tensor = pb_utils.Tensor("Y", pb_utils.get_input_tensor_by_name(request, "X").as_numpy())
+                parameters = {"seen": request.parameters(), "id": request.request_id()}
+                return [pb_utils.InferenceResponse([tensor], parameters=parameters)]
+        """,
+    )
+    with served(model) as client:
+        request = client["m"].request(X=ONE)
+        request.parameters, request.id = {"a": 1, "b": "c"}, "seven"
+        response = client.send(request)
+
+        assert response.parameters == {"seen": '{"a": 1, "b": "c"}', "id": "seven"}
+
+
+CALLER = """
+    import numpy as np
+    import triton_python_backend_utils as pb_utils
+
+    class TritonPythonModel:
+        def execute(self, requests):
+            responses = []
+            for request in requests:
+                x = pb_utils.get_input_tensor_by_name(request, "X")
+                name = "missing" if x.as_numpy()[0] == 7 else "other"
+                call = pb_utils.InferenceRequest(
+                    model_name=name, requested_output_names=["Y"], inputs=[pb_utils.Tensor("X", x.as_numpy())]
+                )
+                answer = call.exec()
+                if answer.has_error():
+                    responses.append(pb_utils.InferenceResponse(error=answer.error()))
+                else:
+                    y = pb_utils.get_output_tensor_by_name(answer, "Y").as_numpy()
+                    responses.append(pb_utils.InferenceResponse([pb_utils.Tensor("Y", y * 10)]))
+            return responses
+"""
+
+
+@pytest.mark.parametrize("isolation", ["thread", "process"])
+def test_a_model_calls_another(write: Write, served: Serve, isolation: str) -> None:
+    with served(write("m", CALLER), write("other", isolation=isolation)) as client:
+        for size in (4, 100_000):
+            assert client["m"].infer(X=np.ones(size, np.float32))["Y"].tolist() == [20] * size
+        with pytest.raises(NaiadError, match="Model 'missing' is not ready"):
+            client["m"].infer(X=ONE * 7)
+
+
+def test_a_model_reads_the_stream_of_another(write: Write, served: Serve) -> None:
+    model = write(
+        "m",
+        """
+        import numpy as np
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            async def execute(self, requests):
+                (request,) = requests
+                x = pb_utils.get_input_tensor_by_name(request, "X")
+                assert pb_utils.is_model_ready("other")
+                call = pb_utils.InferenceRequest(model_name="other", requested_output_names=["Y"], inputs=[x])
+                total = 0
+                for answer in call.exec(decoupled=True):
+                    total += pb_utils.get_output_tensor_by_name(answer, "Y").as_numpy()[0]
+                return [pb_utils.InferenceResponse([pb_utils.Tensor("Y", np.array([total], np.float32))])]
+        """,
+    )
+    with served(model, write("other", REPEAT, DECOUPLED)) as client:
+        assert client["m"].infer(X=ONE * 5)["Y"].tolist() == [10]
+
+
+def test_metrics_of_the_model_are_the_servers(write: Write, served: Serve) -> None:
+    model = write(
+        "m",
+        """
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def initialize(self, args):
+                family = pb_utils.MetricFamily("calls_seen", "calls", pb_utils.MetricFamily.COUNTER)
+                self.family, self.metric = family, family.Metric(labels={"a": "b"})
+
+            def execute(self, requests):
+                self.metric.increment(2)
+                try:
+                    self.metric.increment(-1)
+                except pb_utils.TritonModelException as error:
+                    assert "only go up" in str(error), error
+                x = pb_utils.get_input_tensor_by_name(requests[0], "X").as_numpy()
+                return [pb_utils.InferenceResponse([pb_utils.Tensor("Y", x * 0 + self.metric.value())])] * len(requests)
+        """,
+    )
+    with served(model) as client:
+        assert client.infer(X=ONE)["Y"][0] == 2
+        assert client.infer(X=ONE)["Y"][0] == 4
+        families = client.call(lambda server: server.service(Metrics).collect())  # type: ignore[attr-defined]
+
+    (family,) = [each for each in families if each.name == "calls_seen"]
+    assert family.samples[0].value == 4
+
+
+def test_readiness_is_what_the_instance_says(write: Write, served: Serve) -> None:
+    model = write(
+        "m",
+        """
+        import pathlib
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def is_ready(self):
+                return not pathlib.Path(__file__ + ".busy").exists()
+
+            def execute(self, requests):
+                return [pb_utils.InferenceResponse([pb_utils.Tensor("Y", r.inputs()[0].as_numpy())]) for r in requests]
+        """,
+    )
+    with served(model) as client:
+
+        def is_ready() -> bool:
+            return client.call(lambda server: server.model_ready("m", 0)).ready
+
+        until(is_ready)
+        Path(model / "1" / "model.py.busy").touch()
+        until(lambda: not is_ready())
+
+
+SEQUENCE = """
+    max_batch_size: 4
+    input { name: "X" data_type: TYPE_FP32 dims: 1 } output { name: "Y" data_type: TYPE_FP32 dims: 1 }
+    sequence_batching {
+      state {
+        input_name: "S" output_name: "T" data_type: TYPE_FP32 dims: 1
+        initial_state { data_type: TYPE_FP32 dims: 1 zero_data: true name: "zero" }
+      }
+    }
+"""
+
+
+def test_sequences_keep_their_state_and_end(write: Write, served: Serve) -> None:
+    model = write(
+        "m",
+        """
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                responses = []
+                for request in requests:
+                    x = pb_utils.get_input_tensor_by_name(request, "X").as_numpy()
+                    s = pb_utils.get_input_tensor_by_name(request, "S").as_numpy()
+                    tensors = [pb_utils.Tensor("Y", s + x), pb_utils.Tensor("T", s + x)]
+                    responses.append(pb_utils.InferenceResponse(tensors))
+                return responses
+
+            def sequence_ended(self, correlation_id, reason):
+                with open(__file__ + ".ended", "a") as file:
+                    print(correlation_id, reason, file=file)
+        """,
+        SEQUENCE,
+    )
+    ended = model / "1" / "model.py.ended"
+
+    with served(model) as client:
+        for sequence in (5, 6):
+            for number in (1, 2, 3):
+                request = client["m"].request(X=[[number * sequence]])
+                request.correlation_id = sequence
+                request.sequence_start, request.sequence_end = number == 1, number == 3
+                total = client.send(request).outputs["Y"].array
+                assert total.tolist() == [[sequence * number * (number + 1) / 2]]
+        until(lambda: ended.exists() and len(ended.read_text().splitlines()) == 2)
+
+    assert ended.read_text().splitlines() == ["5 end", "6 end"]
+
+
+def test_an_onnx_model_is_isolated_as_well(tmp_path: Path, served: Serve) -> None:
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("naiad_onnx")
+    tensors = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n", "k"]) for name in ("x", "y")]
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Add", ["x", "x"], ["y"])], "g", tensors[:1], tensors[1:])
+    proto = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    folder = tmp_path / "models" / "double"
+    (folder / "1").mkdir(parents=True)
+    onnx.save(proto, folder / "1" / "model.onnx")
+    (folder / "config.pbtxt").write_text('parameters { key: "isolation" value { string_value: "process" } }')
+
+    with served(folder) as client:
+        assert client.infer(x=[[1, 2, 3]])["y"].tolist() == [[2, 4, 6]]
+        large = np.ones((4, 5000), np.float32)
+        assert np.array_equal(client.infer(x=large)["y"], large * 2)
+
+
+def test_loads_and_unloads_leave_nothing(write: Write, served: Serve) -> None:
+    def held() -> tuple[int, int, int]:
+        maps = Path("/proc/self/maps").read_text()
+        threads = len(list(Path("/proc/self/task").iterdir()))
+        return len(list(Path("/proc/self/fd").iterdir())), maps.count("naiad-arena"), threads
+
+    model = write("m")
+    large = np.ones(100_000, np.float32)
+    with served(model) as client:
+        counts = []
+        for _ in range(8):
+            assert client.infer(X=large)["Y"][0] == 2
+            client.wait_for(lambda server: server.unload("m"))
+            counts.append(held())
+            client.wait_for(lambda server: server.load("m"))
+        assert max(counts[2:]) <= max(counts[:2]), counts
