@@ -42,10 +42,8 @@ class Submitted:
 class CollectingResponse:
     """A response that makes the garbage collector run while it is put."""
 
-    final = False
-
     @property
-    def is_empty(self) -> bool:
+    def final(self) -> bool:
         gc.collect()
         return False
 

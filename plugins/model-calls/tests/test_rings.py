@@ -326,7 +326,7 @@ def reads_through_another(models: ModelCalls) -> float:
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "expected"), [(reads_first, 2002), (reads_later, 2003), (reads_through_another, 2004)]
+    ("behaviour", "expected"), [(reads_first, 2004), (reads_later, 2005), (reads_through_another, 2006)]
 )
 async def test_a_model_that_streams_is_not_held_back_by_a_caller_that_waits_for_it(
     calling: Calling, behaviour: Callable[[ModelCalls], float], expected: int

@@ -16,8 +16,8 @@ from naiad.types import Request, Response
 class Responses(Protocol):
     """The responses to a call, one by one; iterating waits for each and raises the call's error.
 
-    Empty responses that only say that the call is over are left out. The called model is held back while many wait to
-    be taken. Closing it, or dropping it, takes the request back.
+    The last one is empty where it only says that the call is over. The called model is held back while many wait to be
+    taken. Closing it, or dropping it, takes the request back.
     """
 
     def __iter__(self) -> Iterator[Response]: ...
@@ -29,6 +29,9 @@ class Responses(Protocol):
 
         Wait for it before the next one is asked for.
         """
+
+    def cancel(self) -> None:
+        """Ask the model to stop: the call ends with RequestCancelledError, unless the model goes on all the same."""
 
     def close(self) -> None:
         """Say that no more responses are wanted; harmless at the end."""
@@ -89,13 +92,7 @@ class NoModels:
         """Refused."""
         self._refuse(f"call model '{request.model_name}'")
 
-    def begin(self, request: Request) -> NoReturn:
-        """Refused."""
-        self._refuse(f"call model '{request.model_name}'")
-
-    def stream(self, request: Request) -> NoReturn:
-        """Refused."""
-        self._refuse(f"call model '{request.model_name}'")
+    begin = stream = infer
 
     def ready(self, name: str, version: int = 0) -> NoReturn:
         """Refused."""

@@ -78,10 +78,13 @@ class FakeModels:
 
 
 class FakeResponses:
-    """The responses of a FakeModels model; `closed` says that no more were wanted."""
+    """The responses of a FakeModels model.
+
+    `closed` says that no more were wanted, `cancelled` that the model was asked to stop, which it ignores.
+    """
 
     def __init__(self, answer: Callable[[], FakeAnswer]) -> None:
-        self.closed = False
+        self.closed = self.cancelled = False
         self._answer = answer
         self._remaining: Iterator[Response] | None = None
 
@@ -94,12 +97,16 @@ class FakeResponses:
         if self._remaining is None:
             answer = self._answer()
             responses = [answer] if isinstance(answer, Response) else answer
-            self._remaining = iter([response for response in responses if not response.is_empty])
+            self._remaining = iter(responses)
         return next(self._remaining)
 
     def begin_next(self) -> "Future[Response | None]":
         """The next response, None after the last, as a future that is done."""
         return _done(lambda: next(self, None))
+
+    def cancel(self) -> None:
+        """Ask the model to stop."""
+        self.cancelled = True
 
     def close(self) -> None:
         """Want no more."""

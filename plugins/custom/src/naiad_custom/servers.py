@@ -34,7 +34,8 @@ class Server:
         responses = self._models.stream(_request(model, inputs))
         try:
             for response in responses:
-                yield _arrays(response)
+                if not response.is_empty:
+                    yield _arrays(response)
         finally:
             responses.close()
 
@@ -75,7 +76,8 @@ class AsyncServer:
         responses = self._models.stream(_request(model, inputs))
         try:
             while (response := await asyncio.wrap_future(responses.begin_next())) is not None:
-                yield _arrays(response)
+                if not response.is_empty:
+                    yield _arrays(response)
         finally:
             responses.close()
 

@@ -49,8 +49,8 @@ class LoopBridge:
         call = self._new_call(request, streams=True)
         flow = ResponseFlow(call.pause, lambda: self._post(call.resume))
         self._send(call, flow, request, find_scope)
-        take_back, drop = functools.partial(self._take_back, call), functools.partial(self._drop, call, flow)
-        return CalledResponses(flow, take_back, drop, self.check_may_wait)
+        cancel, take_back = functools.partial(self._cancel, call), functools.partial(self._take_back, call)
+        return CalledResponses(flow, cancel, take_back, functools.partial(self._drop, call, flow), self.check_may_wait)
 
     def wait_for(self, make: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
         """Run a coroutine on the event loop and wait for what it returns. Raises ShuttingDownError when it stops."""
@@ -99,6 +99,10 @@ class LoopBridge:
     def _cancelled(self, call: ModelCall, future: "Future[Response]") -> None:
         if future.cancelled():
             self._take_back(call)
+
+    def _cancel(self, call: ModelCall) -> None:
+        if not call.over and not self._loop.is_closed():
+            self._post(lambda: call.request_cancellation(self.server.occupancy()))
 
     def _take_back(self, call: ModelCall) -> None:
         if not call.over and not self._loop.is_closed():

@@ -2,14 +2,15 @@
 
 import functools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
 from naiad.call_service import WatchedRequest
-from naiad.errors import InternalError, NaiadError
+from naiad.errors import InternalError, NaiadError, RequestCancelledError
 from naiad.extend import Submit, Suspension
 from naiad.foreign_errors import describe_error, raise_interrupt
+from naiad.in_flight import Occupancy
 from naiad.server import Outcome, SubmittedRequest
 from naiad.tracing import Trace
 from naiad.types import Request, Response
@@ -37,10 +38,12 @@ class ModelCall:
     """
 
     __slots__ = (
+        "_is_cancelled",
         "_is_lifted",
         "_on_begin",
         "_on_end",
         "_paused",
+        "_request",
         "_scope",
         "_sink",
         "_submitted",
@@ -66,7 +69,8 @@ class ModelCall:
         self._sink: Sink | None = None
         self._submitted: SubmittedRequest | None = None
         self._scope: CallScope | None = None
-        self._paused = self._is_lifted = False
+        self._request: Request | None = None
+        self._paused = self._is_lifted = self._is_cancelled = False
         self._suspension: Suspension | None = None
         self._trace: Trace | None = None
 
@@ -103,7 +107,7 @@ class ModelCall:
                 self._on_begin(self)
                 scope.began(self)
             derived = derive(request, self) if scope is None else scope.derive(request, self)
-            self._trace = derived.trace
+            self._request, self._trace = derived, derived.trace
             self._submitted = submit(derived, self._deliver, self.streams)
         except NaiadError as error:
             self.abort(error)
@@ -120,6 +124,25 @@ class ModelCall:
             self._end()
             self._take_back()
             self._hand_on(error)
+
+    def request_cancellation(self, resources: Iterable[Occupancy]) -> None:
+        """Ask the model to stop; what it sends all the same is delivered. A request that waits for a model is over.
+
+        `resources` are those of the server. Those that execute for this call may be several, in an ensemble.
+        """
+        if self.over or self._request is None:
+            return
+        executing = [self._request]
+        for resource in resources:
+            if any(occupant.request.caller is self for occupant in resource.waiting()):
+                self.abort(_cancelled())
+                return
+            occupants = (occupant for group in resource.users for occupant in group)
+            executing += [occupant.request for occupant in occupants if occupant.request.caller is self]
+        self._is_cancelled = True
+        self.lift()
+        for request in executing:
+            _notify_cancelled(request)
 
     def cancel(self) -> None:
         """Take the request back; nothing is delivered any more."""
@@ -167,6 +190,8 @@ class ModelCall:
             return
         if isinstance(outcome, NaiadError) or outcome.final:
             self._end()
+            if self._is_cancelled and isinstance(outcome, Response) and outcome.is_empty:
+                outcome = _cancelled()
         self._hand_on(outcome)
 
     def _hand_on(self, outcome: Outcome) -> None:
@@ -204,12 +229,28 @@ class ModelCall:
 
     def _let_go(self) -> None:
         """Drop what refers back to it: tensors would wait for the garbage collector."""
-        self._sink = self._submitted = self._scope = None
+        self._sink = self._submitted = self._scope = self._request = None
 
     def _take_back(self) -> None:
         call, self._submitted = self._submitted, None
         if call is not None:
             call.cancel()
+
+
+def _cancelled() -> NaiadError:
+    return RequestCancelledError("the model that made this call has cancelled it")
+
+
+def _notify_cancelled(request: Request) -> None:
+    """Let the model that executes a request know that its caller wants no more."""
+    request.cancelled = True
+    listener, request.on_cancelled = request.on_cancelled, None
+    if listener is not None:
+        try:
+            listener()
+        except BaseException as error:
+            raise_interrupt(error)
+            _logger.exception("model '%s' failed to take note that a request was cancelled", request.model_name)
 
 
 def _nothing() -> None:

@@ -36,20 +36,19 @@ class ResponseFlow:
         self._ended = False
 
     def put(self, outcome: Outcome) -> None:
-        """Queue an outcome; an empty final response only ends the call."""
+        """Queue an outcome."""
         with self._lock:
             if self._ended:
                 return
             self._ended = isinstance(outcome, NaiadError) or outcome.final
-            has_content = isinstance(outcome, NaiadError) or not outcome.is_empty
             future, self._next = self._next, None
             if future is not None and not future.set_running_or_notify_cancel():
                 future = None  # the caller has cancelled it, and may ask again
-            if future is None and has_content:
+            if future is None:
                 self._waiting.append(outcome)
             is_crowded = len(self._waiting) == MANY
         if future is not None:
-            settle(future, outcome if has_content else None)
+            settle(future, outcome)
         if is_crowded:
             self._pause()
 
@@ -97,11 +96,13 @@ class CalledResponses:
     def __init__(
         self,
         flow: ResponseFlow,
+        cancel: Callable[[], None],
         take_back: Callable[[], None],
         drop: Callable[[], None],
         check: Callable[[], None],
     ) -> None:
         self._flow = flow
+        self._cancel = cancel
         self._take_back = take_back
         self._drop = drop
         self._check = check
@@ -119,6 +120,10 @@ class CalledResponses:
     def begin_next(self) -> "Future[Response | None]":
         """A future of the next response; its result is None after the last."""
         return self._flow.begin_next()
+
+    def cancel(self) -> None:
+        """Ask the model to stop."""
+        self._cancel()
 
     def close(self) -> None:
         """Cancel the rest of the responses."""

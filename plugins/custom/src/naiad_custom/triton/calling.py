@@ -10,6 +10,7 @@ from naiad.calls import ModelCalls, Responses
 from naiad.errors import ModelNotReadyError, NaiadError, NotFoundError, UnsupportedError
 from naiad_custom.triton.errors import as_triton_error
 from naiad_custom.triton.response import InferenceResponse
+from naiad_custom.triton.suspension import may_suspend, wait_for
 from naiad_custom.triton.tensor import received
 
 _T = TypeVar("_T")
@@ -18,7 +19,9 @@ _T = TypeVar("_T")
 class ResponseIterator:
     """The responses of a call with `decoupled=True`, for `for` and, in an `async def`, for `async for`.
 
-    An error that ends the call is its last response. The called model waits while they are not taken.
+    The last one is empty where the model sends its final flag alone; an error that ends the call is its last response.
+    The called model waits while they are not taken. In an `async def execute` other tasks go on while one is awaited,
+    in a plain `for` as well.
     """
 
     def __init__(self, responses: Responses, model: str) -> None:
@@ -33,18 +36,23 @@ class ResponseIterator:
         if self._is_over:
             raise StopIteration
         try:
-            return response_of(next(self._responses))
+            response = wait_for(self._responses.begin_next()) if may_suspend() else next(self._responses, None)
         except NaiadError as error:
             return self._ended_by(error)
+        if response is None:
+            raise StopIteration
+        return response_of(response)
 
     def next(self) -> InferenceResponse:
         """The next response. Raises StopIteration after the last."""
         return next(self)
 
     def cancel(self) -> None:
-        """Want no more responses: the request is taken back."""
-        self._is_over = True
-        self._responses.close()
+        """Ask the model to stop, which it sees by `is_cancelled`.
+
+        The last response is an error with the code CANCELLED, unless the model goes on: what it sends is still there.
+        """
+        self._responses.cancel()
 
     def __aiter__(self) -> AsyncIterator[InferenceResponse]:
         return self
@@ -68,7 +76,7 @@ class ResponseIterator:
 def executed(models: ModelCalls, request: types.Request) -> InferenceResponse:
     """The response to a request; one with an error where the call failed."""
     try:
-        return response_of(models.infer(request))
+        return response_of(wait_for(models.begin(request)) if may_suspend() else models.infer(request))
     except NaiadError as error:
         return failure_of(error, request.model_name)
 

@@ -10,10 +10,8 @@ from naiad.backend import RESCHEDULE, Answer, Batch, ModelContext, Placement, Re
 from naiad.errors import ModelFailedError, NaiadError
 from naiad_custom.asynchronous import why_cancelled
 from naiad_custom.failures import Failures
-from naiad_custom.loops import LoopThread
 from naiad_custom.triton.execution import ExecutionScope, enter_scope, leave_scope
 from naiad_custom.triton.instance import TritonInstance
-from naiad_custom.triton.pacing import paced_task
 from naiad_custom.triton.request import InferenceRequest, received_request
 from naiad_custom.triton.sender import InferenceResponseSender
 
@@ -29,8 +27,6 @@ class DecoupledInstance(TritonInstance):
         self._failures = Failures(context, placement)
         sequences = context.config.sequence_batching
         self._is_iterative = sequences is not None and sequences.iterative_sequence
-        self._thread: LoopThread | None = None
-        self._running: set[Future[Answer]] = set()
 
     def execute(self, batch: Batch) -> "Answer | Future[Answer]":
         """Run one batch. Raises ModelFailedError when `execute` returns something.
@@ -51,29 +47,10 @@ class DecoupledInstance(TritonInstance):
         self._check(answer)
         return _released(requests)
 
-    def close(self) -> None:
-        """End what runs in the background, then finalize the object."""
-        if self._thread is not None:
-            self._thread.cancel_all()
-        try:
-            super().close()
-        finally:
-            if self._thread is not None:
-                self._thread.end()
-
     def _received(self, batch: Batch, index: int) -> InferenceRequest:
         request = batch.requests[index]
         sender = InferenceResponseSender(batch.sender(index), request, decoupled=True)
         return received_request(request, self._outputs, None, sender)
-
-    def _start(self, coroutine: "Coroutine[Any, Any, Answer]") -> "Future[Answer]":
-        if self._thread is None:
-            self._thread = LoopThread("naiad-async-execute")
-            self._thread.loop.set_task_factory(paced_task)
-        running = self._thread.start(coroutine)
-        self._running.add(running)  # a task that nobody holds may vanish
-        running.add_done_callback(self._running.discard)
-        return running
 
     async def _watched(self, answer: Coroutine[Any, Any, Any], requests: list[InferenceRequest]) -> Answer:
         try:

@@ -1,27 +1,32 @@
 """An instance of a TritonPythonModel: a batch in, one response per request out."""
 
-import asyncio
-import contextvars
 import functools
 import inspect
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeVar
 
 from naiad.backend import RESCHEDULE, Answer, Batch, Reply, Reschedule
 from naiad.calls import ModelCalls
 from naiad.errors import ModelFailedError, NaiadError
-from naiad_custom.triton.execution import ExecutionScope, enter_scope, leave_scope, outside_of_execute
+from naiad_custom.loops import LoopThread
+from naiad_custom.triton.execution import ExecutionScope, current_scope, enter_scope, leave_scope, outside_of_execute
 from naiad_custom.triton.readiness import reason_of
 from naiad_custom.triton.replies import reply_of
 from naiad_custom.triton.request import InferenceRequest, received_request
 from naiad_custom.triton.response import TRITONSERVER_RESPONSE_COMPLETE_FINAL, InferenceResponse
 from naiad_custom.triton.sender import Senders
+from naiad_custom.triton.suspension import suspendable_task
 from naiad_tensors.devices import Device
+
+_T = TypeVar("_T")
 
 
 class TritonInstance:
-    """One initialized TritonPythonModel that answers each request once; `models` are those that it may call."""
+    """One initialized TritonPythonModel that answers each request once; `models` are those that it may call.
+
+    An `async def execute` runs on an event loop of the instance, where the tasks that it leaves behind go on.
+    """
 
     input_devices: Collection[Device] = ()
 
@@ -31,7 +36,8 @@ class TritonInstance:
         self._name = name
         self._outputs = outputs
         self._execute: Callable[[list[Any]], Any] = model.execute
-        self._runner: asyncio.Runner | None = None
+        self._thread: LoopThread | None = None
+        self._running: set[Future[Any]] = set()
 
     def execute(self, batch: Batch) -> "Answer | Future[Answer]":
         """Run one batch. Raises ModelFailedError when the answer is not a list with one response a request.
@@ -68,14 +74,26 @@ class TritonInstance:
         return listener
 
     def close(self) -> None:
-        """Finalize the object."""
+        """End what runs in the background, then finalize the object."""
+        if self._thread is not None:
+            self._thread.cancel_all()
         try:
             if hasattr(self._model, "finalize"):
                 with outside_of_execute():
                     self._model.finalize()
         finally:
-            if self._runner is not None:
-                self._runner.close()
+            if self._thread is not None:
+                self._thread.end()
+
+    def _start(self, coroutine: Coroutine[Any, Any, _T]) -> "Future[_T]":
+        """Run a coroutine on the event loop of the instance."""
+        if self._thread is None:
+            self._thread = LoopThread("naiad-async-execute")
+            self._thread.loop.set_task_factory(suspendable_task)
+        running = self._thread.start(coroutine)
+        self._running.add(running)  # a task that nothing refers to may vanish
+        running.add_done_callback(self._running.discard)
+        return running
 
     def _list_of(self, answer: Any, requests: Sequence[InferenceRequest]) -> list[Any]:
         """The list in an answer that is none by type: awaited, or None where senders were taken."""
@@ -91,9 +109,10 @@ class TritonInstance:
         return answer
 
     def _awaited(self, answer: Coroutine[Any, Any, Any]) -> Any:
-        if self._runner is None:
-            self._runner = asyncio.Runner()
-        answer, error = self._runner.run(_outcome_of(answer), context=contextvars.copy_context())
+        scope = current_scope()
+        if scope is not None:
+            scope.calls()  # here, on the thread that executes
+        answer, error = self._start(_outcome_of(answer)).result()
         if error is None:
             return answer
         try:

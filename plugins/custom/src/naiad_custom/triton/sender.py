@@ -8,9 +8,9 @@ from naiad import types
 from naiad.backend import Batch, Sender
 from naiad.errors import NaiadError
 from naiad_custom.triton.errors import TritonModelException
-from naiad_custom.triton.pacing import wait_for_room
 from naiad_custom.triton.replies import reply_of
 from naiad_custom.triton.response import TRITONSERVER_RESPONSE_COMPLETE_FINAL, InferenceResponse
+from naiad_custom.triton.suspension import wait_for
 
 
 class Senders:
@@ -56,8 +56,7 @@ class InferenceResponseSender:
     def send(self, response: InferenceResponse | None = None, flags: int = 0) -> None:
         """Send a response, the final flag, or both at once. Raises TritonModelException for what cannot be sent.
 
-        Waits while the caller reads more slowly than the model sends; in an `async def execute` the task that sends
-        waits at its next await.
+        Waits while the caller reads more slowly than the model sends; in an `async def execute` the other tasks go on.
         """
         _check_arguments(response, flags)
         with self._lock:
@@ -67,7 +66,7 @@ class InferenceResponseSender:
             self._count += 1
             self._closed = bool(flags)
         if room is not None:
-            wait_for_room(room)
+            wait_for(room)
 
     def is_cancelled(self) -> bool:
         """Whether the caller has left, so that nobody wants further responses."""
