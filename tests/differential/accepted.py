@@ -45,7 +45,7 @@ _OF_GENERATE = (
     Accepted(
         "`parameters` of a generate request that are no object", "generate/*/parameters_text:status", "*", "500 *"
     ),
-    Accepted("a model that raises, asked by `generate`", "generate/*/fails*:status", "500 *", "400*"),
+    Accepted("a model that raises, asked by `generate`", "generate/*/fails*:status", "500*", "400*"),
     Accepted("`generate` of a model that does not answer once", "generate/*:status", "400 *", "200 'generate expects*"),
     Accepted(_RANGE, "generate/*/number_huge:status", "400 *", "200*"),
     Accepted("a required input that is missing beside optional ones", "generate/*/missing:*"),
