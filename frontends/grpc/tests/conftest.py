@@ -1,4 +1,4 @@
-"""What tests of the transport and of whole servers share: certificates."""
+"""What tests of the transports and of whole servers share: certificates, and the transports."""
 
 from types import SimpleNamespace
 
@@ -24,3 +24,9 @@ def certificates(tmp_path_factory):
     for name, content in contents.items():
         (folder / name).write_bytes(content)
     return SimpleNamespace(**contents, file=lambda name: str(folder / name))
+
+
+@pytest.fixture(scope="module", params=["grpcio", "naiad"])
+def transport(request):
+    """What speaks HTTP/2: a test that needs it runs with each."""
+    return request.param

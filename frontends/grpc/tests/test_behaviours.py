@@ -15,17 +15,19 @@ PLUGINS = [naiad_grpc, naiad_shared_memory, naiad_tracing]
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory):
+def stage(tmp_path_factory, transport):
     """The stage of the suite, with the client that blocks."""
-    with Stage(GrpcAdapter, GrpcAdapter, PLUGINS, tmp_path_factory.mktemp("stage")) as opened:
+    options = {"grpc-transport": transport}
+    with Stage(GrpcAdapter, GrpcAdapter, PLUGINS, tmp_path_factory.mktemp("stage"), options) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def asynchronous(tmp_path_factory):
+def asynchronous(tmp_path_factory, transport):
     """The same with the client for asyncio."""
     connect = partial(GrpcAdapter, asynchronous=True)
-    with Stage(connect, GrpcAdapter, PLUGINS, tmp_path_factory.mktemp("stage")) as opened:
+    options = {"grpc-transport": transport}
+    with Stage(connect, GrpcAdapter, PLUGINS, tmp_path_factory.mktemp("stage"), options) as opened:
         yield opened
 
 

@@ -30,11 +30,12 @@ def run(request):
 
 
 @pytest.fixture
-def make_server(backend, models):
+def make_server(backend, models, transport):
     """A server over the fake's models that a test starts itself."""
 
     def make(**options):
-        chosen = {"grpc-port": 0, "grpc-address": "127.0.0.1", "exit-timeout-secs": 20.0, **options}
+        listening = {"grpc-port": 0, "grpc-address": "127.0.0.1", "grpc-transport": transport}
+        chosen = {**listening, "exit-timeout-secs": 20.0, **options}
         return Server(model_repository=[models], plugins=[backend, naiad_grpc, naiad_shared_memory], options=chosen)
 
     return make

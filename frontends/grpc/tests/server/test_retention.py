@@ -227,11 +227,12 @@ def repository(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def start(repository):
+def start(repository, transport):
     """Starts a server over the models."""
     folder, backends = repository
     plugins = [*backends, naiad_grpc, naiad_scheduler_dynamic, naiad_shared_memory]
-    options = {"grpc-port": 0, "grpc-address": "127.0.0.1", "grpc-restricted-protocol": ("statistics:key=value",)}
+    listening = {"grpc-port": 0, "grpc-address": "127.0.0.1", "grpc-transport": transport}
+    options = {**listening, "grpc-restricted-protocol": ("statistics:key=value",)}
     return lambda: serve(folder, plugins=plugins, options=options)
 
 

@@ -8,6 +8,7 @@ from concurrent.futures import TimeoutError as StillWaitingError
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -144,7 +145,7 @@ class Stage:
     """What a behaviour is checked on: a server that all behaviours share, and others with options of their own.
 
     `connect` makes an adapter from the frontend's address and credentials; `plugins` are the frontend's own, and those
-    with shared memory and tracing. Use it as a context.
+    with shared memory and tracing; `options` are those of every server. Use it as a context.
     """
 
     def __init__(
@@ -153,8 +154,10 @@ class Stage:
         kind: type[FrontendAdapter],
         plugins: Sequence[object],
         folder: Path,
+        options: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.kind = kind
+        self._options = options
         self.folder = folder
         self.connect = connect
         self._plugins = plugins
@@ -193,7 +196,8 @@ class Stage:
         repository = self.folder / f"models-{self._count}"
         backend = SuiteBackend()
         backend.write_models(repository)
-        chosen = {self.option("port"): 0, self.option("address"): "127.0.0.1", **(options or {})}
+        listening = {self.option("port"): 0, self.option("address"): "127.0.0.1"}
+        chosen = {**listening, **self._options, **(options or {})}
         used = [backend, *(self._plugins if plugins is None else plugins)]
         with ExitStack() as stack:
             stack.callback(backend.release)

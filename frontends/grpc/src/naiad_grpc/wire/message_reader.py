@@ -68,7 +68,7 @@ class MessageReader:
         if flag > 1:
             raise RpcError(Code.INTERNAL, f"the prefix of a message starts with {flag}, which must be 0 or 1")
         if size > self._most:
-            reason = f"a message of {size} bytes, more than the {self._most} that --grpc-max-message-size allows"
+            reason = f"Received message larger than max ({size} vs. {self._most}); see --grpc-max-message-size"
             raise RpcError(Code.RESOURCE_EXHAUSTED, reason)
         self._compressed = flag == 1
         return size
