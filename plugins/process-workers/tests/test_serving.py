@@ -66,7 +66,8 @@ def test_strings_arrive(write: Write, served: Serve) -> None:
     words = np.array([b"a", b"", "ü".encode(), b"x" * 10_000], dtype=object)
 
     with served(model) as client:
-        assert client.infer(X=words)["Y"].tolist() == [each + b"!" for each in words]
+        for each in (words, np.concatenate([words] * 100)):
+            assert client.infer(X=each)["Y"].tolist() == [word + b"!" for word in each]
 
 
 def test_the_backend_completes_the_configuration_in_the_process(write: Write, served: Serve) -> None:

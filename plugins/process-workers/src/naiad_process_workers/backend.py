@@ -171,7 +171,7 @@ class ProcessInstance:
             self.process.dies(frame)
             return
         decoder = Decoder(frame.body, self.process.work.memory.read)
-        if kind in (Kind.ANSWER, Kind.FAILED):
+        if kind in (Kind.ANSWER, Kind.STRINGS, Kind.FAILED):
             try:
                 batch, future = self._open.pop(number)
             except KeyError:

@@ -33,9 +33,10 @@ _kinds: dict[bytes, tuple[str, str, np.dtype, tuple[int, ...], int]] = {}
 
 
 class Encoder:
-    """Makes the body of one message for a connection."""
+    """Makes the body of one message for a connection; `string_bytes` are those of strings in it."""
 
     def __init__(self, connection: Connection) -> None:
+        self.string_bytes = 0
         self._connection = connection
         self._parts: list[bytes] = []
         self._payloads: list[bytes | memoryview] = []
@@ -86,6 +87,7 @@ class Encoder:
             elements = array.ravel().tolist()
             payload = b"".join([part for each in elements for part in (_LENGTH.pack(len(each)), each)])
             size = len(payload)
+            self.string_bytes += size
         else:
             size = array.nbytes
         if size >= SMALLEST_BLOCK:

@@ -19,6 +19,9 @@ from naiad_tensors.ragged import BatchLayout
 ENDED_BY_MODEL, LINK_LOST = 70, 71
 """Exit codes of a process whose model raised what ends it, other than SystemExit, and of one without a link."""
 
+MANY_STRINGS = 64 << 10
+"""So many bytes of strings take a millisecond to read, which is too long for the event loop."""
+
 
 class Kind(IntEnum):
     """What a frame is; the first three are those of the connection."""
@@ -49,6 +52,8 @@ class Kind(IntEnum):
     """Close the instance and the model: answered by DONE; the process ends."""
     DYING = 22
     """What the model raised ends the process."""
+    STRINGS = 23
+    """An answer with so many strings that a thread reads it."""
 
     CANCELLED = 30
     """A request of a batch is cancelled."""

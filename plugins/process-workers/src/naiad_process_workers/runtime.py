@@ -32,7 +32,15 @@ from naiad_config.text_writer import to_text
 from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import Connection, LinkClosedError, Memory
 from naiad_process_workers.frames import Frame, LinkBrokenError
-from naiad_process_workers.messages import ENDED_BY_MODEL, LINK_LOST, Kind, batch_in, put_answer, put_error
+from naiad_process_workers.messages import (
+    ENDED_BY_MODEL,
+    LINK_LOST,
+    MANY_STRINGS,
+    Kind,
+    batch_in,
+    put_answer,
+    put_error,
+)
 from naiad_process_workers.remote_senders import RemoteSender, SenderState
 from naiad_process_workers.remote_services import Caller, RemoteCalls, RemoteLog, RemoteMetrics
 from naiad_tensors.ragged import layout_of
@@ -174,7 +182,8 @@ class Runtime:
             encoder = Encoder(self._work)
             put_answer(encoder, answer, batch)
             self._over(number, batch.streams)
-            return Kind.ANSWER, number, encoder.body()
+            kind = Kind.ANSWER if encoder.string_bytes < MANY_STRINGS else Kind.STRINGS
+            return kind, number, encoder.body()
         except Exception as error:  # noqa: BLE001 - an answer can be broken in any way
             return self._failed(number, error)
 

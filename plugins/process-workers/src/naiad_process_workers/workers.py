@@ -6,6 +6,7 @@ import threading
 from asyncio import TimerHandle
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from naiad.backend import Batch, Instance, Placement
 from naiad.errors import NaiadError
@@ -14,7 +15,8 @@ from naiad.threads import on_event_loop
 from naiad.workers import InstanceWorker
 from naiad_process_workers.backend import ProcessInstance
 from naiad_process_workers.connection import LinkClosedError
-from naiad_process_workers.frames import LinkBrokenError
+from naiad_process_workers.frames import Frame, LinkBrokenError
+from naiad_process_workers.messages import Kind
 
 _logger = logging.getLogger("naiad.model")
 
@@ -148,11 +150,23 @@ class ProcessWorker(InstanceWorker[ItemT]):
         self._is_reading = True
         try:
             for frame in instance.process.work.receive():
-                instance.take(frame)
+                if frame.kind == Kind.STRINGS:
+                    self._queued += 1
+                    self._inbox.put(partial(self._take_strings, instance, frame))
+                else:
+                    instance.take(frame)
         except (LinkClosedError, LinkBrokenError) as error:
             self._lose(instance, error)
         finally:
             self._is_reading = False
+
+    def _take_strings(self, instance: ProcessInstance, frame: Frame) -> None:
+        """Take an answer with many strings, on the thread."""
+        try:
+            instance.take(frame)
+        except LinkBrokenError as error:
+            self.loop.call_soon_threadsafe(self._lose, instance, error)
+        self.loop.call_soon_threadsafe(self._dequeued)
 
     def _lose(self, instance: ProcessInstance, error: Exception) -> None:
         """The process has ended, or is of no more use: the thread finds out why."""
