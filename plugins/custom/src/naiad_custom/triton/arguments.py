@@ -11,7 +11,9 @@ from naiad_custom.triton.tensor import Tensor
 
 
 def a_text(name: str, value: Any) -> str:
-    """The value itself. Raises TypeError when it is not a str."""
+    """The value as a str; bytes are UTF-8. Raises TypeError when it is neither."""
+    if isinstance(value, bytes):
+        return value.decode()
     if not isinstance(value, str):
         raise TypeError(_wrong(name, "a str", value))
     return value
