@@ -320,6 +320,7 @@ WARMS_UP = """
 from pathlib import Path
 from naiad import PluginRegistry
 from naiad.backend import ModelContext
+from naiad.types import Response
 from naiad.warmup import VersionParts
 from naiad_config.text import parse_text
 
@@ -332,9 +333,9 @@ executed = []
 class Instance:
     def execute(self, batch):
         executed.append(batch.input("x").tolist())
-        return []
+        return [Response("m", 1, "", {})]
 
-warmup.warm_up(Instance(), "m_0", VersionParts(lambda request: (request, 1), lambda answer, batch: []))
+warmup.warm_up(Instance(), "m_0", VersionParts(lambda request: (request, 1), lambda answer, batch: answer))
 assert executed == [[0.0, 0.0]], executed
 """
 
