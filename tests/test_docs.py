@@ -31,7 +31,7 @@ PUBLIC_MODULES = (
     "naiad.foreign_errors",
     "naiad_kit.backends.frameworks",
     "naiad.frontend",
-    "naiad.log_settings",
+    "naiad_kit.frontends.log_control",
     "naiad.metrics",
     "naiad_kit.metrics",
     "naiad.options",

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from naiad.errors import InvalidArgumentError
-from naiad.log_settings import LOG_OPTIONS, VERBOSE_2
+from naiad.options import LOG_OPTIONS
 from naiad_cli.logs import formatter, logging_to
+from naiad_kit.frontends.log_control import VERBOSE_2
 from naiad_kit.frontends.log_settings import update_log_settings
 
 DEFAULTS: Mapping[str, Any] = {option.name: option.default for option in LOG_OPTIONS}

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from naiad.errors import InvalidArgumentError
-from naiad.log_settings import LogControl, switched_off, threshold
 from naiad_cli.log_writer import LogStream, LogWriter, QueuedHandler
+from naiad_kit.frontends.log_control import LogControl, switched_off, threshold
 
 _CONTEXT = ("model", "version", "request_id")
 _COLOURS = {"I": "\033[32m", "W": "\033[33m", "E": "\033[31m", "F": "\033[1;31m"}

@@ -10,7 +10,6 @@ from typing import Any
 
 from naiad import PluginRegistry
 from naiad.errors import InvalidArgumentError
-from naiad.log_settings import LogControl
 from naiad.options import Settings
 from naiad_cli.logs import logging_to
 from naiad_cli.options import add_options, chosen_values, in_order, refuse_unknown
@@ -19,6 +18,7 @@ from naiad_cli.process_end import end_process, end_process_later, flush
 from naiad_cli.supervisor import Supervisor, is_supervised
 from naiad_cli.terminal import StatusLine
 from naiad_cli.triton_options import take_triton_options, triton_options
+from naiad_kit.frontends.log_control import LogControl
 
 _logger = logging.getLogger("naiad")
 

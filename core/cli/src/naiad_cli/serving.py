@@ -12,7 +12,6 @@ from typing import Any
 import naiad
 from naiad.errors import NaiadError
 from naiad.extend import LoopRunner
-from naiad.log_settings import LogControl
 from naiad.reports import IndexEntry
 from naiad_cli.logs import flush_log
 from naiad_cli.memory import caring_for_memory
@@ -22,6 +21,8 @@ from naiad_cli.supervisor import report_serving
 from naiad_cli.tables import print_table
 from naiad_cli.terminal import StatusLine
 from naiad_cli.watchdog import watching
+from naiad_kit.frontends.byte_budget import ByteBudget
+from naiad_kit.frontends.log_control import LogControl
 
 _logger = logging.getLogger("naiad")
 
@@ -42,7 +43,7 @@ async def serve(
     `log` changes the log that this process writes, `runner` runs the event loop that this is called on, where that
     is not the main thread alone.
     """
-    server = naiad.Server(options=options, runner=runner, log=log)
+    server = naiad.Server(options=options, runner=runner, services=[log])
     stop = _stop_signal(server)
     _logger.info("naiad %s serves %s", naiad.__version__, ", ".join(server.settings["model-repository"]))
     try:
@@ -64,8 +65,12 @@ async def serve(
         if status_line is not None:
             flush_log()
             print_models(server)
-        loop = asyncio.get_running_loop()
-        with watching(loop, server.settings["watchdog-secs"]), caring_for_memory(loop, server.has_work):
+        loop, budget = asyncio.get_running_loop(), server.service(ByteBudget)
+
+        def has_work() -> bool:
+            return budget.reserved > 0 or server.has_work()
+
+        with watching(loop, server.settings["watchdog-secs"]), caring_for_memory(loop, has_work):
             await stop.wait()
     ended = await server.stop(0.0 if interrupted else server.settings["lame-duck-secs"])
     _logger.info("stopped" if ended else "stopped with requests unanswered")

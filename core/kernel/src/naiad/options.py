@@ -54,6 +54,26 @@ class Option:
     repeatable: bool = False
 
 
+LOG_FORMATS = ("default", "ISO8601", "json")
+"""The values of `--log-format`."""
+
+
+def _verbosity(text: str) -> int:
+    """A verbosity level; the words of a switch count as 0 and 1."""
+    return int(text) if text.strip().isdigit() else int(boolean(text))
+
+
+LOG_OPTIONS = (
+    Option("log-verbose", 0, "verbosity: 0, 1 or 2", _verbosity, "LEVEL"),
+    Option("log-info", True, "log what happens", boolean),
+    Option("log-warning", True, "log what may go wrong", boolean),
+    Option("log-error", True, "log what went wrong", boolean),
+    Option("log-format", "default", "how a line looks", choices=LOG_FORMATS),
+    Option("log-file", "", "append to this file instead of the terminal", metavar="FILE"),
+)
+"""The `log-…` options of a server."""
+
+
 class Settings(Mapping[str, Any]):
     """The values of all declared options, defaults included."""
 

@@ -3,12 +3,10 @@
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from naiad.byte_budget import ByteBudget
 from naiad.cache import CacheFactory
 from naiad.errors import NaiadError
 from naiad.in_flight import Occupancy
 from naiad.in_flight import SubmittedRequest as SubmittedRequest
-from naiad.log_settings import LogControl
 from naiad.metrics import MetricFamily
 from naiad.options import Settings
 from naiad.reports import (
@@ -51,16 +49,12 @@ class ServerApi(Protocol):
     def settings(self) -> Settings:
         """The value of every option by its name, without the dashes."""
 
-    @property
-    def bytes_in_flight(self) -> ByteBudget:
-        """The budget of memory for large payloads."""
-
-    @property
-    def logging(self) -> LogControl:
-        """The log settings that can change while the server runs."""
-
     def service(self, kind: type[ServiceT]) -> ServiceT:
-        """The service of that kind. Raises UnsupportedError, with what to install, where no plugin brings it."""
+        """The service of that kind, from a plugin or the program that made the server.
+
+        Else a `kind` with a class method `of_settings(settings)` makes it at the first use. Raises UnsupportedError,
+        with what to install, for any other.
+        """
 
     def cache_factory(self, name: str) -> CacheFactory:
         """The kind of cache of that name. Raises NotFoundError with what is installed and what to install."""

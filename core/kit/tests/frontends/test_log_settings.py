@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from naiad.errors import InvalidArgumentError, UnsupportedError
-from naiad.log_settings import LOG_OPTIONS, LogControl
+from naiad.options import LOG_OPTIONS
+from naiad_kit.frontends.log_control import LogControl
 from naiad_kit.frontends.log_settings import log_settings, update_log_settings
 
 OPTIONS: Mapping[str, Any] = {option.name: option.default for option in LOG_OPTIONS}

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from naiad_kit.frontends.addresses import UNIX
+from naiad_kit.frontends.byte_budget import ByteBudget
 from naiad_kit.frontends.forking import keep_from_children
 from naiad_kit.frontends.ports import refuse_shared_ports
 
@@ -69,7 +70,7 @@ def _make_listener(server: "ServerApi", stopping: asyncio.Event) -> Listener:
         from naiad_grpc.catalogue import operations
         from naiad_grpc.server import listener as naiad
 
-        return naiad.Listener(operations(server, stopping), settings, server.bytes_in_flight)
+        return naiad.Listener(operations(server, stopping), settings, server.service(ByteBudget))
     from naiad_grpc.transport.experiments import choose_polling, silence_core
 
     choose_polling()  # before grpcio is imported, which looks at it then
@@ -77,4 +78,4 @@ def _make_listener(server: "ServerApi", stopping: asyncio.Event) -> Listener:
     from naiad_grpc.catalogue import operations
     from naiad_grpc.transport import listener as grpcio
 
-    return grpcio.Listener(operations(server, stopping), settings, server.bytes_in_flight)
+    return grpcio.Listener(operations(server, stopping), settings, server.service(ByteBudget))

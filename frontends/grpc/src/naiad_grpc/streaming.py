@@ -6,7 +6,6 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from naiad.byte_budget import UNCHARGED_BYTES
 from naiad.errors import DeadlineExceededError, NaiadError, drop_tracebacks
 from naiad.types import Request, Response
 from naiad_grpc.codec import Encoder, ResponseForm, TakesLong, encode_error, request_id_of
@@ -15,6 +14,7 @@ from naiad_grpc.inference_intake import Caller, Decoded, Intake
 from naiad_grpc.statuses import RpcError, rpc_error, too_long
 from naiad_grpc.streaming_requests import Message, Outcome, ReadyMessages, StreamRequest
 from naiad_kit.explaining import EXPLAIN, encoded_twice
+from naiad_kit.frontends.byte_budget import UNCHARGED_BYTES, ByteBudget
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
@@ -62,7 +62,7 @@ class InferStream:
         self._most = most
         self._ends_at_error = ends_at_error
         self._encode_large = encode_large
-        self._budget = server.bytes_in_flight
+        self._budget = server.service(ByteBudget)
         self._ready = ReadyMessages(MOST_READY, MOST_READY_BYTES, self._budget)
         self._open: set[StreamRequest] = set()
         self._open_size = 0

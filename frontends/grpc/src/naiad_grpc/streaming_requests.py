@@ -4,13 +4,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from naiad.byte_budget import UNCHARGED_BYTES, ByteBudget
 from naiad.errors import NaiadError
 from naiad.types import Request, Response
 from naiad_grpc.codec import ResponseForm
 from naiad_grpc.statuses import RpcError
 from naiad_grpc.trace_attributes import status_attributes
 from naiad_kit.buffers import Buffer
+from naiad_kit.frontends.byte_budget import UNCHARGED_BYTES, ByteBudget
 from naiad_kit.tracing import add_attributes
 
 Outcome = Response | NaiadError

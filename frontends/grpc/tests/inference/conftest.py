@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from naiad.byte_budget import ByteBudget
 from naiad.errors import NotFoundError
 from naiad.types import Response
 from naiad_config import ModelConfig, ModelTransactionPolicy
 from naiad_grpc.inference import make_inference
 from naiad_grpc.messages import message_class
+from naiad_kit.frontends.byte_budget import ByteBudget
 from naiad_shared_memory.regions import SharedMemory
 from naiad_tensors.tensors import Tensor
 
@@ -92,7 +92,8 @@ class FakeServer:
         self.at_once = None
 
     def service(self, kind):
-        return {"shared-memory": self.shared_memory, "tracing": self.tracing}[kind.name]
+        services = (self.shared_memory, self.tracing, self.bytes_in_flight)
+        return dict(zip(("shared-memory", "tracing", "bytes-in-flight"), services, strict=True))[kind.name]
 
     def submit(self, request, deliver, streams=False):
         if self.refusal is not None:

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from naiad.byte_budget import UNCHARGED_BYTES
 from naiad.types import Response
 from naiad_grpc.messages import message_class
+from naiad_kit.frontends.byte_budget import UNCHARGED_BYTES
 from naiad_tensors.tensors import Tensor
 
 LARGE = UNCHARGED_BYTES * 2

@@ -5,9 +5,10 @@ import asyncio
 import pytest
 
 from naiad.errors import NotFoundError
-from naiad.log_settings import LOG_OPTIONS, LogControl
+from naiad.options import LOG_OPTIONS
 from naiad.reports import IndexEntry, Readiness
 from naiad_grpc.messages import rpcs
+from naiad_kit.frontends.log_control import LogControl
 
 MESSAGES = {rpc.name: (rpc.request, rpc.response) for rpc in rpcs()}
 
@@ -26,7 +27,7 @@ class FakeServer:
         self.logging = LogControl({**options, "log-verbose": 2}, self.log_changes.append)
 
     def service(self, kind):
-        return {"shared-memory": self.shared_memory, "tracing": None}[kind.name]
+        return {"shared-memory": self.shared_memory, "tracing": None, "logging": self.logging}[kind.name]
 
     def ready(self):
         return self.readiness

@@ -6,13 +6,13 @@ import grpc
 import pytest
 import uvloop
 
-from naiad.byte_budget import ByteBudget
 from naiad.errors import InvalidArgumentError
 from naiad.options import Settings
 from naiad_grpc.options import OPTIONS
 from naiad_grpc.server import listener as server_listener
 from naiad_grpc.service.operations import StreamOperation, UnaryOperation
 from naiad_grpc.transport import experiments, listener
+from naiad_kit.frontends.byte_budget import ByteBudget
 
 
 class Calls:

@@ -46,7 +46,7 @@ def test_the_experiment_is_not_chosen_for_a_grpcio_that_is_not_tested(monkeypatc
 
 PUBLIC = """
 import asyncio, grpc
-from naiad.byte_budget import ByteBudget
+from naiad_kit.frontends.byte_budget import ByteBudget
 from naiad.options import Settings
 from naiad_grpc.options import OPTIONS
 from naiad_grpc.service.operations import UnaryOperation

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from naiad.byte_budget import UNCHARGED_BYTES
+from naiad_kit.frontends.byte_budget import UNCHARGED_BYTES
 
 from .conftest import Calls, Served, answer
 

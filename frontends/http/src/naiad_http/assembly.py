@@ -18,6 +18,7 @@ from naiad_http.protocol import HttpProtocol
 from naiad_http.request_heads import RequestHeadReader
 from naiad_http.restrictions import Restrictions
 from naiad_http.route_table import RouteTable
+from naiad_kit.frontends.byte_budget import ByteBudget
 
 if TYPE_CHECKING:
     from naiad.server import ServerApi
@@ -67,6 +68,6 @@ def _assemble(server: "ServerApi", stopping: Callable[[], bool]) -> tuple[Connec
         limit,
         most_pipelined=settings["http-max-pipelined-bytes"],
         limits=Limits.of(settings),
-        budget=server.bytes_in_flight,
+        budget=server.service(ByteBudget),
     )
     return context, make_application(every, context, request_heads, restrictions)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from naiad.byte_budget import ByteBudget
 from naiad_http.heads import HeadReader
 from naiad_http.incoming import Scratch
 from naiad_http.infer import Inference
 from naiad_http.limits import CanGiveWay, Limits
 from naiad_http.statuses import Outcome
+from naiad_kit.frontends.byte_budget import ByteBudget
 from naiad_kit.frontends.codec_threads import CodecThreads
 from naiad_kit.frontends.turns import TurnBudget
 

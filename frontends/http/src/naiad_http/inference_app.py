@@ -13,7 +13,6 @@ from urllib.parse import quote
 
 from starlette.types import Receive, Scope, Send
 
-from naiad.byte_budget import UNCHARGED_BYTES, ByteBudget
 from naiad.errors import NaiadError, RequestCancelledError
 from naiad.types import Request
 from naiad_http.bodies import read_body
@@ -27,6 +26,7 @@ from naiad_http.request_heads import RequestHeadReader
 from naiad_http.statuses import Headers, HttpError, HttpResponse, Outcome, error_response, unexpected
 from naiad_http.trace_events import ApplicationTrace
 from naiad_kit.buffers import Buffer
+from naiad_kit.frontends.byte_budget import UNCHARGED_BYTES, ByteBudget
 
 _T = TypeVar("_T")
 _FEW_BYTES = 16384

@@ -10,7 +10,6 @@ import sys
 from dataclasses import dataclass
 from enum import Enum
 
-from naiad.byte_budget import UNCHARGED_BYTES, ByteBudget
 from naiad.errors import NaiadError, UnavailableError
 from naiad_http.chunks import ChunkReader, too_large
 from naiad_http.heads import HeadReader, HttpHead
@@ -25,6 +24,7 @@ from naiad_http.incoming import (
     padding_of,
 )
 from naiad_http.statuses import HttpError
+from naiad_kit.frontends.byte_budget import UNCHARGED_BYTES, ByteBudget
 
 _MOST_NEWLINES = 32
 """The maximum of bytes of empty lines before a request line: sixteen empty lines."""

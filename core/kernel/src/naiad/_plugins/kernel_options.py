@@ -2,8 +2,7 @@
 
 import math
 
-from naiad.log_settings import LOG_OPTIONS
-from naiad.options import Option, boolean, positive
+from naiad.options import LOG_OPTIONS, Option, boolean, positive
 
 
 def _count(text: str) -> int:

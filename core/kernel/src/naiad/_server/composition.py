@@ -14,6 +14,7 @@ from naiad.call_service import ModelCallService
 from naiad.extend import GateFactory, LoopRunner
 from naiad.metrics import Metrics
 from naiad.options import Settings
+from naiad.server import Named
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +27,12 @@ class Parts:
     frontends: Frontends
 
 
-def compose(plugins: PluginRegistry, settings: Settings, runner: LoopRunner | None) -> Parts:
+def compose(plugins: PluginRegistry, settings: Settings, runner: LoopRunner | None, own: Sequence[Named] = ()) -> Parts:
     """The parts of a server, none of which is started. Raises NaiadError for options and plugins that do not fit.
 
-    `runner` runs the event loop; None where the loop stays on its thread.
+    `runner` runs the event loop; None where the loop stays on its thread. `own` are services of the program itself.
     """
-    services = Services(plugins, settings)
+    services = Services(plugins, settings, own)
     gates = plugins.gates(settings)
     workers = (*plugins.workers(settings, runner), *KERNEL_KINDS)
     calls = services.find(ModelCallService)

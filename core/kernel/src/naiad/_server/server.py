@@ -21,15 +21,13 @@ from naiad._server.services import SPARE_SECONDS
 from naiad._server.startup import load_startup_models, poll_repositories
 from naiad._server.stop_steps import StopSteps
 from naiad._version import __version__
-from naiad.byte_budget import ByteBudget, default_limit
 from naiad.cache import CacheFactory
 from naiad.errors import NaiadError, ShuttingDownError, UnavailableError
 from naiad.extend import LoopRunner
 from naiad.in_flight import Occupancy, SubmittedRequest
-from naiad.log_settings import LogControl, embedded_log_control
 from naiad.metrics import MetricFamily
 from naiad.options import Settings
-from naiad.server import Deliver, ServiceT
+from naiad.server import Deliver, Named, ServiceT
 from naiad.types import Request, Response
 from naiad_config import ModelConfig
 
@@ -55,17 +53,15 @@ class Server:
         plugins: Sequence[object] | None = None,
         options: Mapping[str, Any] | None = None,
         runner: LoopRunner | None = None,
-        log: LogControl | None = None,
+        services: Sequence[Named] = (),
     ) -> None:
         values = dict(options or {})
         if model_repository:
             values["model-repository"] = tuple(str(root) for root in model_repository)
         self.plugins = plugins_of(plugins)
         self.settings = Settings(self.plugins.options(), values)
-        self.logging = embedded_log_control(self.settings) if log is None else log
-        self.bytes_in_flight = ByteBudget(self.settings["max-bytes-in-flight"] or default_limit())
         self.stop_steps = StopSteps()
-        parts = compose(self.plugins, self.settings, runner)
+        parts = compose(self.plugins, self.settings, runner, services)
         self._services, self._gates = parts.services, parts.gates
         self._models, self._frontends = parts.models, parts.frontends
         self._runner = runner
@@ -179,8 +175,8 @@ class Server:
         return responses(functools.partial(self.submit, request, streams=True))
 
     def has_work(self) -> bool:
-        """Whether a request was taken in that is not answered yet, or a large message is on its way in or out."""
-        return self.bytes_in_flight.reserved > 0 or self._models.has_work()
+        """Whether a request was taken in that is not answered yet."""
+        return self._models.has_work()
 
     # Health
 

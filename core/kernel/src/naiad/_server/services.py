@@ -1,6 +1,6 @@
 """The services of a server: found by their kind, started before the models and stopped after them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from naiad._engine.containment import contained
 from naiad._plugins.registry import PluginRegistry
@@ -9,17 +9,22 @@ from naiad.errors import PluginError, UnsupportedError
 from naiad.extend import Service
 from naiad.frontend import Frontend
 from naiad.options import Settings
-from naiad.server import ServerApi, ServiceT
+from naiad.server import Named, ServerApi, ServiceT
 
 SPARE_SECONDS = 0.5
 """How much longer than its limit a step of the stop may take before it is given up."""
 
 
 class Services:
-    """The services that plugins bring, by name. Raises NaiadError when one cannot be made."""
+    """The services that plugins bring, by name. Raises NaiadError when one cannot be made.
 
-    def __init__(self, plugins: PluginRegistry, settings: Settings) -> None:
+    `own` are those of the program, which starts and stops them itself.
+    """
+
+    def __init__(self, plugins: PluginRegistry, settings: Settings, own: Sequence[Named] = ()) -> None:
         self._plugins = plugins
+        self._settings = settings
+        self._own = {service.name: service for service in own}
         self._by_name: Mapping[str, Service] = plugins.services(settings)
         self._started: list[Service] = []
 
@@ -28,7 +33,7 @@ class Services:
 
     def find(self, kind: type[ServiceT]) -> ServiceT | None:
         """The service of that kind, None where no plugin brings it. Raises PluginError for one of another kind."""
-        service = self._by_name.get(kind.name)
+        service = self._by_name.get(kind.name) or self._own.get(kind.name)
         if service is not None and not isinstance(service, kind):
             kinds = f"a {type(service).__name__}, which is not a {kind.__name__}"
             raise PluginError(f"the service '{kind.name}' is {kinds}")
@@ -37,6 +42,9 @@ class Services:
     def require(self, kind: type[ServiceT]) -> ServiceT:
         """The service of that kind. Raises UnsupportedError, with what to install, where no plugin brings it."""
         service = self.find(kind)
+        make: Callable[[Settings], ServiceT] | None = getattr(kind, "of_settings", None)
+        if service is None and make is not None:
+            service = self._own[kind.name] = make(self._settings)
         if service is None:
             advice = self._plugins.where_to_get("service", kind.name)
             raise UnsupportedError(" ".join([f"this server has no service '{kind.name}'.", *advice]))

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from naiad.errors import InvalidArgumentError, UnsupportedError
-from naiad.log_settings import LOG_FORMATS, LogControl
+from naiad.options import LOG_FORMATS
+from naiad_kit.frontends.log_control import LogControl
 
 LogSettings = Mapping[str, bool | int | str]
 """The settings by the names of the extension."""

@@ -5,7 +5,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 
-from naiad.byte_budget import UNCHARGED_BYTES
 from naiad.errors import NaiadError
 from naiad_grpc.codec import COSTLY_BYTES
 from naiad_grpc.inference_intake import CallContext, ExplainedContext
@@ -18,6 +17,7 @@ from naiad_grpc.wire.compression import INLINE_BYTES, compress, decompress, larg
 from naiad_grpc.wire.heads import CallHead, Metadata
 from naiad_grpc.wire.message_reader import PREFIX_BYTES, Framed, MessageReader, prefix
 from naiad_kit.buffers import Buffer
+from naiad_kit.frontends.byte_budget import UNCHARGED_BYTES
 from naiad_kit.frontends.codec_threads import CodecJob
 
 _REQUEST_SECONDS = 30.0

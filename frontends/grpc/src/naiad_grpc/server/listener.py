@@ -9,7 +9,6 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from naiad.byte_budget import ByteBudget
 from naiad.options import Settings
 from naiad_grpc.admission import Admission
 from naiad_grpc.http2.endpoint import Limits
@@ -21,6 +20,7 @@ from naiad_grpc.server.shared import ListenerContext
 from naiad_grpc.service.operations import Operation
 from naiad_grpc.wire.compression import LEVELS
 from naiad_kit.frontends.addresses import UNIX, host_of
+from naiad_kit.frontends.byte_budget import ByteBudget
 from naiad_kit.frontends.endpoints import Endpoint, open_endpoint
 from naiad_kit.frontends.open_files import open_file_limit
 from naiad_kit.frontends.renewal import CertificateRenewal

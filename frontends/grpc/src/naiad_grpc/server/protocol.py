@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from naiad.byte_budget import UNCHARGED_BYTES
 from naiad_grpc.http2.connection import Connection
 from naiad_grpc.http2.events import ConnectionEnded, DataReceived, Event, OutputSent, RequestReceived, StreamEnded
 from naiad_grpc.http2.frames import ErrorCode
@@ -18,6 +17,7 @@ from naiad_grpc.wire import answers
 from naiad_grpc.wire.heads import CallHead
 from naiad_grpc.wire.message_reader import PREFIX_BYTES
 from naiad_kit.buffers import Buffer
+from naiad_kit.frontends.byte_budget import UNCHARGED_BYTES
 
 _MOST_UNSENT = 65536
 """Unsent bytes at which answers wait for the client."""

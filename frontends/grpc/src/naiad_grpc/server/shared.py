@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from naiad.byte_budget import ByteBudget
 from naiad_grpc.admission import Admission
 from naiad_grpc.http2.connection import Connection
 from naiad_grpc.http2.endpoint import Limits
@@ -15,6 +14,7 @@ from naiad_grpc.server.methods import Method
 from naiad_grpc.statuses import RpcError
 from naiad_grpc.wire.heads import CallHead
 from naiad_kit.buffers import Buffer
+from naiad_kit.frontends.byte_budget import ByteBudget
 from naiad_kit.frontends.codec_threads import CodecThreads
 from naiad_kit.frontends.turns import TurnBudget
 

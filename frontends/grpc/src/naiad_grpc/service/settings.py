@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from naiad.errors import InvalidArgumentError
 from naiad_grpc.messages import message_class
 from naiad_grpc.service.operations import Operation, operation
+from naiad_kit.frontends.log_control import LogControl
 from naiad_kit.frontends.log_settings import LogSettings, log_settings, update_log_settings
 from naiad_kit.tracing import tracing_of
 
@@ -42,7 +43,7 @@ class SettingsRpcs:
     async def logging(self, request: Any) -> Any:
         """The log settings after the changes. Raises InvalidArgumentError or UnsupportedError."""
         changes = {name: _setting_value(name, setting) for name, setting in request.settings.items()}
-        log = self._server.logging
+        log = self._server.service(LogControl)
         return _log_settings(update_log_settings(log, changes) if changes else log_settings(log))
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import grpc
 
-from naiad.byte_budget import UNCHARGED_BYTES, ByteBudget
 from naiad.extend import requests_stage
 from naiad_grpc.admission import SHUTTING_DOWN, Admission
 from naiad_grpc.inference_intake import ExplainedContext
@@ -19,6 +18,7 @@ from naiad_grpc.service.operations import Operation, UnaryOperation
 from naiad_grpc.statuses import Code, RpcError, rpc_error
 from naiad_grpc.transport.incoming import Incoming
 from naiad_kit.explaining import EXPLAIN_HEADER
+from naiad_kit.frontends.byte_budget import UNCHARGED_BYTES, ByteBudget
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 

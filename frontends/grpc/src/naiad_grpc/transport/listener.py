@@ -12,7 +12,6 @@ from contextlib import suppress
 
 import grpc
 
-from naiad.byte_budget import ByteBudget
 from naiad.options import Settings
 from naiad_grpc.service.operations import Operation
 from naiad_grpc.transport.accepting import concurrent_accepts
@@ -22,6 +21,7 @@ from naiad_grpc.transport.credentials import server_certificates
 from naiad_grpc.transport.handlers import Handlers
 from naiad_grpc.transport.waking import pipe_wakeups
 from naiad_kit.frontends.addresses import UNIX, cannot_listen
+from naiad_kit.frontends.byte_budget import ByteBudget
 from naiad_kit.frontends.renewal import CertificateRenewal
 
 _ACCEPTORS = 16

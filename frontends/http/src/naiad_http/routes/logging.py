@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from naiad_http.routes.documents import read_document
 from naiad_http.routes.operations import Operation, as_json
+from naiad_kit.frontends.log_control import LogControl
 from naiad_kit.frontends.log_settings import log_settings, update_log_settings
 
 if TYPE_CHECKING:
@@ -29,9 +30,9 @@ class LoggingRoutes:
 
     async def settings(self, _request: Request) -> Response:
         """All settings."""
-        return as_json(dict(log_settings(self._server.logging)))
+        return as_json(dict(log_settings(self._server.service(LogControl))))
 
     async def update(self, request: Request) -> Response:
         """All settings after the change."""
         changes = await read_document(request)
-        return as_json(dict(update_log_settings(self._server.logging, changes)))
+        return as_json(dict(update_log_settings(self._server.service(LogControl), changes)))

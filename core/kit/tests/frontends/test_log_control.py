@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from naiad.log_settings import LOG_OPTIONS, VERBOSE_2, LogControl, embedded_log_control
+from naiad.options import LOG_OPTIONS
+from naiad_kit.frontends.log_control import VERBOSE_2, LogControl
 
 OPTIONS: Mapping[str, Any] = {option.name: option.default for option in LOG_OPTIONS}
 
@@ -34,7 +35,7 @@ def test_a_change_is_applied_at_once() -> None:
 def test_within_a_program_the_level_of_the_logger_changes(changes: dict[str, Any], level: int) -> None:
     before = logging.getLogger("naiad").level
     try:
-        embedded_log_control(OPTIONS).change(changes)
+        LogControl.of_settings(OPTIONS).change(changes)
 
         assert logging.getLogger("naiad").level == level
     finally:

@@ -1,8 +1,10 @@
 """The byte budget of a server: bounds the memory that bodies, messages, decoded tensors and answers hold together."""
 
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from naiad.errors import UnavailableError
 
@@ -17,15 +19,21 @@ class ByteBudget:
     """Counts the bytes that are in flight, and refuses more than `limit`. Use it on the event loop only.
 
     A frontend reserves the size of a body or message while it takes it in, and releases the same number when the answer
-    is written or the client is gone.
+    is written or the client is gone. All frontends of a server share `server.service(ByteBudget)`.
     """
 
+    name: str = "bytes-in-flight"
     __slots__ = ("limit", "peak", "reserved")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.reserved = 0
         self.peak = 0
+
+    @classmethod
+    def of_settings(cls, settings: Mapping[str, Any]) -> "ByteBudget":
+        """The budget of a server with these options."""
+        return cls(settings["max-bytes-in-flight"] or default_limit())
 
     def check(self, count: int) -> None:
         """Raise UnavailableError if `count` bytes could not be reserved now."""

@@ -1,53 +1,39 @@
-"""The log options of a server, and the control that changes them while the server runs."""
+"""The control that reads and changes the log options of a server while it runs."""
 
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from naiad.options import Option, boolean
+from naiad.options import LOG_OPTIONS
 
 VERBOSE_2 = 5
 """The level of what `--log-verbose=2` adds to the debug lines of `--log-verbose=1`."""
-
-LOG_FORMATS = ("default", "ISO8601", "json")
-"""The values of `--log-format`."""
-
-
-def _verbosity(text: str) -> int:
-    """A verbosity level; the words of a switch count as 0 and 1."""
-    return int(text) if text.strip().isdigit() else int(boolean(text))
-
-
-LOG_OPTIONS = (
-    Option("log-verbose", 0, "verbosity: 0, 1 or 2", _verbosity, "LEVEL"),
-    Option("log-info", True, "log what happens", boolean),
-    Option("log-warning", True, "log what may go wrong", boolean),
-    Option("log-error", True, "log what went wrong", boolean),
-    Option("log-format", "default", "how a line looks", choices=LOG_FORMATS),
-    Option("log-file", "", "append to this file instead of the terminal", metavar="FILE"),
-)
-"""The `log-…` options of a server."""
 
 _SWITCHES = {"I": "log-info", "W": "log-warning", "E": "log-error"}
 _LEVELS = {"I": logging.INFO, "W": logging.WARNING, "E": logging.ERROR}
 
 
 class LogControl:
-    """The values of the `log-…` options by their names, and what applies a change of them to the log."""
+    """The values of the `log-…` options by their names, and what applies a change of them to the log.
+
+    Frontends find that of a server with `server.service(LogControl)`.
+    """
+
+    name: str = "logging"
 
     def __init__(self, options: Mapping[str, Any], apply: Callable[[Mapping[str, Any]], None]) -> None:
         self.options: Mapping[str, Any] = {option.name: options[option.name] for option in LOG_OPTIONS}
         self._apply = apply
 
+    @classmethod
+    def of_settings(cls, settings: Mapping[str, Any]) -> "LogControl":
+        """The control for a server within a program, which formats the log: a change sets the level of `naiad`."""
+        return cls(settings, lambda options: logging.getLogger("naiad").setLevel(_lowest(options)))
+
     def change(self, changes: Mapping[str, Any]) -> None:
         """Set options, whose values are valid, and apply all."""
         self.options = {**self.options, **changes}
         self._apply(self.options)
-
-
-def embedded_log_control(settings: Mapping[str, Any]) -> LogControl:
-    """The control for a server within a program, which formats the log: a change sets the level of logger `naiad`."""
-    return LogControl(settings, lambda options: logging.getLogger("naiad").setLevel(_lowest(options)))
 
 
 def threshold(verbosity: int) -> int:

@@ -3,8 +3,8 @@ import resource
 import pytest
 
 from naiad import Server
-from naiad.byte_budget import ByteBudget, default_limit, memory_limit
 from naiad.errors import UnavailableError
+from naiad_kit.frontends.byte_budget import ByteBudget, default_limit, memory_limit
 
 
 def test_what_fits_is_reserved_until_it_is_released():
@@ -44,4 +44,10 @@ def test_the_default_is_half_of_the_memory_that_the_process_may_use(monkeypatch)
 def test_an_option_sets_the_limit_of_the_server():
     limited, automatic = Server(plugins=[], options={"max-bytes-in-flight": 4096}), Server(plugins=[])
 
-    assert (limited.bytes_in_flight.limit, automatic.bytes_in_flight.limit) == (4096, default_limit())
+    assert (limited.service(ByteBudget).limit, automatic.service(ByteBudget).limit) == (4096, default_limit())
+
+
+def test_all_frontends_of_a_server_share_one_budget():
+    server = Server(plugins=[])
+
+    assert server.service(ByteBudget) is server.service(ByteBudget)
