@@ -277,13 +277,14 @@ assert granted == [0, 1], granted
 CARRIES_CALLS = """
 import asyncio
 from naiad import Server
-from naiad.call_service import ModelCallService
+from naiad_config import ModelConfig
+from naiad_kit.calls import ModelCallService
 from naiad.errors import NotFoundError
 from naiad.types import Request
 
 async def call():
     async with Server(options={"model-control-mode": "explicit"}) as server:
-        models = server.service(ModelCallService).of_version("outer")
+        models = server.service(ModelCallService).part_of(ModelConfig(name="outer"))
         try:
             await asyncio.wrap_future(models.begin(Request("inner", {})))
         except NotFoundError as error:

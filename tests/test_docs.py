@@ -20,7 +20,7 @@ PUBLIC_MODULES = (
     "naiad.batch",
     "naiad.cache",
     "naiad_kit.caches",
-    "naiad.calls",
+    "naiad_kit.calls",
     "naiad_tensors.datatypes",
     "naiad_tensors.devices",
     "naiad_tensors.dlpack",

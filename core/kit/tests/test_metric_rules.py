@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from naiad.errors import InvalidArgumentError
-from naiad.metrics import Distribution, Sample
+from naiad_kit.metrics import Distribution, Sample
 from naiad_kit.model_metrics import MetricRegistry
 
 HALVES = [0.5, np.float16(0.5), np.float32(0.5), np.float64(0.5), np.array(0.5), Fraction(1, 2)]

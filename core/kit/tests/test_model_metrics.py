@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from naiad.errors import InvalidArgumentError, UnsupportedError
-from naiad.metrics import Distribution, MetricFamily, Sample
+from naiad_kit.metrics import Distribution, MetricFamily, Sample
 from naiad_kit.model_metrics import MetricRegistry, MetricStore, Series
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from naiad.calls import ModelCalls, NoModels
 from naiad.errors import NotFoundError, UnsupportedError
 from naiad.types import Request, Response
+from naiad_kit.calls import ModelCalls, NoModels
 from naiad_tensors.tensors import Tensor
 from naiad_testing.calls import FakeModels
 

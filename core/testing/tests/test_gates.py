@@ -7,8 +7,8 @@ import pytest
 
 from naiad.backend import Placement
 from naiad.extend import Suspension
-from naiad.metrics import MetricFamily
 from naiad_config import ModelConfig, ModelInstanceGroup
+from naiad_kit.metrics import MetricFamily
 from naiad_testing.gates import ContractBroken, check_gates
 
 INSTANCES = [Placement(f"m_{index}", "CPU", 0, ModelInstanceGroup()) for index in range(2)]

@@ -7,11 +7,11 @@ import threading
 import pytest
 
 from naiad.errors import ModelFailedError, QueueFullError
-from naiad.metrics import MetricFamily, Sample
 from naiad_http.application import make_application, operations
 from naiad_http.generate import responses
 from naiad_http.request_heads import RequestHeadReader
 from naiad_http.restrictions import Restrictions
+from naiad_kit.metrics import MetricFamily, Sample
 
 
 class Exchange:

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from naiad.metrics import MetricFamily, Sample
 from naiad_http.load_report import load_report
+from naiad_kit.metrics import MetricFamily, Sample
 
 
 def gauges(model="m", **blocks):

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from naiad.metrics import Distribution
+from naiad_kit.metrics import Distribution
 from naiad_metrics.latencies import PHASES, Latencies, LatencyHistogram, LatencyPlan
 from naiad_metrics.sliding import SlidingQuantiles
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from naiad.metrics import MetricFamily
 from naiad_cache.metrics import cache_metrics
 from naiad_kit.caches import CacheReport
+from naiad_kit.metrics import MetricFamily
 from naiad_metrics.config import METRICS_OPTIONS
 from naiad_metrics.families import FAMILIES, FamilyText
 from naiad_metrics.latencies import BOUNDS, FIRST_RESPONSE_BOUNDS

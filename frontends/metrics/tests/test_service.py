@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from naiad.metrics import MetricFamily
+from naiad_config import ModelConfig
+from naiad_kit.metrics import MetricFamily
 from naiad_metrics.config import MetricsConfig
 from naiad_metrics.families import FAMILIES, GPU
 from naiad_metrics.nvml import GpuReading
@@ -19,7 +20,7 @@ ReadValues = dict[str, dict[frozenset[tuple[str, str]], Any]]
 async def started(config: MetricsConfig, look: Callable[[], tuple[GpuReading, ...]] = tuple) -> MetricsService:
     """The service of a server that serves nothing."""
     metrics = MetricsService(config, look)
-    server: Any = SimpleNamespace(version_reports=lambda: iter(()), metric_families=list)
+    server: Any = SimpleNamespace(version_reports=lambda: iter(()), contributors=lambda: iter(()))
     await metrics.start(server)
     return metrics
 
@@ -102,7 +103,7 @@ async def test_a_family_without_samples_is_not_reported() -> None:
 
 def test_the_metrics_of_models_are_collected_without_a_look_at_the_models() -> None:
     metrics = MetricsService(MetricsConfig())
-    metrics.registry().family("blocks", "Blocks of the cache", "gauge").metric({"model": "m"})
+    metrics.part_of(ModelConfig()).family("blocks", "Blocks of the cache", "gauge").metric({"model": "m"})
 
     families = metrics.collect_made_by_models()
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from naiad.metrics import Distribution, MetricFamily, Quantiles, Sample
+from naiad_kit.metrics import Distribution, MetricFamily, Quantiles, Sample
 from naiad_metrics.text import pieces
 
 

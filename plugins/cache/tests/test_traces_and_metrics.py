@@ -11,9 +11,9 @@ import pytest
 
 import naiad_explain
 from naiad import Server
-from naiad.metrics import Distribution, Quantiles
 from naiad.types import Request
 from naiad_kit.caches import CacheReport
+from naiad_kit.metrics import Distribution, Quantiles
 from naiad_tensors.tensors import Tensor
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from naiad.backend import Batch, ModelContext, Placement
-from naiad.calls import ModelCalls, NoModels
 from naiad.types import Request
 from naiad_config import ModelConfig, ModelInstanceGroup
 from naiad_config.normalisation import normalise
 from naiad_config.text import parse_text
 from naiad_custom.backend import PythonBackend
+from naiad_kit.calls import ModelCalls
 from naiad_tensors.tensors import Tensor
 
 from .several import Repository
@@ -71,7 +71,7 @@ class Folder:
     def model(self, version: int = 1, models: ModelCalls | None = None) -> Any:
         given = self.context(version)
         config = normalise(self.backend.complete(given), traits=self.backend.traits)
-        loaded = replace(given, config=config, models=models or NoModels())
+        loaded = replace(given, config=config, parts={} if models is None else {"model-calls": models})
         model = self.backend.load(loaded)
         self.models.append(model)
         return model

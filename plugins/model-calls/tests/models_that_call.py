@@ -9,8 +9,8 @@ import numpy as np
 
 from naiad import Server
 from naiad.backend import Answer, Batch, ModelContext, Placement, Reply
-from naiad.calls import ModelCalls
 from naiad.types import Response
+from naiad_kit.calls import ModelCalls, models_of
 
 from .serving import FLOATS, Steered, SteeredInstance, SteeredModel, request, running, write_model
 
@@ -43,7 +43,7 @@ class Calling:
 
         class Instance(SteeredInstance):
             def execute(self, batch: Batch) -> Answer:
-                answer: Answer = calling.behaviours[name](batch, context.models.within(batch.requests))
+                answer: Answer = calling.behaviours[name](batch, models_of(context).within(batch.requests))
                 return answer
 
         class Model(SteeredModel):

@@ -8,7 +8,6 @@ from time import monotonic
 import pytest
 
 from naiad.backend import Answer, Batch
-from naiad.calls import ModelCalls
 from naiad.errors import (
     InvalidArgumentError,
     ModelFailedError,
@@ -16,6 +15,7 @@ from naiad.errors import (
     NotFoundError,
     UnsupportedError,
 )
+from naiad_kit.calls import ModelCalls, models_of
 
 from .models_that_call import Calling, double, doubles_through, given, value
 from .serving import request
@@ -117,7 +117,7 @@ async def test_a_called_model_cannot_write_into_the_arrays_of_its_caller(calling
 
 async def test_a_model_without_requests_of_its_own_may_call(calling: Calling) -> None:
     async with calling.running():
-        models = calling.contexts["double"].models
+        models = models_of(calling.contexts["double"])
 
         response = await asyncio.to_thread(models.infer, request("double", 21))
 
@@ -126,7 +126,7 @@ async def test_a_model_without_requests_of_its_own_may_call(calling: Calling) ->
 
 async def test_the_event_loop_cannot_wait_for_a_model_and_can_begin_a_call(calling: Calling) -> None:
     async with calling.running():
-        models = calling.contexts["double"].models
+        models = models_of(calling.contexts["double"])
 
         with pytest.raises(UnsupportedError, match="cannot wait for another model"):
             models.infer(request("double", 1))

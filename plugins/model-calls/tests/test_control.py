@@ -9,6 +9,7 @@ import pytest
 
 from naiad.backend import ModelContext, Placement
 from naiad.errors import InvalidArgumentError, NaiadError, ShuttingDownError, UnsupportedError
+from naiad_kit.calls import models_of
 
 from .models_that_call import Calling, double, value
 from .serving import FLOATS, Steered, SteeredInstance, SteeredModel, off_the_loop, request, running, write_model
@@ -34,7 +35,7 @@ class Loading:
                 wanted = loading._asks.get(name)
                 if wanted is not None:
                     try:
-                        context.models.load(wanted)
+                        models_of(context).load(wanted)
                     except NaiadError as error:
                         loading.errors[name] = error
                         raise
@@ -60,7 +61,7 @@ async def test_backends_load_models_within_loads_deeper_than_there_are_threads(t
     def load(context: ModelContext) -> SteeredModel:
         wanted = following.get(context.config.name)
         if wanted is not None:
-            context.models.load(wanted)
+            models_of(context).load(wanted)
         return SteeredModel(backend)
 
     backend = Steered(load=load)
@@ -77,7 +78,7 @@ async def test_many_loads_that_each_load_another_share_few_threads(tmp_path: Pat
     def load(context: ModelContext) -> SteeredModel:
         outer, _, number = context.config.name.partition("-")
         if outer == "outer":
-            context.models.load(f"inner-{number}")
+            models_of(context).load(f"inner-{number}")
         return SteeredModel(backend)
 
     backend = Steered(load=load)
@@ -114,7 +115,7 @@ async def test_a_model_that_serves_may_load_itself_anew(tmp_path: Path) -> None:
     calling.add("double", double)
 
     async with calling.running(**EXPLICIT, load_model=("*",)) as server:
-        models = calling.contexts["double"].models
+        models = models_of(calling.contexts["double"])
         await asyncio.to_thread(models.load, "double")
 
         assert value(await server.infer(request("double", 2))) == 4
@@ -126,7 +127,7 @@ async def test_a_model_unloads_another_and_asks_whether_it_is_ready(tmp_path: Pa
         calling.add(name, double)
 
     async with calling.running(**EXPLICIT, load_model=("*",)):
-        models = calling.contexts["double"].models
+        models = models_of(calling.contexts["double"])
         before = await asyncio.to_thread(models.ready, "other")
         await asyncio.to_thread(models.unload, "other")
         after = [await asyncio.to_thread(models.ready, *asked) for asked in (("other",), ("double", 7), ("nobody",))]
@@ -139,7 +140,7 @@ async def test_the_event_loop_waits_for_no_load(tmp_path: Path) -> None:
     calling.add("double", double)
 
     async with calling.running(**EXPLICIT, load_model=("*",)):
-        models = calling.contexts["double"].models
+        models = models_of(calling.contexts["double"])
 
         for ask in (models.load, models.unload, models.ready):
             with pytest.raises(UnsupportedError, match="nothing could answer meanwhile"):
@@ -154,9 +155,9 @@ async def test_a_model_that_unloads_others_when_it_is_closed_does_not_hold_up_a_
     def load(context: ModelContext) -> SteeredModel:
         class Instance(SteeredInstance):
             def close(self) -> None:
-                context.models.unload("other")
+                models_of(context).unload("other")
                 recorded.append("unloaded")
-                for ask in (context.models.load, lambda name: context.models.infer(request(name, 1))):
+                for ask in (models_of(context).load, lambda name: models_of(context).infer(request(name, 1))):
                     try:
                         ask("other")
                     except NaiadError as error:
@@ -194,7 +195,7 @@ async def test_a_load_that_waits_is_reported_when_the_server_stops(tmp_path: Pat
     write_model(tmp_path, "slow", FLOATS, "slow")
 
     async with calling.running(slow, **EXPLICIT, load_model=("double",)) as server:
-        loading = asyncio.ensure_future(asyncio.to_thread(calling.contexts["double"].models.load, "slow"))
+        loading = asyncio.ensure_future(asyncio.to_thread(models_of(calling.contexts["double"]).load, "slow"))
         await off_the_loop(loads.wait)
         stopping = asyncio.ensure_future(server.stop())
         with pytest.raises(ShuttingDownError):

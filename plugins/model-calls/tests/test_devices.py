@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from naiad.backend import Answer, Batch
-from naiad.calls import ModelCalls
 from naiad.errors import InvalidArgumentError
 from naiad.types import Request
+from naiad_kit.calls import ModelCalls
 from naiad_tensors.devices import DeviceTensor, gpu
 from naiad_tensors.tensors import Tensor
 from naiad_testing.devices import FakeDeviceArray

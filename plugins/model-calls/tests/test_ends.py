@@ -9,7 +9,6 @@ from time import monotonic
 import pytest
 
 from naiad.backend import Answer, Batch
-from naiad.calls import ModelCalls
 from naiad.errors import (
     DeadlineExceededError,
     ModelNotReadyError,
@@ -18,6 +17,7 @@ from naiad.errors import (
     ShuttingDownError,
     WorkerDiedError,
 )
+from naiad_kit.calls import ModelCalls, models_of
 
 from .loops import turns, until
 from .models_that_call import Calling, double, doubles_through, given, reply, value, value_of
@@ -142,7 +142,7 @@ async def test_the_deadline_of_the_outer_request_ends_the_inner_one(calling: Cal
 
 async def test_no_model_calls_after_the_server_has_stopped(calling: Calling) -> None:
     async with calling.running():
-        models = calling.contexts["double"].models
+        models = models_of(calling.contexts["double"])
 
     for ask in (models.infer, models.begin, models.stream):
         with pytest.raises(ShuttingDownError, match="the server has stopped"):

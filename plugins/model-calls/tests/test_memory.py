@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from naiad.backend import Answer, Batch
-from naiad.calls import ModelCalls
 from naiad.errors import NaiadError
 from naiad.types import Request
+from naiad_kit.calls import ModelCalls
 from naiad_tensors.tensors import Tensor
 
 from .loops import until

@@ -7,7 +7,7 @@ import pytest
 
 import naiad_cache
 from naiad.backend import Answer, Batch
-from naiad.calls import ModelCalls
+from naiad_kit.calls import ModelCalls
 from naiad_testing.caches import FakeCache
 
 from .loops import until

@@ -11,8 +11,8 @@ import pytest
 import naiad_cache
 from naiad import Server
 from naiad.backend import Answer, Batch
-from naiad.calls import ModelCalls, Responses
 from naiad.errors import CallRingError, NaiadError
+from naiad_kit.calls import ModelCalls, Responses
 from naiad_model_calls.deadlocks import CHECK_SECONDS
 from naiad_testing.caches import FakeCache
 

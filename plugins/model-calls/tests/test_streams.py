@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from naiad.backend import Answer, Batch
-from naiad.calls import ModelCalls
 from naiad.errors import (
     UnsupportedError,
 )
+from naiad_kit.calls import ModelCalls
 
 from .models_that_call import Calling, double, doubles_through, given, reply, value, value_of
 from .serving import off_the_loop, request

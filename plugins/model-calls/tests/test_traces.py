@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from naiad.backend import Answer, Batch
-from naiad.calls import ModelCalls
+from naiad_kit.calls import ModelCalls
 from naiad_testing.tracing import FakeTrace
 
 from .models_that_call import Calling, double, doubles_through, given

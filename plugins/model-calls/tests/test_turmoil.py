@@ -9,8 +9,8 @@ from time import monotonic
 import pytest
 
 from naiad.backend import Answer, Batch
-from naiad.calls import ModelCalls
 from naiad.errors import NaiadError
+from naiad_kit.calls import ModelCalls
 
 from .loops import passing_time, until
 from .models_that_call import Behaviour, Calling, given, reply, value, value_of

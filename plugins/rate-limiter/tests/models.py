@@ -14,10 +14,10 @@ import naiad_model_calls
 import naiad_rate_limiter
 from naiad import Server
 from naiad.backend import Answer, Backend, BackendTraits, Batch, ModelContext, Placement, Reply
-from naiad.calls import ModelCalls
 from naiad.hookspecs import hookimpl
 from naiad.types import Request, Response
 from naiad_config import ModelConfig
+from naiad_kit.calls import ModelCalls, models_of
 from naiad_tensors.tensors import Tensor
 from naiad_testing.serving import without_frontends
 
@@ -69,7 +69,7 @@ class Models:
         return context.config
 
     def load(self, context: ModelContext) -> "_Model":
-        return _Model(self._behaviours[context.config.name], context.models, self.placements)
+        return _Model(self._behaviours[context.config.name], models_of(context), self.placements)
 
 
 class _Model:

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from naiad.backend import Answer, Batch
-from naiad.calls import ModelCalls
+from naiad_kit.calls import ModelCalls
 from naiad_kit.metrics import MetricsApi
 
 from .models import Behaviour, Models, double, group, output, request, units, value, value_of

@@ -7,8 +7,8 @@ import pytest
 
 from naiad import Server
 from naiad.backend import Batch
-from naiad.calls import ModelCalls
 from naiad.errors import InvalidArgumentError
+from naiad_kit.calls import ModelCalls
 from naiad_kit.metrics import MetricsApi
 
 from .models import Held, Models, asked, double, group, units, until

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from naiad.backend import Answer, Batch, Reply
-from naiad.calls import ModelCalls
+from naiad_kit.calls import ModelCalls
 
 from .models import Models, double, group, output, request, sends_many, units, value, value_of
 

@@ -3,7 +3,7 @@
 import pytest
 
 from naiad.backend import Answer, Batch
-from naiad.calls import ModelCalls
+from naiad_kit.calls import ModelCalls
 
 from .models import Behaviour, Models, double, group, output, request, sends_many, units, value
 

@@ -7,6 +7,7 @@ import pytest
 
 from naiad.backend import ModelContext
 from naiad.errors import InvalidArgumentError, NaiadError
+from naiad_kit.calls import models_of
 
 from .parts import Part, Parts, ask, infer
 from .seen import explicit, reason, states
@@ -25,7 +26,7 @@ class Asking:
     def load(self, context: ModelContext) -> Part:
         name = context.config.name
         try:
-            self._asks.get(name, lambda models: None)(context.models)
+            self._asks.get(name, lambda models: None)(models_of(context))
         except NaiadError as error:
             self.errors[name] = error
             if self._fails:

@@ -9,8 +9,8 @@ import pytest
 
 from naiad import Request, Tensor
 from naiad.backend import Answer, Batch, ModelContext
-from naiad.calls import ModelCalls
 from naiad.errors import CallRingError
+from naiad_kit.calls import ModelCalls, models_of
 
 from .parts import Part, Parts, ask, infer, plus, until
 
@@ -31,7 +31,7 @@ class Calling:
 
     def models(self, caller: str, batch: Batch) -> ModelCalls:
         """What a model calls others with while it executes that batch."""
-        return self._contexts[caller].models.within(batch.requests)
+        return models_of(self._contexts[caller]).within(batch.requests)
 
     def asks(self, caller: str, model: str, name: str, elsewhere: bool = False) -> Callable[[Batch], Answer]:
         """A function of `caller`: 0 or less is the answer to itself, all else one more than what `model` answers."""

@@ -8,12 +8,10 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from naiad.batch import RESCHEDULE, Answer, Batch, Reply, Reschedule, Sender
-from naiad.calls import ModelCalls, NoModels
 from naiad.errors import InvalidArgumentError, NotFoundError
-from naiad.metrics import MetricRegistry, NoMetrics
 from naiad_config import ModelConfig
 from naiad_config.placement import Placement
 
@@ -61,8 +59,8 @@ class ModelContext:
 
     For `Backend.complete` the configuration is as the user wrote it (perhaps a name alone); for `Backend.load` it is
     complete, normalised and valid. `settings` are the `--backend-config` values of this backend.
-    `compute_capability` is that of the GPU the model goes to (`8.0`), "" on a CPU. `metrics` makes
-    the model's own metrics, in a server with naiad-metrics, and `models` is how it calls other models.
+    `compute_capability` is that of the GPU the model goes to (`8.0`), "" on a CPU. `parts` are what services
+    have for the version, by the names of the services (`naiad.extend.ModelService`).
     """
 
     config: ModelConfig
@@ -71,8 +69,7 @@ class ModelContext:
     version_directory: Path
     settings: Mapping[str, str] = field(default_factory=dict)
     compute_capability: str = ""
-    metrics: MetricRegistry = field(default_factory=NoMetrics, compare=False, repr=False)
-    models: ModelCalls = field(default_factory=NoModels, compare=False, repr=False)
+    parts: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:

@@ -10,13 +10,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
+from naiad.in_flight import Occupant, WatchedRequest
 from naiad.server import Deliver, ServerApi, ServiceT, SubmittedRequest
 
 if TYPE_CHECKING:
     from naiad.backend import Backend, BackendTraits, Batch, Instance, ModelContext, Placement
     from naiad.cache import CacheCounters
     from naiad.errors import NaiadError
-    from naiad.metrics import MetricFamily
     from naiad.options import Settings
     from naiad.types import Request
     from naiad_config import ModelConfig
@@ -173,9 +173,6 @@ class GateFactory(Protocol):
         Called before the instances are made. Raises InvalidArgumentError when they could never execute.
         """
 
-    def metrics(self) -> "Sequence[MetricFamily]":
-        """Metrics of all gates now, always of the same names, which models cannot use."""
-
 
 class WorkItem(Protocol):
     """A batch for a worker; `started_ns` and `done_ns` are `time.monotonic_ns()` of its execution, 0 before."""
@@ -305,14 +302,6 @@ class LoopRunner(Protocol):
 
 
 @runtime_checkable
-class MetricSource(Protocol):
-    """A gate factory or service with metrics of its own."""
-
-    def metrics(self) -> "Sequence[MetricFamily]":
-        """The metrics now, always of the same names, which models cannot use."""
-
-
-@runtime_checkable
 class Service(Protocol):
     """One object for the whole server, such as the tracer; from the hook `naiad_services`.
 
@@ -334,3 +323,35 @@ class Service(Protocol):
 
         Called once on the event loop, after the frontends and the models have ended.
         """
+
+
+class LoadedVersion(Protocol):
+    """A loaded version of a model, as a service sees it. For the event loop's thread."""
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether its executions may wait for an execution gate."""
+
+    def in_flight(self, requests: "Sequence[Request]") -> Sequence[WatchedRequest]:
+        """Those of these requests that its instances execute, or go on with; none when they are over."""
+
+    def suspend(self, request: Occupant) -> Suspension | None:
+        """The execution of that request waits for another model, and gives up its grant; None where it holds none."""
+
+
+class VersionPart(Protocol):
+    """An object of a service for one model version, from before its load to its end."""
+
+    def loaded(self, version: LoadedVersion) -> None:
+        """The version is loaded: it is this one. Called on the event loop's thread."""
+
+    def close(self) -> None:
+        """The version is closed, or did not load. For any thread."""
+
+
+@runtime_checkable
+class ModelService(Service, Protocol):
+    """A service with an object for each model version, `ModelContext.parts[name]`: its metrics, or its model calls."""
+
+    def part_of(self, config: "ModelConfig") -> VersionPart:
+        """That of a version with this configuration, which is about to be loaded. For any thread."""

@@ -57,6 +57,16 @@ class InflightRequest(SubmittedRequest, Occupant, Protocol):
         """
 
 
+class WatchedRequest(Occupant, Protocol):
+    """A request that executes, on whose behalf its model may call others. For the event loop's thread."""
+
+    def watch(self, listener: Callable[[], None]) -> None:
+        """Call that when nobody waits for the answer of the request any more: `Request.cancelled` is set then."""
+
+    def unwatch(self, listener: Callable[[], None]) -> None:
+        """Call that no more; harmless when it is not watched."""
+
+
 @dataclass(frozen=True, slots=True)
 class Occupancy:
     """A limited resource at this moment: the instances of a version, or the room at a step of an ensemble.

@@ -7,7 +7,6 @@ from naiad.cache import CacheFactory
 from naiad.errors import NaiadError
 from naiad.in_flight import Occupancy
 from naiad.in_flight import SubmittedRequest as SubmittedRequest
-from naiad.metrics import MetricFamily
 from naiad.options import Settings
 from naiad.reports import (
     IndexEntry,
@@ -104,8 +103,8 @@ class ServerApi(Protocol):
     def version_reports(self) -> Iterator[VersionReport]:
         """Every version that serves, by name, each with its values at the step of the iterator."""
 
-    def metric_families(self) -> Sequence[MetricFamily]:
-        """The metrics of execution gates and services now, families without samples included."""
+    def contributors(self) -> Iterator[object]:
+        """The factory of execution gates and every service of plugins, for what they offer besides."""
 
     def instances(self, name: str, version: int = 0) -> Sequence[InstanceReport]:
         """The instances of a version."""

@@ -7,8 +7,7 @@ from typing import Any
 
 import naiad_metrics
 from naiad import Server
-from naiad.metrics import Distribution, MetricFamily, Quantiles
-from naiad_kit.metrics import MetricsApi
+from naiad_kit.metrics import Distribution, MetricFamily, MetricsApi, Quantiles
 from naiad_testing.serving import without_frontends
 
 from . import serving

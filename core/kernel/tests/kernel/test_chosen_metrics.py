@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from naiad.metrics import Distribution, Quantiles
+from naiad_kit.metrics import Distribution, Quantiles
 from naiad_metrics.families import LATENCY_COUNTERS, LATENCY_SUMMARIES
 from naiad_testing.backends import FakeBackend
 

@@ -16,6 +16,7 @@ from naiad.frontend import Frontend
 from naiad.hookspecs import hookimpl
 from naiad.servables import Servable
 from naiad_config import ModelConfig
+from naiad_kit.metrics import metrics_of_plugins
 from naiad_testing.gates import FakeGate, FakeGates
 from naiad_testing.servables import FakeServables
 
@@ -223,7 +224,7 @@ async def test_a_gate_factory_that_raises_fails_the_load_alone(repository: Path,
         with pytest.raises(InvalidArgumentError, match=f"^failed to load 'm', .*'m'.*{kind.__name__}"):
             await server.load("m")
 
-        assert server.metric_families() == []
+        assert metrics_of_plugins(server) == []
         assert server.live()
 
 

@@ -11,8 +11,9 @@ from naiad.backend import ModelContext
 from naiad.errors import InvalidArgumentError, PluginError
 from naiad.extend import GateFactory
 from naiad.hookspecs import hookimpl
-from naiad.metrics import MetricFamily, Sample
 from naiad.options import Settings
+from naiad_kit.metrics import MetricFamily, Sample
+from naiad_kit.model_metrics import registry_of
 from naiad_testing.backends import FakeBackend
 from naiad_testing.gates import FakeGates
 
@@ -66,7 +67,7 @@ async def test_metrics_of_gates_are_collected(tmp_path: Path, backend: FakeBacke
 
 async def test_a_model_cannot_take_a_name_of_the_gates(tmp_path: Path) -> None:
     def load(context: ModelContext) -> SteeredModel:
-        context.metrics.family(USERS.name, "Mine", "counter")
+        registry_of(context).family(USERS.name, "Mine", "counter")
         return SteeredModel(backend)
 
     gates, backend = FakeGates(), Steered(load=load)

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from naiad.errors import ModelFailedError
-from naiad.metrics import Distribution
-from naiad_kit.metrics import MetricsApi
+from naiad_kit.metrics import Distribution, MetricsApi
 from naiad_metrics.families import LATENCY_HISTOGRAMS
 from naiad_testing.backends import FakeBackend
 

@@ -9,6 +9,7 @@ import pytest
 
 from naiad._lifecycle.loading import SECONDS_TO_CLOSE
 from naiad.backend import Answer, Batch, ModelContext, Placement
+from naiad_kit.model_metrics import registry_of
 
 from .loops import jump, until
 from .metric_values import running, values_of
@@ -20,7 +21,7 @@ class Counting(SteeredModel):
 
     def __init__(self, backend: Steered, context: ModelContext) -> None:
         super().__init__(backend)
-        self._batches = context.metrics.family("batches", "Batches so far", "counter").metric({"of": "Counting"})
+        self._batches = registry_of(context).family("batches", "Batches so far", "counter").metric({"of": "Counting"})
 
     def instantiate(self, placement: Placement) -> Any:
         counter = self._batches
@@ -51,7 +52,7 @@ async def test_what_a_model_counts_is_reported_until_it_is_closed(tmp_path: Path
 
 async def test_a_model_that_fails_to_load_leaves_no_metrics(tmp_path: Path) -> None:
     def load(context: ModelContext) -> SteeredModel:
-        context.metrics.family("loads", "", "counter").metric().increment()
+        registry_of(context).family("loads", "", "counter").metric().increment()
         raise ValueError("no")
 
     write_model(tmp_path, "m")
@@ -101,7 +102,7 @@ async def test_a_failed_attempt_to_load_closes_no_metric_of_the_next(tmp_path: P
 
 async def test_a_model_cannot_take_a_name_of_the_servers(tmp_path: Path) -> None:
     def load(context: ModelContext) -> SteeredModel:
-        context.metrics.family("nv_inference_count", "", "counter")
+        registry_of(context).family("nv_inference_count", "", "counter")
         return SteeredModel(backend)
 
     backend = Steered(load=load)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from naiad import Server
 from naiad.errors import InvalidArgumentError
-from naiad.metrics import Distribution
 from naiad.reports import ModelStatistics
+from naiad_kit.metrics import Distribution
 
 from .loops import until
 from .metric_values import METRICS, collect

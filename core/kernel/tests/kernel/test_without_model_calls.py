@@ -1,4 +1,4 @@
-"""A server without model calls: `ModelContext.models` refuses, and says what to install."""
+"""A server without model calls: `models_of(context)` refuses, and says what to install."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ import pytest
 
 from naiad.backend import ModelContext
 from naiad.errors import UnsupportedError
+from naiad_kit.calls import models_of
 
 from .serving import Steered, SteeredModel, request, running, write_model
 
@@ -21,7 +22,7 @@ async def test_calls_are_refused_with_what_to_install(tmp_path: Path) -> None:
     write_model(tmp_path, "m")
 
     async with running(tmp_path, backend) as server:
-        models = contexts[0].models.within([])
+        models = models_of(contexts[0]).within([])
         for call in (
             lambda: models.infer(request("m", 1)),
             lambda: models.begin(request("m", 1)),
@@ -30,7 +31,7 @@ async def test_calls_are_refused_with_what_to_install(tmp_path: Path) -> None:
             lambda: models.load("m"),
             lambda: models.unload("m"),
         ):
-            with pytest.raises(UnsupportedError, match=r"this server cannot .*pip install 'naiad-model-calls'"):
+            with pytest.raises(UnsupportedError, match=r"cannot .*pip install 'naiad-model-calls'"):
                 call()
 
         assert (await server.infer(request("m", 1))).outputs["OUTPUT"].array.tolist() == [1]

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from naiad.errors import InvalidArgumentError
-from naiad.metrics import LabelPairs
+from naiad_kit.metrics import LabelPairs
 from naiad_tensors.datatypes import is_text
 
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")

@@ -1,24 +1,23 @@
 """The registry of the metrics that models make: series shared by name between models, removed with their last user.
 
-Implements the protocols of `naiad.metrics` for naiad-metrics, and for models in a server without it.
+Implements the protocols of `naiad_kit.metrics` for naiad-metrics, and for models in a server without it.
 """
 
 import threading
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from math import isnan
 from typing import Literal
 
 from naiad.backend import ModelContext
 from naiad.errors import InvalidArgumentError, UnsupportedError
-from naiad.metrics import Distribution, LabelPairs, MetricFamily, MetricKind, NoMetrics, Sample
 from naiad_kit.metric_rules import checked_bounds, checked_description, checked_labels, checked_name, checked_number
+from naiad_kit.metrics import Distribution, LabelPairs, MetricFamily, MetricKind, MetricsApi, Sample
 
 
 class MetricRegistry:
-    """A `naiad.metrics.MetricRegistry`. Registries over one store share their families.
+    """A `naiad_kit.metrics.MetricRegistry`. Registries over one store share their families.
 
     A series exists until every family that made it is closed; the server closes a model's registry after the model.
     """
@@ -48,6 +47,9 @@ class MetricRegistry:
         """Every metric now, those of the registries over the same store included."""
         with self._store.lock:
             return self._store.collect()
+
+    def loaded(self, version: object) -> None:
+        """Nothing to do: a model may make metrics from the start of its load."""
 
     def close(self) -> None:
         """Close every family of this registry. New families can be added afterwards."""
@@ -278,9 +280,10 @@ class MetricStore:
         self._lines.update(dict.fromkeys(lines, name))
 
 
-def with_metrics(context: ModelContext) -> ModelContext:
-    """The context, in a server without naiad-metrics with a registry whose metrics no page shows."""
-    return replace(context, metrics=MetricRegistry()) if isinstance(context.metrics, NoMetrics) else context
+def registry_of(context: ModelContext) -> MetricRegistry:
+    """The registry of the model of that context; without naiad-metrics a new one, whose metrics no page shows."""
+    registry: MetricRegistry | None = context.parts.get(MetricsApi.name)
+    return MetricRegistry() if registry is None else registry
 
 
 def line_names(name: str, kind: MetricKind) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ FakeAnswer = Response | Sequence[Response]
 
 
 class FakeModels:
-    """Give it as `ModelContext(..., models=FakeModels(double=lambda request: Response(...)))`.
+    """Give it as `ModelContext(..., parts={"model-calls": FakeModels(double=lambda request: Response(...))})`.
 
     Each model is a function from a request to its response, or to a sequence of them where it is decoupled; a
     NaiadError that it raises is the error of the call. `asked` are the requests, in order, `outer` the requests that

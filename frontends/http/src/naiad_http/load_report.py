@@ -6,8 +6,8 @@ The numbers are TensorRT-LLM's gauges of its key-value cache, in blocks.
 import json
 from collections.abc import Iterable, Mapping
 
-from naiad.metrics import MetricFamily
 from naiad_http.statuses import Headers
+from naiad_kit.metrics import MetricFamily
 
 _GAUGES = "nv_trt_llm_kv_cache_block_metrics"
 _TYPE = "kv_cache_block_type"

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from naiad.errors import ModelFailedError, QueueFullError
-from naiad.metrics import MetricFamily, Sample
+from naiad_kit.metrics import MetricFamily, Sample
 
 from .events import texts
 

@@ -12,9 +12,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from naiad.metrics import MetricFamily
 from naiad_kit.frontends.codec_threads import CodecThreads
-from naiad_kit.metrics import MetricsApi
+from naiad_kit.metrics import MetricFamily, MetricsApi
 from naiad_metrics.text import pieces
 
 _TURN = 0.001

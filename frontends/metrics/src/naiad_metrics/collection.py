@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from naiad.metrics import Distribution, LabelPairs, MetricFamily, Quantiles, Sample
+from naiad_kit.metrics import Distribution, LabelPairs, MetricFamily, Quantiles, Sample
 from naiad_metrics.families import FAMILIES, FamilyText
 
 

@@ -5,7 +5,7 @@ Those that start with `nv_` have the names and labels of Triton's metrics; the o
 
 from dataclasses import dataclass
 
-from naiad.metrics import MetricKind
+from naiad_kit.metrics import MetricKind
 from naiad_kit.model_metrics import line_names
 
 

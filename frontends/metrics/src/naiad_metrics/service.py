@@ -5,9 +5,9 @@ from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from naiad.metrics import MetricFamily
 from naiad.threads import on_own_thread
 from naiad_config import ModelConfig
+from naiad_kit.metrics import MetricFamily, metrics_of_plugins
 from naiad_kit.model_metrics import MetricRegistry, MetricStore, line_names
 from naiad_metrics import families
 from naiad_metrics.collection import Collection
@@ -44,13 +44,13 @@ class MetricsService:
     async def start(self, server: "ServerApi") -> None:
         """Collect the metrics of that server from now on."""
         self._server = server
-        self._store.reserve([line for each in server.metric_families() for line in line_names(each.name, each.kind)])
+        self._store.reserve([line for each in metrics_of_plugins(server) for line in line_names(each.name, each.kind)])
         await on_own_thread("naiad-gpus", gpu_uuids)  # asking the driver takes a while, and `collect` must not wait
 
     async def stop(self, seconds: float) -> None:
         """Nothing to write."""
 
-    def registry(self) -> MetricRegistry:
+    def part_of(self, config: ModelConfig) -> MetricRegistry:
         """A registry that shares its families with those of all models of the server."""
         return MetricRegistry(self._store)
 
@@ -109,7 +109,7 @@ class MetricsService:
                 gpu.energy,
             )
             collection.add_all(families.GPU, (("gpu_uuid", gpu.uuid),), values)
-        of_plugins = [family for family in server.metric_families() if family.samples]
+        of_plugins = [family for family in metrics_of_plugins(server) if family.samples]
         with self._store.lock:
             return collection.families() + of_plugins + self._store.collect()
 

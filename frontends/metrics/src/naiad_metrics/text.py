@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator
 
-from naiad.metrics import Distribution, MetricFamily, Quantiles, Sample
+from naiad_kit.metrics import Distribution, MetricFamily, Quantiles, Sample
 
 _HELP = str.maketrans({"\\": r"\\", "\n": r"\n"})
 _LABEL = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})

@@ -4,8 +4,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from naiad.metrics import Distribution, DurationObserver, LabelPairs, Quantiles
+from naiad.metrics import DurationObserver
 from naiad.reports import CacheUse, DeviceReport, VersionReport
+from naiad_kit.metrics import Distribution, LabelPairs, Quantiles
 from naiad_metrics import families
 from naiad_metrics.collection import Collection
 from naiad_metrics.config import MetricsConfig

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from naiad.metrics import LabelPairs, MetricFamily, MetricKind, Sample
 from naiad_kit.caches import CacheReport
+from naiad_kit.metrics import LabelPairs, MetricFamily, MetricKind, Sample
 
 _OWN: tuple[tuple[str, MetricKind, str], ...] = (
     ("naiad_cache_lookups_total", "counter", "Lookups in the response cache"),

@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from naiad.cache import CacheFactory
 from naiad.errors import NaiadError, PluginError
 from naiad.foreign_errors import describe_error, raise_interrupt
-from naiad.metrics import MetricFamily
 from naiad.threads import on_own_thread
 from naiad_cache.breaker import Breaker
 from naiad_cache.metrics import cache_metrics
 from naiad_cache.options import ChosenCache
 from naiad_kit.caches import Cache, CachedResponse, CacheReport
+from naiad_kit.metrics import MetricFamily
 from naiad_kit.sparse_log import SparseLog
 
 _logger = logging.getLogger("naiad.cache")

@@ -9,13 +9,13 @@ from typing import Any
 from naiad import __version__
 from naiad.backend import ModelContext
 from naiad.extend import StageContext
-from naiad.metrics import MetricFamily
 from naiad.server import ServerApi
 from naiad_cache.fingerprint import fingerprint
 from naiad_cache.opened import OpenedCache, open_cache
 from naiad_cache.options import chosen_cache
 from naiad_cache.stage import CacheStage
 from naiad_config.normalisation import is_ensemble
+from naiad_kit.metrics import MetricFamily
 
 _logger = logging.getLogger("naiad.cache")
 

@@ -8,10 +8,10 @@ from naiad.backend import BackendTraits, Model, ModelContext
 from naiad.errors import InvalidArgumentError
 from naiad_config import ModelConfig
 from naiad_custom.completion import completed
+from naiad_custom.context import PythonContext, python_context
 from naiad_custom.declaration import MARK
 from naiad_custom.files import ModelFile
 from naiad_custom.native import DefinedModel, ModelDefinition
-from naiad_kit.model_metrics import with_metrics
 
 if TYPE_CHECKING:
     from naiad_custom.triton.model import TritonModel
@@ -32,7 +32,7 @@ class PythonBackend:
 
     def complete(self, context: ModelContext) -> ModelConfig:
         """The configuration with what annotations or `auto_complete_config` say."""
-        file = self._import(with_metrics(context))
+        file = self._import(python_context(context))
         try:
             config = self._completed(context, file)
         except BaseException:
@@ -43,11 +43,11 @@ class PythonBackend:
 
     def load(self, context: ModelContext) -> Model:
         """Make the model of a version ready to be instantiated. Raises NaiadError with file, line and reason."""
-        context = with_metrics(context)
-        file = self._kept(context) or self._import(context)
-        file.belong_to(context)
+        own = python_context(context)
+        file = self._kept(context) or self._import(own)
+        file.belong_to(own)
         try:
-            return self._model(context, file)
+            return self._model(own, file)
         except BaseException:
             file.discard()
             raise
@@ -66,7 +66,7 @@ class PythonBackend:
         definition = definition_in(file)
         return completed(context.config, definition.signature, definition.declaration)
 
-    def _model(self, context: ModelContext, file: ModelFile) -> "DefinedModel | TritonModel":
+    def _model(self, context: PythonContext, file: ModelFile) -> "DefinedModel | TritonModel":
         if _TRITON_CLASS in vars(file.module):
             from naiad_custom.triton.model import TritonModel
 
@@ -75,7 +75,7 @@ class PythonBackend:
         completed(context.config, definition.signature, definition.declaration)
         return DefinedModel(definition, context, file.close, file.location)
 
-    def _import(self, context: ModelContext) -> ModelFile:
+    def _import(self, context: PythonContext) -> ModelFile:
         return ModelFile(context, context.model_path("model.py"))
 
     def _keep(self, file: ModelFile) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from naiad.backend import Batch
-from naiad.calls import ModelCalls
 from naiad.errors import ModelFailedError
 from naiad.types import Request
 from naiad_custom.ownership import are_fresh, settle
 from naiad_custom.servers import AsyncServer, Server
 from naiad_custom.signature import Signature
+from naiad_kit.calls import ModelCalls
 from naiad_tensors.datatypes import bf16_to_fp32, fp32_to_bf16
 
 

@@ -18,11 +18,11 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from naiad.backend import ModelContext
 from naiad.errors import InvalidArgumentError
+from naiad_custom.context import PythonContext
 
 CONTEXT = "__naiad_context__"
-"""The attribute of a model's package that holds its ModelContext."""
+"""The attribute of a model's package that holds its PythonContext."""
 
 _number = itertools.count(1)
 
@@ -30,7 +30,7 @@ _number = itertools.count(1)
 class ModelFile:
     """A model file as it was imported: its `path`, its `module`, and the package that it and its neighbours live in."""
 
-    def __init__(self, context: ModelContext, path: Path) -> None:
+    def __init__(self, context: PythonContext, path: Path) -> None:
         label = re.sub(r"\W", "_", context.config.name)
         self.path = path
         self.package = f"_naiad_{label}_v{context.version}_{next(_number)}"
@@ -41,7 +41,7 @@ class ModelFile:
         self._finders: dict[str, machinery.FileFinder] = {}
         self.module = self._import()
 
-    def belong_to(self, context: ModelContext) -> None:
+    def belong_to(self, context: PythonContext) -> None:
         """Be the file of that context from now on: a file is imported for a configuration that is not complete yet."""
         self._context = context
         setattr(sys.modules[self.package], CONTEXT, context)

@@ -8,6 +8,7 @@ from naiad import hookimpl
 from naiad.backend import Backend, BackendTraits, Model, ModelContext
 from naiad_config import ModelConfig
 from naiad_custom.completion import completed
+from naiad_custom.context import python_context
 from naiad_custom.native import DefinedModel, ModelDefinition
 
 
@@ -45,4 +46,4 @@ class LiveBackend:
 
     def load(self, context: ModelContext) -> Model:
         """The object as a model."""
-        return DefinedModel(self._definition, context)
+        return DefinedModel(self._definition, python_context(context))

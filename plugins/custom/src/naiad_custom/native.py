@@ -4,10 +4,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from naiad.backend import Answer, Batch, Instance, ModelContext, Placement
+from naiad.backend import Answer, Batch, Instance, Placement
 from naiad.errors import ConfigError, ModelFailedError, NaiadError, Problem
 from naiad_custom.annotations import Way
 from naiad_custom.asynchronous import AsyncInstance, Awaited
+from naiad_custom.context import PythonContext
 from naiad_custom.conversion import Conversion
 from naiad_custom.declaration import MARK, Declaration
 from naiad_custom.failures import Failures
@@ -41,7 +42,7 @@ class DefinedModel:
     def __init__(
         self,
         definition: ModelDefinition,
-        context: ModelContext,
+        context: PythonContext,
         on_close: Callable[[], None] = lambda: None,
         location: Callable[[BaseException], str] = lambda error: "",
     ) -> None:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     import numpy as np
 
-    from naiad.calls import ModelCalls
     from naiad.types import Request, Response
+    from naiad_kit.calls import ModelCalls
 
     Outputs = dict[str, np.ndarray[Any, Any]]
 

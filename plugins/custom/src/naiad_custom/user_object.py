@@ -4,7 +4,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from naiad.backend import ModelContext, Placement
+from naiad.backend import Placement
+from naiad_custom.context import PythonContext
 
 Listener = Callable[[int | str, str], Any]
 """Takes the correlation id of a sequence that has ended, and why: `end`, `idle`, `cancelled` or `unload`."""
@@ -20,7 +21,7 @@ class UserObject:
         self.call: Callable[..., Any] = target.execute if is_object else target
         self._target = target if is_object else None
 
-    def load(self, context: ModelContext, placement: Placement) -> Any:
+    def load(self, context: PythonContext, placement: Placement) -> Any:
         """Call `load(context)` or `load(context, placement)`."""
         load = getattr(self._target, "load", None)
         if load is None:

@@ -6,9 +6,9 @@ from typing import Protocol
 
 import numpy as np
 
-from naiad.call_service import CallingVersion, WatchedRequest
 from naiad.errors import NaiadError, RequestCancelledError
-from naiad.extend import Suspension
+from naiad.extend import LoadedVersion, Suspension
+from naiad.in_flight import WatchedRequest
 from naiad.types import Request
 from naiad_tensors.tensors import Tensor
 
@@ -32,7 +32,7 @@ class CallingModel:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.version: CallingVersion | None = None
+        self.version: LoadedVersion | None = None
         self._scopes: dict[tuple[WatchedRequest, ...], CallScope] = {}
 
     @property
@@ -58,7 +58,7 @@ class CallingModel:
 class CallScope:
     """Some of the requests that an instance executes, and the `calls` that are open on their behalf."""
 
-    def __init__(self, model: CallingModel, version: CallingVersion, requests: tuple[WatchedRequest, ...]) -> None:
+    def __init__(self, model: CallingModel, version: LoadedVersion, requests: tuple[WatchedRequest, ...]) -> None:
         self.model = model.name
         self.requests = requests
         self.calls: dict[OpenCall, None] = {}

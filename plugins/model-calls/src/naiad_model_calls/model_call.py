@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
-from naiad.call_service import WatchedRequest
 from naiad.errors import InternalError, NaiadError, RequestCancelledError
 from naiad.extend import Submit, Suspension
 from naiad.foreign_errors import describe_error, raise_interrupt
-from naiad.in_flight import Occupancy
+from naiad.in_flight import Occupancy, WatchedRequest
 from naiad.server import Outcome, SubmittedRequest
 from naiad.tracing import Trace
 from naiad.types import Request, Response

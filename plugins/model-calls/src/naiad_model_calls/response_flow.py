@@ -53,7 +53,7 @@ class ResponseFlow:
             self._pause()
 
     def begin_next(self) -> _Next:
-        """See `naiad.calls.Responses`."""
+        """See `naiad_kit.calls.Responses`."""
         future: _Next = Future()
         with self._lock:
             if not self._waiting and not self._ended:
@@ -91,7 +91,7 @@ def settle(future: Future[Any], outcome: Outcome | None) -> None:
 
 
 class CalledResponses:
-    """The responses as the calling model holds them (`naiad.calls.Responses`). Dropping it cancels the request."""
+    """The responses as the calling model holds them (`naiad_kit.calls.Responses`). Dropping it cancels the request."""
 
     def __init__(
         self,

@@ -1,20 +1,21 @@
-"""The service that carries calls between models, and `ModelContext.models`: the calls of one model version."""
+"""The service that carries calls between models, and the calls of one model version."""
 
 import functools
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 
-from naiad.call_service import CallingVersion
-from naiad.calls import Responses
 from naiad.errors import NaiadError, ShuttingDownError
+from naiad.extend import LoadedVersion
 from naiad.server import ServerApi
 from naiad.types import Request, Response
+from naiad_config import ModelConfig
+from naiad_kit.calls import Responses
 from naiad_model_calls.call_scope import CallingModel
 from naiad_model_calls.loop_bridge import LoopBridge
 
 
 class ModelCallCarrier:
-    """Carries the calls of all models of a server; see `naiad.call_service.ModelCallService`."""
+    """Carries the calls of all models of a server; see `naiad_kit.calls.ModelCallService`."""
 
     name = "model-calls"
 
@@ -30,15 +31,15 @@ class ModelCallCarrier:
         if self._bridge is not None:
             self._bridge.close()
 
-    def of_version(self, model: str) -> "VersionCalls":
+    def part_of(self, config: ModelConfig) -> "VersionCalls":
         """The calls of a version of that model, which is about to be loaded."""
         if self._bridge is None:
             raise ShuttingDownError("the server has not started, and carries no calls between models")
-        return VersionCalls(self._bridge, CallingModel(model))
+        return VersionCalls(self._bridge, CallingModel(config.name))
 
 
 class VersionCalls:
-    """The calls of one version, perhaps those made for some of its requests: see `naiad.calls.ModelCalls`."""
+    """The calls of one version, perhaps those made for some of its requests: see `naiad_kit.calls.ModelCalls`."""
 
     def __init__(self, bridge: LoopBridge, model: CallingModel, requests: Sequence[Request] = ()) -> None:
         self._bridge = bridge
@@ -83,6 +84,9 @@ class VersionCalls:
         unload, within = self._bridge.server.unload, self._model.loading
         self._bridge.wait_for(lambda: unload(name, unload_dependents, within=within))
 
-    def serves(self, version: CallingVersion) -> None:
+    def loaded(self, version: LoadedVersion) -> None:
         """This is the version that calls, and it is loaded."""
         self._model.version = version
+
+    def close(self) -> None:
+        """Nothing to free: open calls end with the requests that they are made for."""

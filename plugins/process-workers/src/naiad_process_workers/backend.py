@@ -10,10 +10,10 @@ from typing import Any
 from naiad.backend import Answer, Backend, BackendTraits, Batch, Instance, ModelContext, Placement
 from naiad.batch import Sender
 from naiad.errors import NaiadError, WorkerDiedError
-from naiad.metrics import NoMetrics
 from naiad_config import ModelConfig
 from naiad_config.text import parse_text
 from naiad_config.text_writer import to_text
+from naiad_kit.metrics import MetricsApi
 from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import LinkClosedError
 from naiad_process_workers.frames import Frame, LinkBrokenError
@@ -288,5 +288,5 @@ def _described(context: ModelContext) -> list[Any]:
         str(context.version_directory),
         dict(context.settings),
         context.compute_capability,
-        not isinstance(context.metrics, NoMetrics),
+        MetricsApi.name in context.parts,
     ]

@@ -68,7 +68,7 @@ class Caller:
 
 
 class RemoteCalls:
-    """The calls of the model to other models: see `naiad.calls.ModelCalls`."""
+    """The calls of the model to other models: see `naiad_kit.calls.ModelCalls`."""
 
     def __init__(self, caller: Caller, requests: tuple[int, list[int]] = (0, [])) -> None:
         self._caller = caller
@@ -109,7 +109,7 @@ class RemoteCalls:
 
 
 class RemoteResponses:
-    """The responses to a call, one by one: see `naiad.calls.Responses`."""
+    """The responses to a call, one by one: see `naiad_kit.calls.Responses`."""
 
     def __init__(self, caller: Caller, number: int) -> None:
         self._caller = caller
@@ -141,7 +141,7 @@ class RemoteResponses:
 
 
 class RemoteMetrics:
-    """The metrics of the model: see `naiad.metrics.MetricRegistry`."""
+    """The metrics of the model: see `naiad_kit.metrics.MetricRegistry`."""
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
@@ -155,7 +155,7 @@ class RemoteMetrics:
 
 
 class RemoteFamily:
-    """A family of metrics: see `naiad.metrics.Family`."""
+    """A family of metrics: see `naiad_kit.metrics.Family`."""
 
     def __init__(self, caller: Caller, number: int) -> None:
         self._caller = caller
@@ -172,7 +172,7 @@ class RemoteFamily:
 
 
 class RemoteMetric:
-    """A metric: see `naiad.metrics.Metric`."""
+    """A metric: see `naiad_kit.metrics.Metric`."""
 
     def __init__(self, caller: Caller, number: int) -> None:
         self._caller = caller

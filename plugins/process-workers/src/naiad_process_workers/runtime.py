@@ -24,11 +24,12 @@ from typing import Any, NoReturn
 from naiad.backend import Answer, Backend, Batch, Instance, Model, ModelContext, Placement
 from naiad.errors import InternalError, NaiadError
 from naiad.foreign_errors import describe_error
-from naiad.metrics import NoMetrics
 from naiad.types import Request
 from naiad_config import ModelInstanceGroup
 from naiad_config.text import parse_text
 from naiad_config.text_writer import to_text
+from naiad_kit.calls import ModelCallService
+from naiad_kit.metrics import MetricsApi
 from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import Connection, LinkClosedError, Memory
 from naiad_process_workers.frames import Frame, LinkBrokenError
@@ -146,16 +147,10 @@ class Runtime:
 
     def _context_in(self, decoder: Decoder) -> ModelContext:
         config, version, model, folder, settings, capability, metrics = decoder.value()
-        return ModelContext(
-            parse_text(config),
-            version,
-            Path(model),
-            Path(folder),
-            settings,
-            capability,
-            RemoteMetrics(self._caller) if metrics else NoMetrics(),
-            RemoteCalls(self._caller),
-        )
+        parts: dict[str, Any] = {ModelCallService.name: RemoteCalls(self._caller)}
+        if metrics:
+            parts[MetricsApi.name] = RemoteMetrics(self._caller)
+        return ModelContext(parse_text(config), version, Path(model), Path(folder), settings, capability, parts)
 
     def _execute(self, frame: Frame) -> tuple[int, int, bytes] | None:
         """The frame that answers a batch; None for one that is answered later. What it held is free then."""

@@ -8,10 +8,11 @@ from contextlib import suppress
 from typing import Any
 
 from naiad.backend import ModelContext
-from naiad.calls import ModelCalls
 from naiad.errors import InvalidArgumentError, NaiadError
 from naiad.foreign_errors import describe_error
 from naiad.types import Request, Response
+from naiad_kit.calls import ModelCalls, models_of
+from naiad_kit.model_metrics import registry_of
 from naiad_process_workers.codec import Decoder, Encoder
 from naiad_process_workers.connection import Connection, LinkClosedError
 from naiad_process_workers.frames import Frame, LinkBrokenError
@@ -102,7 +103,7 @@ class ControlLink:
                 request, _ = request_in(decoder, str(decoder.value()))
                 self._ask_model(number, name, self._calls_for(*arguments), request)
             elif name in ("ready", "load", "unload"):
-                work = lambda: getattr(self._context.models, name)(*arguments)  # noqa: E731 - it is short
+                work = lambda: getattr(models_of(self._context), name)(*arguments)  # noqa: E731 - it is short
                 threading.Thread(
                     target=self._reply_with, args=(number, work), name="naiad-model-control", daemon=True
                 ).start()
@@ -120,7 +121,7 @@ class ControlLink:
     def _plain_call(self, name: str, arguments: Sequence[Any]) -> Any:
         """A call that returns at once."""
         if name == "family":
-            return self._keep(self._context.metrics.family(*arguments))
+            return self._keep(registry_of(self._context).family(*arguments))
         first, *others = arguments
         if name == "metric":
             return self._keep(self._objects[first].metric(*others))
@@ -137,7 +138,8 @@ class ControlLink:
     def _calls_for(self, number: int, indices: Sequence[int]) -> ModelCalls:
         requests = self._requests_of(number)
         own = [requests[index] for index in indices if index < len(requests)]
-        return self._context.models.within(own) if own else self._context.models
+        models = models_of(self._context)
+        return models.within(own) if own else models
 
     def _ask_model(self, number: int, name: str, models: ModelCalls, request: Request) -> None:
         if name == "stream":

@@ -5,9 +5,9 @@ import logging
 from collections.abc import Callable, Sequence
 
 from naiad.backend import Placement
-from naiad.metrics import MetricFamily, Sample
 from naiad.options import Settings
 from naiad_config import ModelConfig
+from naiad_kit.metrics import MetricFamily, Sample
 from naiad_rate_limiter.limiter import RateLimiter
 from naiad_rate_limiter.options import rate_limiter_of
 from naiad_rate_limiter.resources import Pool, needs_of

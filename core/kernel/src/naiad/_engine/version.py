@@ -55,11 +55,10 @@ class ModelVersion:
         self.labels = labels
         self._model = model
         self._warmups = warmups
-        self._metrics = context.metrics
+        self._parts = context.parts.values()
         self.counters = counters
         validator = RequestValidator(config)
-        strict = bool(getattr(model, "declares_outputs", True))
-        responses = self._reader = ResponseBuilder(config, context.version, strict)
+        responses = self._reader = ResponseBuilder(config, context.version, getattr(model, "declares_outputs", True))
         reader = responses if codec is None else CodecResponseBuilder(responses, codec)
         parts = VersionParts(validator.validate, reader.read, responses.layout, codec)
         warm_up = functools.partial(_warm_up, warmups, parts)
@@ -217,7 +216,8 @@ class ModelVersion:
             self._model.close()
         except BaseException:
             _logger.exception("closing model '%s' version %d failed", self.name, self.version)
-        self._metrics.close()
+        for part in self._parts:
+            part.close()
 
 
 def _warm_up(warmups: Sequence[Warmup], parts: VersionParts, instance: Instance, name: str) -> None:

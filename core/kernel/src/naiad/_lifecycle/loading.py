@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from naiad._engine.bounded_threads import BoundedThreads
 from naiad._engine.containment import logged
@@ -19,7 +19,6 @@ from naiad._lifecycle.servables import loading
 from naiad._plugins.known_plugins import needs_of
 from naiad._plugins.registry import PluginRegistry
 from naiad.backend import Model, ModelContext
-from naiad.call_service import VersionCalls
 from naiad.codec import BatchCodec
 from naiad.errors import ConfigError, InvalidArgumentError, NaiadError
 from naiad.extend import GateFactory, LoopRunner
@@ -101,7 +100,8 @@ class Loader:
             with self._short_switch_interval():
                 return await self._load_version(prepared, context)
         except BaseException:
-            context.metrics.close()
+            for part in context.parts.values():
+                part.close()
             raise
 
     async def _load_version(self, prepared: PreparedModel, context: ModelContext) -> ModelVersion:
@@ -124,8 +124,8 @@ class Loader:
             raise
         finally:
             del self.starting[version.name, version.version]
-        if self._preparer.calls is not None:
-            cast("VersionCalls", context.models).serves(version)
+        for part in context.parts.values():
+            part.loaded(version)
         return version
 
     def _load_blocking(

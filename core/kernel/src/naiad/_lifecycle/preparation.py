@@ -14,11 +14,9 @@ from naiad._lifecycle.prepared import Prepared, PreparedDependent, PreparedModel
 from naiad._lifecycle.servables import loading
 from naiad._plugins.registry import PluginRegistry
 from naiad.backend import Backend, ModelContext
-from naiad.call_service import ModelCallService
-from naiad.calls import NoModels
 from naiad.errors import InvalidArgumentError
-from naiad.extend import FindService, Submit, WorkerKind
-from naiad.metrics import Metrics, NoMetrics, VersionObserver
+from naiad.extend import FindService, ModelService, Submit, WorkerKind
+from naiad.metrics import Metrics, VersionObserver
 from naiad.options import Settings
 from naiad.servables import RequestCounters, ServableContext, ServableFactory
 from naiad.types import Request
@@ -34,7 +32,7 @@ class Preparer:
     """Prepares models for a `Loader`, or for checks without a server.
 
     `service` finds services; `metrics` is the one for metrics, None where there is none. `workers` are the kinds of
-    worker, the preferred one first. `calls` carries the calls of models to each other, None where they cannot.
+    worker, the preferred one first. `of_models` are the services with an object for each version.
     """
 
     def __init__(
@@ -44,15 +42,14 @@ class Preparer:
         service: FindService,
         metrics: Metrics | None,
         workers: Sequence[WorkerKind],
-        calls: ModelCallService | None = None,
+        of_models: Sequence[ModelService] = (),
     ) -> None:
-        self.calls = calls
         self._plugins = plugins
         self._settings = settings
         self._service = service
         self._metrics = metrics
         self._workers = workers
-        self._no_models = NoModels(" ".join(plugins.where_to_get("service", ModelCallService.name)))
+        self._of_models = of_models
         self._backends = plugins.backends()
         self._backend_settings = _backend_settings(settings["backend-config"])
 
@@ -66,10 +63,8 @@ class Preparer:
             return self._prepare(read_model(directory, name=name, override=override, variant=variant))
 
     def loadable(self, context: ModelContext) -> ModelContext:
-        """The context for one attempt to load that version, with metrics and calls of its own."""
-        metrics = NoMetrics() if self._metrics is None else self._metrics.registry()
-        models = self._no_models if self.calls is None else self.calls.of_version(context.config.name)
-        return replace(context, metrics=metrics, models=models)
+        """The context for one attempt to load that version, with parts of its own."""
+        return replace(context, parts={service.name: service.part_of(context.config) for service in self._of_models})
 
     def stages(self, context: ModelContext, counters: VersionCounters) -> OfferedStages:
         """The request stages of a version. Blocks, but not for an ensemble."""

@@ -10,8 +10,7 @@ from naiad._lifecycle.preparation import Preparer
 from naiad._plugins.registry import PluginRegistry
 from naiad._server.frontends import Frontends
 from naiad._server.services import Services
-from naiad.call_service import ModelCallService
-from naiad.extend import GateFactory, LoopRunner
+from naiad.extend import GateFactory, LoopRunner, ModelService
 from naiad.metrics import Metrics
 from naiad.options import Settings
 from naiad.server import Named
@@ -35,9 +34,8 @@ def compose(plugins: PluginRegistry, settings: Settings, runner: LoopRunner | No
     services = Services(plugins, settings, own)
     gates = plugins.gates(settings)
     workers = (*plugins.workers(settings, runner), *KERNEL_KINDS)
-    calls = services.find(ModelCallService)
-    metrics = services.find(Metrics)
-    preparer = Preparer(plugins, settings, services.require, metrics, workers, calls)
+    of_models = [service for service in services if isinstance(service, ModelService)]
+    preparer = Preparer(plugins, settings, services.require, services.find(Metrics), workers, of_models)
     loader = Loader(preparer, plugins, settings, gates, runner)
     models = Models(loader, settings)
     frontends = Frontends(tuple(plugins.frontends().values()))

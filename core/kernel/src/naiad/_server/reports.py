@@ -1,13 +1,11 @@
-"""What a server reports of itself: protocol extensions, the versions that serve, and the metrics of its parts."""
+"""What a server reports of itself: protocol extensions, and the versions that serve."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from naiad._engine.containment import logged
 from naiad._lifecycle.servables import ServedVersion, label
 from naiad._plugins.registry import PluginRegistry
 from naiad._server.services import Services
-from naiad.extend import MetricSource
-from naiad.metrics import MetricFamily
 from naiad.reports import SequenceCounts, VersionReport
 
 _EXTENSIONS = (
@@ -48,13 +46,3 @@ def reports_of(version: ServedVersion) -> list[VersionReport]:
         )
         return [report]
     return []
-
-
-def metrics_of(sources: Iterable[object]) -> list[MetricFamily]:
-    """The metric families of those that are metric sources; a source whose code raises is left out."""
-    families: list[MetricFamily] = []
-    for source in sources:
-        if isinstance(source, MetricSource):
-            with logged(f"reading the metrics of a {type(source).__name__}"):
-                families.extend(source.metrics())
-    return families

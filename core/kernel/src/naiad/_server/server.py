@@ -15,7 +15,7 @@ from naiad._engine.containment import contained
 from naiad._engine.version import occupancy_of
 from naiad._lifecycle.servables import instances_of, label, metadata_of, readiness_of
 from naiad._server.composition import compose, plugins_of
-from naiad._server.reports import extensions_of, metrics_of, reports_of
+from naiad._server.reports import extensions_of, reports_of
 from naiad._server.responses import responses, single_response
 from naiad._server.services import SPARE_SECONDS
 from naiad._server.startup import load_startup_models, poll_repositories
@@ -25,7 +25,6 @@ from naiad.cache import CacheFactory
 from naiad.errors import NaiadError, ShuttingDownError, UnavailableError
 from naiad.extend import LoopRunner
 from naiad.in_flight import Occupancy, SubmittedRequest
-from naiad.metrics import MetricFamily
 from naiad.options import Settings
 from naiad.server import Deliver, Named, ServiceT
 from naiad.types import Request, Response
@@ -239,9 +238,9 @@ class Server:
         for version in self._models.serving():
             yield from reports_of(version)
 
-    def metric_families(self) -> list[MetricFamily]:
-        """The metrics of execution gates and services as they stand, also of families without samples."""
-        return metrics_of((self._gates, *self._services))
+    def contributors(self) -> Iterator[object]:
+        """The factory of execution gates and every service of plugins, for what they offer besides."""
+        return iter((self._gates, *self._services))
 
     def instances(self, name: str, version: int = 0) -> tuple[reports.InstanceReport, ...]:
         """The instances of a version."""

@@ -6,12 +6,12 @@ from concurrent.futures import Future
 from typing import TypeVar
 
 from naiad import types
-from naiad.calls import ModelCalls, Responses
 from naiad.errors import ModelNotReadyError, NaiadError, NotFoundError, UnsupportedError
 from naiad_custom.triton.errors import as_triton_error
 from naiad_custom.triton.response import InferenceResponse
 from naiad_custom.triton.suspension import may_suspend, wait_for
 from naiad_custom.triton.tensor import received
+from naiad_kit.calls import ModelCalls, Responses
 
 _T = TypeVar("_T")
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from naiad.calls import ModelCalls
 from naiad.errors import NaiadError
 from naiad_custom.triton.errors import TritonModelException
 from naiad_custom.triton.logger import context_of_caller
+from naiad_kit.calls import ModelCalls
 
 _T = TypeVar("_T")
 

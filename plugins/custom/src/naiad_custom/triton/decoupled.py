@@ -6,9 +6,10 @@ from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from naiad.backend import RESCHEDULE, Answer, Batch, ModelContext, Placement, Reschedule
+from naiad.backend import RESCHEDULE, Answer, Batch, Placement, Reschedule
 from naiad.errors import ModelFailedError, NaiadError
 from naiad_custom.asynchronous import why_cancelled
+from naiad_custom.context import PythonContext
 from naiad_custom.failures import Failures
 from naiad_custom.triton.execution import ExecutionScope, enter_scope, leave_scope
 from naiad_custom.triton.instance import TritonInstance
@@ -22,7 +23,7 @@ class DecoupledInstance(TritonInstance):
     An `async def execute` goes on in the background while the instance takes its next batches.
     """
 
-    def __init__(self, model: Any, placement: Placement, outputs: Sequence[str], context: ModelContext) -> None:
+    def __init__(self, model: Any, placement: Placement, outputs: Sequence[str], context: PythonContext) -> None:
         super().__init__(model, placement.name, outputs, context.models)
         self._failures = Failures(context, placement)
         sequences = context.config.sequence_batching

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 
-from naiad.calls import ModelCalls
 from naiad.types import Request
 from naiad_custom.triton.errors import TritonModelException
 from naiad_custom.triton.logger import context_of_caller
+from naiad_kit.calls import ModelCalls
 
 
 class ExecutionScope:

@@ -7,7 +7,6 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from naiad.backend import RESCHEDULE, Answer, Batch, Reply, Reschedule
-from naiad.calls import ModelCalls
 from naiad.errors import ModelFailedError, NaiadError
 from naiad_custom.loops import LoopThread
 from naiad_custom.triton.execution import ExecutionScope, current_scope, enter_scope, leave_scope, outside_of_execute
@@ -17,6 +16,7 @@ from naiad_custom.triton.request import InferenceRequest, received_request
 from naiad_custom.triton.response import TRITONSERVER_RESPONSE_COMPLETE_FINAL, InferenceResponse
 from naiad_custom.triton.sender import Senders
 from naiad_custom.triton.suspension import suspendable_task
+from naiad_kit.calls import ModelCalls
 from naiad_tensors.devices import Device
 
 _T = TypeVar("_T")

@@ -5,8 +5,8 @@ import sys
 from enum import IntEnum
 from typing import ClassVar
 
-from naiad.backend import ModelContext
 from naiad.errors import NotFoundError
+from naiad_custom.context import PythonContext
 from naiad_custom.files import CONTEXT
 
 _logger = logging.getLogger("naiad.model")
@@ -82,13 +82,13 @@ def _log(level: int, message: str) -> None:
     _logger.log(level, "%s", message, stacklevel=3, extra=extra)
 
 
-def context_of_caller() -> ModelContext | None:
+def context_of_caller() -> PythonContext | None:
     """The model whose code is nearest on the call stack: modules of a model live in a package that knows it."""
     frame = sys._getframe(1)
     while frame is not None:
         package = sys.modules.get(str(frame.f_globals.get("__name__", "")).partition(".")[0])
         context = getattr(package, CONTEXT, None)
-        if isinstance(context, ModelContext):
+        if isinstance(context, PythonContext):
             return context
         frame = frame.f_back  # type: ignore[assignment]
     return None

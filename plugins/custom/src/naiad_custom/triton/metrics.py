@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Literal, ParamSpec, TypeVar
 
-from naiad import metrics
 from naiad.errors import NaiadError
 from naiad_custom.triton.errors import TritonModelException
 from naiad_custom.triton.logger import context_of_caller
+from naiad_kit import metrics
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

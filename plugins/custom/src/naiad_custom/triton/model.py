@@ -3,9 +3,10 @@
 import json
 from collections.abc import Collection, Mapping
 
-from naiad.backend import ModelContext, Placement
+from naiad.backend import Placement
 from naiad.errors import InvalidArgumentError, ModelFailedError, NaiadError
 from naiad_config.json import to_json
+from naiad_custom.context import PythonContext
 from naiad_custom.files import ModelFile
 from naiad_custom.triton.decoupled import DecoupledInstance
 from naiad_custom.triton.execution import outside_of_execute
@@ -25,7 +26,7 @@ class TritonModel:
 
     declares_outputs = False
 
-    def __init__(self, context: ModelContext, file: ModelFile, model: type) -> None:
+    def __init__(self, context: PythonContext, file: ModelFile, model: type) -> None:
         if not callable(getattr(model, "execute", None)):
             raise InvalidArgumentError(f"{file.path}: TritonPythonModel has no execute(self, requests); write one")
         if "EXECUTION_ENV_PATH" in context.config.parameters:
@@ -65,7 +66,7 @@ class TritonModel:
         self._file.close()
 
 
-def _input_devices(context: ModelContext) -> Collection[Device]:
+def _input_devices(context: PythonContext) -> Collection[Device]:
     """The GPUs whose tensors the model takes as they are: all or none. Raises InvalidArgumentError."""
     parameter = context.config.parameters.get(_CPU_ONLY)
     value = "yes" if parameter is None else parameter.string_value
@@ -76,7 +77,7 @@ def _input_devices(context: ModelContext) -> Collection[Device]:
     return () if value == "yes" else tuple(map(gpu, range(_MOST_GPUS)))
 
 
-def _arguments(context: ModelContext, placement: Placement) -> Mapping[str, str]:
+def _arguments(context: PythonContext, placement: Placement) -> Mapping[str, str]:
     """What `initialize` gets; every value is a string."""
     return {
         "model_config": json.dumps(to_json(context.config)),

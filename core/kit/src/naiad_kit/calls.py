@@ -1,4 +1,4 @@
-"""Calls from a model to other models of its server: what `ModelContext.models` is.
+"""Calls from a model to other models of its server, which naiad-model-calls carries.
 
 A call goes through the called model's own checks, scheduler and counters, as any other request does, and its error is
 the one that a client would get. Where a call could never be answered, because every instance that could answer it waits
@@ -7,9 +7,11 @@ for the caller, it is refused at once with CallRingError instead of waiting for 
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from typing import NoReturn, Protocol
+from typing import NoReturn, Protocol, runtime_checkable
 
+from naiad.backend import ModelContext
 from naiad.errors import UnsupportedError
+from naiad.extend import ModelService
 from naiad.types import Request, Response
 
 
@@ -75,14 +77,21 @@ class ModelCalls(Protocol):
         """Take a model out of service as `Server.unload` does."""
 
 
+@runtime_checkable
+class ModelCallService(ModelService, Protocol):
+    """The service that carries calls from models to other models of its server; its parts are `ModelCalls`."""
+
+    name: str = "model-calls"
+
+
+def models_of(context: ModelContext) -> ModelCalls:
+    """How the model of that context calls other models; every call is refused in a server without naiad-model-calls."""
+    calls: ModelCalls | None = context.parts.get(ModelCallService.name)
+    return NoModels() if calls is None else calls
+
+
 class NoModels:
-    """The calls of a model that cannot call others. Every method but `within` raises UnsupportedError.
-
-    `advice` says what to install, where a server has loaded the model.
-    """
-
-    def __init__(self, advice: str = "") -> None:
-        self._advice = advice
+    """The calls of a model that cannot call others. Every method but `within` raises UnsupportedError."""
 
     def within(self, requests: Sequence[Request]) -> "NoModels":
         """Itself."""
@@ -107,9 +116,8 @@ class NoModels:
         self._refuse(f"unload model '{name}'")
 
     def _refuse(self, what: str) -> NoReturn:
-        if self._advice:
-            raise UnsupportedError(f"a model of this server cannot {what}. {self._advice}")
         raise UnsupportedError(
-            f"a model that no server has loaded cannot {what}; serve it, or give its ModelContext "
-            "`models=naiad_testing.calls.FakeModels()` in a test"
+            f"a model that no server has loaded cannot {what}, nor one of a server without naiad-model-calls: "
+            "pip install 'naiad-model-calls'; in a test give its ModelContext "
+            "`parts={'model-calls': naiad_testing.calls.FakeModels()}`"
         )
