@@ -20,6 +20,8 @@ from naiad_process_workers.messages import Kind, batch_in, put_answer, put_reply
 from naiad_process_workers.process import Limits
 from naiad_tensors.tensors import Tensor
 
+from .pair import connected
+
 
 class FakeControl:
     """Counts what goes to the process apart from batches."""
@@ -197,3 +199,22 @@ def test_the_process_reads_what_the_server_writes() -> None:
     other.close()
     other.memory.close()
     instance.process.end()
+
+
+def test_what_the_garbage_collector_sends_amid_a_write_follows_it() -> None:
+    with connected() as (here, there):
+        take = here._writer.take
+
+        def interrupted() -> tuple[list[bytes | memoryview], list[int]]:
+            taken = take()
+            if len(sent) < 3:
+                sent.append(len(sent))
+                here.send(40, len(sent), b"late")
+            return taken
+
+        sent: list[int] = []
+        here._writer.take = interrupted  # type: ignore[method-assign]
+        here.send(30, 0, b"first")
+        frames = there.receive()
+
+    assert [(frame.kind, frame.number) for frame in frames] == [(30, 0), (40, 1), (40, 2), (40, 3)]

@@ -50,6 +50,7 @@ class Connection:
         self.memory = memory
         self.on_blocked = on_blocked
         self._lock = threading.RLock()
+        self._is_writing = False
         self._writer = FrameWriter()
         self._reader = FrameReader()
         self._buffer = bytearray(_READ)
@@ -135,11 +136,23 @@ class Connection:
 
     def _put_freed(self) -> None:
         freed = self.memory.read.freed
-        if freed:
-            blocks = [freed.popleft() for _ in range(len(freed))]
+        blocks: list[tuple[int, int]] = []
+        with suppress(IndexError):  # the garbage collector may send amid this, and take the rest
+            while freed:
+                blocks.append(freed.popleft())
+        if blocks:
             self._writer.put(Frame(FREED, 0, b"".join(_BLOCK.pack(*block) for block in blocks)))
 
     def _flush(self) -> bool:
+        if self._is_writing:  # the garbage collector sends amid a write, which goes on with its frame
+            return True
+        self._is_writing = True
+        try:
+            return self._write()
+        finally:
+            self._is_writing = False
+
+    def _write(self) -> bool:
         writer = self._writer
         while writer:
             buffers, descriptors = writer.take()

@@ -50,7 +50,8 @@ class FrameWriter:
         """The buffers and descriptors of the next write."""
         buffers: list[bytes | memoryview] = []
         descriptors: list[int] = []
-        for buffer, own in self._waiting:
+        for index in range(len(self._waiting)):  # the garbage collector may put more meanwhile
+            buffer, own = self._waiting[index]
             if len(buffers) == _MOST_BUFFERS or len(descriptors) + len(own) > _MOST_DESCRIPTORS:
                 break
             buffers.append(buffer)

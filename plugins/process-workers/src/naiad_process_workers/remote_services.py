@@ -130,6 +130,10 @@ class RemoteResponses:
         """The next response when it is there, None after the last."""
         return self._caller.begin("next", self._number)
 
+    def cancel(self) -> None:
+        """Ask the model to stop."""
+        self._caller.begin("stop", self._number)
+
     def close(self) -> None:
         """Take no more responses."""
         if not self._is_over:

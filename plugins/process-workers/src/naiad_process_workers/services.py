@@ -128,6 +128,8 @@ class ControlLink:
         if name == "cancel":
             call = self._calls.pop(first, None)
             return call is not None and call.cancel()
+        if name == "stop":
+            return self._objects[first].cancel()
         if name == "close":
             closed = self._objects.pop(first, None)
             return None if closed is None else closed.close()
