@@ -1,4 +1,4 @@
-"""The argument parser of all commands."""
+"""Argument parser of all commands: no abbreviations, and status 1 for a mistake, as Triton has it."""
 
 import argparse
 import sys

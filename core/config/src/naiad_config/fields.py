@@ -1,4 +1,4 @@
-"""How a dataclass of a model configuration maps onto a protobuf message: a `Wire` a field, read back as `FieldSpec`s.
+"""Field specs: map each dataclass of a model configuration to its protobuf message, one `Wire` per field.
 
 The dataclasses are the only source: descriptors, the text and JSON readers and the writers all walk these specs.
 """

@@ -1,4 +1,4 @@
-"""Model configurations as JSON: read what a load override or an auto-complete function gives, write what clients get.
+"""JSON form of model configurations: reads load overrides and auto-completed configurations, writes responses.
 
 The mapping is protobuf's (protobuf.dev/programming-guides/json), with the fields under their names in the .proto file.
 """

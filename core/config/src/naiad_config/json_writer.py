@@ -1,4 +1,4 @@
-"""Write a configuration as the JSON that the configuration endpoint answers with."""
+"""Writer of a configuration as JSON, as the configuration endpoint returns it."""
 
 import math
 from collections.abc import Mapping

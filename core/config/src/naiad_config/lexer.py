@@ -1,4 +1,4 @@
-"""Cut protobuf text into tokens that know where they stand.
+"""Lexer of protobuf text: tokens with their line and column.
 
 The grammar is the text format specification of Protocol Buffers (protobuf.dev/reference/protobuf/textformat-spec).
 """

@@ -1,4 +1,4 @@
-"""Collect every mistake that a reader of configurations finds, in the same words for text and for JSON."""
+"""Collector of the mistakes in a configuration, with the same messages for protobuf text and for JSON."""
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence

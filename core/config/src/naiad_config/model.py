@@ -1,4 +1,4 @@
-"""The model configuration itself and its smaller parts.
+"""Messages: `ModelConfig` itself, and its warmup, operations, response cache and metrics.
 
 Field names, numbers and types are those of `model_config.proto` of the Open Inference Protocol's Triton extensions.
 """

@@ -1,4 +1,4 @@
-"""Optimisation settings that the backends read.
+"""Messages of `ModelOptimizationPolicy`: the settings that backends read.
 
 Field names, numbers and types are those of `model_config.proto` of the Open Inference Protocol's Triton extensions.
 """

@@ -1,4 +1,4 @@
-"""What reading a configuration gives: as much as could be read, and what could not."""
+"""Result of reading a configuration: what could be read, and the problems of the rest."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

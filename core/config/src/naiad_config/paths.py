@@ -1,4 +1,4 @@
-"""Paths of keys in a configuration, as `input[0].dims[1]` and `parameters["k"].string_value`, and where they stand."""
+"""Key paths in a configuration, as `input[0].dims[1]` and `parameters["k"].string_value`, and their positions."""
 
 from collections.abc import Mapping
 

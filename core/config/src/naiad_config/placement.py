@@ -1,4 +1,4 @@
-"""Where instances live and which versions are served.
+"""Messages of instance groups with their rate limiter resources, and of version policies.
 
 Field names, numbers and types are those of `model_config.proto` of the Open Inference Protocol's Triton extensions.
 """

@@ -1,4 +1,4 @@
-"""Scalar values of a configuration: from the words, numbers and strings of protobuf text, and floats of 32 bits."""
+"""Scalar values of protobuf text: words, numbers, strings and 32 bit floats."""
 
 import math
 import struct

@@ -1,4 +1,4 @@
-"""Queue policies, dynamic batching and ensembles.
+"""Messages of queue policies, dynamic batching and ensembles.
 
 Field names, numbers and types are those of `model_config.proto` of the Open Inference Protocol's Triton extensions.
 """

@@ -1,4 +1,4 @@
-"""The tensors that sequence batching adds to a model: its controls and its states.
+"""Sequence tensors: the controls and states that sequence batching adds to a model.
 
 Their names and types stand in the `sequence_batching` of a configuration, beside its inputs and outputs.
 """

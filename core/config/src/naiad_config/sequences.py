@@ -1,4 +1,4 @@
-"""Sequence batching, its controls and its implicit state.
+"""Messages of sequence batching, its controls and its implicit state.
 
 Field names, numbers and types are those of `model_config.proto` of the Open Inference Protocol's Triton extensions.
 """

@@ -1,4 +1,4 @@
-"""Inputs, outputs and batch tensors of a model configuration.
+"""Messages of inputs, outputs and batch tensors.
 
 Field names, numbers and types are those of `model_config.proto` of the Open Inference Protocol's Triton extensions.
 """

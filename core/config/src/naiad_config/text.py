@@ -1,4 +1,4 @@
-"""Model configurations as protobuf text (`config.pbtxt`): read them with every mistake named, and write them."""
+"""Text form of model configurations (`config.pbtxt`): reads with all mistakes at once, and writes."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""Write a configuration as protobuf text, in one canonical form: two blanks a level, defaults left out."""
+"""Writer of protobuf text in one canonical form: two blanks per level, defaults omitted."""
 
 from collections.abc import Iterator, Mapping
 from enum import IntEnum

@@ -1,4 +1,4 @@
-"""Read the syntax of protobuf text: a tree of keys and values with their positions."""
+"""Parser of protobuf text: a tree of keys and values with their positions."""
 
 from dataclasses import dataclass
 from typing import Literal

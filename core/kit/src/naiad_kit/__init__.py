@@ -1,1 +1,1 @@
-"""What authors of backends and frontends share."""
+"""Shared code of plugins: protocols of services, and kits for backends and frontends."""

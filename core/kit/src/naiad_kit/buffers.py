@@ -1,4 +1,4 @@
-"""The datatypes whose arrays are more than a view on the wire's bytes: BYTES and BOOL.
+"""Wire form of BYTES and BOOL tensors, whose arrays are more than a view on the bytes.
 
 A BYTES element is its length, an unsigned 32-bit little-endian integer, and then itself; a BOOL is one byte.
 """

@@ -1,4 +1,4 @@
-"""The request parameter `explain`, and the timeline of the request as JSON in the response parameter of that name.
+"""Explain protocol: the request parameter `explain`, and the response parameter with the timeline as JSON.
 
 docs/explain.md describes the timeline. The stage of naiad-explain removes the parameter before the model gets the
 request.

@@ -1,4 +1,4 @@
-"""Checks of the names, labels, buckets and values of metrics that models make: one bad value spoils the whole page."""
+"""Validation of custom metrics: names, labels, buckets and values; one invalid value spoils the whole page."""
 
 import math
 import re

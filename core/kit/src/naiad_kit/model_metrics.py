@@ -1,4 +1,4 @@
-"""The registry of the metrics that models make: series shared by name between models, removed with their last user.
+"""Registry of custom metrics of models: series shared by name between models, removed with their last user.
 
 Implements the protocols of `naiad_kit.metrics` for naiad-metrics, and for models in a server without it.
 """

@@ -1,4 +1,4 @@
-"""Shared memory: the service by which clients on the same machine leave tensors where the server reads and writes them.
+"""Shared memory service: tensors in memory that clients on the same machine share with the server.
 
 A client registers a region under a name, and names it in its requests in place of a tensor's bytes. The distribution
 naiad-shared-memory brings the service; a frontend takes it when it starts, with `shared_memory_of(server)`.

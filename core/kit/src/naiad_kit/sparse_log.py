@@ -1,4 +1,4 @@
-"""Warnings about what goes wrong often: one a minute, and how many were left out."""
+"""Rate-limited warnings: one a minute, with the number of those that were omitted."""
 
 import logging
 from time import monotonic

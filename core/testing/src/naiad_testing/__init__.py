@@ -1,4 +1,4 @@
-"""For tests of models and plugins: a server in the same process, published fakes and conformance checks.
+"""Tests of models and plugins: an in-process server, published fakes and conformance suites.
 
 `serve` is in `naiad_testing.serving`, `Client` in `naiad_testing.clients`, the fixture `naiad_serve` in
 `naiad_testing.fixtures`, the conformance suite of backends in `naiad_testing.backend_suite`, checks and fakes for them

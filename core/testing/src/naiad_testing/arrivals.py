@@ -1,4 +1,4 @@
-"""Arrivals for a simulation: made up from a short text, or recorded in a file."""
+"""Arrivals for a simulation: generated from a short text, or recorded in a file."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""The checks of the conformance suite of backends: completion, executions, datatypes, sequences, refusals, serving."""
+"""Checks of the conformance suite of backends: completion, execution, datatypes, sequences, refusals, serving."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The small models that a backend brings to its conformance suite, and a folder in which one of them is loaded."""
+"""Small models that a backend supplies to its conformance suite, and a folder in which one is loaded."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""The published conformance checks of a backend: what must hold for every one of them, whatever it loads."""
+"""Conformance checks of a backend, published for every backend."""
 
 import json
 import os

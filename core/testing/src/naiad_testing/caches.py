@@ -1,4 +1,4 @@
-"""The published conformance check of a cache, and a fake: what must hold for every one, wherever it keeps things."""
+"""Conformance check of a response cache, and a fake cache; both published."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence

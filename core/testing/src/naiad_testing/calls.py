@@ -1,4 +1,4 @@
-"""A published fake: the other models of a server, in memory, for tests of models that call them."""
+"""Fake of model calls: the other models of a server in memory, for tests of models that call them."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence

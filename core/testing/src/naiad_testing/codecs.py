@@ -1,4 +1,4 @@
-"""The published conformance check of batch codecs: random histories of sequences, with the codec's own scheduler."""
+"""Conformance check of batch codecs: random histories of sequences, with the codec's own scheduler."""
 
 import random
 from collections import deque

@@ -1,4 +1,4 @@
-"""A published fake of memory on a device, for machines without one: host memory that says it lies elsewhere.
+"""Fake device memory for machines without a GPU: host memory that DLPack describes as on a device.
 
 It keeps to DLPack as frameworks do: numpy refuses it, and it comes to the host only by being asked to.
 """

@@ -1,4 +1,4 @@
-"""A published fake: a backend without a framework that tests steer and then ask what happened to it."""
+"""Fake backend without a framework: tests control what it does, and read what it was called with."""
 
 import threading
 from collections.abc import Callable, Sequence

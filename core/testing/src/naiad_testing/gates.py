@@ -1,4 +1,4 @@
-"""The published conformance check of execution gates, and fake ones that a test opens by hand."""
+"""Conformance check of execution gates, and fake gates that a test opens by hand."""
 
 import random
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""What goes into a simulation of a scheduler, and the log that comes out of it."""
+"""Histories of a simulation: the input of the simulator, and the log that it writes."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass

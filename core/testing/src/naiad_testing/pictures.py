@@ -1,4 +1,4 @@
-"""Draws a simulation as an SVG picture: what came above, and below what each instance executed, when and in which row.
+"""SVG pictures of a simulation: the arrivals above, the batches of each instance below.
 
 Nothing depends on fonts, locale or chance: the same log gives the same bytes.
 """

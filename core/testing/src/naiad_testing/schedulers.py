@@ -1,4 +1,4 @@
-"""The published conformance check of a scheduler: what must hold for every one of them, whatever its rules."""
+"""Conformance check of schedulers, published for every scheduler."""
 
 import random
 from collections import defaultdict

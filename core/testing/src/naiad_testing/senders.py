@@ -1,4 +1,4 @@
-"""A published fake: a sender that keeps what is sent, for tests of instances that answer one response at a time."""
+"""Fake response sender that keeps what is sent, for tests of decoupled instances."""
 
 import threading
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Histories of sequences for tests: mixed up, cut short, started anew, left by their callers, with crashes."""
+"""Random histories of sequences: interleaved, interrupted, restarted, cancelled by callers, with crashes."""
 
 import random
 from collections.abc import Iterator

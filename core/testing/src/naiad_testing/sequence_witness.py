@@ -1,4 +1,4 @@
-"""Reads the log of a simulation with sequences and complains of what the contract forbids.
+"""Contract checker for logs of simulations with sequences: reports each violation.
 
 It keeps its own account of which requests make a sequence, from the arrivals alone, and holds what was sent against it.
 """

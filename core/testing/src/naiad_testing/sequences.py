@@ -1,4 +1,4 @@
-"""The published conformance check of a scheduler of sequences: what must hold for each, whatever its strategy."""
+"""Conformance check of sequence schedulers, for every strategy."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, pairwise

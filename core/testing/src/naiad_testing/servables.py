@@ -1,4 +1,4 @@
-"""A fake servable factory, which is its own plugin: for tests of how servables are bound to models and hold leases."""
+"""Fake servable factory and plugin: for tests of how servables are bound to models and hold leases."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

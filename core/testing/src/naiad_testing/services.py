@@ -1,4 +1,4 @@
-"""A fake service, which is its own plugin: for tests of what starts, finds and stops services."""
+"""Fake service and plugin: for tests of what starts, looks up and stops services."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""A server in the test's own process: models answer in milliseconds, and breakpoints in them work."""
+"""In-process server for tests: models answer in milliseconds, and breakpoints in them work."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Drives a scheduler through a history of arrivals on a virtual clock and writes down all that happens.
+"""Simulator of schedulers: drives one through a history of arrivals on a virtual clock, and logs all events.
 
 The kernel drives schedulers the same way: the scheduler gets everything that happens at one instant, then one decision
 is asked for, if a request came, an instance is free for one that waits, or the scheduler wants it. Nothing here reads a

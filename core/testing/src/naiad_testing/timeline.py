@@ -1,4 +1,4 @@
-"""What was in each row of each batch of a simulation: for the terminal as text, and what pictures are drawn from."""
+"""Timeline of a simulation: the requests in each row of each batch, as text or as the data of a picture."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

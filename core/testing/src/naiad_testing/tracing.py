@@ -1,4 +1,4 @@
-"""Published fakes of a trace and of the tracing service, which record in memory."""
+"""Fake trace and fake tracing service, which record in memory."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

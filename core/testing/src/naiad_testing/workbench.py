@@ -1,4 +1,4 @@
-"""A model folder, and a backend that completes and loads what lies in it as the kernel would; for tests of backends."""
+"""Workbench for tests of backends: a model folder, and completion and loading as the kernel does them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""The published conformance check of kinds of worker, and a fake host whose instance a test fails or ends."""
+"""Conformance check of worker kinds, and a fake host whose instance a test fails or ends."""
 
 import asyncio
 import threading

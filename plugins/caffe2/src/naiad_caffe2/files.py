@@ -1,4 +1,4 @@
-"""Finding and reading the two files of a model: the net, and the one that makes its weights."""
+"""Model files of Caffe2: the predict net and the init net that makes its weights, found and read."""
 
 from dataclasses import dataclass
 from pathlib import Path

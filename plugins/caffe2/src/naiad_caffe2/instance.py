@@ -1,4 +1,4 @@
-"""One instance of a model: a batch in, a run of the session, its outputs as views."""
+"""An instance of a Caffe2 model: one run of the ONNX Runtime session per batch; outputs are views."""
 
 from collections.abc import Mapping
 from typing import Any

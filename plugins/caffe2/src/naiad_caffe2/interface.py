@@ -1,4 +1,4 @@
-"""What a net takes, as its configuration says, and what it gives, as its translation tells.
+"""Interface of a net: inputs from the model's configuration, outputs from the translation to ONNX.
 
 A net does not know the datatypes and dims of its inputs: they stand in the configuration, and everything else follows.
 """

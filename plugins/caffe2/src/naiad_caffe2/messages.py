@@ -1,4 +1,4 @@
-"""Nets of Caffe2 as protobuf messages, in a descriptor pool of our own: what is read of `caffe2.proto`, no more.
+"""Protobuf messages of Caffe2 nets, in a descriptor pool of our own: the fields of `caffe2.proto` that are read.
 
 Fields that are not declared here (devices, engines' settings, gradients) are skipped by protobuf itself. Files hold
 floats one by one; here they are declared as packed, which protobuf reads as well, so that they come out in one piece.

@@ -1,4 +1,4 @@
-"""A whole net, with the one that makes its weights, as an ONNX model."""
+"""Translation of a model: the predict net and its init net to one ONNX model."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Parameters of a configuration that say how to run a net."""
+"""Parameters of a configuration for Caffe2: how a net is executed."""
 
 from collections.abc import Mapping
 

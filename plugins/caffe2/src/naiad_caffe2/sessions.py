@@ -1,4 +1,4 @@
-"""Opening a session of ONNX Runtime over a translated net."""
+"""ONNX Runtime sessions over translated nets."""
 
 from collections.abc import Mapping
 from types import ModuleType

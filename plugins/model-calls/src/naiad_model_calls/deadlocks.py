@@ -1,4 +1,4 @@
-"""Deadlock detection: refuses calls that wait for each other, and lets streams flow that nobody can read meanwhile."""
+"""Deadlock detection: refuses a call of each cycle of waiting calls, and resumes paused streams in such a cycle."""
 
 import asyncio
 from collections import defaultdict

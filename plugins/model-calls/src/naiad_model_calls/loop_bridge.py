@@ -1,4 +1,4 @@
-"""The bridge from the threads of models to the event loop: one for a server, from its start to its stop."""
+"""Bridge from the threads of models to the event loop; a server has one from its start to its stop."""
 
 import asyncio
 import functools

@@ -1,4 +1,4 @@
-"""One call of a model to another: begun on the event loop, its outcomes delivered to a thread of the caller's."""
+"""Model call: begins on the event loop, and delivers its outcomes to a thread of the calling model."""
 
 import functools
 import logging

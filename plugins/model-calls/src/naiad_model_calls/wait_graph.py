@@ -1,4 +1,4 @@
-"""A wait-for graph: finds the nodes that wait for ever, and the ring that keeps one of them. Pure."""
+"""Wait-for graph: finds the nodes that wait for ever, and the cycle that blocks one of them. Pure."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""One instance of an ONNX model: a batch in, a run of the session, its outputs as views."""
+"""An instance of an ONNX model: one run of the session per batch; outputs are views."""
 
 from collections.abc import Collection, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What an ONNX model takes and gives, in ONNX Runtime's words and in ours."""
+"""Interface of an ONNX model: inputs and outputs of ONNX Runtime as those of a configuration."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""One loaded version of an ONNX model: its sessions, shared or one for each instance."""
+"""A loaded model version: its sessions, shared by instances on a CPU, one for each instance on a GPU."""
 
 import threading
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The parameters of the execution accelerator `openvino`, as options of ONNX Runtime's OpenVINO provider. Pure.
+"""Parameters of the execution accelerator `openvino`, as options of ONNX Runtime's OpenVINO provider. Pure.
 
 The provider takes some mistakes for defaults (an unknown device for the CPU) and falls back to the CPU for others, so
 all values are checked here.

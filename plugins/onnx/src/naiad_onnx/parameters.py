@@ -1,4 +1,4 @@
-"""Reading what a configuration says about running a model: its parameters, graph optimisation, backend settings."""
+"""Parameters of a configuration for ONNX Runtime: threads, graph optimisation, memory, backend settings."""
 
 import re
 from collections.abc import Mapping

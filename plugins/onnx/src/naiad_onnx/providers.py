@@ -1,4 +1,4 @@
-"""Which execution providers run a model on a device, from the execution accelerators of its configuration. Pure."""
+"""Choice of the execution providers for a device, from the execution accelerators of a configuration. Pure."""
 
 from collections.abc import Sequence
 

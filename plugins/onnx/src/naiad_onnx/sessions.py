@@ -1,4 +1,4 @@
-"""Opening sessions of ONNX Runtime over a model file, and reading a model's interface without one."""
+"""ONNX Runtime sessions: opens a model file, and reads a model's interface without one."""
 
 import functools
 import threading

@@ -1,4 +1,4 @@
-"""BYTES tensors on their way into and out of ONNX Runtime, whose strings are text in Python."""
+"""String tensors: BYTES of the protocol to and from ONNX Runtime, whose strings are `str` in Python."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The memory of an ONNX model's weights, as the size of its file and of the external data files that it names."""
+"""Memory of an ONNX model's weights: the size of its file and of the external data files that it names."""
 
 import mmap
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The options of the rate limiter."""
+"""Options of the rate limiter: on or off, and explicit resource limits."""
 
 from naiad.errors import InvalidArgumentError
 from naiad.options import Option, Settings

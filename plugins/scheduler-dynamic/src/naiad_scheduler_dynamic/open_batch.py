@@ -1,4 +1,4 @@
-"""The batch that is being formed from the head of the queue."""
+"""Open batch: grows from the head of the queue until it is dispatched."""
 
 from collections.abc import Hashable
 

@@ -1,4 +1,4 @@
-"""The slots of all instances, and which are free."""
+"""Slots of all instances, each for one live sequence, and which of them are free."""
 
 import heapq
 

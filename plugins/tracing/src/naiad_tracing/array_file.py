@@ -1,4 +1,4 @@
-"""A JSON array in a file, which is valid JSON after every append."""
+"""JSON array file: valid JSON after every append."""
 
 import os
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The trace mode `triton`: traces are written to files as JSON."""
+"""Trace mode `triton`: writes traces to files as JSON."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence

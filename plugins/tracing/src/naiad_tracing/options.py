@@ -1,4 +1,4 @@
-"""The options of tracing: `--trace-config`, and the older ones that it replaces."""
+"""Options of tracing: `--trace-config`, and the older options that it replaces."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence

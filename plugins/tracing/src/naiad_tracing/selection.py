@@ -1,4 +1,4 @@
-"""The trace settings that clients may change (level, rate, count, log frequency): reading and checking them."""
+"""Trace settings that clients may change: level, rate, count and log frequency; read and validated."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""The trace mode `opentelemetry`: the official SDK, which exports over OTLP/HTTP as `--trace-config` says."""
+"""Trace mode `opentelemetry`: exports through the official SDK over OTLP/HTTP, as `--trace-config` says."""
 
 import threading
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Check a configuration against every rule that needs no framework, and report all that is wrong at once."""
+"""Validation of a configuration by all rules that need no framework; reports all problems at once."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Rules for ensembles: what they may not have, and whether their steps connect every input to every output."""
+"""Rules for ensembles: settings that they must not have, and steps that connect every input to every output."""
 
 from collections.abc import Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""Rules for sequence batching: its strategies and the control tensors that tell a model where a sequence stands."""
+"""Rules for sequence batching: its strategies and its control tensors."""
 
 from collections.abc import Iterator
 

@@ -1,1 +1,1 @@
-"""What authors of backends share: signatures of models, typed parameters, the execution of a batch."""
+"""Kit for backends: interfaces of models, typed parameters, execution of a batch."""

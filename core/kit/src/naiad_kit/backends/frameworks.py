@@ -1,4 +1,4 @@
-"""The frameworks of backends: the installed version, without an import, and the import with a helpful error."""
+"""Import of a framework when it is needed, with an error that says what to install; its version without an import."""
 
 import importlib
 import importlib.util

@@ -1,4 +1,4 @@
-"""ONNX Runtime for backends: the module, what a configuration says of sessions, how one is opened, errors in words."""
+"""ONNX Runtime for backends: import, session options and providers of a configuration, and error messages."""
 
 import functools
 import re

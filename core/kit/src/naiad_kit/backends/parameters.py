@@ -1,4 +1,4 @@
-"""Reading the parameters of a model and the settings of its backend: every value parsed, every mistake with its key."""
+"""Typed parameters of a model and settings of its backend: parsed values, and a problem for each invalid key."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""What every frontend of the Open Inference Protocol needs, whatever its wire: contents, classes, parameters, rules."""
+"""Kit for frontends of the Open Inference Protocol: tensor contents, classification, parameters, access rules."""

@@ -1,4 +1,4 @@
-"""Where to listen: a TCP address, or a unix socket, written `unix:PATH` as gRPC writes it."""
+"""Listening endpoints: a TCP address, or a unix socket, written `unix:PATH` as in gRPC."""
 
 import asyncio
 import os

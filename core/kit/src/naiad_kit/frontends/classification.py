@@ -1,4 +1,4 @@
-"""The classification extension: the best values of an output with their indices and labels, as strings."""
+"""Classification extension: the top classes of an output with values, indices and labels, as strings."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Threads of one frontend that decode and encode large payloads, so that the event loop answers others meanwhile.
+"""Codec threads of one frontend: large payloads are decoded and encoded off the event loop.
 
 A thread pool of our own: the event loop's default one is shared by everything that calls `asyncio.to_thread`, a queued
 piece of work must be dropped when its client disconnects, and no thread may keep the process from its end.

@@ -1,4 +1,4 @@
-"""Children of a fork do not keep the ports of the server: in a child, sockets of its endpoints become /dev/null.
+"""Fork protection: in a forked child, the sockets of the server's endpoints become /dev/null.
 
 A model that forks would otherwise hold every listening socket and every connection open: the ports stay taken after the
 server has ended, and clients do not notice.

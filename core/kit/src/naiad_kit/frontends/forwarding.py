@@ -1,4 +1,4 @@
-"""Headers and metadata that become request parameters (`--http-header-forward-pattern`, and that of gRPC)."""
+"""Header forwarding: headers and metadata that become request parameters (`--http-header-forward-pattern`)."""
 
 import re
 from collections.abc import Iterable

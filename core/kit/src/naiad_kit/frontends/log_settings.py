@@ -1,4 +1,4 @@
-"""The log settings of the protocol's logging extension, read from and checked for the log options of a server."""
+"""Log settings of the logging extension, mapped to and from the server's log options."""
 
 from collections.abc import Mapping
 from typing import Any

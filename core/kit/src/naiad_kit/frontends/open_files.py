@@ -1,4 +1,4 @@
-"""How many files, and so connections, this process may have open."""
+"""Limit on open files of the process, and so on connections."""
 
 NO_LIMIT = 1 << 20
 """What stands for no limit, and for systems that have none."""

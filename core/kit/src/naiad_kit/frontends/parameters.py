@@ -1,4 +1,4 @@
-"""Request parameters: those that the protocol gives a meaning, and the caller's own, which go to the model."""
+"""Request parameters: the reserved ones of the protocol, and the caller's own, which the model gets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

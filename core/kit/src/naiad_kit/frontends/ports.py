@@ -1,4 +1,4 @@
-"""The ports that services ask for, so that an error can name both services that ask for the same one."""
+"""Validation of ports: refuses two services that are configured with the same one."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

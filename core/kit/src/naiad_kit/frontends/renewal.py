@@ -1,4 +1,4 @@
-"""Certificates that are renewed while the server runs: their files are looked at every few seconds."""
+"""Certificate renewal: reloads certificate files that change while the server runs."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Groups of calls that need a secret header (`--http-restricted-api`, `--grpc-restricted-protocol`)."""
+"""Restricted APIs: calls that need a secret header (`--http-restricted-api`, `--grpc-restricted-protocol`)."""
 
 import hmac
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Shapes as they come over the wire, checked before anything is computed with them."""
+"""Validation of shapes from the wire, before anything is computed with them."""
 
 from collections.abc import Sequence
 from math import prod

@@ -1,4 +1,4 @@
-"""The durations of the statistics extension by their names, in the order in which they are written."""
+"""Duration names of the statistics extension, in the order in which they are written."""
 
 from naiad.reports import BatchStatistics, ModelStatistics, ResponseStatistics
 

@@ -1,4 +1,4 @@
-"""TLS as options ask for it: the server's certificate and key, and whose certificates clients must show."""
+"""TLS options: the server's certificate and key, and the roots of client certificates."""
 
 import ssl
 from collections.abc import Mapping

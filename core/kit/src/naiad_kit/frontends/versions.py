@@ -1,4 +1,4 @@
-"""Model versions as callers write them."""
+"""Parser of model versions in URLs and messages."""
 
 from naiad.errors import InvalidArgumentError
 

@@ -1,4 +1,4 @@
-"""What both adapters over Triton's client library share: its calls, synchronous or awaited, as plain values."""
+"""Shared part of both adapters over Triton's client library: its calls, synchronous or awaited, as plain values."""
 
 import asyncio
 import importlib

@@ -1,4 +1,4 @@
-"""The server of the frontend suite: one in the test's own process, with models that do what their requests say."""
+"""Server of the frontend suite: in-process, with models that do what their requests say."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""Behaviours of models that send many responses, and of clients that are slow, give up or leave."""
+"""Behaviours of decoupled models, and of clients that read slowly, cancel or disconnect."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Tables of behaviours: checks by name, each of which takes a stage, and perhaps the values of a case."""
+"""Tables of behaviours: checks by name, each with a stage and optionally the values of a case."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""Nets of Caffe2 as ONNX graphs."""
+"""Translation of Caffe2 nets to ONNX graphs."""

@@ -1,4 +1,4 @@
-"""An ONNX graph that grows node by node, and knows the type of every value as far as it is known."""
+"""Builder of an ONNX graph, node by node, with the types and shapes that are known of its values."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

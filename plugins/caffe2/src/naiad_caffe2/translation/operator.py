@@ -1,4 +1,4 @@
-"""One operator of a net on its way into the graph, and the table of those that are known."""
+"""Translation of one operator: its inputs, outputs and arguments, and the table of known operators."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Giving values new dims, of which some are those of other values and vary."""
+"""Reshape with dims that are copied from other tensors, of which some vary."""
 
 from collections.abc import Sequence
 

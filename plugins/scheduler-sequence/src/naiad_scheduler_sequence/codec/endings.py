@@ -1,4 +1,4 @@
-"""Notifies an instance of the end of a sequence, on the instance's own thread."""
+"""Sequence end notifications: calls an instance's `sequence_ended` on the instance's own thread."""
 
 import inspect
 import logging

@@ -1,4 +1,4 @@
-"""Models as their files describe them, beside what configurations say: what to complete, and what does not fit.
+"""Model interfaces: the inputs and outputs of a model file, compared with those of its configuration.
 
 For backends whose frameworks know the inputs and outputs of a model.
 """

@@ -1,4 +1,4 @@
-"""What a configuration says of each tensor of a model, whether a client brings it or the server. Pure."""
+"""Claims: what a configuration says of each input of a model, whether clients or the server supply it. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

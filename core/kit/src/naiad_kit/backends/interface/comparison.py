@@ -1,4 +1,4 @@
-"""Holding a complete configuration against the model it names: every mismatch, with both sides named. Pure."""
+"""Validation of a complete configuration against the model file: every mismatch, with both sides named. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Filling what a configuration leaves open from the model: batching, inputs, outputs, dynamic batching. Pure."""
+"""Auto-completion from a model file: batching, inputs, outputs, dynamic batching. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Inputs whose dims the configuration leaves more open than the model does: held against it at each execution."""
+"""Checks at execution of input dims that are variable in the configuration and fixed in the model."""
 
 from collections.abc import Mapping
 

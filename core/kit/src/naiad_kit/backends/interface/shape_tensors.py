@@ -1,4 +1,4 @@
-"""Shape tensors of models that batch: the model's begins with the batch size, which configurations leave out. Pure."""
+"""Shape tensors of batching models: the first element is the batch size, which configurations leave out. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import replace

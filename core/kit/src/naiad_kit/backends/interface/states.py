@@ -1,4 +1,4 @@
-"""Whether the states of sequences can go round: out of the model with one request, into it with the next. Pure."""
+"""Validation of implicit state: an output state must fit the input state of the next request. Pure."""
 
 from collections.abc import Iterator, Mapping
 

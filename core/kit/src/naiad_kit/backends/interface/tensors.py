@@ -1,4 +1,4 @@
-"""What a model takes and gives, as its file tells: the form in which a framework's plugin describes it."""
+"""Interface of a model as its file describes it: the tensors that a framework's plugin reads from it."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

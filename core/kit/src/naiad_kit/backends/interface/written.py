@@ -1,4 +1,4 @@
-"""What a configuration writes about the tensors of a model."""
+"""Tensors of a configuration: the dims that a model sees, the inputs that the server fills, the computed outputs."""
 
 from naiad_config import ModelConfig, ModelInput, ModelOutput
 

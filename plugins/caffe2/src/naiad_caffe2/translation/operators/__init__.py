@@ -1,4 +1,4 @@
-"""What every operator of Caffe2 is in ONNX; each module enters its operators into the table when it is imported."""
+"""Translations of the operators of Caffe2; each module enters its operators into the table when it is imported."""
 
 import importlib
 

@@ -1,4 +1,4 @@
-"""Functions of single elements."""
+"""Activation functions and other functions of single elements."""
 
 import numpy as np
 from onnx import helper

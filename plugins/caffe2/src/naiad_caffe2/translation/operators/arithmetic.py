@@ -1,4 +1,4 @@
-"""Functions of several tensors, element by element."""
+"""Arithmetic, comparison, logic and choice between tensors, element by element."""
 
 from naiad_caffe2.translation.operator import MANY, Operator, operator
 

@@ -1,4 +1,4 @@
-"""Convolutions, and the arguments that say how a window goes over a picture."""
+"""Convolutions, and the arguments that describe a sliding window: kernel, stride, padding, dilation."""
 
 from dataclasses import dataclass
 from typing import Any

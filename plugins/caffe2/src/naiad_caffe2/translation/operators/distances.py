@@ -1,4 +1,4 @@
-"""How far the rows of two values are from each other, and rows with factors of their own."""
+"""Distances and similarities between the rows of two tensors, and factors per row."""
 
 from naiad_caffe2.translation.operator import Operator, operator
 

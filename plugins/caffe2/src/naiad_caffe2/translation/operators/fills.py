@@ -1,4 +1,4 @@
-"""Operators that make values out of their arguments: the weights of a net, and constants."""
+"""Fill operators: constants and the weights of a net, made from the arguments of the operator."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pictures made larger, padded, or with their channels in another order."""
+"""Image operators: resizing, padding, and the order of channels."""
 
 import numpy as np
 

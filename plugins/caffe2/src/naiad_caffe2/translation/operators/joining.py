@@ -1,4 +1,4 @@
-"""Putting values together along an axis, and taking them apart."""
+"""Concatenation and splitting of tensors along an axis."""
 
 import numpy as np
 from onnx import TensorProto

@@ -1,4 +1,4 @@
-"""Rows of several lengths behind each other in one value, reduced to one row for each length.
+"""Segment reductions: sums, means and maxima over the rows of each segment; a tensor holds the segment lengths.
 
 Each row of the data goes to its segment by an addition of scattered rows. Lengths that do not sum to the number of rows
 scatter out of bounds, which ONNX Runtime refuses on the CPU: the request fails, as it did with Caffe2.

@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Matrix products and fully connected layers."""
 
 from naiad_caffe2.translation.operator import Operator, operator
 from naiad_caffe2.translation.reshaping import Dim, like, reshaped

@@ -1,4 +1,4 @@
-"""Bringing values to a common scale: over batches, channels, rows, neighbours."""
+"""Normalisation over batches, channels, rows or neighbours."""
 
 import numpy as np
 

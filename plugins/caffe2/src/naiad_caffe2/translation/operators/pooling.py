@@ -1,4 +1,4 @@
-"""Pooling over windows, and over whole pictures."""
+"""Pooling over windows, and over whole images."""
 
 from naiad_caffe2.translation.operator import Operator, operator
 from naiad_caffe2.translation.operators.convolution import settled_pads, window_of

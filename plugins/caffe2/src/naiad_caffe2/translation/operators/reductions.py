@@ -1,4 +1,4 @@
-"""One value out of many along some axes."""
+"""Reductions along axes: sum, mean, maximum, minimum and norms."""
 
 from naiad_caffe2.translation.operator import Operator, operator
 

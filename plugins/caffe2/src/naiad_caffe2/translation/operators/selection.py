@@ -1,4 +1,4 @@
-"""Taking some elements out of a value."""
+"""Selection of elements: slice, gather, top k, arg max and one-hot."""
 
 import numpy as np
 from onnx import TensorProto

@@ -1,4 +1,4 @@
-"""Operators that change the dims of a value, or tell them."""
+"""Operators that change or return the shape of a tensor."""
 
 import numpy as np
 from onnx import TensorProto
