@@ -96,7 +96,7 @@ def rpc_error(error: BaseException, request_id: str = "") -> RpcError:
 
 
 def too_long(size: int, most: int, request_id: str = "") -> RpcError:
-    """The status of a request whose response is a message of `size` bytes, more than the limit `most`."""
+    """The status of a request whose response has `size` bytes and exceeds the limit `most`."""
     reason = (
         f"the response is a message of {size} bytes, more than the {most} that --grpc-max-response-size allows; "
         "ask for fewer outputs, have them in shared memory, or raise the option"

@@ -76,7 +76,7 @@ def compress(content: bytes, coding: str) -> bytes:
 
 
 def preferred_coding(accept_encoding: str) -> str:
-    """The supported coding with the highest weight in an Accept-Encoding header: the first of equals, else identity."""
+    """The supported coding with the highest weight in an Accept-Encoding header, the first of equals, or identity."""
     best, best_weight = "identity", 0.0
     for entry in accept_encoding.split(","):
         name, _, parameters = entry.partition(";")

@@ -48,7 +48,7 @@ class HeadReader:
     """
 
     def __init__(self, request_heads: RequestHeadReader, routes: RouteTable | None = None) -> None:
-        """With `routes`, requests that have a body and are not inference may be refused by their heads too."""
+        """`routes` refuses requests by their heads, if they have a body and are not inference."""
         self._request_heads = request_heads
         self._routes = routes
         self._cached = lru_cache(maxsize=_CACHED)(self._parse)

@@ -28,7 +28,7 @@ class Listener(uvicorn.Server):
     """One uvicorn server. `listening` is set when it accepts connections; `end` makes `serve` return.
 
     uvicorn polls ten times a second whether it must end and whether its connections have ended; this class waits for
-    events, so that it sleeps when there is nothing to do and ends as soon as possible.
+    events, so that it uses no CPU while idle and ends without delay.
     """
 
     def __init__(self, config: uvicorn.Config, context: ConnectionContext) -> None:

@@ -14,7 +14,7 @@ _TYPE = "kv_cache_block_type"
 
 
 def load_report(form: str, model: str, families: Iterable[MetricFamily]) -> Headers:
-    """The header `endpoint-load-metrics` in that form, `text` or `json`; none for another form or without gauges.
+    """The header `endpoint-load-metrics` as `text` or `json`; no header for any other form, or without gauges.
 
     It reports the gauges of that model, or of the last model that has them.
     """

@@ -17,7 +17,7 @@ _UNIONS = (types.UnionType, typing.Union)
 
 
 class Way(Enum):
-    """How a function gives its responses: it returns one, or gives them one by one by an iterator of either kind."""
+    """How a function responds: it returns one response, or yields them from an iterator, plain or async."""
 
     ONCE = ""
     ITERATOR = "Iterator"

@@ -92,7 +92,7 @@ def model(
 def model(
     target: Any = None, /, *, max_batch_size: int = 0, outputs: str | Sequence[str] = (), concurrency: int = 16
 ) -> Any:
-    """Mark the function or class of this file that is served; it stays what it is and can be called as before.
+    """Mark the function or class of this file that is served. It is returned unchanged and can be called as before.
 
     `max_batch_size` above 0 adds a batch dimension in front of all dims and turns dynamic batching on. `outputs` names
     what is returned where the annotation does not. `concurrency` bounds how many calls of an `async def` run at once on

@@ -107,7 +107,7 @@ def _policy(
 def _checked(
     tensor: ModelInput | ModelOutput, spec: ArraySpec, path: str, problems: list[Problem], flat: bool
 ) -> tuple[DataType, tuple[int, ...]]:
-    """Datatype and dims to use, after holding those that are given against the annotation.
+    """Datatype and dims of a tensor: those of the configuration, checked against the annotation.
 
     The dims of a `flat` tensor are those of a request, and its array holds all requests of a batch in one piece.
     """

@@ -13,7 +13,7 @@ class Failures:
         self._name = placement.name
 
     def of(self, error: BaseException, request: Request) -> NaiadError:
-        """The error itself where it is one of Naiad's, else a ModelFailedError with type and text; that is logged."""
+        """A NaiadError as it is; any other error as a ModelFailedError with type and text, after logging it."""
         if isinstance(error, NaiadError):
             return error
         named = f" '{request.id}'" if request.id else ""
@@ -24,7 +24,7 @@ class Failures:
 
 
 def _describe_error(error: BaseException) -> str:
-    """`ValueError: its text`; the type alone where there is no text, or where asking for it raises too."""
+    """`ValueError: its text`; the type alone if the text is empty, or if `str(error)` raises."""
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 - the error's own code, which must not leave the caller without an answer

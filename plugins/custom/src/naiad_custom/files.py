@@ -84,7 +84,7 @@ class ModelFile:
         return folder
 
     def load(self, module: ModuleType) -> None:
-        """Give the module its `__import__`, where there is something for it to find."""
+        """Set the `__import__` of the module, if its folder has modules to import."""
         if self._has_neighbours:
             module.__dict__["__builtins__"] = {**vars(builtins), "__import__": self._import_for_model}
 

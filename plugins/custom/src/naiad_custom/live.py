@@ -13,7 +13,7 @@ from naiad_custom.native import DefinedModel, ModelDefinition
 
 
 def enter(target: Callable[..., Any], repository: Path) -> Sequence[object]:
-    """Write a model folder that stands for the marked object, and give the plugin that serves it from there."""
+    """Write a model folder for the marked object, and return the plugin that serves it from that folder."""
     name = target.__name__
     backend = f"live-{name}"
     (repository / name / "1").mkdir(parents=True)

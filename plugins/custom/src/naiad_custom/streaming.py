@@ -16,7 +16,7 @@ from naiad_custom.user_object import Listener, Ready, UserObject
 class StreamInstance:
     """One copy of a function that yields: each request is a call of its own, one after the other.
 
-    The function stands still at its `yield` while the caller reads slowly, and is closed there when the caller leaves.
+    The function is suspended at its `yield` while the caller reads slowly, and closed there when the caller leaves.
     """
 
     def __init__(self, user_object: UserObject, convert: Conversion, failures: Failures) -> None:
@@ -70,7 +70,7 @@ class StreamInstance:
 
 
 class AsyncStreams:
-    """Answers each request of a batch by a call of its own, all of them at once, of a function that yields.
+    """Calls a generator function once per request of a batch, all requests concurrently.
 
     A call waits at its `yield` while its caller reads slowly; the others go on. It is cancelled when its caller leaves.
     """

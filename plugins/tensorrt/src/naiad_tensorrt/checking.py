@@ -100,7 +100,7 @@ def _format_problem(
 
 
 def _layout_problem(tensor: EngineTensor, path: str, subject: str) -> Iterator[Problem]:
-    """What speaks against a tensor whose elements the server is to bring into the format of the engine."""
+    """The problem of a tensor that the server cannot convert to the engine's format."""
     try:
         memory_shape(tensor, tuple(abs(dim) for dim in tensor.dims))
     except UnsupportedError as error:

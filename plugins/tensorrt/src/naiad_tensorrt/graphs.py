@@ -135,7 +135,7 @@ class _Maker:
         return _Sizes(shapes, values)
 
     def _own_dims(self, tensor: EngineTensor) -> Shape:
-        """What a graph gives of an input: its dims without batch, or -1 for each value of a shape tensor."""
+        """The dims of an input in a graph, without batch; -1 for each value of a shape tensor."""
         own = (-1,) * (tensor.dims[0] if tensor.dims else 1) if tensor.is_shape_tensor else tensor.dims
         return own[1:] if self._has_rows(tensor) else own
 

@@ -98,7 +98,7 @@ def _greatest(description: EngineDescription, index: int, rows: Sequence[str]) -
 
 
 def _as_rows(dims: Shape) -> Shape:
-    """The dims of a shape tensor with the batch size as a dimension; one that has no room for it stays as it is."""
+    """The dims of a shape tensor in a configuration: one row per request, without the batch size."""
     return (-1, dims[0] - 1) if len(dims) == 1 and dims[0] > 1 else dims
 
 

@@ -34,7 +34,7 @@ class Executor(Protocol):
         ...
 
     def memory_usage(self) -> int:
-        """The bytes of device memory that it holds besides the engine's weights."""
+        """The bytes of device memory beside the engine's weights."""
         ...
 
     def close(self) -> None:

@@ -52,7 +52,7 @@ def run_settings(config: ModelConfig, settings: Mapping[str, str]) -> RunSetting
 
 
 def without_effect(config: ModelConfig) -> list[str]:
-    """The keys of `optimization` that the configuration gives and that change nothing for an engine."""
+    """The keys of `optimization` in the configuration that have no effect on an engine."""
     policy = config.optimization
     if policy is None:
         return []

@@ -48,7 +48,7 @@ class CompiledArtefact(Packaged):
         most = most_rows(self.takes)
         try:
             few, many = (self._run_over_zeros(program, sizes) for sizes in _two_choices(self.takes, most))
-        except Exception:  # noqa: BLE001 - what the model refuses of zeros it does not tell either
+        except Exception:  # noqa: BLE001 - a model that fails on zeros has no sizes to report
             return ()
         pairs = enumerate(zip(few, many, strict=True))
         return tuple(_seen(f"OUTPUT__{index}", one, other, most) for index, (one, other) in pairs)
@@ -146,7 +146,7 @@ def _call(package: Any, spec: CallSpec, feeds: Sequence[Any]) -> Sequence[Any]:
 
 
 def _two_choices(tensors: Sequence[Described], most: int) -> Iterator[dict[str, int]]:
-    """Sizes for what varies, twice: none is the same both times, and few are the same at one time."""
+    """Two sizes for each variable dim: different in both calls, and mostly different from each other."""
     least: dict[str, int] = {}
     for tensor in tensors:
         for size, smallest in zip(tensor.sizes, tensor.least, strict=True):

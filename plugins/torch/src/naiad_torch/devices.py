@@ -17,7 +17,7 @@ from naiad_torch.runtime import runtime
 class Device(Protocol):
     """Brings tensors to where the model computes, and its results back.
 
-    `isolates` says that the program may write to its inputs, or keep its results, so that it gets and gives copies.
+    `isolates`: the program may write to its inputs or keep its results, so inputs and outputs are copied.
     """
 
     name: str
@@ -25,7 +25,7 @@ class Device(Protocol):
 
     @property
     def input_devices(self) -> Collection[devices.Device]:
-        """The devices of `naiad_tensors.devices` whose tensors it takes as they are."""
+        """The devices of `naiad_tensors.devices` whose tensors are taken without a copy."""
         ...
 
     def active(self) -> AbstractContextManager[None]:
@@ -59,7 +59,7 @@ def device_of(placement: Placement, pinned: Pinned, copies_outputs: bool = False
 
 
 class Host:
-    """Host memory; tensors are handed on as they are. A model that places itself (`name` "") takes them there too."""
+    """Host memory: tensors are passed on as they are, also to a model that chooses its own device (`name` "")."""
 
     input_devices: Collection[devices.Device] = ()
 
@@ -79,7 +79,7 @@ class Host:
         return tensor_of(array, is_bf16)
 
     def fetch(self, batch: Batch, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The arrays over the memory of the tensors; copies of those that a model has left on a device."""
+        """Arrays over the memory of host tensors, and host copies of tensors on a device."""
         outputs = {name: array_of(value.cpu()) for name, value in values.items()}  # itself where it is there already
         if self.isolates:
             outputs = {name: array.copy() for name, array in outputs.items()}

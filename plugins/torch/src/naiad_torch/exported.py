@@ -54,7 +54,7 @@ class ExportedArtefact(Packaged):
         return _ExportedProgram(program.module(), self._spec)
 
     def _described(self, name: str, value: Any) -> Described:
-        """The tensor that is traced as `value`; a result may be something else."""
+        """The tensor traced as `value`; a result that is not a tensor is described by its type."""
         if not hasattr(value, "dtype"):
             return Described(name, type(value).__name__, ())
         sizes: tuple[Size, ...] = tuple(

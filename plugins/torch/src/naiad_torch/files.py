@@ -37,7 +37,7 @@ def read_artefact(path: Path, context: ModelContext, settings: RunSettings) -> A
 
 
 def _in_python(context: ModelContext) -> list[Path]:
-    """Where a module in Python can be. `model.pt`, which the server takes for its file, is that of its weights."""
+    """The possible files of a Python module. `model.pt`, the default model file, has its weights."""
     named = context.model_path(PYTHON)
     paths = [context.version_directory / name for name in (PYTHON, _SCRIPT)]
     return paths if named.name == _SCRIPT else [named, *paths]

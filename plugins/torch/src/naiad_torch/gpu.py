@@ -69,7 +69,7 @@ class Gpu:
         return tensors[0].clone() if self.isolates else tensors[0]
 
     def fetch(self, batch: Batch, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The tensors that may stay as they are, arrays of the others; all of them are whole when this returns."""
+        """The outputs that may stay on the device as tensors, the others as arrays; all complete on return."""
         (here,) = self.input_devices
         computed = runtime().cuda.Event()
         computed.record(self._stream)
@@ -101,7 +101,7 @@ class Staging:
         self._pinned = pinned
 
     def to_device(self, arrays: Sequence[np.ndarray], is_bf16: bool) -> Any:
-        """One tensor of these arrays, joined along dimension 0; they may be changed when this returns."""
+        """One tensor of these arrays, joined along dimension 0; the arrays are no longer read on return."""
         torch = runtime()
         first = arrays[0]
         shape = first.shape if len(arrays) == 1 else (sum(len(array) for array in arrays), *first.shape[1:])
@@ -116,7 +116,7 @@ class Staging:
         return tensor.view(torch.bfloat16) if is_bf16 else tensor
 
     def begin_to_host(self, value: Any) -> Any:
-        """A copy of a tensor in host memory, whole when the current stream is synchronised; itself if it is there."""
+        """A host copy of a tensor, complete when the current stream is synchronised; a host tensor as it is."""
         if value.device.type == "cpu":
             return value
         staged = self._empty_as(value)
@@ -133,7 +133,7 @@ class Staging:
 
 
 class Resident:
-    """A whole tensor that stays on its GPU, for any thread: PyTorch gives it away where that GPU is current only."""
+    """A complete tensor on its GPU, usable from any thread: PyTorch exports it only with that GPU current."""
 
     __slots__ = ("_staging", "_tensor")
 

@@ -43,7 +43,7 @@ class ModuleArtefact:
         self.required = sum(each.default is inspect.Parameter.empty for each in named)
 
     def open(self, device: str) -> Program:
-        """A module of its own there, with its weights, compiled where that is asked for."""
+        """A new module on that device, with its weights, compiled if the configuration says so."""
         torch = runtime()
         try:
             module = self._class()

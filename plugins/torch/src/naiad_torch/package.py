@@ -13,7 +13,7 @@ _EXPORTED = "/models/model.json"
 
 
 def open_package(path: Path, model: str, releases_lock: bool = False) -> CompiledArtefact | ExportedArtefact:
-    """The package in that file. Raises InvalidArgumentError when it is none, InternalError when PyTorch refuses it."""
+    """Open a package. Raises InvalidArgumentError if the file is not one, InternalError if PyTorch refuses it."""
     try:
         with zipfile.ZipFile(path) as file:
             entries = file.namelist()

@@ -23,7 +23,7 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One result: the output of that name, which is number `index` of what the model gives."""
+    """One result: its output name, and its `index` among the results of the model."""
 
     name: str
     datatype: DataType
@@ -102,7 +102,7 @@ def named_inputs(config: ModelConfig) -> Iterator[tuple[Named, DataType]]:
 
 
 def named_outputs(config: ModelConfig) -> Iterator[tuple[Named, DataType]]:
-    """Everything that a model gives to clients or keeps as a state, with its datatype."""
+    """All outputs and output states of a configuration, with their datatypes."""
     states = {state.name: state.data_type for state in extra_outputs(config)}
     for index, output in enumerate(config.output):
         if output.name not in states:

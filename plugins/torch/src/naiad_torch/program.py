@@ -67,7 +67,7 @@ class Artefact(Protocol):
 
 
 class Packaged:
-    """The part of an artefact that a package's call spec tells; one name may be given for each of several."""
+    """The names of inputs and outputs by a package's call spec; a sequence of tensors may share one name."""
 
     keys = False
     takes: Sequence[Described] = ()

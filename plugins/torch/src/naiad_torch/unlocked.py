@@ -32,7 +32,7 @@ class UnlockedModel:
     """The model of a package's library, on the CPU; any thread may run it."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
-        """Raises RuntimeError when it cannot be made, and AttributeError when it is not a such library."""
+        """Raises RuntimeError if it cannot be created, AttributeError if the library lacks the functions."""
         self._library = library
         self._run = library.AOTInductorModelContainerRun
         self._container = ctypes.c_void_p()
@@ -83,7 +83,7 @@ def is_tested() -> bool:
 
 
 def library_in(path: Path) -> ctypes.CDLL | None:
-    """The library of a package that has all in it; None for one that takes PyTorch's own loader.
+    """The library of a self-contained package; None for a package that needs PyTorch's own loader.
 
     That is where weights lie beside the library, where operators of PyTorch are called by name, and for every package
     where this PyTorch is not among the tested versions.

@@ -16,7 +16,7 @@ class OutputForm:
 
 @dataclass(frozen=True, slots=True)
 class ResponseForm:
-    """The form of a response: `outputs` are those that are not plain tensors in the response.
+    """The form of a response: `outputs` has the outputs that are not returned as plain tensors.
 
     `empty_final` requests the final response of a decoupled model even if it is empty.
     """

@@ -24,7 +24,7 @@ def read_parameters(messages: Mapping[str, Any]) -> Parameters:
         elif key == "sequence_id":
             known["correlation_id"] = _correlation_id(parameter)
         elif key == "priority":
-            # above the levels of the model all mean the default one, so what no signed integer holds may be rounded
+            # a priority above the highest level means the default level, so a value beyond int64 may be rounded
             known["priority"] = min(_not_negative(parameter, key, "int64_param", "uint64_param"), MAX_INT)
         elif key == "timeout":
             known["timeout_microseconds"] = _not_negative(parameter, key, "int64_param")

@@ -22,7 +22,7 @@ class ReadinessPoll:
         self._task: asyncio.Task[None] | None = None
 
     async def watch(self) -> AsyncGenerator[bool, None]:
-        """Whether the server is ready, now and at each change, until the frontend stops; then it is not.
+        """Yields whether the server is ready: now, at each change, and finally False when the frontend stops.
 
         Raises what the check of the readiness raises.
         """

@@ -28,7 +28,7 @@ class SettingsRpcs:
         ]
 
     async def trace(self, request: Any) -> Any:
-        """The trace settings after the changes; one without a value takes that of the wider scope.
+        """The trace settings after the changes; a setting without a value is inherited from the wider scope.
 
         Raises InvalidArgumentError, UnsupportedError or NotFoundError.
         """

@@ -20,7 +20,7 @@ _PREFETCHED = 8
 
 
 class _Accepting:
-    """Mixin for grpcio's server. `_make_request_call_future` gives its main loop one call at a time."""
+    """Mixin for grpcio's server. `_make_request_call_future` returns one call at a time to its main loop."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)

@@ -89,7 +89,7 @@ def _read_array(text: bytes, begin: int) -> tuple[int, list[Any] | None]:
             return stop, None
         piece = text[offset:stop].strip()
         after = depth + _rise(piece)
-        # the brackets that are added would hide that there is nothing between a comma and the next comma or bracket
+        # the added brackets would hide a missing element between two commas
         is_wrong = not piece or (offset > begin and piece.startswith(b"]")) or piece.endswith(b"[")
         if stop < 0 or is_wrong or not 0 <= after <= MAX_DEPTH:
             return offset, None
@@ -161,7 +161,7 @@ def _weigh(text: bytes) -> int:
 
 
 def _put_back(document: Any, arrays: dict[int, list[Any]]) -> bool:
-    """Put the large arrays where their numbers stand; whether each one had its number in the document."""
+    """Put the large arrays in place of their numbers. Returns False if the document lacks one of the numbers."""
     holders = [document]
     while holders and arrays:
         holder = holders.pop()

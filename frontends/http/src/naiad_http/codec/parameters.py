@@ -20,7 +20,7 @@ def read_parameters(document: Mapping[str, Any]) -> Parameters:
         elif key == "sequence_id":
             known["correlation_id"] = value if type(value) is str else as_unsigned(value, key)
         elif key == "priority":
-            # every value above the levels of the model means the default one, so a value beyond int64 may be clipped
+            # a priority above the highest level means the default level, so a value beyond int64 may be clipped
             known["priority"] = min(as_unsigned(value, key), MAX_INT)
         elif key == "timeout":
             known["timeout_microseconds"] = as_unsigned(value, key)

@@ -42,7 +42,7 @@ class RequestTemplate:
 def read_template(text: Buffer, model: str, limit: int) -> RequestTemplate:
     """The template of a request's JSON; errors name `model`, and `limit` bounds the bytes of a JSON tensor.
 
-    Raises InvalidArgumentError for what is invalid for every model.
+    Raises InvalidArgumentError for a request that is invalid whatever the model.
     """
     document = as_object(parse_document(text), "request")
     parameters = NO_PARAMETERS

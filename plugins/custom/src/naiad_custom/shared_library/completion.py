@@ -14,7 +14,7 @@ _SCHEDULERS = ("dynamic_batching", "sequence_batching", "ensemble_scheduling")
 
 
 def completed(config: ModelConfig, library: ModelConfig) -> ModelConfig:
-    """The configuration with what the library says where it says nothing, and `dynamic_batching` where that helps.
+    """The configuration, with what it omits filled from the library, and `dynamic_batching` for a library that batches.
 
     Raises ConfigError with every place where the two contradict each other.
     """
@@ -38,7 +38,7 @@ def completed(config: ModelConfig, library: ModelConfig) -> ModelConfig:
 
 
 def _with_settings(config: ModelConfig, library: ModelConfig) -> ModelConfig:
-    """The configuration with everything else that only the library says."""
+    """The configuration, with all other declarations of the library filled in."""
     blank = ModelConfig()
     scheduled = any(getattr(config, key) is not None for key in _SCHEDULERS)
     changes: dict[str, object] = {

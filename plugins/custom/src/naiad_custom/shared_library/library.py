@@ -27,7 +27,7 @@ class Answering(Protocol):
 class Library:
     """The functions of a library that has passed all checks; `name` is that of its file, for messages.
 
-    It stays in the process for ever, and its callbacks with it: a thread that it has left behind may still run.
+    The library and its callbacks are never unloaded, because a thread that it started may still run.
     """
 
     def __init__(self, name: str, functions: ctypes.CDLL) -> None:
@@ -78,7 +78,7 @@ class Library:
     def new_batch(self) -> abi.Batch:
         """A naiad_batch for the batches of one instance; its callbacks find what answers by its address.
 
-        It is never freed, so that a call that comes too late is refused and does no harm.
+        It is never freed, so a late call of the library is refused and corrupts nothing.
         """
         head = abi.Batch(output=self._output, fail=self._fail)
         self._heads.append(head)

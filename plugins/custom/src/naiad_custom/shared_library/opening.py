@@ -22,7 +22,7 @@ _OTHER_INTERFACES = {
 
 
 def library_file(context: ModelContext) -> Path:
-    """Where the model's library lies. Raises NotFoundError, with what is there instead."""
+    """The path of the model's library. Raises NotFoundError, which lists the files of the folder."""
     path = context.model_path(DEFAULT_FILE)
     if path.is_file():
         return path

@@ -11,7 +11,7 @@ from naiad_custom.shared_library import abi
 
 
 class Preparation:
-    """A naiad_setup (`struct`) with what a library said through it: `failure`, and the `configuration` it gives.
+    """A naiad_setup (`struct`), and what the library reported through it: `failure` and its `configuration`.
 
     Without a placement it is for naiad_complete. Keep it for as long as the library may look at the struct.
     """

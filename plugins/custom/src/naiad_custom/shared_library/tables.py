@@ -37,7 +37,7 @@ class RequestTable:
         self._nothing, self._no_parameters = self._text(""), self._text("{}")
 
     def fill(self, batch: Batch) -> None:
-        """Lay out that batch. What it points to stays until `release`."""
+        """Write the structs of a batch. The memory that they point to is kept until `release`."""
         requests = batch.requests
         count = len(requests)
         columns = [(self._text(name), *self._column(batch, name)) for name in requests[0].inputs]

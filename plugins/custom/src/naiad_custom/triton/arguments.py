@@ -57,7 +57,7 @@ def by_name(inputs: Any) -> dict[str, Tensor]:
 
 
 def names(requested: Any) -> tuple[str, ...]:
-    """The names of the outputs. Raises TypeError when it is not a list of names; a str is none either."""
+    """The names of the outputs. Raises TypeError if the value is not a list of str."""
     if not isinstance(requested, Iterable) or isinstance(requested, str):
         raise TypeError(_wrong("requested_output_names", "a list of str", requested))
     return tuple(a_text(f"requested_output_names[{number}]", name) for number, name in enumerate(requested))

@@ -32,7 +32,7 @@ class DecoupledInstance(TritonInstance):
     def execute(self, batch: Batch) -> "Answer | Future[Answer]":
         """Run one batch. Raises ModelFailedError when `execute` returns something.
 
-        Where requests may be executed again, an `async def execute` has to end before it is known which.
+        If requests may be rescheduled, an `async def execute` must end first: only then is it known which.
         """
         requests = [self._received(batch, index) for index in range(len(batch.requests))]
         now = ExecutionScope(self._models, batch.requests)

@@ -82,7 +82,7 @@ class TritonError:
 
 
 def as_naiad_error(error: TritonError) -> NaiadError:
-    """The same error in the kernel's terms: that of a call itself, where a model hands it on."""
+    """As an error of the kernel: the original one, if the error came from a call to another model."""
     return error._cause or _KINDS[error.code()](error.message())
 
 

@@ -24,7 +24,7 @@ class ExecutionScope:
         self._calls: ModelCalls | None = None
 
     def calls(self) -> ModelCalls | None:
-        """The calls that may be made, None where none may be. The first use must be on the thread that executes."""
+        """Calls to other models, None where the model must make none. First use it on the thread that executes."""
         if self._calls is None and self._models is not None:
             self._calls = self._models.within(self._requests)
         return self._calls

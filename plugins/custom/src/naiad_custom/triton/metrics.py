@@ -14,7 +14,7 @@ _KINDS: dict[int, Literal["counter", "gauge", "histogram"]] = {0: "counter", 1: 
 
 
 class MetricFamily:
-    """Metrics of one name, which their labels distinguish. They are there until this is dropped, or the model closed.
+    """Metrics of one name, one per set of labels. They are removed with this object, or when the model is closed.
 
     Raises TritonModelException in code outside a model's folder, for a name that cannot be used, and when there is a
     family of that name with another kind; TypeError for arguments of other types.

@@ -140,7 +140,7 @@ class InferenceRequest:
         return InferenceTrace(self._request.trace)
 
     def is_cancelled(self) -> bool:
-        """Whether the caller has left, so that nobody wants a response any more."""
+        """Whether the request is cancelled: its responses are dropped."""
         return self._request.cancelled
 
     def get_response_sender(self) -> InferenceResponseSender:
@@ -157,7 +157,7 @@ class InferenceRequest:
         return self._sender
 
     def set_release_flags(self, flags: int) -> None:
-        """Release the request for good (1), or have it executed again (2), where its sequences are iterative.
+        """Release the request (1), or reschedule it for another execution (2), which iterative sequences allow.
 
         Raises TritonModelException for other flags.
         """

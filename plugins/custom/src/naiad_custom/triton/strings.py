@@ -29,7 +29,7 @@ def triton_to_numpy_type(data_type: int) -> type[np.generic] | None:
 
 
 def numpy_to_triton_type(data_type: Any) -> int | None:
-    """The number of the datatype for a numpy type or dtype, None when the protocol has none."""
+    """The number of the datatype of a numpy type or dtype, None if the protocol has no such datatype."""
     kind = np.dtype(data_type)
     if kind.kind in "SU":
         return int(DataType.TYPE_STRING)

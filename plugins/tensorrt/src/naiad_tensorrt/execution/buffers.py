@@ -58,7 +58,7 @@ class Staging:
 
 
 class PinnedBuffer:
-    """Page-locked memory of the host, seen as an array of bytes. Nothing may be copied from or to it when it grows."""
+    """Page-locked host memory as an array of bytes. No copy may be in progress when it grows."""
 
     def __init__(self, cuda: Cuda) -> None:
         self._cuda = cuda

@@ -44,11 +44,11 @@ class Collector:
         self._staging = Staging(cuda)
 
     def start(self, outputs: list[Computed]) -> dict[str, np.ndarray]:
-        """Put the copies on the stream; the bytes (uint8) that hold each output by name when the stream is done."""
+        """Enqueue the copies. Returns the bytes (uint8) of each output by name, complete when the stream is done."""
         return {output.tensor.name: self._copied(output) for output in outputs}
 
     def finish(self, outputs: list[Computed], copied: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The arrays over what `start` gave, once the stream is done: copies, where that memory is used again."""
+        """The outputs as arrays, after the stream is done; copies if their memory will be reused."""
         return {output.tensor.name: self._array(output, copied[output.tensor.name]) for output in outputs}
 
     def close(self) -> None:
@@ -76,7 +76,7 @@ class Collector:
 
 
 class DeviceOutputKeeper:
-    """Copies outputs that are to stay on the GPU to memory that is theirs for as long as anybody holds them."""
+    """Copies outputs that stay on the GPU to leased memory, which is theirs until the last reference is gone."""
 
     def __init__(self, cuda: Cuda, stream: int, device: int) -> None:
         self._cuda = cuda
@@ -85,7 +85,7 @@ class DeviceOutputKeeper:
         self._pool = Pool(cuda)
 
     def keep(self, output: Computed) -> DeviceTensor:
-        """A tensor on the GPU, whole when the stream is done. Raises CudaError when there is too little memory."""
+        """A tensor on the GPU, complete when the stream is done. Raises CudaError if memory is insufficient."""
         size = memory_size(output.tensor, output.shape)
         lease = self._pool.lend(size)
         if size:
@@ -99,5 +99,5 @@ class DeviceOutputKeeper:
         return self._pool.size
 
     def close(self) -> None:
-        """Give the memory back, that of tensors that somebody holds when they let go of it."""
+        """Release the memory; that of tensors in use follows when their last reference is gone."""
         self._pool.close()

@@ -36,7 +36,7 @@ class Contexts:
 
     @property
     def memory(self) -> int:
-        """The bytes on the GPU that the contexts hold for what lies between layers."""
+        """The bytes of GPU memory that the contexts hold for activations."""
         return self._owned + self._workspace.size
 
     def make(self, profile: int, strategy: str, for_graph: bool = False) -> Any:

@@ -114,7 +114,7 @@ def let_stream_wait(stream: int, event: int) -> None:
 
 
 def create_event(blocking: bool) -> int:
-    """An event; a thread that waits for a `blocking` one sleeps, for another one it looks again and again."""
+    """An event. A thread that waits for a `blocking` event sleeps; for any other it spins."""
     runtime = _runtime()
     flags = runtime.cudaEventDisableTiming | (runtime.cudaEventBlockingSync if blocking else 0)
     return int(_call("cudaEventCreateWithFlags", flags))
@@ -156,7 +156,7 @@ def free_pinned(address: int) -> None:
 
 
 def copy_to_device(target: int, source: int, size: int, stream: int) -> None:
-    """Put a copy from host memory on the stream. Memory that is not page-locked must stay as it is until it is done."""
+    """Enqueue a copy from host memory. Pageable memory must not change until the copy is done."""
     _call("cudaMemcpyAsync", target, source, size, _runtime().cudaMemcpyKind.cudaMemcpyHostToDevice, stream)
 
 

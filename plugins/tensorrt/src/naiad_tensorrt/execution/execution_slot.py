@@ -18,7 +18,7 @@ class ExecutionSlot:
     """A context on a profile, its shapes of the moment, and the addresses that it reads and writes.
 
     A run goes: `shape`, `bind`, fill what lies at each `address`, `execute`.
-    After `capture`, `execute` launches the graph, and shapes and addresses must stay as they are.
+    After `capture`, `execute` launches the graph, and shapes and addresses must not change.
     """
 
     def __init__(

@@ -71,7 +71,7 @@ class Executor:
         ones, BF16 is `uint16`. Tensors of formats that round channels up have as many channels as they have.
 
         Outputs are arrays of the host that belong to the caller. Those in `stay` are `DeviceTensor`s on the GPU, over
-        memory that nobody writes to while they are held, unless they lie there in another order than their elements.
+        memory that is not reused while they are referenced, unless their layout there is not linear.
 
         Raises InvalidArgumentError for inputs that the engine does not take, ModelFailedError when TensorRT fails, and
         UnavailableError for too little memory; the executor can be used again. After an error of the device itself it
@@ -96,7 +96,7 @@ class Executor:
         return self._contexts.memory + self._runner.memory + sum(slot.memory for slot in self._open)
 
     def close(self) -> None:
-        """Give everything back. What a lost device says meanwhile is of no interest."""
+        """Release all GPU resources; errors of a lost device are ignored."""
         with suppress(CudaError):
             self._cuda.use_device(self._device)
         self._held.close()
@@ -145,7 +145,7 @@ class Executor:
         return self._slots[profile]
 
     def _settle(self, error: Exception) -> None:
-        """Wait for what is on the streams, so that nobody writes to memory that is let go; raises for a lost device."""
+        """Synchronise the streams, so that no copy writes to memory after its release. Raises for a lost device."""
         lost = self._streams.settle()
         self._runner.forget()
         if isinstance(error, CudaError) and error.is_fatal:

@@ -22,7 +22,7 @@ class MemoryLease:
 class Pool:
     """Lends memory in sizes of powers of two. What is lent when it closes is given back to CUDA by its last reader.
 
-    Who lets go of memory must have read it: nothing waits for the GPU here.
+    A lease must only be dropped after its memory was read: the pool does not wait for the GPU.
     """
 
     def __init__(self, cuda: Cuda) -> None:
@@ -44,7 +44,7 @@ class Pool:
         return lease
 
     def close(self) -> None:
-        """Give all memory that is not lent back to CUDA, and from now on also what comes back."""
+        """Free all memory that is not leased, and from now on free leases when they return."""
         self._is_open = False
         for rounded, idle in list(self._idle.items()):
             while idle:

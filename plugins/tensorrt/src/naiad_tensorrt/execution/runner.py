@@ -102,7 +102,7 @@ class Runner:
     def _prepared(
         self, slot: ExecutionSlot, graphs: Graphs, parts: Mapping[str, InputParts]
     ) -> tuple[ExecutionSlot, Mapping[str, Shape]]:
-        """The slot to run these inputs on, that of the profile or of a graph, and the shapes of their outputs."""
+        """The slot for these inputs, of a profile or a CUDA graph, and the shapes of the outputs."""
         shapes = {name: each.shape for name, each in parts.items()}
         read = {name: self._feeder.whole(each) for name, each in parts.items() if each.tensor.is_shape_tensor}
         values = {name: tuple(int(value) for value in array.ravel()) for name, array in read.items()}

@@ -48,7 +48,7 @@ class Streams:
         self._cuda.wait_event(self._copied)
 
     def settle(self) -> CudaError | None:
-        """Wait until nothing runs any more, whatever became of it; the error of a device that is lost, else None."""
+        """Wait for all streams, ignoring failed runs. Returns the error of a lost device, else None."""
         lost = None
         for stream in self._open:
             try:
