@@ -28,8 +28,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0)
     arguments = parser.parse_args()
     config = ModelConfig(name="alone", max_batch_size=_BATCH, dynamic_batching=_KINDS[arguments.kind])
-    made = decisions_per_second(DynamicBatching().create(config, 1), arguments.queue, arguments.seconds)
-    print(json.dumps({"decisions_per_second": made}))
+    rate = decisions_per_second(DynamicBatching().create(config, 1), arguments.queue, arguments.seconds)
+    print(json.dumps({"decisions_per_second": rate}))
 
 
 def decisions_per_second(scheduler: Scheduler, queue: int, seconds: float) -> float:

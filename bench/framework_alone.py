@@ -19,12 +19,12 @@ def main() -> None:
     call = FRAMEWORKS[arguments.framework].opened(arguments.model)
     import numpy as np
 
-    given = np.random.default_rng(1).standard_normal((arguments.batch, arguments.width)).astype(np.float32)
+    array = np.random.default_rng(1).standard_normal((arguments.batch, arguments.width)).astype(np.float32)
     for _ in range(5):
-        call(given)
+        call(array)
     runs, started = 0, time.perf_counter()
     while (elapsed := time.perf_counter() - started) < arguments.seconds:
-        call(given)
+        call(array)
         runs += 1
     print(json.dumps({"inferences_per_second": runs * arguments.batch / elapsed, "runs": runs}))
 

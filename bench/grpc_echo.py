@@ -100,6 +100,6 @@ if __name__ == "__main__":
     parser.add_argument("behind", type=int)
     parser.add_argument("model")
     parser.add_argument("loop", choices=("asyncio", "uvloop"))
-    given = parser.parse_args()
-    run = asyncio.run if given.loop == "asyncio" else uvloop.run
-    run(serve(given.port, given.behind, given.model))
+    arguments = parser.parse_args()
+    run = asyncio.run if arguments.loop == "asyncio" else uvloop.run
+    run(serve(arguments.port, arguments.behind, arguments.model))

@@ -54,11 +54,11 @@ def main() -> None:
 def _frontend_seconds() -> float:
     """The processor time of one stream without socket, queue and model."""
     turns: list[Callable[[], None]] = []
-    given: list[Callable[[Response], None]] = []
+    callbacks: list[Callable[[Response], None]] = []
     call = SimpleNamespace(cancel=lambda: None)
 
     def submit(_request: Request, deliver: Callable[[Response], None], streams: bool = False) -> SimpleNamespace:
-        given.append(deliver)
+        callbacks.append(deliver)
         return call
 
     model, tracing = ModelConfig(name="stream"), SimpleNamespace(active=False)
@@ -73,10 +73,10 @@ def _frontend_seconds() -> float:
     protocol.get_buffer(-1)[: len(_REQUEST)] = _REQUEST
     protocol.buffer_updated(len(_REQUEST))
     for number in range(_RESPONSES):
-        given[0](Response("stream", 1, "", {"TEXT": Tensor("TEXT", "BYTES", (1,), _TEXT)}, final=False))
+        callbacks[0](Response("stream", 1, "", {"TEXT": Tensor("TEXT", "BYTES", (1,), _TEXT)}, final=False))
         if number % _TOGETHER == 0:
             turns.pop()()
-    given[0](Response("stream", 1, "", {}))
+    callbacks[0](Response("stream", 1, "", {}))
     return time.process_time() - started
 
 
@@ -152,16 +152,16 @@ def _client_seconds(port: int) -> tuple[float, float]:
             connection.sendall(_REQUEST)
             piece = tail = connection.recv(1 << 18)
             firsts.append(time.perf_counter() - started)
-            found = piece.count(b"data: ")
+            events = piece.count(b"data: ")
             while not tail.endswith(_END):
                 piece = connection.recv(1 << 18)
                 if not piece:
                     raise SystemExit("the stream ended early")
-                found += piece.count(b"data: ")
+                events += piece.count(b"data: ")
                 tail = (tail + piece)[-len(_END) :]
             wholes.append(time.perf_counter() - started)
-            if found < _RESPONSES - 20:  # some marks lie across two pieces
-                raise SystemExit(f"{found} events came instead of {_RESPONSES}")
+            if events < _RESPONSES - 20:  # some marks lie across two pieces
+                raise SystemExit(f"{events} events came instead of {_RESPONSES}")
     return median(firsts), median(wholes)
 
 

@@ -43,8 +43,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="the best of these counts")
     parser.add_argument("--requests", type=int, default=50_000, help="requests a round")
     arguments = parser.parse_args()
-    found = asyncio.run(_measure(arguments.live, arguments.rounds, arguments.requests))
-    print(json.dumps({"microseconds_per_request": found}))
+    cost = asyncio.run(_measure(arguments.live, arguments.rounds, arguments.requests))
+    print(json.dumps({"microseconds_per_request": cost}))
 
 
 async def _measure(live: list[int], rounds: int, requests: int) -> dict[int, float]:

@@ -85,8 +85,8 @@ def perf_analyzer(peer: Peer | None, quick: bool) -> PerfAnalyzer | None:
     window, tolerance = (500, 900) if quick else (3000, 30)
     if peer is not None:
         return PerfAnalyzer((str(peer.script),), window, tolerance, of_peer=True)
-    found = os.environ.get("PERF_ANALYZER") or shutil.which("perf_analyzer")
-    return PerfAnalyzer((found,), window, tolerance) if found else None
+    program = os.environ.get("PERF_ANALYZER") or shutil.which("perf_analyzer")
+    return PerfAnalyzer((program,), window, tolerance) if program else None
 
 
 def read_perf_analyzer(text: str) -> Load:
@@ -111,10 +111,10 @@ def wrk(url: str, script: Path, connections: int, seconds: int, *arguments: str,
 
 def read_wrk(text: str) -> Load:
     """The summary that `json_bodies.lua` prints. Raises LoadError where requests failed or there is no summary."""
-    found = re.search(r"^\{.*\}$", text, re.MULTILINE)
-    if found is None:
+    program = re.search(r"^\{.*\}$", text, re.MULTILINE)
+    if program is None:
         raise LoadError(f"wrk measured nothing: {text.strip()[-500:]}")
-    summary = json.loads(found[0])
+    summary = json.loads(program[0])
     if summary["failed"] or not summary["requests"]:
         raise LoadError(f"{summary['failed']} of {summary['requests']} requests failed")
     return Load(summary["requests"] / summary["seconds"], summary["p99_microseconds"] / 1000)

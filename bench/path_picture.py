@@ -80,7 +80,7 @@ def picture(title: str, calls: Sequence[Call]) -> str:
     rooms = sorted({box.room for box in stations}, key=_rank)
     width = 2 * _MARGIN + len(rooms) * _COLUMN + (len(rooms) - 1) * _GAP
     height = stations[-1].bottom + _MARGIN
-    left = {room: _MARGIN + index * (_COLUMN + _GAP) for index, room in enumerate(rooms)}
+    offsets = {room: _MARGIN + index * (_COLUMN + _GAP) for index, room in enumerate(rooms)}
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'
         f'<style>{_STYLE}</style><defs>{_ARROW}</defs><rect width="{width}" height="{height}" fill="#fff"/>'
@@ -90,9 +90,9 @@ def picture(title: str, calls: Sequence[Call]) -> str:
         "of each file. The shaded boxes run on the thread of the model's instance, all others on the event loop.</text>"
     )
     heading = f'<text class="t" x="{_MARGIN}" y="28">{escape(title)}: {_counted(len(calls), "Python call")}</text>'
-    columns = [part for room, x in left.items() for part in _column_head(stations, room, x + _COLUMN / 2)]
-    arrows = [_arrow(box, after, left) for box, after in pairwise(stations)]
-    filled = [part for box in stations for part in _drawn(box, left[box.room], _COLOURS[rooms.index(box.room)])]
+    columns = [part for room, x in offsets.items() for part in _column_head(stations, room, x + _COLUMN / 2)]
+    arrows = [_arrow(box, after, offsets) for box, after in pairwise(stations)]
+    filled = [part for box in stations for part in _drawn(box, offsets[box.room], _COLOURS[rooms.index(box.room)])]
     return "\n".join((head, *_threads(stations, width), heading, explanation, *columns, *arrows, *filled, "</svg>", ""))
 
 
@@ -181,9 +181,9 @@ def _threads(stations: Sequence[Box], width: int) -> Iterator[str]:
             yield f'<rect y="{top}" width="{width}" height="{bottom - top}" fill="#f1efe9"/>'
 
 
-def _arrow(box: Box, after: Box, left: dict[str, int]) -> str:
+def _arrow(box: Box, after: Box, offsets: dict[str, int]) -> str:
     """From a box to the next one, dashed where another thread goes on."""
-    begin, end = left[box.room] + _COLUMN // 2, left[after.room] + _COLUMN // 2
+    begin, end = offsets[box.room] + _COLUMN // 2, offsets[after.room] + _COLUMN // 2
     middle = (box.bottom + after.top) // 2
     dashes = ' stroke-dasharray="4 3"' if box.thread != after.thread else ""
     return (

@@ -49,9 +49,9 @@ _COUNTS = {"data": [{"COUNT": [5], "SIZE": [64]}]}
 
 def modes() -> list[Mode]:
     """Every mode: how requests are sent, how often, with which tensors, and where these lie."""
-    found = []
+    modes = []
     for protocol in ("http", "grpc"):
-        found += [
+        modes += [
             Mode(f"{protocol} sync", protocol, ("--sync", "--concurrency-range", "2")),
             Mode(f"{protocol} async", protocol, ("--async", "--concurrency-range", "16")),
             Mode(f"{protocol} concurrency range", protocol, ("--concurrency-range", "1:3:2")),
@@ -80,18 +80,18 @@ def modes() -> list[Mode]:
             Mode(f"{protocol} trace settings", protocol, ("--trace-level", "OFF", "--trace-rate", "500")),
             Mode(f"{protocol} report and profile", protocol, _FILES),
         ]
-    return [*found, *_only_http(), *_only_grpc(), *_of_sequences(), *_of_ensembles()]
+    return [*modes, *_only_http(), *_only_grpc(), *_of_sequences(), *_of_ensembles()]
 
 
 def _only_http() -> list[Mode]:
-    formats = [(taken, given) for taken in ("binary", "json") for given in ("binary", "json")]
+    formats = [(taken, each) for taken in ("binary", "json") for each in ("binary", "json")]
     return [
         Mode(
-            f"http {taken} in, {given} out",
+            f"http {taken} in, {each} out",
             "http",
-            ("--input-tensor-format", taken, "--output-tensor-format", given, "--concurrency-range", "4"),
+            ("--input-tensor-format", taken, "--output-tensor-format", each, "--concurrency-range", "4"),
         )
-        for taken, given in formats
+        for taken, each in formats
     ]
 
 
@@ -111,11 +111,11 @@ def _only_grpc() -> list[Mode]:
 
 def _of_sequences() -> list[Mode]:
     """Several sequences at once, with each strategy; the model fails where a sequence comes out of order."""
-    found = []
+    modes = []
     for model, strategy in (("accumulator_direct", "direct"), ("accumulator_oldest", "oldest")):
         for protocol in ("http", "grpc"):
             start = f"{protocol} sequences, {strategy}"
-            found += [
+            modes += [
                 Mode(f"{start}, sync", protocol, ("--sync", "--concurrency-range", "8", *_SEQUENCES), model),
                 Mode(f"{start}, async", protocol, ("--async", "--concurrency-range", "16", *_SEQUENCES), model),
                 Mode(f"{start}, ids in a range", protocol, (*_IDS, "--concurrency-range", "4", *_SEQUENCES), model),
@@ -123,18 +123,18 @@ def _of_sequences() -> list[Mode]:
                 Mode(f"{start}, request rate, serial", protocol, (*_RATE, *_SERIAL, *_SEQUENCES), model),
             ]
         streaming = ("--streaming", "--async")
-        found += [
+        modes += [
             Mode(f"grpc sequences, {strategy}, streaming", "grpc", (*streaming, *_IDS, *_SEQUENCES), model),
             Mode(f"grpc sequences, {strategy}, streaming, rate", "grpc", (*streaming, *_RATE, *_SERIAL), model),
         ]
-    return found
+    return modes
 
 
 def _of_ensembles() -> list[Mode]:
     """Requests that go through three models."""
-    found = []
+    modes = []
     for protocol in ("http", "grpc"):
-        found += [
+        modes += [
             Mode(f"{protocol} ensemble, sync", protocol, ("--sync", "--concurrency-range", "4"), ENSEMBLE),
             Mode(f"{protocol} ensemble, async", protocol, ("--async", "--concurrency-range", "16"), ENSEMBLE),
             Mode(f"{protocol} ensemble, batch of 8", protocol, ("-b", "8", "--concurrency-range", "4"), ENSEMBLE),
@@ -142,7 +142,7 @@ def _of_ensembles() -> list[Mode]:
             Mode(f"{protocol} ensemble, system shared memory", protocol, _SHARED, ENSEMBLE),
         ]
     streaming = ("--streaming", "--async", "--concurrency-range", "4")
-    return [*found, Mode("grpc ensemble, streaming", "grpc", streaming, ENSEMBLE)]
+    return [*modes, Mode("grpc ensemble, streaming", "grpc", streaming, ENSEMBLE)]
 
 
 def main() -> int:
@@ -177,13 +177,13 @@ def _works(analyzer: PerfAnalyzer, running: Running, mode: Mode, folder: Path) -
 
 def _load(analyzer: PerfAnalyzer, running: Running, mode: Mode, folder: Path) -> Load:
     """What that mode reached. Raises LoadError where the program fails or measures nothing."""
-    places = {"folder": folder, "metrics": running.ports.metrics, "protocol": mode.protocol}
+    values = {"folder": folder, "metrics": running.ports.metrics, "protocol": mode.protocol}
     port = running.ports.http if mode.protocol == "http" else running.ports.grpc
     if analyzer.of_peer:
         where = ["load", mode.protocol, str(port), mode.model]
     else:
         where = ["-i", mode.protocol, "-u", f"localhost:{port}", "-m", mode.model]
-    options = [option.format_map(places) for option in mode.options]
+    options = [option.format_map(values) for option in mode.options]
     command = [*analyzer.command, *where, *_BRIEFLY, *options]
     try:
         ended = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE)

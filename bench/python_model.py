@@ -62,8 +62,8 @@ def _instance(folder: Path):
     return model.instantiate(Placement("add_sub_0", "CPU", 0, ModelInstanceGroup()))
 
 
-def _request(left: np.ndarray, right: np.ndarray) -> Request:
-    inputs = {"INPUT0": Tensor("INPUT0", "FP32", (1, 16), left), "INPUT1": Tensor("INPUT1", "FP32", (1, 16), right)}
+def _request(first: np.ndarray, right: np.ndarray) -> Request:
+    inputs = {"INPUT0": Tensor("INPUT0", "FP32", (1, 16), first), "INPUT1": Tensor("INPUT1", "FP32", (1, 16), right)}
     return Request("add_sub", inputs)
 
 

@@ -73,8 +73,8 @@ def refresh(path: Path, name: str, section: str) -> None:
     text = path.read_text(encoding="utf-8")
     begin, end = f"<!-- case {name} -->", f"<!-- end of {name} -->"
     block = f"{begin}\n{section.strip()}\n{end}"
-    found = re.search(f"{re.escape(begin)}.*?{re.escape(end)}", text, re.DOTALL)
-    before, after = (text[: found.start()], text[found.end() :]) if found else (f"{text.rstrip()}\n\n", "\n")
+    match = re.search(f"{re.escape(begin)}.*?{re.escape(end)}", text, re.DOTALL)
+    before, after = (text[: match.start()], text[match.end() :]) if match else (f"{text.rstrip()}\n\n", "\n")
     path.write_text(before + block + after, encoding="utf-8")
 
 

@@ -46,8 +46,8 @@ def _reference_server(arguments: argparse.Namespace, triton: Peer | None) -> Nai
 
 def machine() -> str:
     """The machine and the versions that a number depends on."""
-    found = {name: _version(name) for name in _DISTRIBUTIONS}
-    versions = ", ".join(f"{name} {number}" for name, number in found.items() if number)
+    installed = {name: _version(name) for name in _DISTRIBUTIONS}
+    versions = ", ".join(f"{name} {number}" for name, number in installed.items() if number)
     cores, memory = os.cpu_count(), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     return f"{_processor()}, {cores} cores, {memory:.0f} GB; {_python()}, {versions}"
 

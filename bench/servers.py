@@ -114,8 +114,8 @@ class Peer:
     def serve(self, repository: Path, *options: str) -> Iterator[Running]:
         """A server over that repository, with these further options, ready until the block ends."""
         ports = Ports.free()
-        places = {"PEER_HTTP": ports.http, "PEER_GRPC": ports.grpc, "PEER_METRICS": ports.metrics}
-        environment = {name: str(port) for name, port in places.items()}
+        endpoints = {"PEER_HTTP": ports.http, "PEER_GRPC": ports.grpc, "PEER_METRICS": ports.metrics}
+        environment = {name: str(port) for name, port in endpoints.items()}
         with _served(self.name, [str(self.script), "serve", str(repository), *options], ports, environment) as running:
             yield running
 

@@ -73,11 +73,11 @@ def accumulator() -> onnx.ModelProto:
         helper.make_node("Where", ["starts", "INPUT", "sum"], ["OUTPUT_STATE"]),
         helper.make_node("Identity", ["OUTPUT_STATE"], ["OUTPUT"]),
     ]
-    taken, given = (
+    taken, produced = (
         [helper.make_tensor_value_info(name, TensorProto.INT32, ["n", 1]) for name in names]
         for names in (("INPUT", "INPUT_STATE", "START"), ("OUTPUT", "OUTPUT_STATE"))
     )
-    graph = helper.make_graph(nodes, "accumulator", taken, given)
+    graph = helper.make_graph(nodes, "accumulator", taken, produced)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 

@@ -81,8 +81,8 @@ def _fitted(features: np.ndarray, classes: np.ndarray) -> Weights:
     mean, deviation = features.mean(axis=0), features.std(axis=0) + 1e-6
     ones = np.ones((len(features), 1))
     rows = np.hstack([(features - mean) / deviation, ones])
-    wanted = rows.T @ np.eye(len(LABELS))[classes]
-    solved = np.linalg.solve(rows.T @ rows + _REGULARISATION * np.eye(rows.shape[1]), wanted) * _SHARPNESS
+    target = rows.T @ np.eye(len(LABELS))[classes]
+    solved = np.linalg.solve(rows.T @ rows + _REGULARISATION * np.eye(rows.shape[1]), target) * _SHARPNESS
     fitted = solved[:-1] / deviation[:, None]
     return {"fitted": fitted, "offset": solved[-1] - mean @ fitted}
 

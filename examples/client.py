@@ -71,11 +71,11 @@ def celsius(server: client.InferenceServerClient) -> None:
 def nearest_city(server: client.InferenceServerClient) -> None:
     """A class that loaded its table of cities once."""
     positions = {"Stonehenge": (51.18, -1.83), "Mount Fuji": (35.36, 138.73), "the South Pole": (-90, 0)}
-    given = np.array(list(positions.values()), dtype=np.float32)
-    answer = server.infer("nearest_city", [tensor("position", given, "FP32")])
+    array = np.array(list(positions.values()), dtype=np.float32)
+    answer = server.infer("nearest_city", [tensor("position", array, "FP32")])
     cities, distances = answer.as_numpy("city")[:, 0], answer.as_numpy("kilometres")[:, 0]
-    for place, city, distance in zip(positions, cities, distances, strict=True):
-        print(f"  {place}: {city.decode()}, {distance:,.0f} km")
+    for name, city, distance in zip(positions, cities, distances, strict=True):
+        print(f"  {name}: {city.decode()}, {distance:,.0f} km")
 
 
 def journey(server: client.InferenceServerClient) -> None:
@@ -89,9 +89,9 @@ def weather_card(server: client.InferenceServerClient) -> None:
     """An ensemble of three models: what is not asked for is not computed."""
     positions = np.array([(51.18, -1.83), (35.36, 138.73)], dtype=np.float32)
     degrees = np.array([[14], [-3]], dtype=np.float32)
-    wanted = [client.InferRequestedOutput(name) for name in ("CITY", "FAHRENHEIT")]
-    given = [tensor("POSITION", positions, "FP32"), tensor("CELSIUS", degrees, "FP32")]
-    answer = server.infer("weather_card", given, outputs=wanted)
+    requested = [client.InferRequestedOutput(name) for name in ("CITY", "FAHRENHEIT")]
+    inputs = [tensor("POSITION", positions, "FP32"), tensor("CELSIUS", degrees, "FP32")]
+    answer = server.infer("weather_card", inputs, outputs=requested)
     for city, warmth in zip(answer.as_numpy("CITY")[:, 0], answer.as_numpy("FAHRENHEIT")[:, 0], strict=True):
         print(f"  near {city.decode()} it is {warmth:.1f} °F")
 
@@ -112,8 +112,8 @@ def till(server: client.InferenceServerClient) -> None:
         for name, prices in bought.items():
             if turn < len(prices):
                 price = tensor("price", np.array([[prices[turn]]], dtype=np.float32), "FP32")
-                place = {"sequence_start": turn == 0, "sequence_end": turn == len(prices) - 1}
-                answer = server.infer("till", [price], sequence_id=name, **place)
+                flags = {"sequence_start": turn == 0, "sequence_end": turn == len(prices) - 1}
+                answer = server.infer("till", [price], sequence_id=name, **flags)
                 totals[name].append(float(answer.as_numpy("total")[0, 0]))
     for name, sums in totals.items():
         print(f"  {name}: {' '.join(f'{total:.2f}' for total in sums)}")
@@ -122,9 +122,9 @@ def till(server: client.InferenceServerClient) -> None:
 def accumulator(server: client.InferenceServerClient) -> None:
     """The same as an ONNX model, which the server tells where a sequence starts."""
     for number in (5, 7, 1):
-        given = tensor("INPUT", np.array([[number]], dtype=np.int32), "INT32")
+        model_input = tensor("INPUT", np.array([[number]], dtype=np.int32), "INT32")
         answer = server.infer(
-            "accumulator", [given], sequence_id=1, sequence_start=number == 5, sequence_end=number == 1
+            "accumulator", [model_input], sequence_id=1, sequence_start=number == 5, sequence_end=number == 1
         )
         print(f"  {number} makes {answer.as_numpy('OUTPUT')[0, 0]}")
 
@@ -145,21 +145,21 @@ def slug(server: client.InferenceServerClient) -> None:
     """A SavedModel of TensorFlow, which computes on strings."""
     titles = [["Crème brûlée, in 10 minutes!"], ["  What is   DLPack?  "]]
     answer = server.infer("slug", [strings("title", titles)])
-    for (title,), made, words in zip(titles, answer.as_numpy("slug")[:, 0], answer.as_numpy("words"), strict=True):
-        print(f"  '{title}' -> {made.decode()} ({words[0]} words)")
+    for (title,), slug, words in zip(titles, answer.as_numpy("slug")[:, 0], answer.as_numpy("words"), strict=True):
+        print(f"  '{title}' -> {slug.decode()} ({words[0]} words)")
 
 
 def daylight(server: client.InferenceServerClient) -> None:
     """A model of OpenVINO: the hours between sunrise and sunset."""
-    places = {"Quito": 0.2, "Rome": 41.9, "Tromsø": 69.6}
-    latitudes = np.array([[latitude] for latitude in places.values()], dtype=np.float32)
+    latitude_of = {"Quito": 0.2, "Rome": 41.9, "Tromsø": 69.6}
+    latitudes = np.array([[latitude] for latitude in latitude_of.values()], dtype=np.float32)
     hours = {}
     for date, day in (("in March", 81), ("in June", 172), ("in December", 355)):
         days = np.full_like(latitudes, day)
         answer = server.infer("daylight", [tensor("day", days, "FP32"), tensor("latitude", latitudes, "FP32")])
         hours[date] = answer.as_numpy("hours")[:, 0]
-    for index, place in enumerate(places):
-        print(f"  {place}: " + ", ".join(f"{each[index]:.1f} h {date}" for date, each in hours.items()))
+    for index, name in enumerate(latitude_of):
+        print(f"  {name}: " + ", ".join(f"{each[index]:.1f} h {date}" for date, each in hours.items()))
 
 
 def outline(server: client.InferenceServerClient) -> None:
@@ -175,8 +175,8 @@ async def text_embedding(url: str) -> None:
     """Many single requests at once, which the server batches; near texts get near vectors."""
     texts = ["a red apple", "a red apple pie", "green apples", "the night train to Vienna"] * 16
     async with aio.InferenceServerClient(url) as server:
-        asked = [server.infer("text_embedding", [strings("text", [[text]])]) for text in texts]
-        answers = await asyncio.gather(*asked)
+        pending = [server.infer("text_embedding", [strings("text", [[text]])]) for text in texts]
+        answers = await asyncio.gather(*pending)
     vectors = [answer.as_numpy("embedding")[0] for answer in answers]
     for text, vector in zip(texts[:4], vectors, strict=False):
         print(f"  '{texts[0]}' and '{text}': similarity {vectors[0] @ vector:.2f}")
@@ -191,17 +191,17 @@ def typewriter(url: str) -> None:
     print(f"  {len(words)} responses: {' '.join(words)}")
 
 
-def events(url: str, model: str, given: dict[str, object]) -> Iterator[dict[str, Any]]:
-    with urlopen(f"http://{url}/v2/models/{model}/generate_stream", json.dumps(given).encode()) as lines:
+def events(url: str, model: str, value: dict[str, object]) -> Iterator[dict[str, Any]]:
+    with urlopen(f"http://{url}/v2/models/{model}/generate_stream", json.dumps(value).encode()) as lines:
         for line in lines:
             if line.startswith(b"data: "):
                 yield json.loads(line.removeprefix(b"data: "))
 
 
 def tensor(name: str, array: np.ndarray, datatype: str) -> client.InferInput:
-    given = client.InferInput(name, list(array.shape), datatype)
-    given.set_data_from_numpy(array)
-    return given
+    tensor = client.InferInput(name, list(array.shape), datatype)
+    tensor.set_data_from_numpy(array)
+    return tensor
 
 
 def strings(name: str, rows: list[list[str]]) -> client.InferInput:

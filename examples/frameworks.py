@@ -75,9 +75,9 @@ def slug(folder: Path) -> None:
     @tf.function(input_signature=[tf.TensorSpec([None, 1], tf.string, "title")])
     def slugs(title: tf.Tensor) -> dict[str, tf.Tensor]:
         plain = tf.strings.regex_replace(tf.strings.lower(title, encoding="utf-8"), r"[^\pL\pN]+", "-")
-        found = tf.strings.regex_replace(plain, "^-|-$", "")
-        words = tf.strings.length(tf.strings.regex_replace(found, "[^-]", "")) + 1
-        return {"slug": found, "words": tf.where(tf.equal(found, ""), 0, words)}
+        result = tf.strings.regex_replace(plain, "^-|-$", "")
+        words = tf.strings.length(tf.strings.regex_replace(result, "[^-]", "")) + 1
+        return {"slug": result, "words": tf.where(tf.equal(result, ""), 0, words)}
 
     module = tf.Module()
     tf.saved_model.save(module, str(folder / "model.savedmodel"), signatures={"serving_default": slugs})

@@ -34,9 +34,9 @@ class ServerProcess:
         """The match of the first line from here on that the pattern is found in."""
         while (line := self._coming.get(timeout=60)) is not None:
             self.lines.append(line)
-            found = re.search(pattern, line)
-            if found:
-                return found
+            match = re.search(pattern, line)
+            if match:
+                return match
         message = "\n".join(self.lines)
         raise AssertionError(f"it ended with status {self._process.wait()} and no line with {pattern!r}:\n{message}")
 
@@ -75,8 +75,8 @@ def serve() -> Iterator[Callable[..., ServerProcess]]:
     started: list[ServerProcess] = []
 
     def start(*words: str | Path, naiad: Path = NAIAD, frontends: Iterable[str] = FRONTENDS) -> ServerProcess:
-        places = (word for name in frontends for word in (f"--{name}-address=127.0.0.1", f"--{name}-port=0"))
-        started.append(ServerProcess([naiad, "serve", *places, *words]))
+        addresses = (word for name in frontends for word in (f"--{name}-address=127.0.0.1", f"--{name}-port=0"))
+        started.append(ServerProcess([naiad, "serve", *addresses, *words]))
         return started[-1]
 
     yield start

@@ -14,7 +14,7 @@ from naiad_scheduler_ensemble.composition import EnsembleComposition
 from naiad_scheduler_ensemble.graph import REQUEST, producers_of, steps_of
 from naiad_scheduler_ensemble.moves import Moves, StepStart
 
-_WIDTH, _LEFT, _RIGHT = 960, 120, 20
+_WIDTH, _MARGIN, _RIGHT = 960, 120, 20
 _BOX, _HIGH, _ROW, _LANE, _TOP = 120, 34, 64, 28, 40
 _COLOURS = ("#8ecae6", "#ffb703", "#95d5b2", "#f4978e", "#cdb4db", "#e9c46a", "#a3b18a", "#bde0fe")
 _STYLE = (
@@ -150,7 +150,7 @@ def _timeline(
     bottom = top + (len(steps) + 1) * _LANE
 
     def x(time: float) -> float:
-        return _LEFT + time / end * (_WIDTH - _LEFT - _RIGHT)
+        return _MARGIN + time / end * (_WIDTH - _MARGIN - _RIGHT)
 
     parts = []
     for tick in range(11):
@@ -158,7 +158,7 @@ def _timeline(
         parts.append(f'<line x1="{at:.1f}" y1="{top:.1f}" x2="{at:.1f}" y2="{bottom:.1f}"/>')
         parts.append(f'<text class="s m" x="{at:.1f}" y="{bottom + 14:.1f}">{end * tick * 100:.4g} ms</text>')
     for lane, name in enumerate([*(step.model_name for step in steps), "answers"]):
-        parts.append(f'<text class="e" x="{_LEFT - 10}" y="{top + lane * _LANE + 18:.1f}">{escape(name)}</text>')
+        parts.append(f'<text class="e" x="{_MARGIN - 10}" y="{top + lane * _LANE + 18:.1f}">{escape(name)}</text>')
     for bar in bars:
         where = f'x="{x(bar.start):.1f}" y="{top + bar.step * _LANE + 3:.1f}"'
         size = f'width="{x(bar.end) - x(bar.start):.1f}" height="{_LANE - 6}"'

@@ -20,28 +20,28 @@ sys.exit(main())
 
 def needed(requirements: Iterable[str], extras: Iterable[str] = ()) -> set[str]:
     """The names of the distributions that these ask for, and of what those ask for, without the workspace's own."""
-    found: set[str] = set()
+    distributions: set[str] = set()
     for text in requirements:
         requirement = Requirement(text)
         environments = [{"extra": extra} for extra in ("", *extras)]
-        wanted = requirement.marker is None or any(requirement.marker.evaluate(each) for each in environments)
-        if wanted and not requirement.name.startswith("naiad"):
+        applies = requirement.marker is None or any(requirement.marker.evaluate(each) for each in environments)
+        if applies and not requirement.name.startswith("naiad"):
             name = requirement.name
-            found |= {name} | needed(metadata.requires(name) or (), requirement.extras)
-    return found
+            distributions |= {name} | needed(metadata.requires(name) or (), requirement.extras)
+    return distributions
 
 
 def members_of(names: Iterable[str]) -> list[str]:
     """These distributions of the workspace and those that they need."""
-    found: dict[str, None] = {}
+    distributions: dict[str, None] = {}
     waiting = list(names)
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found[name] = None
+        if name not in distributions:
+            distributions[name] = None
             requirements = [Requirement(text) for text in metadata.requires(name) or ()]
             waiting += [each.name for each in requirements if each.name.startswith("naiad") and not each.marker]
-    return list(found)
+    return list(distributions)
 
 
 def link(distribution: str, target: Path) -> None:

@@ -115,8 +115,8 @@ def test_the_accumulators_of_the_sequence_case_add_up(tmp_path: Path) -> None:
     assert [folder.name for folder in folders] == ["accumulator_direct", "accumulator_oldest"]
     for folder in folders:
         session = onnxruntime.InferenceSession(folder / "1" / "model.onnx")
-        given = {"INPUT": np.float32([[2]]), "INPUT_STATE": np.float32([[40]])}
-        assert [each.tolist() for each in session.run(["OUTPUT", "OUTPUT_STATE"], given)] == [[[42]], [[42]]]
+        array = {"INPUT": np.float32([[2]]), "INPUT_STATE": np.float32([[40]])}
+        assert [each.tolist() for each in session.run(["OUTPUT", "OUTPUT_STATE"], array)] == [[[42]], [[42]]]
 
 
 @pytest.mark.parametrize("name", ["onnx", "torch", "tensorflow", "openvino"])  # compiling for AOTInductor takes long
@@ -126,13 +126,13 @@ def test_every_framework_runs_the_same_model(tmp_path: Path, name: str) -> None:
 
     framework = FRAMEWORKS[name]
     path = framework.build(tmp_path / "m", (4, 8, 3))
-    given = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
+    array = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
 
-    made = framework.opened(path)(given)
+    outputs = framework.opened(path)(array)
 
     (first, one), (second, other) = layers((4, 8, 3))
-    expected = np.maximum(given @ first + one, 0) @ second + other
-    np.testing.assert_allclose(np.asarray(made if name == "torch" else made[0]), expected, rtol=1e-4, atol=1e-5)
+    expected = np.maximum(array @ first + one, 0) @ second + other
+    np.testing.assert_allclose(np.asarray(outputs if name == "torch" else outputs[0]), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["onnx", "openvino"])

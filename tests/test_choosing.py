@@ -73,9 +73,9 @@ def run(naiad: Path, *words: str | Path, **environment: str) -> tuple[int, str, 
     return ran.returncode, ran.stdout, ran.stderr
 
 
-def post(url: str, **asked: Any) -> Any:
+def post(url: str, **request: Any) -> Any:
     """What the server answers."""
-    with urllib.request.urlopen(urllib.request.Request(url, json.dumps(asked).encode(), method="POST")) as answer:
+    with urllib.request.urlopen(urllib.request.Request(url, json.dumps(request).encode(), method="POST")) as answer:
         return json.load(answer)
 
 

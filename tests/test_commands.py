@@ -51,11 +51,11 @@ def test_a_running_server_is_listed_and_asked(serve: "Callable[..., ServerProces
     url = serve(tmp_path / "models").url
 
     listed = run("models", "--url", url)
-    asked = run("infer", "weigh", "--url", url, "--input", f"numbers=@{tmp_path}/numbers.npy", "--input", "text=a, b")
+    printed = run("infer", "weigh", "--url", url, "--input", f"numbers=@{tmp_path}/numbers.npy", "--input", "text=a, b")
     refused = run("infer", "weigh", "--url", url)
 
     assert listed == (0, "Model\tVersion\tState\tReason\nweigh\t1\tREADY\n", "")
-    assert asked == (0, "weigh version 1\ntotal FP32[1]\n[6.5]\ntext BYTES[1]\n['a, b']\n", "")
+    assert printed == (0, "weigh version 1\ntotal FP32[1]\n[6.5]\ntext BYTES[1]\n['a, b']\n", "")
     assert refused == (1, "", "naiad infer: no --input is given; the model takes numbers FP32[-1], text BYTES[1]\n")
 
 

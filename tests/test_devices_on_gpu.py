@@ -87,10 +87,10 @@ def client(tmp_path: Path) -> Iterator[Client]:
 def test_tensors_stay_on_the_gpu_between_frameworks(
     client: Client, stayed: list[str], brought: list[tuple[int, ...]]
 ) -> None:
-    given = np.arange(8, dtype=np.float32).reshape(2, 4)
+    array = np.arange(8, dtype=np.float32).reshape(2, 4)
 
-    answer = client["all"].infer(A=given)["D"]
+    answer = client["all"].infer(A=array)["D"]
 
-    assert answer.tolist() == (given * -4).tolist()
+    assert answer.tolist() == (array * -4).tolist()
     assert stayed == ["y", "y"]  # the last step brings its own to the host, in pinned memory
     assert brought == []

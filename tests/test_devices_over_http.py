@@ -46,7 +46,7 @@ class Doubling:
 
     traits: BackendTraits = field(default_factory=lambda: BackendTraits(name="device"))
     input_devices: Sequence[tuple[int, int]] = (GPU,)
-    made: list[FakeDeviceArray] = field(default_factory=list)
+    answers: list[FakeDeviceArray] = field(default_factory=list)
     stayed: list[int] = field(default_factory=list)
 
     @hookimpl
@@ -65,12 +65,12 @@ class Doubling:
     def execute(self, batch: Batch) -> Answer:
         resident = batch.resident("x", self.input_devices)
         if resident is None:
-            given = batch.input("x")
+            array = batch.input("x")
         else:
             self.stayed.append(len(resident))
-            given = np.concatenate([FakeDeviceArray.over(each).memory for each in resident])
-        self.made.append(FakeDeviceArray(given * 2))
-        return {"y": self.made[-1]}
+            array = np.concatenate([FakeDeviceArray.over(each).memory for each in resident])
+        self.answers.append(FakeDeviceArray(array * 2))
+        return {"y": self.answers[-1]}
 
     def close(self) -> None:
         return None
@@ -91,9 +91,9 @@ def url(doubling: Doubling, tmp_path: Path, caplog: pytest.LogCaptureFixture) ->
     plugins = [doubling, naiad_explain, naiad_http, *schedulers, naiad_shared_memory]
     options = {"http-port": 0, "allow-client-shm": True, "allow-explain": True}
     with caplog.at_level(logging.INFO, "naiad"), serve(tmp_path / "models", plugins=plugins, options=options):
-        found = re.search(r"http frontend listens at \S+:(\d+)", caplog.text)
-        assert found is not None
-        yield f"http://127.0.0.1:{found.group(1)}/v2"
+        match = re.search(r"http frontend listens at \S+:(\d+)", caplog.text)
+        assert match is not None
+        yield f"http://127.0.0.1:{match.group(1)}/v2"
 
 
 def post(address: str, document: Any) -> Any:
@@ -103,7 +103,7 @@ def post(address: str, document: Any) -> Any:
     return json.loads(body) if body else None
 
 
-def asked(name: str, rows: list[list[float]], **output: Any) -> dict[str, Any]:
+def request_for(name: str, rows: list[list[float]], **output: Any) -> dict[str, Any]:
     tensor = {"name": name, "datatype": "FP32", "shape": [len(rows), 3], "data": rows}
     return {"inputs": [tensor], "outputs": [{"name": "C", **output}]}
 
@@ -112,10 +112,10 @@ ROWS = [[1.0, 2.0, 3.0], [4.0, 6.0, 5.0], [0.0, 0.0, 1.0], [9.0, 8.0, 7.0]]
 
 
 def test_a_client_gets_what_went_through_the_device(url: str, doubling: Doubling) -> None:
-    answer = post(f"{url}/models/both/infer", asked("A", ROWS))
+    answer = post(f"{url}/models/both/infer", request_for("A", ROWS))
 
     assert answer["outputs"][0]["data"] == [4 * each for row in ROWS for each in row]
-    assert [made.copies for made in doubling.made] == [0, 1]
+    assert [item.copies for item in doubling.answers] == [0, 1]
 
 
 def test_requests_of_one_batch_are_joined_and_split_on_the_device(url: str, doubling: Doubling) -> None:
@@ -124,7 +124,7 @@ def test_requests_of_one_batch_are_joined_and_split_on_the_device(url: str, doub
 
     def ask(index: int) -> None:
         together.wait()
-        answers[index] = post(f"{url}/models/both/infer", asked("A", ROWS[2 * index : 2 * index + 2]))
+        answers[index] = post(f"{url}/models/both/infer", request_for("A", ROWS[2 * index : 2 * index + 2]))
 
     threads = [Thread(target=ask, args=(index,)) for index in range(2)]
     for thread in threads:
@@ -132,36 +132,36 @@ def test_requests_of_one_batch_are_joined_and_split_on_the_device(url: str, doub
     for thread in threads:
         thread.join()
 
-    found = [answers[index]["outputs"][0]["data"] for index in range(2)]
-    assert found == [[4 * each for row in ROWS[2 * index : 2 * index + 2] for each in row] for index in range(2)]
+    outputs = [answers[index]["outputs"][0]["data"] for index in range(2)]
+    assert outputs == [[4 * each for row in ROWS[2 * index : 2 * index + 2] for each in row] for index in range(2)]
     assert doubling.stayed == [2]
-    assert [made.copies for made in doubling.made] == [0, 1]
+    assert [item.copies for item in doubling.answers] == [0, 1]
 
 
 def test_classes_are_read_from_the_host(url: str, doubling: Doubling) -> None:
-    answer = post(f"{url}/models/both/infer", asked("A", ROWS, parameters={"classification": 1}))
+    answer = post(f"{url}/models/both/infer", request_for("A", ROWS, parameters={"classification": 1}))
 
     assert [text.split(":")[1] for text in answer["outputs"][0]["data"]] == ["2", "1", "2", "0"]
-    assert [made.copies for made in doubling.made] == [0, 1]
+    assert [each.copies for each in doubling.answers] == [0, 1]
 
 
 def test_outputs_go_to_shared_memory(url: str, doubling: Doubling) -> None:
     segment = SharedMemory(create=True, size=48)
     try:
         post(f"{url}/systemsharedmemory/region/out/register", {"key": f"/{segment.name}", "offset": 0, "byte_size": 48})
-        place = {"shared_memory_region": "out", "shared_memory_byte_size": 48}
-        post(f"{url}/models/both/infer", asked("A", ROWS, parameters=place))
+        target = {"shared_memory_region": "out", "shared_memory_byte_size": 48}
+        post(f"{url}/models/both/infer", request_for("A", ROWS, parameters=target))
         written = np.frombuffer(bytes(segment.buf[:48]), np.float32)
     finally:
         segment.close()
         segment.unlink()
 
     assert written.tolist() == [4 * each for row in ROWS for each in row]
-    assert [made.copies for made in doubling.made] == [0, 1]
+    assert [item.copies for item in doubling.answers] == [0, 1]
 
 
 def test_an_explanation_does_not_take_it_off_the_device(url: str, doubling: Doubling) -> None:
-    answer = post(f"{url}/models/both/infer", {**asked("A", ROWS), "parameters": {"explain": True}})
+    answer = post(f"{url}/models/both/infer", {**request_for("A", ROWS), "parameters": {"explain": True}})
 
     assert "explain" in answer["parameters"]
-    assert [made.copies for made in doubling.made] == [0, 1]
+    assert [each.copies for each in doubling.answers] == [0, 1]

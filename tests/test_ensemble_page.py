@@ -24,7 +24,7 @@ STREAMED = SECONDS | {"detect": (0.003, 0.002, 0.002)}
 def models_of(config: ModelConfig, decoupled: str = "") -> list[ModelConfig]:
     """A model for each step with exactly the tensors that are mapped."""
     kinds = {each.name: (each.data_type, tuple(each.dims)) for each in (*config.input, *config.output)}
-    found = []
+    results = []
     for step in config.ensemble_scheduling.step:
         inputs, outputs = (
             [
@@ -38,12 +38,12 @@ def models_of(config: ModelConfig, decoupled: str = "") -> list[ModelConfig]:
             for kind, pairs in ((ModelInput, step.input_map), (ModelOutput, step.output_map))
         )
         policy = ModelTransactionPolicy(decoupled=True) if step.model_name == decoupled else None
-        found.append(
+        results.append(
             ModelConfig(
                 name=step.model_name, input=tuple(inputs), output=tuple(outputs), model_transaction_policy=policy
             )
         )
-    return found
+    return results
 
 
 @pytest.mark.parametrize(
@@ -79,6 +79,6 @@ def test_the_configurations_of_the_page_are_sound() -> None:
     assert written
     for block in written:
         config = parse_text(block)
-        found = problems(replace(config, name="page"))
-        assert found == ()
+        result = problems(replace(config, name="page"))
+        assert result == ()
         compose(config, models_of(config))

@@ -27,13 +27,13 @@ def module(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    sys.modules[name] = made  # a dataclass looks for its own module
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # a dataclass looks for its own module
     try:
-        spec.loader.exec_module(made)
+        spec.loader.exec_module(module)
     finally:
         del sys.modules[name]
-    return made
+    return module
 
 
 frameworks = module("frameworks")
@@ -46,8 +46,8 @@ MODELS = sorted({*WRITTEN, *(folder.name for folder in (EXAMPLES / "models").ite
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The example repository as a clean clone has it, and then built."""
     models = tmp_path_factory.mktemp("examples") / "models"
-    left = shutil.ignore_patterns("*.onnx", "labels.txt", "__pycache__", *WRITTEN)
-    shutil.copytree(EXAMPLES / "models", models, ignore=left)
+    ignored = shutil.ignore_patterns("*.onnx", "labels.txt", "__pycache__", *WRITTEN)
+    shutil.copytree(EXAMPLES / "models", models, ignore=ignored)
     build(models)
     return models
 
@@ -150,9 +150,9 @@ def test_the_classifier_names_nearly_every_new_picture(serve: "Serve", built: Pa
     with client.InferenceServerClient(url) as server:
         seen = []
         for start in range(0, len(labels), 15):
-            given = client.InferInput("image", [15, 32, 32, 3], "UINT8")
-            given.set_data_from_numpy(pictures[start : start + 15])
-            answer = server.infer("shapes", [given], outputs=[best]).as_numpy("probabilities")
+            tensor = client.InferInput("image", [15, 32, 32, 3], "UINT8")
+            tensor.set_data_from_numpy(pictures[start : start + 15])
+            answer = server.infer("shapes", [tensor], outputs=[best]).as_numpy("probabilities")
             seen += [each.decode().split(":")[2] for each in answer[:, 0]]
 
     assert sum(name == label for name, label in zip(seen, labels, strict=True)) >= 42

@@ -56,11 +56,11 @@ def accumulator(uses_start: bool) -> onnx.ModelProto:
         helper.make_node("Identity", ["INPUT_STATE"], ["SEEN_STATE"]),
         helper.make_node("Identity", ["START"], ["SEEN_START"]),
     ]
-    taken, given = (
+    taken, produced = (
         [helper.make_tensor_value_info(name, TensorProto.INT32, ["n", 1]) for name in names]
         for names in (["INPUT", "INPUT_STATE", "START"], ["OUTPUT", "OUTPUT_STATE", "SEEN_STATE", "SEEN_START"])
     )
-    graph = helper.make_graph(nodes, "accumulator", taken, given)
+    graph = helper.make_graph(nodes, "accumulator", taken, produced)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 

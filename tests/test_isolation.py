@@ -70,8 +70,8 @@ def infer(client, tensor, model: str, value: float) -> float:
 
 def test_no_fault_of_an_isolated_model_reaches_another_one(serve: "Callable[..., ServerProcess]", models: Path) -> None:
     server = serve(models)
-    found = [server.wait_for(r"(http|grpc) frontend listens at \S*?([\d.]+:\d+)") for _ in range(2)]
-    addresses = {each.group(1): each.group(2) for each in found}
+    results = [server.wait_for(r"(http|grpc) frontend listens at \S*?([\d.]+:\d+)") for _ in range(2)]
+    addresses = {each.group(1): each.group(2) for each in results}
     answered, failures, over = [0, 0], [], threading.Event()
 
     def load(index: int, library, address: str) -> None:

@@ -32,9 +32,9 @@ def named(member: Path) -> str:
 
 def test_each_distribution_lies_where_members_are_looked_for() -> None:
     tops = [path for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")]
-    found = {path.parent for top in tops for path in (*top.glob("pyproject.toml"), *top.glob("*/pyproject.toml"))}
+    results = {path.parent for top in tops for path in (*top.glob("pyproject.toml"), *top.glob("*/pyproject.toml"))}
 
-    assert {folder for folder in found if "examples" not in folder.parts} == set(MEMBERS)
+    assert {folder for folder in results if "examples" not in folder.parts} == set(MEMBERS)
     assert (ROOT / "core" / "kernel") in MEMBERS
 
 
@@ -44,9 +44,9 @@ COMPILING = {"plugins/shared-memory": {"hatch_build.py"}}
 
 @pytest.mark.parametrize("member", MEMBERS, ids=named)
 def test_each_member_has_the_same_shape(member: Path) -> None:
-    found = {path.name for path in member.iterdir() if not path.name.startswith((".", "__")) and path.name != "dist"}
+    results = {path.name for path in member.iterdir() if not path.name.startswith((".", "__")) and path.name != "dist"}
 
-    assert found == {"README.md", "pyproject.toml", "src", "tests"} | COMPILING.get(named(member), set())
+    assert results == {"README.md", "pyproject.toml", "src", "tests"} | COMPILING.get(named(member), set())
     assert package(member).is_dir()
     assert (package(member) / "py.typed").read_text() == ""
     assert (member / "README.md").read_text().startswith(f"# {project(member)['project']['name']}\n")

@@ -41,12 +41,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ask(
     server: client.InferenceServerClient, model: str, inputs: dict[str, list[list[float]]], **more: object
 ) -> object:
-    given = []
+    supplied = []
     for name, values in inputs.items():
         array = np.array(values, np.float32)
-        given.append(client.InferInput(name, list(array.shape), "FP32"))
-        given[-1].set_data_from_numpy(array)
-    return server.infer(model, given, **more)
+        supplied.append(client.InferInput(name, list(array.shape), "FP32"))
+        supplied[-1].set_data_from_numpy(array)
+    return server.infer(model, supplied, **more)
 
 
 def test_a_real_server_serves_the_examples(serve: "Serve", built: Path) -> None:

@@ -49,9 +49,9 @@ def torch_model(folder: Path) -> Loaded:
 @pytest.mark.parametrize("load", [onnx_model, torch_model])
 def test_a_request_that_is_alone_is_not_copied(load: Callable[[Path], Loaded], tmp_path: Path) -> None:
     served = load(tmp_path / "m")
-    given = np.ones((ROWS, 1024), np.float32)
-    given.flags.writeable = False  # as a view on a received buffer is
-    sent: Any = {"x": Tensor.of("x", given)}
+    array = np.ones((ROWS, 1024), np.float32)
+    array.flags.writeable = False  # as a view on a received buffer is
+    sent: Any = {"x": Tensor.of("x", array)}
     served.execute(sent)
 
     tracemalloc.start()
@@ -62,13 +62,12 @@ def test_a_request_that_is_alone_is_not_copied(load: Callable[[Path], Loaded], t
         tracemalloc.stop()
 
     assert np.asarray(answer["y"])[-1, -1] == -1
-    assert peak < given.nbytes / 16
+    assert peak < array.nbytes / 16
 
 
 def _write_onnx(onnx: Any, path: Path) -> None:
     """y = -x."""
-    helper = onnx.helper
-    tensors = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["rows", 1024]) for name in ("x", "y")]
-    graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "graph", tensors[:1], tensors[1:])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    tensors = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["rows", 1024]) for name in ("x", "y")]
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Neg", ["x"], ["y"])], "graph", tensors[:1], tensors[1:])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=9)
     path.write_bytes(model.SerializeToString())

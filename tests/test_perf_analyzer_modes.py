@@ -16,12 +16,12 @@ def test_every_mode_has_a_name_of_its_own(monkeypatch: pytest.MonkeyPatch) -> No
     names = [mode.name for mode in modes()]
 
     assert len(names) == len(set(names))
-    for wanted in ("sync", "async", "request rate", "system shared memory, sync"):
-        assert {f"http {wanted}", f"grpc {wanted}"} <= set(names)
+    for name in ("sync", "async", "request rate", "system shared memory, sync"):
+        assert {f"http {name}", f"grpc {name}"} <= set(names)
     assert {"http json in, json out", "http binary in, binary out", "grpc streaming, decoupled"} <= set(names)
-    for wanted in ("sync", "async", "ids in a range", "request rate, serial"):
+    for name in ("sync", "async", "ids in a range", "request rate, serial"):
         assert {f"http ensemble, {each}" for each in ("sync", "async")} <= set(names)
-        assert {f"http sequences, direct, {wanted}", f"grpc sequences, oldest, {wanted}"} <= set(names)
+        assert {f"http sequences, direct, {name}", f"grpc sequences, oldest, {name}"} <= set(names)
 
 
 def test_where_perf_analyzer_is_missing_it_says_so(tmp_path: Path) -> None:

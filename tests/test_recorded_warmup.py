@@ -23,9 +23,9 @@ SOURCE = Path(__file__).resolve().parent.parent / "examples" / "recorded-warmup"
 BODY = {"inputs": [{"name": "INPUT", "shape": [2], "datatype": "FP32", "data": [[1.5], [2.5]]}]}
 
 
-def body_of(**given: Any) -> bytes:
+def body_of(**value: Any) -> bytes:
     """A request with one element of FP32."""
-    return json.dumps({"inputs": [{"name": "INPUT", "shape": [1], "datatype": "FP32", **given}]}).encode()
+    return json.dumps({"inputs": [{"name": "INPUT", "shape": [1], "datatype": "FP32", **value}]}).encode()
 
 
 @pytest.fixture

@@ -41,10 +41,10 @@ def test_the_tests_of_the_page_pass(page: ModuleType) -> None:
 def test_the_simulation_of_the_page_prints_what_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (place,) = (
-        place for place, block in enumerate(FENCED) if block.strip().startswith("$ naiad simulate config.pbtxt")
+    (index,) = (
+        index for index, block in enumerate(FENCED) if block.strip().startswith("$ naiad simulate config.pbtxt")
     )
-    config, shown = (block.strip() for block in FENCED[place - 1 : place + 1])
+    config, shown = (block.strip() for block in FENCED[index - 1 : index + 1])
     (tmp_path / "config.pbtxt").write_text(config)
     monkeypatch.chdir(tmp_path)
     command, *lines = shown.splitlines()

@@ -182,7 +182,7 @@ def test_a_log_pipe_that_is_not_read_holds_up_neither_a_model_nor_the_stop(tmp_p
     ]
     process = subprocess.Popen([NAIAD, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
-    url = next(found.group(1) for line in process.stdout if (found := re.search(r"listens at (http:\S+\d)", line)))
+    url = next(match.group(1) for line in process.stdout if (match := re.search(r"listens at (http:\S+\d)", line)))
 
     try:
         subprocess.run([sys.executable, "-c", CLIENT, f"{url}/v2/models/echo/infer"], check=True, timeout=60)

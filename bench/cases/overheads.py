@@ -24,11 +24,11 @@ def measure(run: Run) -> Sequence[Row]:
             rounds.append(numbers)
     rows = []
     for name, goal in _GOALS.items():
-        found = by_label(seen[name])
-        rows.append(Row(f"{name}: a request in the server, µs", found["server"], found["own"], Goal(most=goal)))
+        times = by_label(seen[name])
+        rows.append(Row(f"{name}: a request in the server, µs", times["server"], times["own"], Goal(most=goal)))
         loop = f"{name}: a request in the server, on the event loop, µs"
-        rows.append(Row(loop, found["on the event loop"], found["own"], Goal(most=goal)))
-        rows.append(Row(f"{name}: the instance alone, µs", found["instance"], found["own"]))
+        rows.append(Row(loop, times["on the event loop"], times["own"], Goal(most=goal)))
+        rows.append(Row(f"{name}: the instance alone, µs", times["instance"], times["own"]))
     return rows
 
 

@@ -37,10 +37,10 @@ def _per_second(ask: Callable[[], int], times: int) -> float:
     seconds = []
     for _ in range(times):
         started = time.perf_counter()
-        found = ask()
+        count = ask()
         seconds.append(time.perf_counter() - started)
-        if found != _COUNT:
-            raise LoadError(f"{found} responses came instead of {_COUNT}")
+        if count != _COUNT:
+            raise LoadError(f"{count} responses came instead of {_COUNT}")
     return _COUNT / median(seconds)
 
 

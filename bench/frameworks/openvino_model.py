@@ -10,14 +10,14 @@ def _write(path: Path, layers: Sequence[Layer]) -> None:
     import openvino
     import openvino.opset13 as ops
 
-    given = ops.parameter([-1, layers[0][0].shape[0]], openvino.Type.f32, name="x")
-    given.output(0).get_tensor().set_names({"x"})
-    last = given
+    parameter = ops.parameter([-1, layers[0][0].shape[0]], openvino.Type.f32, name="x")
+    parameter.output(0).get_tensor().set_names({"x"})
+    last = parameter
     for number, (weights, biases) in enumerate(layers):
         last = ops.add(ops.matmul(last, ops.constant(weights), False, False), ops.constant(biases))
         last = last if number == len(layers) - 1 else ops.relu(last)
     last.output(0).get_tensor().set_names({"y"})
-    openvino.save_model(openvino.Model([last], [given], "mlp"), path, compress_to_fp16=False)
+    openvino.save_model(openvino.Model([last], [parameter], "mlp"), path, compress_to_fp16=False)
 
 
 def _opened(path: Path) -> Call:

@@ -31,10 +31,10 @@ def _write_package(path: Path, layers: Sequence[Layer]) -> None:
     import torch
 
     torch.set_num_threads(1)  # as many as this are compiled in
-    given = torch.ones(2, layers[0][0].shape[0])
+    example = torch.ones(2, layers[0][0].shape[0])
     rows = torch.export.Dim("rows", min=1, max=64)
     with warnings.catch_warnings(action="ignore"), torch.no_grad():
-        program = torch.export.export(_module(layers), (given,), dynamic_shapes=({0: rows},))
+        program = torch.export.export(_module(layers), (example,), dynamic_shapes=({0: rows},))
         torch._inductor.aoti_compile_and_package(program, package_path=str(path))
 
 

@@ -59,7 +59,7 @@ def _keep_busy(target: Target, until: float) -> None:
             read_answer(connection)
 
 
-def asked(model: str, times: int = 1, seconds: float = 10) -> Callable[[Target], Sequence[Figure]]:
+def requests_to(model: str, times: int = 1, seconds: float = 10) -> Callable[[Target], Sequence[Figure]]:
     """Ask the model a few times; each request must be answered within so many seconds."""
 
     def attack(target: Target) -> Sequence[Figure]:
@@ -210,8 +210,13 @@ CASES = (
         for name in ("exits", "interrupts")
     ),
     Case("process-ready-of-3s", ready_that("sleeps"), Bounds(wait=2), Setup(("add_sub", _READY_MODEL))),
-    Case("process-closed-stderr", asked("closes_stderr"), Bounds(), Setup(("add_sub", "closes_stderr"))),
-    Case("process-unread-log", asked("writes_logs", 20), Bounds(), Setup(("add_sub", "writes_logs"), unread_log=True)),
+    Case("process-closed-stderr", requests_to("closes_stderr"), Bounds(), Setup(("add_sub", "closes_stderr"))),
+    Case(
+        "process-unread-log",
+        requests_to("writes_logs", 20),
+        Bounds(),
+        Setup(("add_sub", "writes_logs"), unread_log=True),
+    ),
     Case("process-fork", fork, Bounds(), Setup(("add_sub", "forks")), after=ports_after_fork),
     Case("process-sighup", hang_up, Bounds(), Setup(("add_sub", "hangs_up")), probed=False, ends=True),
     Case("process-stop-of-keep-alive", keep_alive_stop, Bounds(), probed=False, ends=True),

@@ -49,7 +49,7 @@ def build(trt: ModuleType, model: bytes, batches: Sequence[Sequence[int]] = BATC
     network = making.create_network(0)
     parser = trt.OnnxParser(network, trt.Logger(trt.Logger.WARNING))
     if not parser.parse(model):
-        errors = (parser.get_error(place) for place in range(parser.num_errors))
+        errors = (parser.get_error(index) for index in range(parser.num_errors))
         raise SystemExit("\n".join(f"{error.node_operator()}: {error.desc()}" for error in errors))
     config = making.create_builder_config()
     for bounds in batches:
@@ -62,9 +62,9 @@ def build(trt: ModuleType, model: bytes, batches: Sequence[Sequence[int]] = BATC
 
 def _profile(making: Any, network: Any, bounds: Sequence[int]) -> Any:
     profile = making.create_optimization_profile()
-    for place in range(network.num_inputs):
-        given = network.get_input(place)
-        profile.set_shape(given.name, *((rows, *tuple(given.shape)[1:]) for rows in bounds))
+    for index in range(network.num_inputs):
+        tensor = network.get_input(index)
+        profile.set_shape(tensor.name, *((rows, *tuple(tensor.shape)[1:]) for rows in bounds))
     return profile
 
 

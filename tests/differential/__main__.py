@@ -27,27 +27,27 @@ def main() -> int:
     if not arguments.peer:
         print("There is no peer to compare with: NAIAD_PEER or --peer names its command.", file=sys.stderr)
         return 0
-    found: list[Difference] = []
-    asked = 0
+    results: list[Difference] = []
+    calls = 0
     for each in ROUNDS:
         cases = [case for case in each.cases if fnmatchcase(case.key, arguments.only)]
         if cases and fnmatchcase(each.name, arguments.round):
-            asked += len(cases)
-            found += _compared(arguments.peer, each, cases, arguments.texts)
-    return _report(found, asked, arguments.all, whole=(arguments.only, arguments.round) == ("*", "*"))
+            calls += len(cases)
+            results += _compared(arguments.peer, each, cases, arguments.texts)
+    return _report(results, calls, arguments.all, whole=(arguments.only, arguments.round) == ("*", "*"))
 
 
-def _report(found: list[Difference], asked: int, everything: bool, whole: bool) -> int:
+def _report(results: list[Difference], request: int, everything: bool, whole: bool) -> int:
     """Print what differs; the exit status. `whole` says that every case was asked, so every acceptance has its use."""
-    new = [difference for difference in found if not acceptance(difference)]
-    for difference in found if everything else new:
+    new = [difference for difference in results if not acceptance(difference)]
+    for difference in results if everything else new:
         print(f"{difference.key}\n    naiad: {difference.ours}\n    peer:  {difference.theirs}")
         if accepted := acceptance(difference):
             print(f"    accepted: {accepted}")
     for accepted in ACCEPTED if whole else ():
-        if not any(accepted.covers(difference) for difference in found):
+        if not any(accepted.covers(difference) for difference in results):
             print(f"nothing differs any more as this was accepted: {accepted}")
-    print(f"{asked} cases: {len(new)} new differences, {len(found) - len(new)} accepted")
+    print(f"{request} cases: {len(new)} new differences, {len(results) - len(new)} accepted")
     return 1 if new else 0
 
 

@@ -33,23 +33,23 @@ def answers(
 
     Raises RuntimeError when a server is gone that has not been asked anything.
     """
-    found: list[Answer] = []
-    while len(found) < len(cases):
+    results: list[Answer] = []
+    while len(results) < len(cases):
         with serve() as ports:
-            found += _until_it_dies(ports, cases[len(found) :], lives_on)
-    return found
+            results += _until_it_dies(ports, cases[len(results) :], lives_on)
+    return results
 
 
 def _until_it_dies(ports: Ports, cases: Sequence[Case], lives_on: Callable[[Ports], bool]) -> list[Answer]:
-    found: list[Answer] = []
+    results: list[Answer] = []
     for case in cases:
         answer = case.ask(ports)
         if answer.status == CLOSED and not lives_on(ports):
-            return [*found, DIED]
+            return [*results, DIED]
         if answer.status != GONE:
-            found.append(answer)
-        elif found:
-            return [*found[:-1], DIED]
+            results.append(answer)
+        elif results:
+            return [*results[:-1], DIED]
         else:
             raise RuntimeError(f"the server was gone before '{case.key}'")
-    return found
+    return results

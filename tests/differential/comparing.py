@@ -32,14 +32,14 @@ def differences(case: Case, ours: Answer, theirs: Answer) -> list[Difference]:
     """All places where our answer to that case is another one than theirs; only the status where that differs."""
     if ours.status != theirs.status:
         return [Difference(f"{case.key}:status", _summary(ours), _summary(theirs))]
-    found: list[tuple[str, Any, Any]] = []
+    results: list[tuple[str, Any, Any]] = []
     for name in sorted(ours.headers.keys() | theirs.headers.keys()):
         if ours.headers.get(name) != theirs.headers.get(name):
-            found.append((name, ours.headers.get(name), theirs.headers.get(name)))
-    found += _of_documents("$", ours.document, theirs.document, case.any_value)
+            results.append((name, ours.headers.get(name), theirs.headers.get(name)))
+    results += _of_documents("$", ours.document, theirs.document, case.any_value)
     if ours.content != theirs.content:
-        found.append(("content", ours.content, theirs.content))
-    return [Difference(f"{case.key}:{place}", _text(first), _text(second)) for place, first, second in found]
+        results.append(("content", ours.content, theirs.content))
+    return [Difference(f"{case.key}:{path}", _text(first), _text(second)) for path, first, second in results]
 
 
 def _of_documents(path: str, ours: Any, theirs: Any, any_value: tuple[str, ...]) -> Iterator[tuple[str, Any, Any]]:

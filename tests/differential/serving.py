@@ -69,8 +69,8 @@ def peer(script: Path, repository: Path, options: Sequence[str], folder: Path) -
         with _served(command, variables, ports, tries=3):  # its workers may fail to start while the machine is busy
             yield ports
     finally:
-        for left in Path("/dev/shm").glob(f"{prefix}*"):
-            left.unlink()
+        for file in Path("/dev/shm").glob(f"{prefix}*"):
+            file.unlink()
 
 
 @contextmanager

@@ -50,7 +50,7 @@ def test_members_that_one_side_has_not_are_reported() -> None:
     assert compared(of({"a": 1}), of({"b": 1})) == [("case:$.a", "1", "'(absent)'"), ("case:$.b", "'(absent)'", "1")]
 
 
-def test_values_are_reported_by_their_place() -> None:
+def test_values_are_reported_by_their_key() -> None:
     assert compared(of({"a": [1, 2]}), of({"a": [1, 3]})) == [("case:$.a[1]", "2", "3")]
 
 
@@ -146,7 +146,7 @@ def test_a_server_that_dies_is_started_again_and_its_killer_named() -> None:
         started.append(PORTS)
         yield PORTS
 
-    def asked(key: str) -> Case:
+    def case(key: str) -> Case:
         def ask(_ports: Ports) -> Answer:
             if not alive[0]:
                 return Answer(GONE)
@@ -155,9 +155,9 @@ def test_a_server_that_dies_is_started_again_and_its_killer_named() -> None:
 
         return Case(key, ask)
 
-    found = answers(serve, [asked("first"), asked("killer"), asked("last")])
+    result = answers(serve, [case("first"), case("killer"), case("last")])
 
-    assert found == [Answer("answer to first"), DIED, Answer("answer to last")]
+    assert result == [Answer("answer to first"), DIED, Answer("answer to last")]
     assert len(started) == 2
 
 
@@ -171,9 +171,9 @@ def test_a_connection_that_ends_without_an_answer_may_be_the_first_sign_of_a_dea
         yield PORTS
 
     cases = [Case(status, lambda ports, status=status: Answer(status)) for status in ("200", CLOSED, "404")]
-    found = answers(serve, cases, lives_on=lambda ports: lives)
+    result = answers(serve, cases, lives_on=lambda ports: lives)
 
-    assert found == [Answer("200"), second, Answer("404")]
+    assert result == [Answer("200"), second, Answer("404")]
     assert len(started) == (1 if lives else 2)
 
 

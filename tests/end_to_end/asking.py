@@ -18,9 +18,9 @@ ROW: dict[str, Any] = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1,
 
 def tensor(name: str, array: np.ndarray, datatype: str = "FP32", binary: bool = True) -> triton.InferInput:
     """An input with that array."""
-    given = triton.InferInput(name, list(array.shape), datatype)
-    given.set_data_from_numpy(array, binary_data=binary)
-    return given
+    tensor = triton.InferInput(name, list(array.shape), datatype)
+    tensor.set_data_from_numpy(array, binary_data=binary)
+    return tensor
 
 
 def sums(binary: bool = True) -> list[triton.InferInput]:
@@ -28,6 +28,6 @@ def sums(binary: bool = True) -> list[triton.InferInput]:
     return [tensor("A", A, binary=binary), tensor("B", B, binary=binary)]
 
 
-def wanted(*names: str, **how: Any) -> list[triton.InferRequestedOutput]:
+def output_named(*names: str, **how: Any) -> list[triton.InferRequestedOutput]:
     """Outputs to ask for."""
     return [triton.InferRequestedOutput(name, **how) for name in names]

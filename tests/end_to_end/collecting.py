@@ -25,8 +25,8 @@ class Collector:
 
     def named(self, name: str) -> Any:
         """The only span of that name."""
-        (found,) = [span for span in self.spans if span.name == name]
-        return found
+        (results,) = [span for span in self.spans if span.name == name]
+        return results
 
     def attributes(self, name: str) -> dict[str, Any]:
         """The attributes of the only span of that name."""

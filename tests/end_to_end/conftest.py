@@ -80,9 +80,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
 @pytest.fixture
 def gate(tmp_path: Path) -> Iterator[Gate]:
     """A gate that is shut until the test opens it, or ends."""
-    made = Gate(tmp_path / "gate")
-    yield made
-    made.open()
+    gate = Gate(tmp_path / "gate")
+    yield gate
+    gate.open()
 
 
 @pytest.fixture
@@ -123,9 +123,9 @@ def make_region() -> Iterator[Callable[[int], Any]]:
 
         def make(byte_size: int) -> Any:
             name = f"naiad_test_{uuid4().hex}"
-            made = shm.create_shared_memory_region(name, f"/{name}", byte_size)
-            stack.callback(shm.destroy_shared_memory_region, made)
-            return made
+            gate = shm.create_shared_memory_region(name, f"/{name}", byte_size)
+            stack.callback(shm.destroy_shared_memory_region, gate)
+            return gate
 
         yield make
 

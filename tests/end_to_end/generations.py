@@ -49,8 +49,8 @@ class Load:
 
     def wait_for(self, count: int) -> None:
         """Return when each client has had so many answers more."""
-        wanted = [len(mine) + count for mine in self.answers]
-        until(lambda: all(len(mine) >= least for mine, least in zip(self.answers, wanted, strict=True)))
+        targets = [len(mine) + count for mine in self.answers]
+        until(lambda: all(len(mine) >= least for mine, least in zip(self.answers, targets, strict=True)))
 
     def end(self) -> None:
         self._ended.set()
@@ -66,7 +66,7 @@ class Load:
 
 
 @contextmanager
-def asked(running: Running, model: str, request: dict) -> Iterator[Load]:
+def under_load(running: Running, model: str, request: dict) -> Iterator[Load]:
     """Clients ask the model all the while."""
     load = Load(running, model, request)
     try:

@@ -168,12 +168,12 @@ def custom_mirror() -> str:
     arguments = ", ".join(f"IN_{kind}: Array[{kind}, -1, -1]" for kind in DATATYPES)
     outputs = ", ".join(f'"OUT_{kind}"' for kind in DATATYPES)
     answers = ", ".join(f"Array[{kind}, -1, -1]" for kind in DATATYPES)
-    given = ", ".join(f"IN_{kind}" for kind in DATATYPES)
+    names = ", ".join(f"IN_{kind}" for kind in DATATYPES)
     return (
         f"from naiad_custom import {', '.join(DATATYPES)}, Array, model\n"
         f"@model(outputs=({outputs}))\n"
         f"def mirror({arguments}) -> tuple[{answers}]:\n"
-        f"    return {given}\n"
+        f"    return {names}\n"
     )
 
 

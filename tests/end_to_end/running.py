@@ -89,12 +89,12 @@ class Running:
     def port(self) -> int:
         """Where it listens, as soon as it does."""
 
-        def found() -> re.Match[str] | None:
+        def look() -> re.Match[str] | None:
             if self._process.poll() is not None:
                 raise AssertionError(f"it ended with status {self._process.returncode}:\n{self.log}")
             return _LISTENS.search(self.log)
 
-        return int(until(found).group(1))
+        return int(until(look).group(1))
 
     @property
     def grpc_port(self) -> int:
@@ -130,16 +130,18 @@ class Running:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             connection.request(method, path, content, dict(headers or {}))
-            given = connection.getresponse()
-            return Answer(given.status, {name.lower(): value for name, value in given.getheaders()}, given.read())
+            response = connection.getresponse()
+            return Answer(
+                response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
+            )
         finally:
             connection.close()
 
     def infer(self, model: str, *values: float, **more: Any) -> Answer:
         """Ask a model of the input `x`, FP32 of one dimension, in JSON; `more` goes into the request."""
-        given = {"name": "x", "datatype": "FP32", "shape": [len(values)], "data": list(values)}
+        fields = {"name": "x", "datatype": "FP32", "shape": [len(values)], "data": list(values)}
         headers = more.pop("headers", None)
-        return self.ask("POST", f"/v2/models/{model}/infer", {"inputs": [given], **more}, headers)
+        return self.ask("POST", f"/v2/models/{model}/infer", {"inputs": [fields], **more}, headers)
 
     def read_all(self) -> None:
         """Return when the server has read everything that was sent to it before: it reads what comes in that order."""

@@ -26,12 +26,12 @@ def file_of(region: Any) -> Path:
 
 
 def placed(name: str, shape: tuple[int, ...], datatype: str, region: str, size: int, offset: int = 0) -> Any:
-    given = triton.InferInput(name, list(shape), datatype)
-    given.set_shared_memory(region, size, offset)
-    return given
+    tensor = triton.InferInput(name, list(shape), datatype)
+    tensor.set_shared_memory(region, size, offset)
+    return tensor
 
 
-def wanted(name: str, region: str, size: int, offset: int = 0) -> Any:
+def output_in(name: str, region: str, size: int, offset: int = 0) -> Any:
     output = triton.InferRequestedOutput(name)
     output.set_shared_memory(region, size, offset)
     return output

@@ -48,8 +48,8 @@ def test_a_broken_plugin_is_named_and_the_others_serve(
     listed = run(installed, "plugins")
 
     assert (answer.status, listed.returncode) == (200, 0)
-    for place in (running.log, listed.stdout):
-        (line,) = (line for line in place.splitlines() if "broken" in line and message in line)
+    for output in (running.log, listed.stdout):
+        (line,) = (line for line in output.splitlines() if "broken" in line and message in line)
         assert "skipped" in line
     assert "naiad-broken" in listed.stdout
     assert "Traceback" not in running.log + listed.stdout + listed.stderr

@@ -74,12 +74,12 @@ def numbers_to_add(path: str, seed: int) -> tuple[bytes, np.ndarray]:
     size = (1, 2, 3, 8)[seed % 4]
     a = np.arange(4 * size, dtype=np.float32).reshape(size, 4) + 100 * seed
     b = np.full((size, 4), 0.25, np.float32)
-    given = [
+    inputs = [
         {"name": name, "datatype": "FP32", "shape": [size, 4], "parameters": {"binary_data_size": 16 * size}}
         for name in "AB"
     ]
-    wanted = [{"name": "SUM", "parameters": {"binary_data": True}}]
-    text = json.dumps({"id": str(seed), "inputs": given, "outputs": wanted}).encode()
+    outputs = [{"name": "SUM", "parameters": {"binary_data": True}}]
+    text = json.dumps({"id": str(seed), "inputs": inputs, "outputs": outputs}).encode()
     request = post(path, text + a.tobytes() + b.tobytes(), Inference_Header_Content_Length=len(text))
     return request, a + b
 
@@ -87,11 +87,11 @@ def numbers_to_add(path: str, seed: int) -> tuple[bytes, np.ndarray]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_in_batches_of_many_clients_everybody_gets_the_rows_of_their_own_numbers(server: Running, kind: str) -> None:
     path = f"/v2/models/{kind}_add_sub/infer"
-    made = [[numbers_to_add(path, 20 * number + turn) for turn in range(20)] for number in range(50)]
+    bodies = [[numbers_to_add(path, 20 * number + turn) for turn in range(20)] for number in range(50)]
 
-    answers = asyncio.run(clients(server.port, [[request for request, _ in mine] for mine in made]))
+    answers = asyncio.run(clients(server.port, [[request for request, _ in mine] for mine in bodies]))
 
-    for mine, expected in zip(answers, made, strict=True):
+    for mine, expected in zip(answers, bodies, strict=True):
         for answer, (_, sums) in zip(mine, expected, strict=True):
             content = answer.body[int(answer.headers["inference-header-content-length"]) :]
             assert content == sums.tobytes()

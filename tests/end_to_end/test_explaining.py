@@ -39,9 +39,9 @@ def _grpc(running: Running) -> tritonclient.grpc.InferenceServerClient:
 
 def _input(*values: float) -> tritonclient.grpc.InferInput:
     array = np.array(values, dtype=np.float32).reshape(-1, 1)
-    given = tritonclient.grpc.InferInput("x", list(array.shape), "FP32")
-    given.set_data_from_numpy(array)
-    return given
+    tensor = tritonclient.grpc.InferInput("x", list(array.shape), "FP32")
+    tensor.set_data_from_numpy(array)
+    return tensor
 
 
 def _in_order(report: dict[str, Any]) -> bool:
@@ -67,27 +67,27 @@ def test_a_request_over_http_gets_its_timeline(serving: Running, by_header: bool
 
 def test_the_client_library_gets_it_over_both_protocols(serving: Running) -> None:
     with serving.client() as client:
-        given = tritonclient.http.InferInput("x", [1, 1], "FP32")
-        given.set_data_from_numpy(np.array([[1]], dtype=np.float32))
-        over_http = client.infer("add", [given], parameters={"explain": True}).get_response()
+        tensor = tritonclient.http.InferInput("x", [1, 1], "FP32")
+        tensor.set_data_from_numpy(np.array([[1]], dtype=np.float32))
+        over_http = client.infer("add", [tensor], parameters={"explain": True}).get_response()
     with _grpc(serving) as client:
-        asked = client.infer("add", [_input(1)], parameters={"explain": True}).get_response()
+        response = client.infer("add", [_input(1)], parameters={"explain": True}).get_response()
         metadata = client.infer("add", [_input(1)], headers={"naiad-explain": "1"}).get_response()
         silent = client.infer("add", [_input(1)]).get_response()
 
     assert _in_order(_report(over_http))
-    assert _in_order(json.loads(asked.parameters["explain"].string_param))
+    assert _in_order(json.loads(response.parameters["explain"].string_param))
     assert _in_order(json.loads(metadata.parameters["explain"].string_param))
     assert "explain" not in silent.parameters
 
 
 def test_the_last_message_of_a_stream_has_it(serving: Running) -> None:
     results: SimpleQueue[Any] = SimpleQueue()
-    given = tritonclient.grpc.InferInput("x", [1], "FP32")
-    given.set_data_from_numpy(np.array([3], dtype=np.float32))
+    tensor = tritonclient.grpc.InferInput("x", [1], "FP32")
+    tensor.set_data_from_numpy(np.array([3], dtype=np.float32))
     with _grpc(serving) as client:
         client.start_stream(lambda result, error: results.put(result or error))
-        client.async_stream_infer("count", [given], parameters={"explain": True})
+        client.async_stream_infer("count", [tensor], parameters={"explain": True})
         messages = [results.get(timeout=30).get_response() for _ in range(4)]
         client.stop_stream()
 

@@ -31,8 +31,8 @@ def served(command: list[str | Path], port: int, **streams: object) -> Iterator[
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as result:
+        port: int = result.getsockname()[1]
     return port
 
 
@@ -52,7 +52,7 @@ def status_of(port: int, model: str) -> int:
         return int(connection.recv(12).split()[1])
 
 
-def test_a_full_disk_under_the_log_file_stops_nobody(repository: Path) -> None:
+def test_a_full_disk_under_the_log_file_stops_nothing(repository: Path) -> None:
     models.write(repository, "fails", FAILS)
     port = free_port()
 
@@ -66,7 +66,7 @@ def test_a_full_disk_under_the_log_file_stops_nobody(repository: Path) -> None:
     assert (failed, served_still, ended) == ([500] * 20, 200, 0)
 
 
-def test_a_full_disk_under_the_output_stops_nobody(repository: Path) -> None:
+def test_a_full_disk_under_the_output_stops_nothing(repository: Path) -> None:
     models.write(repository, "fails", FAILS)
     port = free_port()
 
@@ -79,7 +79,7 @@ def test_a_full_disk_under_the_output_stops_nobody(repository: Path) -> None:
     assert (failed, served_still, ended) == ([500] * 20, 200, 0)
 
 
-def test_an_output_that_nobody_reads_any_more_stops_nobody(repository: Path) -> None:
+def test_an_output_that_is_no_longer_read_stops_nothing(repository: Path) -> None:
     models.write(repository, "fails", FAILS)
     port = free_port()
 

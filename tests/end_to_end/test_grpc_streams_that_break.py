@@ -50,19 +50,19 @@ class Stream:
     def __init__(
         self,
         channel: grpc.Channel,
-        *asked: tuple[int, int],
+        *request: tuple[int, int],
         model: str = "tells",
         goes_on: bool = False,
         timeout: float = PATIENCE,
     ) -> None:
         self._over = Event()
         stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
-        self.call = stub.ModelStreamInfer(self._requests(asked, model, goes_on), timeout=timeout)
+        self.call = stub.ModelStreamInfer(self._requests(request, model, goes_on), timeout=timeout)
         self.call.add_callback(self._over.set)
         self.numbers = map(_number, self.call)
 
-    def _requests(self, asked: tuple[tuple[int, int], ...], model: str, goes_on: bool) -> Iterator[Any]:
-        for numbers in asked:
+    def _requests(self, request: tuple[tuple[int, int], ...], model: str, goes_on: bool) -> Iterator[Any]:
+        for numbers in request:
             inputs = [
                 service_pb2.ModelInferRequest.InferInputTensor(name=name, datatype="INT32", shape=[1])
                 for name in ("count", "size")
@@ -119,7 +119,7 @@ def assert_nothing_is_in_flight(running: Running, model: str) -> None:
 @pytest.mark.parametrize("size", [20_000, 1_000_000])
 @pytest.mark.parametrize(("model", "count"), [("tells", 30), ("tells_by_threads", BY_THREADS)])
 @pytest.mark.parametrize("together", [True, False])
-def test_readers_that_stand_still_cost_little_memory_and_hold_nobody_else_up(
+def test_readers_that_stand_still_cost_little_memory_and_hold_up_no_other_client(
     server: Running, channel: grpc.Channel, model: str, count: int, size: int, together: bool
 ) -> None:
     before = server.resident_bytes
@@ -189,8 +189,8 @@ def test_storms_of_clients_that_leave_leave_nothing_behind(server: Running) -> N
             channels = [stack.enter_context(channel_to(server.grpc_port)) for _ in range(4)]
             streams = []
             for _ in range(100):
-                asked = [(chance.choice([1, 100, ENDLESS]), chance.choice([100, 5000])) for _ in range(3)]
-                streams.append(Stream(chance.choice(channels), *asked, goes_on=chance.random() < 0.5))
+                requests = [(chance.choice([1, 100, ENDLESS]), chance.choice([100, 5000])) for _ in range(3)]
+                streams.append(Stream(chance.choice(channels), *requests, goes_on=chance.random() < 0.5))
             for stream in streams:
                 if chance.random() < 0.5:
                     next(stream.numbers)

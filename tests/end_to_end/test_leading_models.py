@@ -59,7 +59,7 @@ def test_one_that_asks_its_own_server_is_answered(start: Start, repository: Path
     assert number(running, 5.0) == 5.0
 
 
-def test_one_that_hangs_holds_nobody_else_up(start: Start, repository: Path, gate: Gate) -> None:
+def test_one_that_hangs_holds_up_no_other_model(start: Start, repository: Path, gate: Gate) -> None:
     running = leading(start, repository, gate, "--exit-timeout-secs=0.3")
 
     late = running.infer("quick", WAITS, headers={"Request-Timeout": "0.2"})

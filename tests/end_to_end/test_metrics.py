@@ -35,8 +35,8 @@ def scrape(server: Running) -> Scraped:
 
 def page(server: Running) -> str:
     """The text that a scraper gets."""
-    found = until(lambda: _LISTENS.search(server.log))
-    with urlopen(found[1].replace("0.0.0.0", "127.0.0.1"), timeout=PATIENCE) as answer:
+    match = until(lambda: _LISTENS.search(server.log))
+    with urlopen(match[1].replace("0.0.0.0", "127.0.0.1"), timeout=PATIENCE) as answer:
         return str(answer.read().decode())
 
 

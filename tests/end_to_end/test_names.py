@@ -110,10 +110,10 @@ def test_a_name_in_a_request_cannot_forge_a_line_of_the_log(server: Running) -> 
 
 def test_longer_names_of_inputs_outputs_and_parameters_are_only_names(server: Running) -> None:
     long = "n" * 100_000
-    given = {"name": long, "datatype": "FP32", "shape": [1], "data": [1]}
+    fields = {"name": long, "datatype": "FP32", "shape": [1], "data": [1]}
 
     answers = [
-        server.ask("POST", "/v2/models/echo/infer", {"inputs": [given]}),
+        server.ask("POST", "/v2/models/echo/infer", {"inputs": [fields]}),
         server.infer("echo", 1, outputs=[{"name": long}]),
         server.infer("echo", 1, id=long, outputs=[{"name": "../" * 1000}]),
     ]

@@ -28,7 +28,7 @@ def test_a_deep_configuration_in_a_load_request_is_refused(server: Running) -> N
     assert again.status == 200
 
 
-def test_a_client_that_says_nothing_harms_nobody(server: Running) -> None:
+def test_a_client_that_says_nothing_harms_nothing_else(server: Running) -> None:
     with server.connections(50) as wires:
         for wire in wires[:25]:
             wire.send(b"POST /v2")
@@ -37,7 +37,7 @@ def test_a_client_that_says_nothing_harms_nobody(server: Running) -> None:
     assert answer.status == 200
 
 
-def test_a_client_that_leaves_in_the_middle_of_anything_harms_nobody(server: Running) -> None:
+def test_a_client_that_leaves_in_the_middle_of_anything_harms_nothing_else(server: Running) -> None:
     request = post(ECHO, GOOD)
 
     for length in range(0, len(request), 5):

@@ -5,7 +5,7 @@ from pathlib import Path
 from . import models
 from .asking import ROW
 from .conftest import Start
-from .generations import asked, assert_each_saw_them_in_order, source
+from .generations import assert_each_saw_them_in_order, source, under_load
 from .running import until
 
 POLL = ("--model-control-mode=poll", "--repository-poll-secs=0.05")
@@ -16,7 +16,7 @@ def test_a_file_that_is_written_slowly_is_served_when_it_is_whole(start: Start, 
     running = start(*POLL)
     content = source(1)
 
-    with asked(running, "renewed", ROW) as load:
+    with under_load(running, "renewed", ROW) as load:
         with (repository / "renewed" / "1" / "model.py").open("w") as file:
             file.write(content[:-30])
             file.flush()

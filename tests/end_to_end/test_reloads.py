@@ -6,7 +6,7 @@ from collections.abc import Callable
 from . import models
 from .asking import ONE, ROW
 from .gates import Gate
-from .generations import asked, assert_each_saw_them_in_order, source
+from .generations import assert_each_saw_them_in_order, source, under_load
 from .running import Running, post, until
 
 
@@ -22,7 +22,7 @@ def test_a_model_that_changes_in_every_way_under_load_fails_no_request(server: R
         lambda: shutil.rmtree(server.repository / "varied" / "2"),
     ]
 
-    with asked(server, "varied", ONE) as load:
+    with under_load(server, "varied", ONE) as load:
         for change in changes:
             change()
             assert server.load("varied").status == 200

@@ -19,9 +19,9 @@ MODEL = "/v2/models/{model}"
 VERSION = MODEL + "/versions/{version}"
 REGION = "/region/{region}"
 REGIONS = [
-    f"/v2/{kind}sharedmemory{place}"
+    f"/v2/{kind}sharedmemory{location}"
     for kind in ("system", "cuda")
-    for place in ("/status", "/unregister", f"{REGION}/status", f"{REGION}/register", f"{REGION}/unregister")
+    for location in ("/status", "/unregister", f"{REGION}/status", f"{REGION}/register", f"{REGION}/unregister")
 ]
 PATHS = {
     "health": ["/v2/health/live", "/v2/health/ready", f"{MODEL}/ready", f"{VERSION}/ready"],
@@ -86,7 +86,7 @@ def test_the_paths_of_a_group_need_its_header_and_no_other(restricted: Running, 
         named = path.format(model="echo", version=1, region="r", repository="x")
         for method in [*described.get(path, {"post": {}})]:
             body = b"" if method == "post" else None
-            shut = [restricted.ask(method.upper(), named, body, given) for given in ({}, keys(*others(api)))]
+            shut = [restricted.ask(method.upper(), named, body, each) for each in ({}, keys(*others(api)))]
             opened = restricted.ask(method.upper(), named, body, keys(api))
 
             recorded = [(answer.status, answer.error) for answer in shut]
@@ -105,7 +105,7 @@ def test_the_rpcs_of_a_group_need_its_metadata_and_no_other(restricted: Running,
     prefix = "triton-grpc-protocol-"
     with grpc.insecure_channel(f"127.0.0.1:{restricted.grpc_port}") as channel:
         for name in RPCS[api]:
-            shut = [outcome(channel, name, given) for given in ({}, keys(*others(api), prefix=prefix), keys(api))]
+            shut = [outcome(channel, name, each) for each in ({}, keys(*others(api), prefix=prefix), keys(api))]
             opened = outcome(channel, name, keys(api, prefix=prefix))
 
             assert shut == [("UNAVAILABLE", REFUSED.format(f"for-{api}"))] * 3, name
@@ -127,12 +127,12 @@ def outcome(channel: grpc.Channel, name: str, metadata: dict[str, str]) -> tuple
     """The status and details of a call with an empty message."""
     call = getattr(service_pb2_grpc.GRPCInferenceServiceStub(channel), name)
     request = getattr(service_pb2, "ModelInferRequest" if name == "ModelStreamInfer" else f"{name}Request")()
-    given = tuple(metadata.items())
+    headers = tuple(metadata.items())
     try:
         if name == "ModelStreamInfer":
-            list(call(iter([request]), metadata=given, timeout=PATIENCE))
+            list(call(iter([request]), metadata=headers, timeout=PATIENCE))
         else:
-            call(request, metadata=given, timeout=PATIENCE)
+            call(request, metadata=headers, timeout=PATIENCE)
     except grpc.RpcError as error:
         return error.code().name, error.details()
     return "OK", ""

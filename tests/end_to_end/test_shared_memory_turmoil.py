@@ -11,7 +11,7 @@ from tritonclient.utils import InferenceServerException
 from tritonclient.utils import shared_memory as shm
 
 from .running import Running
-from .sharing import LARGE, file_of, key_of, placed, wanted
+from .sharing import LARGE, file_of, key_of, output_in, placed
 
 
 def test_a_segment_that_its_client_truncates_and_stretches_never_stops_the_server(
@@ -30,9 +30,9 @@ def test_a_segment_that_its_client_truncates_and_stretches_never_stops_the_serve
         recorded = []
         with sharing.client() as client:
             for _ in range(40):
-                given, output = placed("x", (LARGE,), "FP32", "r", size), wanted("output", "r", size, size)
+                values, output = placed("x", (LARGE,), "FP32", "r", size), output_in("output", "r", size, size)
                 try:
-                    client.infer("echo", [given], outputs=[output])
+                    client.infer("echo", [values], outputs=[output])
                 except InferenceServerException as error:
                     recorded.append(str(error))
         return recorded

@@ -53,7 +53,7 @@ def stream(running: Running, request: bytes) -> list[int]:
 
 @pytest.mark.parametrize("size", [20_000, 1_000_000])
 @pytest.mark.parametrize(("model", "count"), [("tells", 40), ("tells_by_threads", BY_THREADS)])
-def test_readers_that_stand_still_cost_little_memory_and_hold_nobody_else_up(
+def test_readers_that_stand_still_cost_little_memory_and_hold_up_no_other_client(
     server: Running, model: str, count: int, size: int
 ) -> None:
     failed = server.counted(model, "fail")
@@ -126,21 +126,21 @@ def test_two_hundred_streams_at_once_come_whole(server: Running) -> None:
 
 def test_storms_of_clients_that_leave_leave_nothing_behind(server: Running) -> None:
     chance = random.Random(11)
-    asked, before = 0, ended(server)
+    calls, before = 0, ended(server)
 
     for _ in range(3):
         with narrow(server, 100) as wires:
             for wire in wires:
                 wire.send(ask_for(chance.choice([1, 100, ENDLESS]), chance.choice([100, 5000])))
-                asked += 1
+                calls += 1
             for wire in wires:
                 if chance.random() < 0.5:
                     wire.file.read(chance.choice([1, 150]))
                 if chance.random() < 0.5:
                     vanish(wire)
-    until(lambda: ended(server) >= before + asked)
+    until(lambda: ended(server) >= before + calls)
 
-    assert ended(server) == before + asked
+    assert ended(server) == before + calls
     assert stream(server, ask_for(5)) == list(range(5))
 
 

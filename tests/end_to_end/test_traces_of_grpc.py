@@ -40,9 +40,9 @@ class TritonPythonModel:
 
 
 def tensor(name: str, values: Any, datatype: str) -> Any:
-    given = triton.InferInput(name, [len(values)], datatype)
-    given.set_data_from_numpy(values)
-    return given
+    tensor = triton.InferInput(name, [len(values)], datatype)
+    tensor.set_data_from_numpy(values)
+    return tensor
 
 
 ONE = np.ones(1, np.float32)
@@ -63,8 +63,8 @@ def test_requests_over_grpc_are_reported_with_what_happens_on_the_wire(
     with triton.InferenceServerClient(f"127.0.0.1:{running.grpc_port}") as client:
         client.start_stream(lambda result, error: answers.put((result, error)))
         client.async_stream_infer("echo", [tensor("x", ONE, "FP32")], request_id="of a stream")
-        asked = [tensor("count", np.array([2], np.int32), "INT32"), tensor("size", np.array([1], np.int32), "INT32")]
-        client.async_stream_infer("tells", asked, request_id="of two responses")
+        requests = [tensor("count", np.array([2], np.int32), "INT32"), tensor("size", np.array([1], np.int32), "INT32")]
+        client.async_stream_infer("tells", requests, request_id="of two responses")
         assert [answers.get(timeout=PATIENCE)[1] for _ in range(3)] == [None] * 3
     running.stop()
 

@@ -54,10 +54,10 @@ def tracing(path: Path, *words: str) -> list[str]:
 
 def traces(path: Path) -> dict[int, list[dict[str, Any]]]:
     """The objects of each trace of a file."""
-    found: dict[int, list[dict[str, Any]]] = {}
+    results: dict[int, list[dict[str, Any]]] = {}
     for each in json.loads(path.read_text()):
-        found.setdefault(each["id"], []).append(each)
-    return found
+        results.setdefault(each["id"], []).append(each)
+    return results
 
 
 def events(objects: list[dict[str, Any]]) -> list[str]:
@@ -80,12 +80,12 @@ def test_a_file_tells_all_of_every_request_when_the_server_has_ended(
         assert running.infer("echo", 1, id=f"r{number}").status == 200
     running.stop()
 
-    found = traces(tmp_path / "t.json")
+    result = traces(tmp_path / "t.json")
 
-    assert [objects[0] for objects in found.values()] == [
+    assert [objects[0] for objects in result.values()] == [
         {"id": number, "model_name": "echo", "model_version": 1, "request_id": f"r{number}"} for number in range(1, 4)
     ]
-    for objects in found.values():
+    for objects in result.values():
         times = [each["timestamps"][0]["ns"] for each in objects[1:]]
         assert events(objects) == OVER_HTTP
         assert times == sorted(times)

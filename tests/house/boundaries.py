@@ -35,31 +35,31 @@ def forbidden_members(members: Iterable[Member], edges: Mapping[str, set[str]]) 
     """The imports of one member by another that the layers do not allow."""
     members = list(members)
     owner = {package: member for member in members for package in member.packages}
-    found = []
+    violations = []
     for member in members:
         own = set(member.packages)
         allowed = FOR_PLUGINS if member.group != "core" else frozenset().union(*(BELOW.get(name, ()) for name in own))
         for module in member.modules:
             foreign = {name.split(".")[0]: name for name in edges[module.name]}
-            found += [
+            violations += [
                 f"{module.name} imports {name}"
                 for top, name in sorted(foreign.items())
                 if top in owner and top not in own and top not in allowed
             ]
-    return found
+    return violations
 
 
 def undeclared_members(members: Iterable[Member], edges: Mapping[str, set[str]]) -> list[str]:
     """The imports of one member by another that it does not name among its dependencies or extras."""
     members = list(members)
     owner = {package: member.distribution for member in members for package in member.packages}
-    found = []
+    violations = []
     for member in members:
         declared = {member.distribution} | {_distribution(text) for text in _requirements(member)}
         for module in member.modules:
             needed = {owner[top] for top in (name.split(".")[0] for name in edges[module.name]) if top in owner}
-            found += [f"{module.name} needs {name}" for name in sorted(needed - declared)]
-    return found
+            violations += [f"{module.name} needs {name}" for name in sorted(needed - declared)]
+    return violations
 
 
 def back_doors(members: Iterable[Member], edges: Mapping[str, set[str]]) -> list[str]:
@@ -78,12 +78,12 @@ def private_contract(members: Iterable[Member], edges: Mapping[str, set[str]]) -
 def upward(members: Iterable[Member], edges: Mapping[str, set[str]]) -> list[str]:
     """The imports of a private package of `naiad` by one that stands below it."""
     modules = [module.name for member in members if member.distribution == "naiad" for module in member.modules]
-    found = []
+    violations = []
     for height, upper in enumerate(LAYERS):
         for name in modules:
             if _inside(name, LAYERS[height + 1 :]):
-                found += [f"{name} imports {other}" for other in sorted(edges[name]) if _inside(other, [upper])]
-    return found
+                violations += [f"{name} imports {other}" for other in sorted(edges[name]) if _inside(other, [upper])]
+    return violations
 
 
 def impure(names: Iterable[str], members: Iterable[Member], edges: Mapping[str, set[str]]) -> list[str]:
@@ -92,14 +92,14 @@ def impure(names: Iterable[str], members: Iterable[Member], edges: Mapping[str, 
     A name that no module has is reported as well.
     """
     modules = [module.name for member in members for module in member.modules]
-    found = []
+    violations = []
     for pure in names:
         concerned = [name for name in modules if _inside(name, [pure])]
         if not concerned:
-            found.append(f"no module is named {pure}")
+            violations.append(f"no module is named {pure}")
         for name in concerned:
-            found += [f"{name} imports {other}" for other in sorted(edges[name]) if other.split(".")[0] in IMPURE]
-    return found
+            violations += [f"{name} imports {other}" for other in sorted(edges[name]) if other.split(".")[0] in IMPURE]
+    return violations
 
 
 def _private_imports(names: Iterable[str], edges: Mapping[str, set[str]]) -> list[str]:

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 
 def circles(edges: Mapping[str, set[str]]) -> list[list[str]]:
     """The circles, the largest first, each sorted by name; nodes that are in no circle are left out."""
-    found = [sorted(component) for component in _components(edges) if len(component) > 1]
-    return sorted(found, key=lambda component: (-len(component), component))
+    components = [sorted(component) for component in _components(edges) if len(component) > 1]
+    return sorted(components, key=lambda component: (-len(component), component))
 
 
 def _components(edges: Mapping[str, set[str]]) -> Iterator[list[str]]:

@@ -63,8 +63,8 @@ def measure(pure: Iterable[str], workspace: list[Member] | None = None) -> Itera
         [f"{each.name} {each.lines}" for each in modules if each.lines < SMALL and each.path.stem not in SHORT],
     )
     yield _listed(f"files over {LARGE} lines", [f"{each.name} {each.lines}" for each in modules if each.lines > LARGE])
-    found = words.in_texts(words.texts()) | words.as_names(modules)
-    yield from (_listed(f"word: {word}", items) for word, items in found.items())
+    counted = words.in_texts(words.texts()) | words.as_names([*modules, *words.beside_the_packages()])
+    yield from (_listed(f"word: {word}", items) for word, items in counted.items())
 
 
 def _lines(workspace: list[Member]) -> Iterator[Figure]:
@@ -83,9 +83,9 @@ def _lines_of(name: str, modules: Iterable[Module]) -> Figure:
 
 
 def _circles(modules: list[Module], edges: Mapping[str, set[str]]) -> Iterator[Figure]:
-    for kind, found in (("files", circles(edges)), ("packages", circles(between_packages(modules, edges)))):
-        items = tuple(" ".join(circle) for circle in found)
-        yield Figure(f"{kind} in import circles", sum(len(circle) for circle in found), items)
+    for kind, listed in (("files", circles(edges)), ("packages", circles(between_packages(modules, edges)))):
+        items = tuple(" ".join(circle) for circle in listed)
+        yield Figure(f"{kind} in import circles", sum(len(circle) for circle in listed), items)
 
 
 def _listed(name: str, items: Iterable[str]) -> Figure:

@@ -10,11 +10,11 @@ from .workspace import Module
 def imported(module: Module, known: Iterable[str]) -> set[str]:
     """The modules that a module imports, in full; a name imported from a package is a module where it is `known`."""
     known = set(known)
-    found = set()
+    importable = set()
     for package, name in _statements(module):
         inner = f"{package}.{name}" if name else package
-        found.add(inner if inner in known else package)
-    return found - {module.name}
+        importable.add(inner if inner in known else package)
+    return importable - {module.name}
 
 
 def graph(modules: Iterable[Module]) -> dict[str, set[str]]:

@@ -94,7 +94,7 @@ def test_the_root_of_a_distribution_may_offer_what_its_packages_make(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("importer", "imports", "found"),
+    ("importer", "imports", "violations"),
     [
         ("plugins/one/naiad_one/a.py", "naiad_two", ["naiad_one.a imports naiad_two"]),
         ("plugins/one/naiad_one/a.py", "naiad_cli", ["naiad_one.a imports naiad_cli"]),
@@ -107,14 +107,14 @@ def test_the_root_of_a_distribution_may_offer_what_its_packages_make(tmp_path: P
     ],
 )
 def test_a_member_imports_what_stands_below_it_and_never_its_like(
-    importer: str, imports: str, found: list[str], tmp_path: Path
+    importer: str, imports: str, violations: list[str], tmp_path: Path
 ) -> None:
     files = {f"core/{name}/{package}/x.py": "" for name, package in (("kit", "naiad_kit"), ("cli", "naiad_cli"))}
     files |= {"core/testing/naiad_testing/x.py": "", "core/config/naiad_config/x.py": "", "core/kernel/naiad/x.py": ""}
     files |= {f"plugins/{name}/naiad_{name}/x.py": "" for name in ("one", "two")}
-    made = workspace(tmp_path, {**files, importer: f"import {imports}\n"})
+    everything = workspace(tmp_path, {**files, importer: f"import {imports}\n"})
 
-    assert boundaries.forbidden_members(made, edges_of(made)) == found
+    assert boundaries.forbidden_members(everything, edges_of(everything)) == violations
 
 
 def test_a_member_declares_the_members_that_it_imports(tmp_path: Path) -> None:
@@ -167,9 +167,9 @@ def test_words_are_found_in_prose_and_in_names_but_not_inside_other_words(tmp_pa
         "As told.\nTold_twice, untold; tell_all, foretell_it: whoever, howsoever.\nIt is no JSON: makes no sense.\n"
     )
 
-    found = words.in_texts([page], tmp_path)
+    hits = words.in_texts([page], tmp_path)
 
-    assert found == {
+    assert hits == {
         "told": ["page.md:1", "page.md:2"],
         "tell_*": ["page.md:2"],
         "whoever": ["page.md:2"],
@@ -184,9 +184,9 @@ def test_names_count_where_they_are_defined_and_not_where_they_are_used(tmp_path
         "class Place(NobodyElse):\n    _found = 1\n\ndef f(left, placement, found_at, in_place):\n    left + f.places\n"
     )
 
-    found = words.as_names([Module("a", path)])
+    hits = words.as_names([Module("a", path)])
 
-    assert {word: items for word, items in found.items() if items} == {
+    assert {word: items for word, items in hits.items() if items} == {
         "place": ["a:1 Place"],
         "found": ["a:2 _found"],
         "left": ["a:4 left"],

@@ -47,28 +47,36 @@ def texts(root: Path = ROOT) -> Iterator[Path]:
                 yield path
 
 
+def beside_the_packages(root: Path = ROOT) -> Iterator[Module]:
+    """The Python files of tests, benchmarks and examples, whose names are checked too."""
+    for path in texts(root):
+        parts = path.relative_to(root).parts
+        if path.suffix == ".py" and ("tests" in parts or parts[0] in ("bench", "examples")):
+            yield Module(path.relative_to(root).as_posix(), path)
+
+
 def in_texts(paths: Iterable[Path], root: Path = ROOT) -> dict[str, list[str]]:
     """Where each of the words stands in texts and file names, as `path:line`."""
-    found: dict[str, list[str]] = {word: [] for word in IN_TEXT}
+    hits: dict[str, list[str]] = {word: [] for word in IN_TEXT}
     for path in paths:
         text, name = path.read_text(errors="replace"), path.relative_to(root).as_posix()
         for word, pattern in IN_TEXT.items():
-            found[word] += [f"{name} (its name)"] * bool(pattern.search(path.name))
-            found[word] += [f"{name}:{text.count(chr(10), 0, hit.start()) + 1}" for hit in pattern.finditer(text)]
-    return found
+            hits[word] += [f"{name} (its name)"] * bool(pattern.search(path.name))
+            hits[word] += [f"{name}:{text.count(chr(10), 0, hit.start()) + 1}" for hit in pattern.finditer(text)]
+    return hits
 
 
 def as_names(modules: Iterable[Module]) -> dict[str, list[str]]:
     """Where the modules define each of the names, as `module:line`."""
-    found: dict[str, list[str]] = {word: [] for word in (*AS_PART_OF_NAMES, *AS_NAMES)}
+    hits: dict[str, list[str]] = {word: [] for word in (*AS_PART_OF_NAMES, *AS_NAMES)}
     for module in modules:
         for name, line in definitions(module.tree):
             plain = name.strip("_").lower()
             segments = {segment.lower().removesuffix("s") for segment in _SEGMENT.findall(_FIELD_TERMS.sub("", name))}
-            for word in found:
+            for word in hits:
                 if plain == word or (word in AS_PART_OF_NAMES and word in segments):
-                    found[word].append(f"{module.name}:{line} {name}")
-    return found
+                    hits[word].append(f"{module.name}:{line} {name}")
+    return hits
 
 
 def definitions(tree: ast.AST) -> Iterator[tuple[str, int]]:

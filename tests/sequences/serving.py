@@ -1,6 +1,5 @@
 """A server with the real scheduler of sequences, and a backend that adds up what a sequence sends."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -43,7 +42,7 @@ class Listening(FakeBackend):
     def __init__(self, answer: Callable[[Batch], Answer] = summing) -> None:
         super().__init__("listening", answer)
         self.heard: list[tuple[int | str, str]] = []
-        self.made = 0
+        self.instances = 0
 
     def load(self, context: Any) -> "ListeningModel":
         super().load(context)
@@ -55,7 +54,7 @@ class ListeningModel(FakeModel):
 
     def instantiate(self, placement: Placement) -> "ListeningInstance":
         assert isinstance(self._backend, Listening)
-        self._backend.made += 1
+        self._backend.instances += 1
         return ListeningInstance(self._backend, placement.name)
 
 
@@ -73,9 +72,9 @@ async def serving(
 ) -> AsyncIterator[Server]:
     """A server with one model of sequences."""
     backend.write(root, "m", CONFIG % (batching, rest))
-    given = {name.replace("_", "-"): value for name, value in options.items()}
+    settings = {name.replace("_", "-"): value for name, value in options.items()}
     plugins = (backend, naiad_scheduler_sequence, without_frontends(naiad_metrics))
-    async with Server(model_repository=[root], plugins=plugins, options={"exit-on-error": False, **given}) as server:
+    async with Server(model_repository=[root], plugins=plugins, options={"exit-on-error": False, **settings}) as server:
         assert server.ready().ready, server.ready().reasons
         yield server
 
@@ -101,9 +100,3 @@ async def ask(server: Server, value: int, who: int | str = 7, flags: str = "", *
 def number(response: Response) -> int:
     """Y."""
     return int(response.outputs["Y"].array[0, 0])
-
-
-async def until(done: Callable[[], object]) -> None:
-    """Let the server go on until it is so; the test's time limit ends what never becomes so."""
-    while not done():  # noqa: ASYNC110 - what is awaited happens on other threads
-        await asyncio.sleep(0.001)

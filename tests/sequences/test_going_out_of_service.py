@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from naiad.errors import InvalidArgumentError, ModelNotReadyError, ShuttingDownError
+from naiad_testing.loops import until
 
-from .serving import CONFIG, PATIENT, Listening, ask, serving, until
+from .serving import CONFIG, PATIENT, Listening, ask, serving
 
 EXPLICIT = {"model_control_mode": "explicit", "load_model": ("*",)}
 
@@ -82,7 +83,7 @@ async def test_a_server_that_stops_lets_sequences_end_and_starts_none(
     async with serving(tmp_path, backend) as server:
         await ask(server, 1, flags="start")
         stopping = asyncio.ensure_future(server.stop())
-        await until(lambda: not server.ready().ready)
+        await until(lambda: "goes when its sequences have ended" in caplog.text)
 
         with pytest.raises(ShuttingDownError):
             await ask(server, 1, who=8, flags="start")

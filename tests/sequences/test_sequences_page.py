@@ -69,6 +69,6 @@ async def test_the_model_of_the_page_that_works_in_steps_takes_as_many_as_it_is_
         return int(response.outputs["TOOK"].array[0, 0])
 
     async with Server(model_repository=[tmp_path], plugins=(backend, naiad_scheduler_sequence)) as server:
-        found = await asyncio.gather(*(ask(server, steps) for steps in (3, 1, 2)))
+        outcomes = await asyncio.gather(*(ask(server, steps) for steps in (3, 1, 2)))
 
-    assert found == [3, 1, 2]
+    assert outcomes == [3, 1, 2]

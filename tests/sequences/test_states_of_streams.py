@@ -10,8 +10,9 @@ import pytest
 
 from naiad import Server
 from naiad.backend import Answer, Batch, Reply, Sender
+from naiad_testing.loops import until
 
-from .serving import Listening, ask, number, request, serving, until
+from .serving import Listening, ask, number, request, serving
 
 DECOUPLED = "model_transaction_policy { decoupled: true }"
 

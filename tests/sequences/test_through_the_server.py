@@ -13,9 +13,10 @@ from naiad import Server
 from naiad.backend import RESCHEDULE, Batch, Reply, Reschedule
 from naiad.errors import RequestCancelledError, UnavailableError, WorkerDiedError
 from naiad_kit.metrics import MetricsApi
+from naiad_testing.loops import until
 from naiad_testing.tracing import FakeTrace
 
-from .serving import Listening, ask, number, request, serving, summing, until
+from .serving import Listening, ask, number, request, serving, summing
 
 STRATEGIES = ["direct { }", "oldest { max_candidate_sequences: 16 }"]
 DECOUPLED = "model_transaction_policy { decoupled: true }"
@@ -68,7 +69,7 @@ async def test_an_instance_that_dies_of_what_it_hears_is_replaced(tmp_path: Path
     backend = Frail()
     async with serving(tmp_path, backend, rest=on, exit_timeout_secs=0) as server:
         await ask(server, 1, flags="start end")
-        await until(lambda: backend.made == 2)
+        await until(lambda: backend.instances == 2)
         await until(lambda: server.model_ready("m").ready)
 
         assert await ask(server, 2, flags="start") == 2
@@ -109,11 +110,11 @@ async def test_a_sequence_whose_instance_dies_must_start_anew(tmp_path: Path) ->
 
     async with serving(tmp_path, Listening(dying)) as server:
         await ask(server, 1, flags="start")
-        found = await asyncio.gather(ask(server, 13), ask(server, 1), return_exceptions=True)
+        outcomes = await asyncio.gather(ask(server, 13), ask(server, 1), return_exceptions=True)
 
         assert await ask(server, 5, flags="start end") == 5
 
-    assert [type(each) for each in found] == [WorkerDiedError, UnavailableError]
+    assert [type(each) for each in outcomes] == [WorkerDiedError, UnavailableError]
 
 
 async def test_a_sequence_in_the_backlog_waits_no_longer_than_its_timeout(tmp_path: Path) -> None:
@@ -140,10 +141,10 @@ async def test_an_iterative_model_counts_down_in_steps_that_others_share(tmp_pat
 
     backend = Listening(stepping)
     async with serving(tmp_path, backend, f"iterative_sequence: true {strategy}") as server:
-        found = await asyncio.gather(*(ask(server, steps, who=0) for steps in (5, 1, 3, 4, 2, 2)))
+        outcomes = await asyncio.gather(*(ask(server, steps, who=0) for steps in (5, 1, 3, 4, 2, 2)))
         assert server.statistics("m")[0].success.count == 6
 
-    assert found == [5, 1, 3, 4, 2, 2]
+    assert outcomes == [5, 1, 3, 4, 2, 2]
     assert {reason for _, reason in backend.heard} == {"end"}
     assert len(backend.heard) == 6
 
@@ -162,9 +163,9 @@ async def test_an_iterative_decoupled_model_sends_a_response_in_every_step(tmp_p
         return [number(each) async for each in server.stream(request(steps, who=0))]
 
     async with serving(tmp_path, Listening(stepping), "iterative_sequence: true oldest { }", DECOUPLED) as server:
-        found = await asyncio.gather(stream(4), stream(1), stream(2))
+        outcomes = await asyncio.gather(stream(4), stream(1), stream(2))
 
-    assert found == [[1, 2, 3, 4], [1], [1, 2]]
+    assert outcomes == [[1, 2, 3, 4], [1], [1, 2]]
 
 
 async def test_responses_in_order_do_not_keep_an_earlier_request_from_its_next_step(tmp_path: Path) -> None:
@@ -186,9 +187,9 @@ async def test_responses_in_order_do_not_keep_an_earlier_request_from_its_next_s
 
     batching = "iterative_sequence: true oldest { max_candidate_sequences: 4 preserve_ordering: true }"
     async with serving(tmp_path, Listening(stepping), batching, DECOUPLED) as server:
-        found = await asyncio.wait_for(asyncio.gather(stream(5), stream(1), stream(2)), 10)
+        outcomes = await asyncio.wait_for(asyncio.gather(stream(5), stream(1), stream(2)), 10)
 
-    assert found == [list(range(100))] * 3
+    assert outcomes == [list(range(100))] * 3
 
 
 async def test_a_trace_follows_a_request_through_all_its_steps(tmp_path: Path) -> None:
@@ -217,19 +218,19 @@ async def test_callers_of_an_iterative_model_that_say_the_same_id_are_distinguis
         return answers
 
     async with serving(tmp_path, Listening(counting), "iterative_sequence: true oldest {}") as server:
-        found = await asyncio.gather(*(ask(server, 3, who, "start") for who in (7, 7, 0, 2)))
+        outcomes = await asyncio.gather(*(ask(server, 3, who, "start") for who in (7, 7, 0, 2)))
 
-    assert found == [3, 3, 3, 3]
+    assert outcomes == [3, 3, 3, 3]
     assert seen == {1: 3, 2: 3, 3: 3, 4: 3}
 
 
 async def test_a_model_that_asks_for_ever_is_stopped_by_its_caller(tmp_path: Path) -> None:
     backend = Listening(lambda batch: [RESCHEDULE] * len(batch.requests))
     async with serving(tmp_path, backend, "iterative_sequence: true") as server:
-        asked = asyncio.ensure_future(server.infer(request(1, who=0)))
+        task = asyncio.ensure_future(server.infer(request(1, who=0)))
         await until(lambda: len(backend.batches) >= 3)
 
-        asked.cancel()
+        task.cancel()
         await until(lambda: backend.heard)
 
     assert [reason for _, reason in backend.heard] == ["cancelled"]

@@ -12,8 +12,9 @@ from naiad import Server
 from naiad.backend import Batch
 from naiad.errors import InvalidArgumentError, ModelFailedError, NaiadError
 from naiad.reports import SequenceCounts
+from naiad_testing.loops import until
 
-from .serving import Listening, ask, serving, summing, until
+from .serving import Listening, ask, serving, summing
 
 FAILS, DIES = 1000, 2000
 
@@ -42,21 +43,21 @@ async def client(server: Server, name: str, random: Random, seen: Counter[str]) 
             ended = random.random() < 0.2
             flags = ["start" if total == 0 and at == 0 else "" for at in range(len(values))]
             flags[-1] += "end" if ended else ""
-            asked = [asyncio.ensure_future(ask(server, *each)) for each in zip(values, [who] * 9, flags, strict=False)]
+            tasks = [asyncio.ensure_future(ask(server, *each)) for each in zip(values, [who] * 9, flags, strict=False)]
             if random.random() < 0.15:
                 await asyncio.sleep(random.random() * 0.002)
-                asked[random.randrange(len(asked))].cancel()
-            found = await asyncio.gather(*asked, return_exceptions=True)
-            if not judged(found, values, total, seen):
+                tasks[random.randrange(len(tasks))].cancel()
+            outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+            if not judged(outcomes, values, total, seen):
                 break
-            total = next((each for each in reversed(found) if isinstance(each, int)), total)
+            total = next((each for each in reversed(outcomes) if isinstance(each, int)), total)
             if ended:
                 break
 
 
-def judged(found: list[Any], values: list[int], total: int, seen: Counter[str]) -> bool:
+def judged(results: list[Any], values: list[int], total: int, seen: Counter[str]) -> bool:
     """Whether the sequence can go on; the sums that came back must be right as far as nothing broke."""
-    for each, value in zip(found, values, strict=True):
+    for each, value in zip(results, values, strict=True):
         seen[type(each).__name__] += 1
         if isinstance(each, ModelFailedError):  # its batch failed, perhaps for another's sake, and counts for nothing
             continue
@@ -68,7 +69,7 @@ def judged(found: list[Any], values: list[int], total: int, seen: Counter[str]) 
             return False
         total += value
         assert each == total, f"{each} instead of {total}"
-    return any(isinstance(each, int) for each in found)
+    return any(isinstance(each, int) for each in results)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -16,15 +16,15 @@ class BadCache:
     def __init__(self, mode: str) -> None:
         self._mode = mode
 
-    def lookup(self, key: bytes, found: Callable[[CachedResponse | None], None]) -> None:
+    def lookup(self, key: bytes, deliver: Callable[[CachedResponse | None], None]) -> None:
         if self._mode == "wrong":
-            found("no response")  # type: ignore[arg-type]
+            deliver("no response")  # type: ignore[arg-type]
         elif self._mode == "raises":
             raise RuntimeError("this cache cannot look anything up")
         elif self._mode == "exits":
             raise SystemExit(3)
         elif self._mode != "hangs":
-            found(None)
+            deliver(None)
 
     def insert(self, key: bytes, response: CachedResponse) -> None:
         if self._mode in ("raises", "exits"):

@@ -88,7 +88,7 @@ def test_a_stream_tells_its_responses() -> None:
     assert rows(message)[-2][3] == "5 responses from 500.0 to 1300.5"
 
 
-def test_bars_stay_within_their_place_whatever_the_times_are() -> None:
+def test_bars_stay_within_their_column_whatever_the_times_are() -> None:
     report = {"model": "m", "version": 1, "received": 0.0, "queued": 0.0, "answered": 0.0}
 
     assert drawn(report)[1:] == ["answer       0.0      0.0"]

@@ -28,9 +28,9 @@ class BeadBackend:
         if text == "unreadable":
             raise InvalidArgumentError("beads.txt cannot be read")
         beads, config = int(text), context.config
-        given = ModelInput(name="x", data_type=DataType.TYPE_FP32, dims=(beads,))
+        model_input = ModelInput(name="x", data_type=DataType.TYPE_FP32, dims=(beads,))
         taken = config.output or (ModelOutput(name="x", data_type=DataType.TYPE_FP32, dims=(beads,)),)
-        return replace(config, input=(given,), output=taken)
+        return replace(config, input=(model_input,), output=taken)
 
     def load(self, context: ModelContext) -> Model:
         raise AssertionError(f"{context.config.name} must not be loaded")
@@ -73,7 +73,7 @@ def test_without_completion_the_configuration_must_be_whole(tmp_path: Path) -> N
     assert any("data_type" in problem for problem in bare["bare"])
 
 
-def test_every_mistake_of_a_file_is_reported_with_its_place(tmp_path: Path) -> None:
+def test_every_mistake_of_a_file_is_reported_with_its_position(tmp_path: Path) -> None:
     write_model(tmp_path, "typos", "max_batch_sise: 4\nbackend: 7\n")
 
     first, second = checked(tmp_path)["typos"]
@@ -83,13 +83,13 @@ def test_every_mistake_of_a_file_is_reported_with_its_place(tmp_path: Path) -> N
     assert "config.pbtxt:2:" in second
 
 
-def test_every_invalid_value_is_reported_with_its_place(tmp_path: Path) -> None:
+def test_every_invalid_value_is_reported_with_its_position(tmp_path: Path) -> None:
     write_model(tmp_path, "values", 'max_batch_size: -1\noutput { name: "x" data_type: TYPE_FP32 dims: [0] }\n')
 
-    found = checked(tmp_path)["values"]
+    result = checked(tmp_path)["values"]
 
-    assert len(found) >= 2
-    assert all("config.pbtxt:" in problem for problem in found)
+    assert len(result) >= 2
+    assert all("config.pbtxt:" in problem for problem in result)
 
 
 @pytest.mark.parametrize(
@@ -117,10 +117,10 @@ def test_each_way_to_be_broken_is_reported_and_harms_no_other_model(
     write_model(tmp_path, "m", config, beads)
     write_model(tmp_path, "sound")
 
-    found = checked(tmp_path)
+    result = checked(tmp_path)
 
-    assert found["sound"] == []
-    assert message in "\n".join(found["m"])
+    assert result["sound"] == []
+    assert message in "\n".join(result["m"])
 
 
 def test_a_model_that_two_repositories_have_is_a_problem(tmp_path: Path) -> None:

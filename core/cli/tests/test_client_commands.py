@@ -29,7 +29,7 @@ class Canned:
 
     url: str
     answers: dict[str, tuple[int, dict[str, str], bytes]] = field(default_factory=dict)
-    asked: list[tuple[str, str, dict[str, str], bytes]] = field(default_factory=list)
+    requests: list[tuple[str, str, dict[str, str], bytes]] = field(default_factory=list)
 
     def answer(self, path: str, document: Any, tail: bytes = b"", status: int = 200) -> None:
         body = json.dumps(document).encode()
@@ -42,7 +42,7 @@ def server() -> Iterator[Canned]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            canned.asked.append((self.command, self.path, dict(self.headers), body))
+            canned.requests.append((self.command, self.path, dict(self.headers), body))
             status, headers, answer = canned.answers[self.path]
             self.send_response(status)
             for name, value in headers.items():
@@ -90,7 +90,7 @@ def test_models_can_ask_for_the_ready_ones(server: Canned) -> None:
 
     main(["models", "--url", server.url, "--ready"])
 
-    assert json.loads(server.asked[0][3]) == {"ready": True}
+    assert json.loads(server.requests[0][3]) == {"ready": True}
 
 
 def test_infer_sends_the_inputs_in_the_shape_of_the_model_and_prints_the_outputs(
@@ -106,7 +106,7 @@ def test_infer_sends_the_inputs_in_the_shape_of_the_model_and_prints_the_outputs
 
     assert status == 0
     assert capsys.readouterr().out == "add version 2\nparameter took = 3\nC FP32[1, 2]\n[[4., 6.]]\n"
-    _, _, headers, body = server.asked[1]
+    _, _, headers, body = server.requests[1]
     length = int(headers["Inference-Header-Content-Length"])
     assert json.loads(body[:length]) == {
         "id": "r1",
@@ -166,7 +166,7 @@ def test_infer_asks_for_an_explanation_and_prints_it_below_the_outputs(
 
     status = main(["infer", "add", "--url", server.url, "--input", "A=1,2", "--explain"])
 
-    *_, headers, body = server.asked[-1]
+    *_, headers, body = server.requests[-1]
     length = next(int(value) for name, value in headers.items() if name.lower() == "inference-header-content-length")
     assert status == 0
     assert json.loads(body[:length])["parameters"]["explain"] is True

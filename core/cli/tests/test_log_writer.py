@@ -69,7 +69,7 @@ def test_lines_of_several_streams_are_written_in_their_order(writer: LogWriter) 
     assert "".join(order).split() == ["0", "1", "2", "3", "4", "5"]
 
 
-def test_a_stream_that_is_stuck_holds_up_nobody_and_the_lines_come_when_it_is_free(writer: LogWriter) -> None:
+def test_a_stream_that_is_stuck_holds_up_nothing_and_the_lines_come_when_it_is_free(writer: LogWriter) -> None:
     stream = stuck(writer)
 
     writer.put(stream, "second\n")

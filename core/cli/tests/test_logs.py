@@ -46,10 +46,10 @@ def messages(text: str) -> list[str]:
 
 def record(message: str, level: int = logging.INFO, **extra: Any) -> logging.LogRecord:
     """A record of 2026-11-21 09:30:00.000123 UTC, process 17, server.py:12."""
-    made = logging.LogRecord("naiad.model", level, "/x/server.py", 12, message, None, None)
-    made.created, made.process = 1795253400.000123, 17
-    vars(made).update(extra)
-    return made
+    entry = logging.LogRecord("naiad.model", level, "/x/server.py", 12, message, None, None)
+    entry.created, entry.process = 1795253400.000123, 17
+    vars(entry).update(extra)
+    return entry
 
 
 def test_news_goes_to_stdout_and_trouble_to_stderr() -> None:
@@ -151,9 +151,9 @@ def test_a_traceback_follows_indented() -> None:
 
 
 def test_json_lines_carry_model_version_and_request() -> None:
-    made = record("slow", logging.WARNING, model="resnet", version="3", request_id="r-7")
+    entry = record("slow", logging.WARNING, model="resnet", version="3", request_id="r-7")
 
-    line = json.loads(formatter("json").format(made))
+    line = json.loads(formatter("json").format(entry))
 
     assert line == {
         "time": "2026-11-21T09:30:00.000123Z",

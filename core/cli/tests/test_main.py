@@ -8,28 +8,28 @@ from naiad_cli.main import COMMANDS, main
 
 @pytest.mark.parametrize("words", [[], ["--help"], ["help"]])
 def test_without_a_command_all_are_listed(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as exited:
         main(words)
 
     message = capsys.readouterr().out
-    assert left.value.code == 0
+    assert exited.value.code == 0
     assert all(command.name in message and command.help in message for command in COMMANDS)
 
 
 def test_the_version_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as exited:
         main(["--version"])
 
-    assert (left.value.code, capsys.readouterr().out) == (0, f"naiad {naiad.__version__}\n")
+    assert (exited.value.code, capsys.readouterr().out) == (0, f"naiad {naiad.__version__}\n")
 
 
 @pytest.mark.parametrize("command", [command.name for command in COMMANDS])
 def test_every_command_has_help_in_both_ways_of_asking(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     recorded = []
     for words in (["help", command], [command, "--help"]):
-        with pytest.raises(SystemExit) as left:
+        with pytest.raises(SystemExit) as exited:
             main(words)
-        recorded.append((left.value.code, capsys.readouterr().out))
+        recorded.append((exited.value.code, capsys.readouterr().out))
 
     assert recorded[0] == recorded[1]
     assert recorded[0][0] == 0
@@ -37,10 +37,10 @@ def test_every_command_has_help_in_both_ways_of_asking(command: str, capsys: pyt
 
 
 def test_an_unknown_command_is_answered_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as exited:
         main(["sevre"])
 
-    assert left.value.code == 1
+    assert exited.value.code == 1
     assert "invalid choice: 'sevre' (choose from 'serve'," in capsys.readouterr().err
 
 

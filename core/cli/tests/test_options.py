@@ -45,15 +45,15 @@ def parsed(*words: str) -> dict[str, object]:
     ],
 )
 def test_options_are_read_in_every_way_of_writing_them(words: tuple[str, ...], expected: dict[str, object]) -> None:
-    found = parsed(*words)
+    result = parsed(*words)
 
-    assert found == expected | {"folders": []}
+    assert result == expected | {"folders": []}
 
 
 def test_a_bare_switch_leaves_the_next_word_alone() -> None:
-    found = parsed("--quiet", "models", "--strict", "more")
+    result = parsed("--quiet", "models", "--strict", "more")
 
-    assert found == {"quiet": True, "strict": True, "folders": ["models", "more"]}
+    assert result == {"quiet": True, "strict": True, "folders": ["models", "more"]}
 
 
 def test_verbosity_is_a_switch_too() -> None:
@@ -82,10 +82,10 @@ def test_an_option_has_the_other_name_that_users_of_triton_know() -> None:
 def test_a_mistake_is_reported_with_status_1(
     words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as exited:
         parsed(*words)
 
-    assert left.value.code == 1
+    assert exited.value.code == 1
     assert message in capsys.readouterr().err
 
 

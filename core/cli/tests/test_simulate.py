@@ -30,18 +30,18 @@ def figures(capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, obj
 
 
 def test_the_figures_are_those_of_the_simulation(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = figures(capsys, config, "--arrivals", "burst:4@1000", "--duration", 2, "--service-time-ms", "10+2")
+    printed = figures(capsys, config, "--arrivals", "burst:4@1000", "--duration", 2, "--service-time-ms", "10+2")
 
-    assert (found["scheduler"], found["instances"]) == ("default", 2)
-    assert (found["requests"], found["batches"], found["reasons"]) == (8, 8, {"single": 8})
-    assert (found["wait_p50"], found["wait_max"]) == (0.0, pytest.approx(0.012))
-    assert found["utilisation"] == pytest.approx(4 * 0.012 / 1.024)
+    assert (printed["scheduler"], printed["instances"]) == ("default", 2)
+    assert (printed["requests"], printed["batches"], printed["reasons"]) == (8, 8, {"single": 8})
+    assert (printed["wait_p50"], printed["wait_max"]) == (0.0, pytest.approx(0.012))
+    assert printed["utilisation"] == pytest.approx(4 * 0.012 / 1.024)
 
 
 def test_the_number_of_instances_may_be_chosen(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = figures(capsys, config, "--arrivals", "burst:4@1000", "--duration", 1, "--instances", 4)
+    printed = figures(capsys, config, "--arrivals", "burst:4@1000", "--duration", 1, "--instances", 4)
 
-    assert (found["instances"], found["wait_max"]) == (4, 0.0)
+    assert (printed["instances"], printed["wait_max"]) == (4, 0.0)
 
 
 def test_the_same_seed_gives_the_same_figures_and_another_one_does_not(
@@ -59,9 +59,9 @@ def test_arrivals_may_come_from_a_file(config: Path, tmp_path: Path, capsys: pyt
     recording = tmp_path / "day.csv"
     recording.write_text("time,batch_size\n100,1\n130,4\n")
 
-    found = figures(capsys, config, "--arrivals", recording)
+    printed = figures(capsys, config, "--arrivals", recording)
 
-    assert (found["requests"], found["batch_sizes"]) == (2, {"1": 1, "4": 1})
+    assert (printed["requests"], printed["batch_sizes"]) == (2, {"1": 1, "4": 1})
 
 
 def test_in_a_pipe_the_tables_are_plain_lines(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,9 +81,9 @@ def test_groups_on_gpus_that_are_not_here_count_too(tmp_path: Path, capsys: pyte
         " instance_group { count: 1 kind: KIND_CPU passive: true }"
     )
 
-    found = figures(capsys, config, "--arrivals", "uniform:1", "--duration", 1)
+    printed = figures(capsys, config, "--arrivals", "uniform:1", "--duration", 1)
 
-    assert found["instances"] == 6
+    assert printed["instances"] == 6
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_wrong_argument_is_answered_with_a_sentence(
     assert complaint in capsys.readouterr().err
 
 
-def test_a_mistake_in_the_configuration_is_reported_with_its_place(
+def test_a_mistake_in_the_configuration_is_reported_with_its_position(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = tmp_path / "config.pbtxt"

@@ -51,9 +51,9 @@ def test_files_of_numpy_and_json_are_read(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.arange(4.0).reshape(2, 2))
     (tmp_path / "x.json").write_text("[[0, 1], [2, 3]]")
 
-    found = [read_tensor("x", f"@{tmp_path}/x.{kind}", "FP32", [-1, 2]).tolist() for kind in ("npy", "json")]
+    tensors = [read_tensor("x", f"@{tmp_path}/x.{kind}", "FP32", [-1, 2]).tolist() for kind in ("npy", "json")]
 
-    assert found == [[[0, 1], [2, 3]]] * 2
+    assert tensors == [[[0, 1], [2, 3]]] * 2
 
 
 @pytest.mark.parametrize(
@@ -120,9 +120,9 @@ def test_outputs_may_be_binary_or_json_in_one_answer() -> None:
         ]
     }
 
-    found = outputs_of(answer, b"\x01\0\0\0\x02\0\0\0")
+    outputs = outputs_of(answer, b"\x01\0\0\0\x02\0\0\0")
 
-    assert [(name, datatype, array.tolist()) for name, datatype, array in found] == [
+    assert [(name, datatype, array.tolist()) for name, datatype, array in outputs] == [
         ("a", "INT32", [1]),
         ("b", "BYTES", [[b"x", b"y"]]),
         ("c", "INT32", [2]),

@@ -11,12 +11,12 @@ INPUT = 'input { name: "x" data_type: TYPE_FP32 dims: 4 } '
 OUTPUT = 'output { name: "y" data_type: TYPE_FP32 dims: 4 } '
 
 
-def found(text, **options):
+def problems_of(text, **options):
     return [(problem.path, problem.message) for problem in problems(parse_text(text), **options)]
 
 
 def only(text, **options):
-    (reason,) = found(text, **options)
+    (reason,) = problems_of(text, **options)
     return reason
 
 

@@ -16,11 +16,11 @@ PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encod
 
 def messages(cls=ModelConfig):
     """The message class and all that it is made of."""
-    found = {cls}
+    results = {cls}
     for spec in specs(cls).values():
         if spec.is_message:
-            found |= messages(spec.type)
-    return found
+            results |= messages(spec.type)
+    return results
 
 
 @pytest.mark.parametrize("cls", sorted(messages(), key=proto_name), ids=proto_name)

@@ -37,19 +37,19 @@ def described(scope, prefix=""):
 def test_every_message_field_and_enum_is_the_published_one(published):
     real = descriptor_pb2.FileDescriptorProto()
     published.DESCRIPTOR.CopyToProto(real)
-    made = file_descriptor()
+    descriptor = file_descriptor()
 
-    assert described(made) == described(real)
-    assert (made.name, made.package, made.syntax) == (real.name, real.package, real.syntax)
-    assert len(described(made)) > 250
+    assert described(descriptor) == described(real)
+    assert (descriptor.name, descriptor.package, descriptor.syntax) == (real.name, real.package, real.syntax)
+    assert len(described(descriptor)) > 250
 
 
 def test_the_fields_are_declared_in_the_published_order(published):
     for name in ("ModelConfig", "ModelInput", "ModelInstanceGroup", "ModelSequenceBatching"):
-        made = next(message for message in file_descriptor().message_type if message.name == name)
+        descriptor = next(message for message in file_descriptor().message_type if message.name == name)
         real = published.DESCRIPTOR.message_types_by_name[name]
 
-        assert [field.name for field in made.field] == [field.name for field in real.fields]
+        assert [field.name for field in descriptor.field] == [field.name for field in real.fields]
 
 
 def test_a_published_client_reads_what_we_send_and_we_read_what_it_sends(published):
@@ -69,9 +69,9 @@ def test_a_published_client_reads_what_we_send_and_we_read_what_it_sends(publish
 
 
 def test_a_part_of_a_configuration_is_a_message_too():
-    given = ModelInput(name="x", dims=(2,))
+    model_input = ModelInput(name="x", dims=(2,))
 
-    assert from_message(to_message(given), ModelInput) == given
+    assert from_message(to_message(model_input), ModelInput) == model_input
     assert message_class(ModelOutput).DESCRIPTOR.full_name == "inference.ModelOutput"
     assert message_class(ModelQueuePolicy) is message_class(ModelQueuePolicy)
 
@@ -79,9 +79,9 @@ def test_a_part_of_a_configuration_is_a_message_too():
 @pytest.mark.parametrize("ours_first", [True, False])
 def test_client_and_server_messages_live_in_one_process_in_either_order(ours_first):
     ours = "from naiad_config.descriptors import message_class; from naiad_config import ModelConfig"
-    made = "ours = message_class(ModelConfig)(name='m')"
+    descriptor = "ours = message_class(ModelConfig)(name='m')"
     client = "from tritonclient.grpc import model_config_pb2; theirs = model_config_pb2.ModelConfig(name='m')"
-    lines = [ours, made, client] if ours_first else [client, ours, made]
+    lines = [ours, descriptor, client] if ours_first else [client, ours, descriptor]
     check = "assert type(ours) is not type(theirs) and ours.SerializeToString() == theirs.SerializeToString()"
 
     done = subprocess.run([sys.executable, "-c", "\n".join([*lines, check])], capture_output=True, text=True)

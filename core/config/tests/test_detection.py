@@ -28,8 +28,8 @@ def version(tmp_path):
 
 
 def resolved(config, version, traits=INSTALLED):
-    found = BackendSearch(config, version, traits).resolve()
-    return found.backend, found.platform, found.default_model_filename
+    backend = BackendSearch(config, version, traits).resolve()
+    return backend.backend, backend.platform, backend.default_model_filename
 
 
 def where_to_get(backend):
@@ -43,7 +43,7 @@ def refusal(config, version, traits=INSTALLED, skipped=()):
     return problem
 
 
-def test_a_backend_that_nobody_knows_may_be_that_of_a_skipped_plugin(version):
+def test_a_backend_that_is_not_known_may_be_that_of_a_skipped_plugin(version):
     problem = refusal(ModelConfig(name="m", backend="acme"), version, [PYTHON], ["acme-naiad was skipped: no acme"])
 
     assert problem.hint == "Installed backends: python. acme-naiad was skipped: no acme"
@@ -166,7 +166,7 @@ def test_an_unknown_platform_is_refused_with_the_nearest(version):
     assert other.hint == "did you mean 'tensorflow_savedmodel'?"
 
 
-def test_a_platform_that_nobody_serves_is_refused(version):
+def test_a_platform_without_a_backend_is_refused(version):
     problem = refusal(ModelConfig(name="m", platform="abacus_beads"), version, (ONNX,))
 
     assert problem.message == "unexpected platform type 'abacus_beads' for 'm'"

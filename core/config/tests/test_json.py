@@ -29,7 +29,7 @@ def test_an_object_that_was_read_already_is_taken_as_it_is():
 
 
 def test_all_mistakes_are_reported_at_once():
-    given = {
+    pending = {
         "max_batch_siz": 1,
         "input": {"a": 1},
         "output": [3],
@@ -42,7 +42,7 @@ def test_all_mistakes_are_reported_at_once():
     }
 
     with pytest.raises(ConfigError) as caught:
-        parse_json(given, file="override")
+        parse_json(pending, file="override")
 
     int32 = "expected an integer from -2147483648 to 2147483647"
     assert caught.value.problems == (
@@ -85,7 +85,7 @@ def test_all_mistakes_are_reported_at_once():
         (b'{"\xff', "JSON: the JSON is not UTF-8: invalid start byte at byte 2"),
     ],
 )
-def test_what_is_no_json_is_refused_with_its_place(text, message):
+def test_what_is_no_json_is_refused_with_its_position(text, message):
     with pytest.raises(ConfigError) as caught:
         parse_json(text)
 
@@ -128,26 +128,26 @@ def test_64_bit_integers_are_numbers_but_for_three_fields():
         """
     )
 
-    found = to_json(config)
+    result = to_json(config)
 
-    assert found["input"][0]["dims"] == [16]
-    assert found["input"][0]["reshape"] == {"shape": [4, 4]}
-    assert found["version_policy"] == {"specific": {"versions": [3]}}
-    sequences = found["sequence_batching"]
+    assert result["input"][0]["dims"] == [16]
+    assert result["input"][0]["reshape"] == {"shape": [4, 4]}
+    assert result["version_policy"] == {"specific": {"versions": [3]}}
+    sequences = result["sequence_batching"]
     assert sequences["max_sequence_idle_microseconds"] == 5
     assert sequences["oldest"]["max_queue_delay_microseconds"] == 6
     assert sequences["state"][0]["dims"] == [7]
     assert sequences["state"][0]["initial_state"] == [
         {"data_type": "TYPE_INVALID", "dims": ["8"], "zero_data": True, "name": ""}
     ]
-    assert found["model_warmup"][0]["inputs"]["a"] == {
+    assert result["model_warmup"][0]["inputs"]["a"] == {
         "data_type": "TYPE_INVALID",
         "dims": [9],
         "random_data": True,
     }
-    assert found["optimization"]["cuda"]["graph_spec"][0]["input"] == {"a": {"dim": ["10"]}}
-    assert found["instance_group"][0]["secondary_devices"] == [{"kind": "KIND_NVDLA", "device_id": "11"}]
-    assert parse_json(json.dumps(found)) == config
+    assert result["optimization"]["cuda"]["graph_spec"][0]["input"] == {"a": {"dim": ["10"]}}
+    assert result["instance_group"][0]["secondary_devices"] == [{"kind": "KIND_NVDLA", "device_id": "11"}]
+    assert parse_json(json.dumps(result)) == config
 
 
 def test_keys_of_maps_are_strings():

@@ -54,9 +54,9 @@ def test_every_rule_that_no_mistake_explains_is_applied() -> None:
     """
     parsed = read_text(text)
 
-    found = unexplained(problems(parsed.config, complete=False), parsed.problems)
+    result = unexplained(problems(parsed.config, complete=False), parsed.problems)
 
-    assert [problem.path for problem in found] == ["max_batch_size", "input[0].dims[0]", "input[1].name"]
+    assert [problem.path for problem in result] == ["max_batch_size", "input[0].dims[0]", "input[1].name"]
 
 
 @pytest.mark.parametrize(

@@ -71,9 +71,9 @@ def test_groups_without_a_name_are_numbered_and_the_others_keep_theirs():
 def test_sequences_get_an_idle_time_and_a_preferred_size():
     batching = ModelSequenceBatching(oldest=StrategyOldest(max_candidate_sequences=3))
 
-    found = normalise(ModelConfig(name="m", max_batch_size=8, sequence_batching=batching), traits=PLAIN)
+    normalised = normalise(ModelConfig(name="m", max_batch_size=8, sequence_batching=batching), traits=PLAIN)
 
-    assert found.sequence_batching == ModelSequenceBatching(
+    assert normalised.sequence_batching == ModelSequenceBatching(
         oldest=StrategyOldest(max_candidate_sequences=3, preferred_batch_size=(8,)),
         max_sequence_idle_microseconds=1_000_000,
     )
@@ -89,26 +89,26 @@ def test_what_the_configuration_decides_is_kept():
         instance_group=(ModelInstanceGroup(kind=InstanceKind.KIND_CPU, count=3),),
     )
 
-    found = normalise(config, traits=ONNX)
+    normalised = normalise(config, traits=ONNX)
 
-    assert found.dynamic_batching == config.dynamic_batching
-    assert found.optimization.input_pinned_memory == off
-    assert found.instance_group[0].count == 3
+    assert normalised.dynamic_batching == config.dynamic_batching
+    assert normalised.optimization.input_pinned_memory == off
+    assert normalised.instance_group[0].count == 3
 
 
 def test_a_model_without_batching_gets_no_preferred_size():
-    found = normalise(ModelConfig(name="m", dynamic_batching=ModelDynamicBatching()), traits=PLAIN)
+    normalised = normalise(ModelConfig(name="m", dynamic_batching=ModelDynamicBatching()), traits=PLAIN)
 
-    assert found.dynamic_batching == ModelDynamicBatching()
+    assert normalised.dynamic_batching == ModelDynamicBatching()
 
 
 def test_an_ensemble_gets_neither_instances_nor_optimization():
     config = parse_text('name: "e" platform: "ensemble" ensemble_scheduling { step { model_name: "a" } }')
 
-    found = normalise(config, traits=None)
+    normalised = normalise(config, traits=None)
 
-    assert (found.instance_group, found.optimization) == ((), None)
-    assert instance_placements(found) == ()
+    assert (normalised.instance_group, normalised.optimization) == ((), None)
+    assert instance_placements(normalised) == ()
 
 
 @pytest.mark.parametrize(
@@ -125,10 +125,10 @@ def test_an_ensemble_gets_neither_instances_nor_optimization():
 def test_the_kind_of_a_group_is_settled(group, gpus, kind, listed):
     config = ModelConfig(name="m", instance_group=(group,))
 
-    (found,) = normalise(config, traits=ONNX, gpus=gpus).instance_group
+    (normalised,) = normalise(config, traits=ONNX, gpus=gpus).instance_group
 
-    assert (found.kind, found.gpus) == (kind, listed)
-    assert found.count == (2 if kind is InstanceKind.KIND_CPU else 1)
+    assert (normalised.kind, normalised.gpus) == (kind, listed)
+    assert normalised.count == (2 if kind is InstanceKind.KIND_CPU else 1)
 
 
 def test_instances_are_named_after_their_group():
@@ -150,7 +150,7 @@ def test_each_gpu_gets_the_count_of_its_group():
     assert {each.kind for each in placements} == {"GPU"}
 
 
-def test_a_model_that_places_itself_has_one_set_of_instances():
+def test_a_model_that_chooses_its_devices_has_one_set_of_instances():
     group = ModelInstanceGroup(name="g", kind=InstanceKind.KIND_MODEL, count=1)
 
     (placement,) = instance_placements(ModelConfig(name="m", instance_group=(group,)), gpus=2)
@@ -190,7 +190,7 @@ def test_a_backend_that_uses_no_gpu_gets_none_for_an_automatic_kind():
     groups = (ModelInstanceGroup(gpus=(0,)), ModelInstanceGroup(kind=InstanceKind.KIND_GPU))
     traits = BackendTraits("plain", uses_gpus=False)
 
-    automatic, asked = normalise(ModelConfig(name="m", instance_group=groups), traits=traits, gpus=1).instance_group
+    automatic, explicit = normalise(ModelConfig(name="m", instance_group=groups), traits=traits, gpus=1).instance_group
 
     assert (automatic.kind, automatic.gpus) == (InstanceKind.KIND_CPU, ())
-    assert asked.kind is InstanceKind.KIND_GPU
+    assert explicit.kind is InstanceKind.KIND_GPU

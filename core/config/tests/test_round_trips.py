@@ -40,14 +40,14 @@ def configs() -> st.SearchStrategy[ModelConfig]:
 def _messages(draw: Callable[[st.SearchStrategy[Any]], Any], cls: type) -> Any:
     fields = specs(cls).values()
     chosen = draw(st.sets(st.sampled_from([spec.name for spec in fields]), max_size=4)) if fields else set()
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     oneofs: set[str] = set()
     for spec in fields:
         if spec.name not in chosen or spec.oneof in oneofs:
             continue
         oneofs |= {spec.oneof} - {""}
-        found[spec.attribute] = draw(_values(spec))
-    return cls(**found)
+        results[spec.attribute] = draw(_values(spec))
+    return cls(**results)
 
 
 def _values(spec: FieldSpec) -> st.SearchStrategy[Any]:
@@ -141,10 +141,10 @@ def test_normalising_changes_nothing_the_second_time_and_checking_never_fails(co
     named = replace(config, name="m")
     once = normalise(named, traits=BackendTraits("b", cpu_instances=2), gpus=gpus)
 
-    found = problems(once, model_directory=Path("/nowhere"))
+    result = problems(once, model_directory=Path("/nowhere"))
 
     assert normalise(once, traits=BackendTraits("b", cpu_instances=2), gpus=gpus) == once
-    assert all(problem.message for problem in found)
+    assert all(problem.message for problem in result)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))

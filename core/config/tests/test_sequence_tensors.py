@@ -24,9 +24,9 @@ sequence_batching {
 def test_controls_come_first_each_with_the_type_of_its_values_and_then_the_states() -> None:
     config = read_text(SEQUENCES, file="").config
 
-    found = extra_inputs(config)
+    result = extra_inputs(config)
 
-    assert found == (
+    assert result == (
         ModelInput(name="S", data_type=DataType.TYPE_INT32, dims=(1,)),
         ModelInput(name="R", data_type=DataType.TYPE_FP32, dims=(1,)),
         ModelInput(name="E", data_type=DataType.TYPE_BOOL, dims=(1,)),
@@ -39,14 +39,14 @@ def test_controls_come_first_each_with_the_type_of_its_values_and_then_the_state
 def test_a_state_that_clients_see_is_no_extra_output() -> None:
     config = read_text(SEQUENCES, file="").config
 
-    found = extra_outputs(config)
+    outputs = extra_outputs(config)
 
-    assert found == (ModelOutput(name="OUT", data_type=DataType.TYPE_INT64, dims=(-1, 3)),)
+    assert outputs == (ModelOutput(name="OUT", data_type=DataType.TYPE_INT64, dims=(-1, 3)),)
 
 
 def test_a_model_without_sequences_has_nothing_extra() -> None:
     config = ModelConfig(name="m")
 
-    found = (extra_inputs(config), extra_outputs(config))
+    outputs = (extra_inputs(config), extra_outputs(config))
 
-    assert found == ((), ())
+    assert outputs == ((), ())

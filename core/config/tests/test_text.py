@@ -132,7 +132,7 @@ def test_configurations_of_older_servers_are_read(platform):
     assert config.optimization.graph.level == -1
 
 
-def test_all_mistakes_are_reported_at_once_with_place_path_and_hint():
+def test_all_mistakes_are_reported_at_once_with_position_path_and_hint():
     text = (
         'nam: "x"\n'
         'max_batch_size: "8"\n'
@@ -182,7 +182,7 @@ def test_all_mistakes_are_reported_at_once_with_place_path_and_hint():
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "message"),
+    ("text", "position", "message"),
     [
         ('name: "x', (1, 7), "this string is not closed on its line"),
         ("\n  name 3", (2, 8), "expected ':' or '{' after the key 'name', found '3'"),
@@ -199,15 +199,15 @@ def test_all_mistakes_are_reported_at_once_with_place_path_and_hint():
         ("input " + "{ input " * 200, (1, 809), "messages are nested deeper than 100 levels"),
     ],
 )
-def test_broken_syntax_stops_at_its_place(text, place, message):
+def test_broken_syntax_stops_at_its_position(text, position, message):
     with pytest.raises(ConfigError) as caught:
         parse_text(text)
 
     (problem,) = caught.value.problems
-    assert (problem.message, (problem.line, problem.column)) == (message, place)
+    assert (problem.message, (problem.line, problem.column)) == (message, position)
 
 
-def test_bytes_that_are_no_text_are_named_with_their_place():
+def test_bytes_that_are_no_text_are_named_with_their_position():
     with pytest.raises(ConfigError) as caught:
         parse_text(b'name: "a"\nplatform: "\xff"\n', "config.pbtxt")
 
@@ -218,7 +218,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text():
     assert parse_text('\ufeffname: "m"'.encode()).name == "m"
 
 
-def test_keys_and_elements_have_places():
+def test_keys_and_elements_have_positions():
     parsed = parse_text_with_positions('name: "m"\ninput [\n  { dims: [ 1,\n 2 ] } ]\nparameters { key: "a.b" }\n')
 
     assert parsed.config.name == "m"

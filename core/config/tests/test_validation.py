@@ -7,14 +7,14 @@ from naiad_config import ModelConfig
 from naiad_config.text import parse_text, parse_text_with_positions
 from naiad_config.validation import misnamed, problems, with_positions
 
-from .rules import INPUT, OUTPUT, VALID, found, only
+from .rules import INPUT, OUTPUT, VALID, only, problems_of
 
 
 def test_a_valid_configuration_has_no_problems():
     assert problems(parse_text(VALID + INPUT + OUTPUT)) == ()
 
 
-def test_ten_mistakes_are_reported_at_once_with_their_places():
+def test_ten_mistakes_are_reported_at_once_with_their_positions():
     text = """name: "m"
 backend: "b"
 max_batch_size: 4
@@ -59,8 +59,8 @@ default_model_filename: "/etc/passwd"
 def test_what_the_backend_may_still_complete_is_no_problem_yet():
     text = 'name: "m" input { name: "x" } batch_input { target_name: "t" source_input: "z" data_type: TYPE_FP32 }'
 
-    assert found(text, complete=False) == []
-    assert [path for path, _ in found(text)] == [
+    assert problems_of(text, complete=False) == []
+    assert [path for path, _ in problems_of(text)] == [
         "backend",
         "input[0].data_type",
         "input[0]",
@@ -74,8 +74,8 @@ def test_what_depends_on_the_backend_or_the_batch_size_is_settled_later():
     input { name: "x" data_type: TYPE_FP32 dims: 1 is_shape_tensor: true reshape { } }
     """
 
-    assert found(text, complete=False) == []
-    assert [path for path, _ in found(text + 'backend: "b"')] == [
+    assert problems_of(text, complete=False) == []
+    assert [path for path, _ in problems_of(text + 'backend: "b"')] == [
         "input[0].is_shape_tensor",
         "instance_group[0].profile",
         "input[0].reshape",
@@ -92,16 +92,16 @@ def test_sequences_without_batching_have_no_preferred_sizes():
 def test_an_ensemble_needs_no_platform_before_it_is_completed():
     text = 'name: "e" ensemble_scheduling { }'
 
-    assert found(text, complete=False) == [("ensemble_scheduling", "must specify 'step' for ensemble 'e'")]
+    assert problems_of(text, complete=False) == [("ensemble_scheduling", "must specify 'step' for ensemble 'e'")]
 
 
-def test_a_problem_without_a_text_has_no_place():
+def test_a_problem_without_a_text_has_no_position():
     (problem,) = problems(ModelConfig(name="m"), file="m")
 
     assert (problem.file, problem.line, problem.column) == ("m", 0, 0)
 
 
-def test_problems_that_have_a_place_keep_it():
+def test_problems_that_have_a_position_keep_it():
     own = Problem("x", "name", "other", 7, 8)
 
     assert with_positions([own, Problem("y", "name")], {"name": (1, 2)}, "f") == (own, Problem("y", "name", "f", 1, 2))

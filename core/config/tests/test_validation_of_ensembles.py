@@ -17,14 +17,14 @@ def step(reads, writes):
     return f'step {{ model_name: "a" {inputs} {outputs} }} '
 
 
-def found(text):
+def problems_of(text):
     return [(problem.path, problem.message) for problem in problems(parse_text(text))]
 
 
 def test_a_chain_of_steps_in_any_order_has_no_problems():
     text = f"{HEAD} {IN} {OUT} ensemble_scheduling {{ {step('mid', 'out')} {step('in', 'mid')} }}"
 
-    assert found(text) == []
+    assert problems_of(text) == []
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,13 @@ def test_a_chain_of_steps_in_any_order_has_no_problems():
     ],
 )
 def test_steps_must_connect_inputs_and_outputs(steps, expected):
-    assert found(f"{HEAD} {IN} {OUT} ensemble_scheduling {{ {steps} }}") == expected
+    assert problems_of(f"{HEAD} {IN} {OUT} ensemble_scheduling {{ {steps} }}") == expected
 
 
 def test_steps_that_wait_for_each_other_write_nothing():
     text = f"{HEAD} {IN} {OUT} ensemble_scheduling {{ {step('in', 'x')} {step('out', 'y')} {step('y', 'out')} }}"
 
-    assert ("output[0].name", UNWRITTEN) in found(text)
+    assert ("output[0].name", UNWRITTEN) in problems_of(text)
 
 
 @pytest.mark.parametrize(
@@ -117,4 +117,4 @@ def test_steps_that_wait_for_each_other_write_nothing():
     ],
 )
 def test_ensemble_rules(text, path, message):
-    assert found(text) == [(path, message)]
+    assert problems_of(text) == [(path, message)]

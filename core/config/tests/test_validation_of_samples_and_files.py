@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from .rules import INPUT, VALID, found, only
+from .rules import INPUT, VALID, only, problems_of
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_a_sample_must_be_like_the_inputs():
     }
     """
 
-    assert found(VALID + INPUT + sample) == [
+    assert problems_of(VALID + INPUT + sample) == [
         ('model_warmup[0].inputs["x"].data_type', "warmup input 'x' is TYPE_INT32, but the input of m is TYPE_FP32"),
         ('model_warmup[0].inputs["xx"]', "warmup input 'xx' is no input of m"),
         ("model_warmup[0]", "warmup sample 'w' lacks the input z"),
@@ -55,7 +55,7 @@ def test_controls_and_states_in_a_sample_must_have_their_types():
     }
     """
 
-    assert found(VALID + INPUT + sample) == [
+    assert problems_of(VALID + INPUT + sample) == [
         ('model_warmup[0].inputs["S"].data_type', "warmup input 'S' is TYPE_FP32, but the input of m is TYPE_INT32"),
         ('model_warmup[0].inputs["in"].data_type', "warmup input 'in' is TYPE_FP32, but the input of m is TYPE_FP16"),
     ]
@@ -70,7 +70,7 @@ def test_no_file_leaves_its_folder(name):
     model_warmup {{ inputs {{ key: "x" value {{ data_type: TYPE_FP32 dims: 1 input_data_file: "{name}" }} }} }}
     """
 
-    assert [path for path, _ in found(VALID + INPUT + text, model_directory=Path("/nowhere"))] == [
+    assert [path for path, _ in problems_of(VALID + INPUT + text, model_directory=Path("/nowhere"))] == [
         "default_model_filename",
         'cc_model_filenames["8.0"]',
         "output[0].label_filename",
@@ -91,7 +91,7 @@ def test_files_must_be_there_and_large_enough(tmp_path):
     ]
     """
 
-    assert found(VALID + INPUT + text, model_directory=tmp_path) == [
+    assert problems_of(VALID + INPUT + text, model_directory=tmp_path) == [
         ("output[0].label_filename", "the label file 'labels.txt' of output 'o' is not in the model folder"),
         (
             'model_warmup[0].inputs["x"].input_data_file',
@@ -105,7 +105,7 @@ def test_files_must_be_there_and_large_enough(tmp_path):
 def test_a_file_name_longer_than_the_file_system_allows_is_a_file_that_is_not_there(tmp_path):
     text = f'output {{ name: "o" data_type: TYPE_FP32 dims: 1 label_filename: "{"x" * 5000}" }}'
 
-    assert [path for path, _ in found(VALID + text, model_directory=tmp_path)] == ["output[0].label_filename"]
+    assert [path for path, _ in problems_of(VALID + text, model_directory=tmp_path)] == ["output[0].label_filename"]
 
 
 def test_files_that_are_there_are_no_problem(tmp_path):
@@ -122,4 +122,4 @@ def test_files_that_are_there_are_no_problem(tmp_path):
     }
     """
 
-    assert found(VALID + INPUT + text, model_directory=tmp_path) == []
+    assert problems_of(VALID + INPUT + text, model_directory=tmp_path) == []

@@ -10,7 +10,7 @@ UNLIKE = "doesn't match the size of 'state' dimensions"
 STATE = 'input_name: "in" output_name: "out" data_type: TYPE_FP32 dims: [ 4, -1 ]'
 
 
-def found(text, **options):
+def problems_of(text, **options):
     return [(problem.path, problem.message) for problem in problems(parse_text(VALID + text), **options)]
 
 
@@ -97,7 +97,7 @@ def found(text, **options):
     ],
 )
 def test_sequence_rules(text, path, phrase):
-    ((problem_path, message),) = found(f"sequence_batching {{ {text} }}")
+    ((problem_path, message),) = problems_of(f"sequence_batching {{ {text} }}")
 
     assert problem_path == f"sequence_batching.{path}"
     assert phrase in message
@@ -139,7 +139,7 @@ def test_sequence_rules(text, path, phrase):
     ],
 )
 def test_initial_state_rules(text, path, message):
-    reason = found(f"sequence_batching {{ state {{ {STATE} initial_state {{ {text} }} }} }}")
+    reason = problems_of(f"sequence_batching {{ state {{ {STATE} initial_state {{ {text} }} }} }}")
 
     assert reason == [(f"sequence_batching.state[0].initial_state[0]{path}", message)]
 
@@ -156,7 +156,7 @@ def test_initial_state_rules(text, path, message):
     ],
 )
 def test_what_the_server_gives_is_no_input_of_clients(text, path, message):
-    reason = found(f'input {{ name: "x" data_type: TYPE_FP32 dims: 1 }} sequence_batching {{ {text} }}')
+    reason = problems_of(f'input {{ name: "x" data_type: TYPE_FP32 dims: 1 }} sequence_batching {{ {text} }}')
 
     assert reason == [(f"sequence_batching.{path}", f"{message} 'x' of m is also an input of clients")]
 
@@ -164,7 +164,7 @@ def test_what_the_server_gives_is_no_input_of_clients(text, path, message):
 def test_a_state_that_is_an_output_too_has_its_type():
     output = 'output { name: "out" data_type: TYPE_INT32 dims: [ 4, -1 ] }'
 
-    reason = found(f"{output} sequence_batching {{ state {{ {STATE} }} }}")
+    reason = problems_of(f"{output} sequence_batching {{ state {{ {STATE} }} }}")
 
     message = "state 'out' is TYPE_FP32 here and TYPE_INT32 among the outputs"
     assert reason == [("sequence_batching.state[0].data_type", message)]
@@ -173,7 +173,7 @@ def test_a_state_that_is_an_output_too_has_its_type():
 def test_a_state_has_one_initial_state():
     initial = 'initial_state { name: "i" data_type: TYPE_FP32 dims: [ 4, 1 ] zero_data: true } '
 
-    reason = found(f"sequence_batching {{ state {{ {STATE} {initial * 2} }} }}")
+    reason = problems_of(f"sequence_batching {{ state {{ {STATE} {initial * 2} }} }}")
 
     message = "initial_state field for state input 'in' must contain exactly one or zero element. Found '2' elements."
     assert reason == [("sequence_batching.state[0].initial_state", message)]
@@ -184,7 +184,7 @@ def test_the_file_of_an_initial_state_must_be_large_enough(tmp_path):
     (tmp_path / "initial_state" / "s").write_bytes(b"123")
     initial = 'initial_state { name: "i" data_type: TYPE_FP32 dims: [ 4, 1 ] data_file: "s" } '
 
-    reason = found(f"sequence_batching {{ state {{ {STATE} {initial} }} }}", model_directory=tmp_path)
+    reason = problems_of(f"sequence_batching {{ state {{ {STATE} {initial} }} }}", model_directory=tmp_path)
 
     message = "initial_state setting expects 16 bytes, but the data provided from s only has 3 bytes"
     assert reason == [("sequence_batching.state[0].initial_state[0].data_file", message)]
@@ -204,4 +204,4 @@ def test_a_complete_sequence_model_has_no_problems():
     }}
     """
 
-    assert found(text) == []
+    assert problems_of(text) == []

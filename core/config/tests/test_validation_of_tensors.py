@@ -2,7 +2,7 @@
 
 import pytest
 
-from .rules import INPUT, OUTPUT, VALID, found, only
+from .rules import INPUT, OUTPUT, VALID, only, problems_of
 
 SCATTERED = 'batch_output { target_name: "z" source_input: "x" }'
 
@@ -69,7 +69,7 @@ def test_tensor_rules(text, path, phrase):
     ],
 )
 def test_what_tensors_may_be(text):
-    assert found(text) == []
+    assert problems_of(text) == []
 
 
 @pytest.mark.parametrize("backend", ['backend: "onnxruntime"', 'platform: "onnxruntime_onnx"', 'backend: "python"'])
@@ -95,7 +95,7 @@ def test_what_tensors_may_be(text):
 def test_shape_tensors_of_onnx_and_python_models_hold_whole_numbers_in_one_dim(backend, written, wrong):
     text = f'name: "m" {backend} max_batch_size: 2 input {{ name: "i" {written} is_shape_tensor: true }}'
 
-    assert found(text) == wrong
+    assert problems_of(text) == wrong
 
 
 def test_a_scalar_needs_batching():

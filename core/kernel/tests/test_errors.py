@@ -20,7 +20,7 @@ TAXONOMY = {
 ALL = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, NaiadError)]
 
 
-def test_every_place_of_the_taxonomy_has_an_error() -> None:
+def test_every_position_of_the_taxonomy_has_an_error() -> None:
     assert {kind.code for kind in ALL} == TAXONOMY
 
 
@@ -34,13 +34,13 @@ def test_an_unavailable_thing_may_say_when_to_come_back() -> None:
     assert QueueFullError("full", retry_after=1.5).retry_after == 1.5
 
 
-def test_a_problem_tells_its_place_its_path_and_the_next_step() -> None:
+def test_a_problem_tells_its_position_its_path_and_the_next_step() -> None:
     problem = Problem("must be positive", "input[0].dims", "config.pbtxt", 3, 7, "write 1")
 
     assert str(problem) == "config.pbtxt:3:7: input[0].dims: must be positive (write 1)"
 
 
-def test_a_problem_without_a_place_tells_the_file_alone() -> None:
+def test_a_problem_without_a_position_tells_the_file_alone() -> None:
     assert str(Problem("cannot be read", file="config.pbtxt")) == "config.pbtxt: cannot be read"
     assert str(Problem("must be positive")) == "must be positive"
 

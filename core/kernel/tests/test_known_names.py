@@ -65,7 +65,7 @@ def test_capitals_are_warned_about_where_all_names_of_the_framework_are_in_capit
     assert len(warned(LOWER, of, caplog)) == 1  # nothing more than before
 
 
-def test_a_setting_that_nobody_knows_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_setting_that_is_not_known_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     of = context(colour="red", default_max_batch_size="2", backend_directory="/b", bead_count="3")
 
     assert refused(ABACUS, of) == []
@@ -88,6 +88,6 @@ def test_a_slip_is_one_step_of_damerau_and_levenshtein(written: str, meant: str)
     one_away |= {meant[:at] + each + meant[at + 1 :] for at in range(len(meant)) for each in letters}
     one_away |= {meant[:at] + meant[at + 1] + meant[at] + meant[at + 2 :] for at in range(len(meant) - 1)}
 
-    found = refused(KnownNames("Abacus", (meant,)), context(written))
+    result = refused(KnownNames("Abacus", (meant,)), context(written))
 
-    assert bool(found) == (written != meant and written in one_away)
+    assert bool(result) == (written != meant and written in one_away)

@@ -18,9 +18,9 @@ def test_the_first_candidate_that_is_there_is_found(context):
     (context.version_directory / "b").touch()
     (context.version_directory / "c").mkdir()
 
-    found = context.existing_path(*(context.version_directory / name for name in "abc"))
+    result = context.existing_path(*(context.version_directory / name for name in "abc"))
 
-    assert found == context.version_directory / "b"
+    assert result == context.version_directory / "b"
 
 
 def test_a_missing_file_is_reported_with_what_is_there_instead(context):

@@ -86,7 +86,7 @@ def test_memory_is_kept_by_views_and_by_arrays_made_of_them() -> None:
     assert seen() is None
 
 
-def test_a_capsule_that_nobody_takes_frees_what_it_is_over() -> None:
+def test_a_capsule_that_is_not_taken_frees_what_it_is_over() -> None:
     held = FakeDeviceArray(np.array([1, 2, 3, 4], np.float32))
     seen = weakref.ref(held)
     capsule = DeviceTensor.of(held)[2:4].__dlpack__()
@@ -188,7 +188,7 @@ def test_tensors_are_joined_by_the_driver() -> None:
     assert joined.tolist() == [[0, 1, 2], [3, 4, 5], [3, 4, 5]]
 
 
-def test_what_nobody_can_copy_is_an_error_with_a_next_step() -> None:
+def test_what_cannot_be_copied_is_an_error_with_a_next_step() -> None:
     held = FakeDeviceArray(FLOATS, (10, 0), copies_itself=False)
 
     with pytest.raises(UnavailableError, match=r"FP32\[2, 3\] on device \(10, 0\) cannot come to the host.*dl_device"):

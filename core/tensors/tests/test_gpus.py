@@ -13,11 +13,11 @@ from naiad_tensors.gpus import compute_capability, gpu_count
 def forgetting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Forget before and after each test what was asked of the real driver."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    for asked in (gpu_count, compute_capability):
-        asked.cache_clear()
+    for response in (gpu_count, compute_capability):
+        response.cache_clear()
     yield
-    for asked in (gpu_count, compute_capability):
-        asked.cache_clear()
+    for response in (gpu_count, compute_capability):
+        response.cache_clear()
 
 
 class Driver:

@@ -85,7 +85,7 @@ def test_ragged_strings_keep_every_byte() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "made"),
+    ("kind", "created"),
     [
         ("BATCH_ELEMENT_COUNT", [2, 6, 4]),
         ("BATCH_ACCUMULATED_ELEMENT_COUNT", [2, 8, 12]),
@@ -95,13 +95,13 @@ def test_ragged_strings_keep_every_byte() -> None:
     ],
 )
 @pytest.mark.parametrize(("data_type", "dtype"), [("TYPE_INT32", np.int32), ("TYPE_FP32", np.float32)])
-def test_a_batch_input_tells_of_the_whole_batch(kind: str, made: list[Any], data_type: str, dtype: type) -> None:
+def test_a_batch_input_tells_of_the_whole_batch(kind: str, created: list[Any], data_type: str, dtype: type) -> None:
     of = batch(making(kind, data_type), 1, 3, 2)
 
     assert of.input_names == ("A", "B", "T", "U")
     assert of.batch_input_names == ("T", "U")
     for target in of.batch_input_names:
-        assert of.input(target).tolist() == made
+        assert of.input(target).tolist() == created
         assert of.input(target).dtype == dtype
 
 
@@ -115,11 +115,11 @@ def test_a_request_of_several_items_counts_as_one_and_has_a_shape_for_each() -> 
     big = request(A=np.zeros((3, 5, 2), dtype=np.float32))
     small = request(A=np.zeros((1, 4, 2), dtype=np.float32))
 
-    def made(kind: str) -> list[Any]:
+    def values_of(kind: str) -> list[Any]:
         return list(Batch([big, small], [3, 1], layout=making(kind)).input("T").tolist())
 
-    assert made("BATCH_ELEMENT_COUNT") == [30, 8]
-    assert made("BATCH_ITEM_SHAPE") == [[5, 2], [5, 2], [5, 2], [4, 2]]
+    assert values_of("BATCH_ELEMENT_COUNT") == [30, 8]
+    assert values_of("BATCH_ITEM_SHAPE") == [[5, 2], [5, 2], [5, 2], [4, 2]]
 
 
 def test_the_batch_input_of_an_absent_source_is_absent() -> None:
@@ -146,7 +146,7 @@ def test_the_model_must_take_batch_inputs_of_these_shapes() -> None:
         + 'batch_input { kind: BATCH_ELEMENT_COUNT target_name: "U" source_input: "A" data_type: TYPE_INT32 }'
     )
 
-    assert [batch_input_shape(made, config) for made in config.batch_input] == [(-1, 2), (-1,)]
+    assert [batch_input_shape(each, config) for each in config.batch_input] == [(-1, 2), (-1,)]
 
 
 def test_a_scattered_output_gets_the_shape_of_its_source() -> None:

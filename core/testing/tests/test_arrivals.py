@@ -88,7 +88,7 @@ def test_a_duration_cuts_a_recording_and_none_leaves_it_whole(tmp_path):
         ("a.jsonl", "\xff\xfe", "a.jsonl cannot be read"),
     ],
 )
-def test_a_mistake_in_a_recording_is_named_with_its_place(tmp_path, name, text, complaint):
+def test_a_mistake_in_a_recording_is_named_with_its_line(tmp_path, name, text, complaint):
     file = tmp_path / name
     file.write_bytes(text.encode("latin-1"))
 

@@ -9,7 +9,7 @@ from naiad_kit.caches import CachedResponse, CacheReport
 from naiad_tensors.tensors import Tensor
 from naiad_testing.caches import ContractBroken, FakeCache, check_cache
 
-Found = Callable[[CachedResponse | None], None]
+Deliver = Callable[[CachedResponse | None], None]
 
 
 class Forgetful(FakeCache):
@@ -18,19 +18,19 @@ class Forgetful(FakeCache):
 
 
 class Silent(FakeCache):
-    def lookup(self, key: bytes, found: Found) -> None:
+    def lookup(self, key: bytes, deliver: Deliver) -> None:
         return None
 
 
 class Talkative(FakeCache):
-    def lookup(self, key: bytes, found: Found) -> None:
-        super().lookup(key, found)
-        super().lookup(key, found)
+    def lookup(self, key: bytes, deliver: Deliver) -> None:
+        super().lookup(key, deliver)
+        super().lookup(key, deliver)
 
 
 class Generous(FakeCache):
-    def lookup(self, key: bytes, found: Found) -> None:
-        found(CachedResponse((), {}, 1))
+    def lookup(self, key: bytes, deliver: Deliver) -> None:
+        deliver(CachedResponse((), {}, 1))
 
 
 class Loyal(FakeCache):
@@ -67,11 +67,11 @@ class Undying(FakeCache):
     def close(self) -> None:
         self.closed = True
 
-    def lookup(self, key: bytes, found: Found) -> None:
+    def lookup(self, key: bytes, deliver: Deliver) -> None:
         if self.closed:
-            found(next(iter(self.entries.values())))
+            deliver(next(iter(self.entries.values())))
         else:
-            super().lookup(key, found)
+            super().lookup(key, deliver)
 
 
 def test_the_fake_keeps_the_contract() -> None:
@@ -98,7 +98,7 @@ def test_each_way_to_break_the_contract_is_found(broken: type[FakeCache], messag
         check_cache(broken, patience=0.02)
 
 
-def test_a_copy_of_a_response_is_nobody_elses_and_cannot_be_written_to() -> None:
+def test_a_copy_of_a_response_is_not_shared_and_cannot_be_written_to() -> None:
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
     texts = np.array([b"a", b"b"], dtype=object)
 

@@ -41,7 +41,7 @@ def test_a_begun_call_of_a_fake_model_has_its_error_in_the_future() -> None:
 
 def test_the_responses_of_a_fake_model_come_one_by_one_without_the_empty_last_one() -> None:
     last = Response("count", 1, "", {})
-    models = FakeModels(count=lambda asked: [double(asked), double(asked), last])
+    models = FakeModels(count=lambda requests: [double(requests), double(requests), last])
 
     responses = models.stream(request("count"))
 
@@ -51,7 +51,7 @@ def test_the_responses_of_a_fake_model_come_one_by_one_without_the_empty_last_on
 
 def test_a_fake_model_that_is_decoupled_cannot_be_asked_for_one_response() -> None:
     with pytest.raises(UnsupportedError, match="'count' is decoupled"):
-        FakeModels(count=lambda asked: [double(asked)]).infer(request("count"))
+        FakeModels(count=lambda requests: [double(requests)]).infer(request("count"))
 
 
 def test_loads_and_unloads_are_recorded() -> None:
@@ -64,7 +64,7 @@ def test_loads_and_unloads_are_recorded() -> None:
 
 
 @pytest.mark.parametrize("ask", ["infer", "begin", "stream"])
-def test_a_model_that_no_server_has_loaded_calls_nobody(ask: str) -> None:
+def test_a_model_that_no_server_has_loaded_makes_no_calls(ask: str) -> None:
     models: ModelCalls = NoModels()
 
     with pytest.raises(UnsupportedError, match="no server has loaded cannot call model 'm'"):
@@ -72,6 +72,6 @@ def test_a_model_that_no_server_has_loaded_calls_nobody(ask: str) -> None:
 
 
 @pytest.mark.parametrize("ask", ["ready", "load", "unload"])
-def test_a_model_that_no_server_has_loaded_controls_nobody(ask: str) -> None:
+def test_a_model_that_no_server_has_loaded_controls_no_models(ask: str) -> None:
     with pytest.raises(UnsupportedError, match="model 'm'"):
         getattr(NoModels(), ask)("m")

@@ -150,11 +150,11 @@ def test_gates_that_break_the_contract_are_found(gate: type[Gate], reason: str) 
 
 def test_metrics_that_change_their_names_are_found() -> None:
     class Changing(OneAtATime):
-        asked = 0
+        calls = 0
 
         def metrics(self) -> Sequence[MetricFamily]:
-            self.asked += 1
-            return [MetricFamily(f"family_{self.asked}", "One", "gauge", [])]
+            self.calls += 1
+            return [MetricFamily(f"family_{self.calls}", "One", "gauge", [])]
 
     with pytest.raises(ContractBroken, match=r"the names of its metrics were \['family_1'\] and have changed"):
         check_gates(Changing, INSTANCES)

@@ -13,9 +13,9 @@ def test_everything_that_is_sent_is_kept_in_order():
     sender = CollectingSender()
     first, second = Reply({"Y": 1}), InvalidArgumentError("no")
 
-    wanted = [sender.send(first), sender.send(second), sender.send(None, final=True)]
+    sent = [sender.send(first), sender.send(second), sender.send(None, final=True)]
 
-    assert wanted == [True, True, True]
+    assert sent == [True, True, True]
     assert sender.wait_until_ended() == [first, second]
 
 
@@ -54,15 +54,15 @@ def test_room_can_be_waited_for_without_blocking():
 
 def test_a_caller_that_leaves_lets_the_sender_go():
     sender = CollectingSender(room=1)
-    wanted = []
-    sending = threading.Thread(target=lambda: wanted.append(sender.send(Reply({}))))
+    sent = []
+    sending = threading.Thread(target=lambda: sent.append(sender.send(Reply({}))))
     sending.start()
 
     sender.wait_until_held_up()
     sender.leave()
     sending.join(10)
 
-    assert wanted == [False]
+    assert sent == [False]
     assert sender.is_cancelled()
 
 

@@ -112,9 +112,9 @@ def test_the_fixture_serves_until_the_test_ends(tmp_path):
 def test_the_fixture_costs_a_pytest_run_no_numpy():
     code = "import sys, naiad_testing.fixtures; print('numpy' in sys.modules)"
 
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
-    assert found.strip() == "False"
+    assert printed.strip() == "False"
 
 
 def counting(batch):
@@ -134,9 +134,9 @@ def test_a_stream_gives_the_outputs_of_each_response(tmp_path):
     backend = FakeBackend(answer=counting)
 
     with serve(backend.write(tmp_path, "m", STREAMS), plugins=[backend]) as client:
-        found = [outputs["OUTPUT"].item() for outputs in client.stream(INPUT=[1])]
+        results = [outputs["OUTPUT"].item() for outputs in client.stream(INPUT=[1])]
 
-    assert found == [0, 1, 2, 3, 4]
+    assert results == [0, 1, 2, 3, 4]
 
 
 def test_responses_are_given_whole_with_their_errors_and_the_final_one(tmp_path):
@@ -145,9 +145,9 @@ def test_responses_are_given_whole_with_their_errors_and_the_final_one(tmp_path)
     with serve(backend.write(tmp_path, "m", STREAMS), plugins=[backend]) as client:
         request = client.request(INPUT=[1])
         request.id = "bad"
-        found = [(response.final, str(response.error or "")) for response in client.responses(request)]
+        results = [(response.final, str(response.error or "")) for response in client.responses(request)]
 
-    assert found == [(False, ""), (False, ""), (False, "no twos"), (False, ""), (False, ""), (True, "")]
+    assert results == [(False, ""), (False, ""), (False, "no twos"), (False, ""), (False, ""), (True, "")]
 
 
 def test_the_error_of_one_response_is_raised_by_a_stream_of_outputs(tmp_path):
@@ -191,6 +191,6 @@ def test_a_stream_of_a_model_that_answers_once_has_one_response(tmp_path):
     backend = FakeBackend()
 
     with serve(backend.write(tmp_path, "m"), plugins=[backend]) as client:
-        found = [outputs["OUTPUT"].tolist() for outputs in client.stream(INPUT=[1, 2])]
+        results = [outputs["OUTPUT"].tolist() for outputs in client.stream(INPUT=[1, 2])]
 
-    assert found == [[1, 2]]
+    assert results == [[1, 2]]

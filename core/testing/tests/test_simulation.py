@@ -106,7 +106,7 @@ def test_refusals_are_logged_with_their_reason():
     assert log.dropped == (Dropped(0.5, (1,), DropReason.QUEUE_FULL, "no room"),)
 
 
-def test_tickets_that_nobody_will_answer_are_stranded():
+def test_tickets_that_will_not_be_answered_are_stranded():
     log = simulate(Scripted(NOTHING), [Arrival(0.0), Arrival(1.0)], service_time=1.0)
 
     assert log.stranded == (1, 2)

@@ -48,9 +48,9 @@ def test_a_cache_without_blocks_is_not_used():
     assert "utilization=0.00" in load_report("text", "m", [gauges(used=0, max=0, tokens_per=64)])[0][1]
 
 
-@pytest.mark.parametrize("wanted", ["", "xml", "TEXT"])
-def test_another_form_gets_no_header(wanted):
-    assert load_report(wanted, "m", [LOADED]) == ()
+@pytest.mark.parametrize("expected", ["", "xml", "TEXT"])
+def test_another_form_gets_no_header(expected):
+    assert load_report(expected, "m", [LOADED]) == ()
 
 
 @pytest.mark.parametrize("families", [[], [OTHER], [gauges(used=1, max=4)]])

@@ -158,7 +158,7 @@ def test_a_rule_that_is_invalid_is_refused_at_start(rules, message):
     assert message in str(caught.value)
 
 
-def test_the_caller_s_place_in_a_trace_is_read():
+def test_the_caller_s_position_in_a_trace_is_read():
     headers = [(b"Traceparent", b" 00-ab-cd-01 "), (b"tracestate", b"a=1"), (b"TraceState", b"b=2")]
 
     request_head = RequestHeadReader("", Restrictions()).read(b"/v2/models/m/infer", headers)

@@ -11,7 +11,7 @@ def counted(**more):
     return ModelStatistics("m", 1, 0, 0, 0, none, none, none, none, none, none, none, none, **more)
 
 
-def test_responses_are_written_by_their_place_with_every_duration():
+def test_responses_are_written_by_their_index_with_every_duration():
     statistics = counted(
         response_stats={"0": ResponseStatistics(compute_infer=Duration(2, 70), success=Duration(2, 79))}
     )

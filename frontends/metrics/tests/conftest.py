@@ -1,8 +1,6 @@
 """A server with the metrics frontend, over a model of the tests' own."""
 
-import asyncio
 import http.client
-import inspect
 from contextlib import ExitStack
 
 import pytest
@@ -10,15 +8,9 @@ import pytest
 import naiad_metrics
 from naiad_testing import serve
 from naiad_testing.backends import FakeBackend
+from naiad_testing.loops import coroutine_tests
 
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem):
-    """Run a test that is a coroutine."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}))
-    return True
+pytest_pyfunc_call = coroutine_tests()
 
 
 class Running:
@@ -43,9 +35,9 @@ class Running:
 @pytest.fixture
 def backend():
     """The backend of the models; what it holds is released when the test ends."""
-    made = FakeBackend()
-    yield made
-    made.release()
+    backend = FakeBackend()
+    yield backend
+    backend.release()
 
 
 @pytest.fixture

@@ -33,11 +33,11 @@ def test_metrics_are_served_as_prometheus_text(server):
     assert (status, headers["content-type"]) == (200, "text/plain; charset=utf-8")
     assert int(headers["content-length"]) == len(body)
     one = frozenset({("model", "m"), ("version", "1")})
-    found = values(body)
-    assert found["nv_inference_request_success", one] == 1
-    assert found["naiad_request_duration_seconds_count", one] == 1
-    assert found["nv_inference_request_failure", one | {("reason", "REJECTED")}] == 0
-    assert 0 <= found["nv_cpu_utilization", frozenset()] <= 1
+    result = values(body)
+    assert result["nv_inference_request_success", one] == 1
+    assert result["naiad_request_duration_seconds_count", one] == 1
+    assert result["nv_inference_request_failure", one | {("reason", "REJECTED")}] == 0
+    assert 0 <= result["nv_cpu_utilization", frozenset()] <= 1
 
 
 def test_everything_that_is_collected_is_served(server):
@@ -94,17 +94,17 @@ def test_a_connection_serves_many_scrapes(server):
             answers.read(int(head[b"content-length"]))
 
 
-def test_without_metrics_nobody_listens(start_server):
+def test_without_metrics_no_port_is_open(start_server):
     assert start_server(**{"allow-metrics": False}).frontend.port == 0
 
 
-def settings(**given):
+def settings(**values):
     defaults = {option.name: option.default for option in OPTIONS}
-    return {**defaults, **{name.replace("_", "-"): value for name, value in given.items()}}
+    return {**defaults, **{name.replace("_", "-"): value for name, value in values.items()}}
 
 
 @pytest.mark.parametrize(
-    ("given", "address"),
+    ("value", "address"),
     [
         ({}, "0.0.0.0"),
         ({"http_address": "10.0.0.1", "allow_http": True}, "10.0.0.1"),
@@ -113,8 +113,8 @@ def settings(**given):
         ({"http_address": "10.0.0.1", "allow_http": True, "metrics_address": "127.0.0.1"}, "127.0.0.1"),
     ],
 )
-def test_metrics_are_served_where_http_is_unless_another_address_is_given(given, address):
-    assert address_of(settings(**given)) == address
+def test_metrics_are_served_where_http_is_unless_another_address_is_given(value, address):
+    assert address_of(settings(**value)) == address
 
 
 def new_server(models, **options):
@@ -177,10 +177,10 @@ def test_a_scrape_in_flight_is_answered_before_the_end(models):
     async def main():
         server = new_server(models, **{"metrics-address": "127.0.0.1", "metrics-port": 0})
         await server.start()
-        asked, go_on = asyncio.Event(), asyncio.Event()
+        response, go_on = asyncio.Event(), asyncio.Event()
 
         async def scrape():
-            asked.set()
+            response.set()
             await go_on.wait()
             return metrics.collect()
 
@@ -188,7 +188,7 @@ def test_a_scrape_in_flight_is_answered_before_the_end(models):
         metrics.scrape = scrape
         reader, writer = await asyncio.open_connection("127.0.0.1", server.plugins.frontends()["metrics"].port)
         writer.write(b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n")
-        await asked.wait()
+        await response.wait()
         stopping = asyncio.ensure_future(server.stop())
         await asyncio.sleep(0)
         go_on.set()

@@ -45,16 +45,16 @@ def test_every_request_of_a_batch_is_observed_in_every_phase() -> None:
 
 
 def test_first_responses_and_summaries_are_kept_only_where_they_are_asked_for() -> None:
-    plain, asked = Latencies(LatencyPlan()), Latencies(LatencyPlan(first_response=(100, 500), summaries=True))
+    plain, detailed = Latencies(LatencyPlan()), Latencies(LatencyPlan(first_response=(100, 500), summaries=True))
 
-    for latencies in (plain, asked):
+    for latencies in (plain, detailed):
         latencies.answered([200 * MS], [0], (0, 0, 0))
         latencies.first_responses([200 * MS, 501 * MS])
 
     assert (plain.first_response, plain.summaries, plain.quantiles([0.5])) == (None, None, [])
-    assert asked.first_response is not None
-    assert asked.first_response.snapshot(asked.first_response_ns) == Distribution((100, 500), (0, 2, 1), 901.0)
-    assert asked.quantiles([0.5])[0] == pytest.approx([200 * MS], rel=0.01)
+    assert detailed.first_response is not None
+    assert detailed.first_response.snapshot(detailed.first_response_ns) == Distribution((100, 500), (0, 2, 1), 901.0)
+    assert detailed.quantiles([0.5])[0] == pytest.approx([200 * MS], rel=0.01)
 
 
 def test_a_summary_has_the_phases_of_a_batch_once_for_each_of_its_requests() -> None:
@@ -80,10 +80,10 @@ def test_quantiles_are_within_one_percent(largest: int) -> None:
     quantiles = SlidingQuantiles()
     add(quantiles, 0.0, *durations)
 
-    found, *_ = quantiles.values(0.0, [0.0, 0.5, 0.9, 0.999, 1.0])
+    result, *_ = quantiles.values(0.0, [0.0, 0.5, 0.9, 0.999, 1.0])
 
     exact = sorted(durations)
-    assert found == pytest.approx([exact[rank] for rank in (0, 500, 900, 999, 1000)], rel=0.01, abs=0.5)
+    assert result == pytest.approx([exact[rank] for rank in (0, 500, 900, 999, 1000)], rel=0.01, abs=0.5)
 
 
 def test_quantiles_forget_what_is_older_than_a_minute() -> None:

@@ -16,8 +16,8 @@ from naiad_metrics.observers import family_problems, latency_plan
 
 
 def config(*words: str, **values: object) -> MetricsConfig:
-    given = {"metrics-config": tuple(map(CONFIG.type, words))} if words else {}
-    return MetricsConfig.of(Settings(METRICS_OPTIONS, {**given, **values}))
+    fields = {"metrics-config": tuple(map(CONFIG.type, words))} if words else {}
+    return MetricsConfig.of(Settings(METRICS_OPTIONS, {**fields, **values}))
 
 
 def buckets(family: str, *bounds: float) -> ModelConfig:
@@ -38,17 +38,17 @@ def test_without_a_word_everything_is_as_triton_has_it() -> None:
 
 
 def test_settings_add_up_and_the_later_one_holds() -> None:
-    found = config("summary_latencies=true", "counter_latencies=false", "anyone,counter_latencies=true")
+    result = config("summary_latencies=true", "counter_latencies=false", "anyone,counter_latencies=true")
 
-    assert (found.summary_latencies, found.counter_latencies, found.histogram_latencies) == (True, True, False)
+    assert (result.summary_latencies, result.counter_latencies, result.histogram_latencies) == (True, True, False)
 
 
 def test_switches_and_the_interval_have_options_of_their_own() -> None:
-    found = config(
+    result = config(
         **{"allow-metrics": False, "allow-cpu-metrics": False, "allow-gpu-metrics": False, "metrics-interval-ms": 500}
     )
 
-    assert (found.enabled, found.cpu, found.gpu, found.interval) == (False, False, False, 0.5)
+    assert (result.enabled, result.cpu, result.gpu, result.interval) == (False, False, False, 0.5)
 
 
 @pytest.mark.parametrize("text", ["0.5:0.05,0.999:0.001", '"0.999:0.001,0.5:0.05"', "0.5:0.05,0.999:0.001,0.5:0.1"])
@@ -76,12 +76,12 @@ def test_settings_that_are_invalid_are_refused(text: str, message: str) -> None:
 
 def test_histograms_are_always_kept_and_everything_else_on_demand() -> None:
     plain = latency_plan(ModelConfig(), MetricsConfig())
-    asked = latency_plan(ModelConfig(), MetricsConfig(summary_latencies=True, histogram_latencies=True))
+    plan = latency_plan(ModelConfig(), MetricsConfig(summary_latencies=True, histogram_latencies=True))
 
     assert plain is not None
-    assert asked is not None
+    assert plan is not None
     assert (plain.bounds, plain.first_response, plain.summaries) == ((BOUNDS,) * 5, None, False)
-    assert (asked.bounds, asked.first_response, asked.summaries) == ((BOUNDS,) * 5, FIRST_RESPONSE_BOUNDS, True)
+    assert (plan.bounds, plan.first_response, plan.summaries) == ((BOUNDS,) * 5, FIRST_RESPONSE_BOUNDS, True)
 
 
 def test_switched_off_metrics_keep_no_distribution() -> None:

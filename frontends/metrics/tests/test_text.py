@@ -96,8 +96,8 @@ def test_any_histogram_comes_through(pairs, counts, total):
 
     (read,) = parse(written(MetricFamily("h", "H", "histogram", [Sample(tuple(pairs.items()), value)])))
 
-    found = {(sample.name, sample.labels.get("le")): sample.value for sample in read.samples}
-    assert found == {
+    results = {(sample.name, sample.labels.get("le")): sample.value for sample in read.samples}
+    assert results == {
         ("h_bucket", "0.001"): sum(counts[:1]),
         ("h_bucket", "0.5"): sum(counts[:2]),
         ("h_bucket", "2"): sum(counts[:3]),

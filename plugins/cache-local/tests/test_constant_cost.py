@@ -40,8 +40,8 @@ def full(entries: int) -> LocalCache:
 def test_the_number_of_entries_does_not_matter(entries: int) -> None:
     cache, one = full(entries), CachedResponse((), {}, 1)
 
-    hit = lines_of(lambda: cache.lookup(b"\0\0\0\5", lambda found: None))
-    miss = lines_of(lambda: cache.lookup(b"none", lambda found: None))
+    hit = lines_of(lambda: cache.lookup(b"\0\0\0\5", lambda results: None))
+    miss = lines_of(lambda: cache.lookup(b"none", lambda results: None))
     insertion = lines_of(lambda: cache.insert(b"new", one))
 
     assert max(hit, miss, insertion) < 20

@@ -25,11 +25,11 @@ def answer(values: int) -> CachedResponse:
     return CachedResponse.of(Response("m", 1, "", {"o": Tensor.of("o", np.zeros(values, np.float32))}))
 
 
-def asked(cache: LocalCache, key: bytes) -> CachedResponse | None:
+def looked_up(cache: LocalCache, key: bytes) -> CachedResponse | None:
     answers: list[CachedResponse | None] = []
     cache.lookup(key, answers.append)
-    (found,) = answers
-    return found
+    (result,) = answers
+    return result
 
 
 def test_the_contract_of_a_cache_holds() -> None:
@@ -74,11 +74,11 @@ def test_what_was_asked_for_longest_ago_makes_room() -> None:
     cache = LocalCache(30)
     for key in (b"a", b"b", b"c"):
         cache.insert(key, of_size(10))
-    asked(cache, b"a")
+    looked_up(cache, b"a")
 
     cache.insert(b"d", of_size(10))
 
-    assert [key for key in (b"a", b"b", b"c", b"d") if asked(cache, key)] == [b"a", b"c", b"d"]
+    assert [key for key in (b"a", b"b", b"c", b"d") if looked_up(cache, key)] == [b"a", b"c", b"d"]
     assert (cache.report().evictions, cache.report().byte_size) == (1, 30)
 
 
@@ -88,7 +88,7 @@ def test_what_is_larger_than_the_cache_is_not_kept_and_drops_nothing() -> None:
 
     cache.insert(b"b", of_size(31))
 
-    assert (asked(cache, b"a"), asked(cache, b"b")) == (of_size(10), None)
+    assert (looked_up(cache, b"a"), looked_up(cache, b"b")) == (of_size(10), None)
     assert (cache.report().failures, cache.report().entries) == (1, 1)
 
 
@@ -131,8 +131,8 @@ def test_it_holds_what_a_plain_model_holds(capacity: int, steps: list[tuple[str,
 
     for step, key, byte_size in steps:
         if step == "lookup":
-            found = asked(cache, key)
-            assert (found.byte_size if found is not None else None) == held.get(key)
+            cached = looked_up(cache, key)
+            assert (cached.byte_size if cached is not None else None) == held.get(key)
             if key in held:
                 held.move_to_end(key)
         else:

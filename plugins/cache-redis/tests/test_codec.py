@@ -81,9 +81,9 @@ def test_what_is_no_response_is_refused(content: bytes) -> None:
 @settings(max_examples=200)
 def test_changed_bytes_are_refused_or_read_and_nothing_else(data: st.DataObject) -> None:
     content = bytearray(encode(SAMPLES[-1])[: data.draw(st.integers(0, 4000))])
-    for place, value in data.draw(st.lists(st.tuples(st.integers(0, 3999), st.integers(0, 255)), max_size=5)):
-        if place < len(content):
-            content[place] = value
+    for offset, value in data.draw(st.lists(st.tuples(st.integers(0, 3999), st.integers(0, 255)), max_size=5)):
+        if offset < len(content):
+            content[offset] = value
 
     with suppress(ForeignValueError):
         decode(bytes(content))

@@ -39,14 +39,14 @@ def opened(**settings: object) -> Iterator[RedisCache]:
         cache.close()
 
 
-def asked(cache: RedisCache, key: bytes = KEY) -> list[float] | None:
+def looked_up(cache: RedisCache, key: bytes = KEY) -> list[float] | None:
     """The values that are found, None for none; the answer must come."""
     answers: list[CachedResponse | None] = []
     answered = Event()
-    cache.lookup(key, lambda found: (answers.append(found), answered.set()))  # type: ignore[func-returns-value]
+    cache.lookup(key, lambda result: (answers.append(result), answered.set()))  # type: ignore[func-returns-value]
     assert answered.wait(20)
-    (found,) = answers
-    return found.outputs[0].array.tolist() if found is not None else None
+    (result,) = answers
+    return result.outputs[0].array.tolist() if result is not None else None
 
 
 def test_the_contract_of_a_cache_holds(redis_server: RedisServer) -> None:
@@ -56,32 +56,32 @@ def test_the_contract_of_a_cache_holds(redis_server: RedisServer) -> None:
 def test_two_servers_share_what_is_kept(redis_server: RedisServer) -> None:
     with opened(port=redis_server.port) as one, opened(port=redis_server.port) as other:
         one.insert(KEY, answer(1, 2))
-        until(lambda: other.report().hits or asked(other))
+        until(lambda: other.report().hits or looked_up(other))
 
-        assert asked(other) == [1, 2]
+        assert looked_up(other) == [1, 2]
 
 
 def test_many_lookups_are_answered_in_few_exchanges(redis_server: RedisServer) -> None:
     with opened(port=redis_server.port, timeout=10) as cache:
         cache.insert(KEY, answer(1))
-        until(lambda: asked(cache))
+        until(lambda: looked_up(cache))
         before = redis_server.client().info("commandstats")["cmdstat_mget"]["calls"]
         redis_server.freeze()
-        found: list[CachedResponse | None] = []
+        results: list[CachedResponse | None] = []
         for _ in range(200):
-            cache.lookup(KEY, found.append)
+            cache.lookup(KEY, results.append)
         redis_server.thaw()
-        until(lambda: len(found) == 200)
+        until(lambda: len(results) == 200)
         after = redis_server.client().info("commandstats")["cmdstat_mget"]["calls"]
 
-    assert all(response is not None for response in found)
+    assert all(response is not None for response in results)
     assert after - before <= 10
 
 
 def test_a_database_of_its_own_and_a_time_to_live(redis_server: RedisServer) -> None:
     with opened(port=redis_server.port, db=3, ttl=100) as cache:
         cache.insert(KEY, answer(1))
-        until(lambda: asked(cache))
+        until(lambda: looked_up(cache))
 
     assert redis_server.client().exists(STORED) == 0
     assert 0 < redis_server.client(db=3).ttl(STORED) <= 100
@@ -92,10 +92,10 @@ def test_a_password_lets_us_in(start_redis: Start, monkeypatch: pytest.MonkeyPat
 
     with opened(port=server.port, password="sesame") as cache:
         cache.insert(KEY, answer(1))
-        until(lambda: asked(cache))
+        until(lambda: looked_up(cache))
     monkeypatch.setenv("TRITONCACHE_REDIS_PASSWORD", "sesame")
     with opened(port=server.port) as cache:
-        assert asked(cache) == [1]
+        assert looked_up(cache) == [1]
 
 
 def test_a_user_with_a_password_lets_us_in(redis_server: RedisServer) -> None:
@@ -105,9 +105,9 @@ def test_a_user_with_a_password_lets_us_in(redis_server: RedisServer) -> None:
 
     with opened(port=redis_server.port, user="naiad", password="sesame") as cache:
         cache.insert(KEY, answer(1))
-        until(lambda: asked(cache))
+        until(lambda: looked_up(cache))
 
-        assert asked(cache) == [1]
+        assert looked_up(cache) == [1]
 
 
 def test_a_wrong_password_is_reported_once_and_everything_is_a_miss(
@@ -116,10 +116,10 @@ def test_a_wrong_password_is_reported_once_and_everything_is_a_miss(
     server = start_redis("--requirepass", "sesame")
 
     with opened(port=server.port, password="barley") as cache:
-        found = [asked(cache) for _ in range(3)]
+        cached = [looked_up(cache) for _ in range(3)]
         cache.insert(KEY, answer(1))
 
-    assert found == [None] * 3
+    assert cached == [None] * 3
     (warning,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert f"Redis at localhost:{server.port} fails, and requests go to their models" in warning
     assert "sesame" not in caplog.text
@@ -130,9 +130,9 @@ def test_tls_with_certificates_on_both_sides(start_redis: Start, tmp_path: Path)
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     for name in ("localhost", "client"):
-        made = authority.issue_cert(name)
-        made.private_key_pem.write_to_path(tmp_path / f"{name}.key")
-        made.cert_chain_pems[0].write_to_path(tmp_path / f"{name}.pem")
+        certificate = authority.issue_cert(name)
+        certificate.private_key_pem.write_to_path(tmp_path / f"{name}.key")
+        certificate.cert_chain_pems[0].write_to_path(tmp_path / f"{name}.pem")
     port = free_port()
     files = [f"--tls-{name}-file" for name in ("cert", "key", "ca-cert")]
     values = [tmp_path / "localhost.pem", tmp_path / "localhost.key", tmp_path / "ca.pem"]
@@ -142,40 +142,40 @@ def test_tls_with_certificates_on_both_sides(start_redis: Start, tmp_path: Path)
 
     with opened(**secured, cert=tmp_path / "client.pem", key=tmp_path / "client.key") as cache:
         cache.insert(KEY, answer(1))
-        until(lambda: asked(cache))
+        until(lambda: looked_up(cache))
     with opened(**secured) as stranger:
-        refused = asked(stranger)
+        refused = looked_up(stranger)
 
     assert refused is None
 
 
-def test_a_server_that_is_away_costs_nobody_time_and_is_found_again(
+def test_a_server_that_is_away_costs_no_time_and_is_found_again(
     start_redis: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     port = free_port()
 
     with opened(port=port) as cache:
-        assert asked(cache) is None
+        assert looked_up(cache) is None
         started = time.monotonic()
-        assert [asked(cache) for _ in range(500)] == [None] * 500
+        assert [looked_up(cache) for _ in range(500)] == [None] * 500
         taken = time.monotonic() - started
         cache.insert(KEY, answer(1))
         start_redis(port=port)
-        until(lambda: cache.insert(KEY, answer(2)) or asked(cache))
-        found = asked(cache)
+        until(lambda: cache.insert(KEY, answer(2)) or looked_up(cache))
+        cached = looked_up(cache)
 
     assert taken < 1
-    assert found == [2]
+    assert cached == [2]
     assert caplog.text.count("fails, and requests go to their models") == 1
     assert caplog.text.count("answers again") == 1
 
 
 def test_a_host_that_is_no_name_is_a_miss_at_once(caplog: pytest.LogCaptureFixture) -> None:
     with opened(host="cache..example") as cache:
-        found = [asked(cache) for _ in range(3)]
+        cached = [looked_up(cache) for _ in range(3)]
 
-    assert found == [None] * 3
+    assert cached == [None] * 3
     (message,) = caplog.records
     assert "Redis at cache..example:6379 fails, and requests go to their models" in message.getMessage()
 
@@ -185,27 +185,27 @@ def test_a_server_that_is_started_again_is_found_by_the_next_request(start_redis
 
     with opened(port=first.port) as cache:
         cache.insert(KEY, answer(1))
-        until(lambda: asked(cache))
+        until(lambda: looked_up(cache))
         first.end()
         start_redis(port=first.port)
-        until(lambda: cache.insert(KEY, answer(2)) or asked(cache))
+        until(lambda: cache.insert(KEY, answer(2)) or looked_up(cache))
 
-        assert asked(cache) == [2]
+        assert looked_up(cache) == [2]
 
 
 def test_a_server_that_hangs_is_left_alone(redis_server: RedisServer) -> None:
     with opened(port=redis_server.port, timeout=0.05) as cache:
         cache.insert(KEY, answer(1))
-        until(lambda: asked(cache))
+        until(lambda: looked_up(cache))
         redis_server.freeze()
-        first = asked(cache)
+        first = looked_up(cache)
         started = time.monotonic()
-        others = [asked(cache) for _ in range(100)]
+        others = [looked_up(cache) for _ in range(100)]
         taken = time.monotonic() - started
         redis_server.thaw()
-        until(lambda: asked(cache))
+        until(lambda: looked_up(cache))
 
-        assert ([first, *others], asked(cache)) == ([None] * 101, [1])
+        assert ([first, *others], looked_up(cache)) == ([None] * 101, [1])
         assert taken < 0.5
         assert cache.report().failures >= 100
 
@@ -213,14 +213,14 @@ def test_a_server_that_hangs_is_left_alone(redis_server: RedisServer) -> None:
 def test_a_request_waits_no_longer_for_an_answer_than_the_setting_says(redis_server: RedisServer) -> None:
     with opened(port=redis_server.port, timeout=0.4) as cache:
         cache.insert(KEY, answer(1))
-        until(lambda: asked(cache))
+        until(lambda: looked_up(cache))
         redis_server.freeze()
         started = time.monotonic()
-        found = asked(cache)
+        cached = looked_up(cache)
         taken = time.monotonic() - started
         redis_server.thaw()
 
-    assert found is None
+    assert cached is None
     assert 0.4 <= taken < 0.8
 
 
@@ -231,10 +231,10 @@ def test_what_somebody_else_put_there_is_a_miss(
     redis_server.client().set(STORED, content)
 
     with opened(port=redis_server.port) as cache:
-        found = [asked(cache), asked(cache)]
+        cached = [looked_up(cache), looked_up(cache)]
         failures = cache.report().failures
 
-    assert (found, failures) == ([None, None], 2)
+    assert (cached, failures) == ([None, None], 2)
     assert caplog.text.count("something else than a response is in Redis") == 1
 
 
@@ -242,7 +242,7 @@ def test_something_of_another_kind_under_a_key_is_a_miss(redis_server: RedisServ
     redis_server.client().rpush(STORED, b"a list")
 
     with opened(port=redis_server.port) as cache:
-        assert asked(cache) is None
+        assert looked_up(cache) is None
 
 
 def test_a_server_without_memory_keeps_nothing_and_says_so_once(
@@ -268,7 +268,7 @@ def test_more_than_may_wait_is_not_kept(redis_server: RedisServer) -> None:
         cache.insert(KEY, large)
         left_out = cache.report().failures
         redis_server.thaw()
-        until(lambda: asked(cache))
+        until(lambda: looked_up(cache))
         until(lambda: cache.report().insertions == 1)
 
     assert left_out == 1
@@ -278,7 +278,7 @@ def test_keys_are_distinguished_in_the_database(redis_server: RedisServer) -> No
     with opened(port=redis_server.port) as cache:
         cache.insert(KEY, answer(1))
         cache.insert(b"K" * 32, answer(2))
-        until(lambda: asked(cache) and asked(cache, b"K" * 32))
+        until(lambda: looked_up(cache) and looked_up(cache, b"K" * 32))
 
     client: redis.Redis = redis_server.client()
     assert set(client.keys()) == {STORED, b"naiad:" + b"K" * 32}

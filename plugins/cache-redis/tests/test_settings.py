@@ -41,9 +41,9 @@ def test_settings_go_before_the_environment() -> None:
 
 
 def test_the_settings_of_triton_are_read() -> None:
-    given = {"host": "h", "connect_timeout": "1500", "socket_timeout": "0", "pool_size": "4", "wait_timeout": "100"}
+    fields = {"host": "h", "connect_timeout": "1500", "socket_timeout": "0", "pool_size": "4", "wait_timeout": "100"}
 
-    read = RedisSettings.read(given, {})
+    read = RedisSettings.read(fields, {})
 
     assert (read.connect_timeout, read.socket_timeout) == (1.5, 60)
     assert RedisSettings.read({"timeout": "2", "socket_timeout": "100"}, {}) == RedisSettings(

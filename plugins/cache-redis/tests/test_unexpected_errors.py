@@ -63,7 +63,7 @@ class Lookups:
         self._count = count
         self._all = Event()
 
-    def found(self, response: CachedResponse | None) -> None:
+    def deliver(self, response: CachedResponse | None) -> None:
         self.answers.append(response)
         if len(self.answers) == self._count:
             self._all.set()
@@ -105,7 +105,7 @@ def test_a_value_that_cannot_be_decoded_is_a_miss_and_the_other_lookups_are_answ
     lookups = Lookups(4)
 
     for key in (b"bad", b"good", b"bad", b"good"):
-        cache.lookup(key, lookups.found)
+        cache.lookup(key, lookups.deliver)
 
     assert [answer is not None for answer in lookups.complete()] == [False, True, False, True]
     assert (cache.report().hits, cache.report().failures) == (2, 2)
@@ -120,7 +120,7 @@ def test_a_callback_that_raises_keeps_no_other_lookup_from_its_answer(
     def fail(_response: CachedResponse | None) -> None:
         raise error
 
-    for callback in (lookups.found, fail, fail, lookups.found):
+    for callback in (lookups.deliver, fail, fail, lookups.deliver):
         cache.lookup(b"key", callback)
 
     assert lookups.complete() == [None, None]
@@ -131,7 +131,7 @@ def test_an_answer_with_too_few_values_fails_all_its_lookups(server: FakeRedis, 
     lookups = Lookups(3)
 
     for _ in range(3):
-        cache.lookup(b"key", lookups.found)
+        cache.lookup(b"key", lookups.deliver)
 
     assert lookups.complete() == [None] * 3
     assert cache.report().failures == 3
@@ -164,12 +164,12 @@ def test_large_values_are_not_fetched_together(server: FakeRedis, cache: RedisCa
     large = bytes(size)
     server.values = {b"naiad:large": large}
     first, others = Lookups(1), Lookups(40)
-    cache.lookup(b"large", first.found)
+    cache.lookup(b"large", first.deliver)
     first.complete()
     server.open.clear()
 
     for _ in range(40):
-        cache.lookup(b"large", others.found)
+        cache.lookup(b"large", others.deliver)
     server.open.set()
     others.complete()
 
@@ -181,7 +181,7 @@ def test_the_first_exchanges_are_small_until_the_size_of_values_is_known(server:
     lookups = Lookups(300)
 
     for _ in range(300):
-        cache.lookup(b"missing", lookups.found)
+        cache.lookup(b"missing", lookups.deliver)
     server.open.set()
     lookups.complete()
 

@@ -1,32 +1,14 @@
 """A server with naiad-cache in the test's own event loop."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import naiad_cache
 from naiad import Server
-from naiad.types import Request
-from naiad_tensors.tensors import Tensor
+from naiad_testing import in_loop
 
 
-@asynccontextmanager
-async def running(root: Path, *plugins: object, **options: Any) -> AsyncIterator[Server]:
-    """A started server with these plugins beside naiad-cache. It does not exit for models that fail."""
-    given = {"exit-on-error": False, **{name.replace("_", "-"): value for name, value in options.items()}}
-    async with Server(model_repository=[root], plugins=[naiad_cache, *plugins], options=given) as server:
-        yield server
-
-
-def request(model: str, *values: float, **fields: Any) -> Request:
-    """A request with INPUT, FP32[-1]."""
-    return Request(model, {"INPUT": Tensor.of("INPUT", np.array(values, dtype=np.float32))}, **fields)
-
-
-async def off_the_loop(wait: Callable[[], None]) -> None:
-    """Wait for something that blocks, while the loop goes on."""
-    await asyncio.to_thread(wait)
+def running(root: Path, *plugins: object, **options: Any) -> AbstractAsyncContextManager[Server]:
+    """A started server with these plugins beside naiad-cache."""
+    return in_loop.running(root, naiad_cache, *plugins, **options)

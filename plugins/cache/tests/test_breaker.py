@@ -8,11 +8,11 @@ from naiad_cache import breaker as breaking
 from naiad_cache.breaker import Breaker
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
+from naiad_testing.in_loop import request
+from naiad_testing.loops import jump, turns, until
 
 from .caching import caching, values
 from .collected import collect
-from .loops import jump, turns, until
-from .serving import request
 
 
 def opened(breaker: Breaker, now: float = 10.0) -> Breaker:

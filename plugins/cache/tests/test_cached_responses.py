@@ -12,10 +12,11 @@ from naiad_cache import writing
 from naiad_tensors.tensors import Tensor
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
+from naiad_testing.in_loop import request
+from naiad_testing.loops import until
 
 from .caching import CACHED, caching, values
-from .loops import until
-from .serving import request, running
+from .serving import running
 
 
 async def test_an_equal_request_is_answered_without_the_model(backend: FakeBackend, tmp_path: Path) -> None:
@@ -44,7 +45,7 @@ async def test_only_the_outputs_that_are_asked_for_are_kept(backend: FakeBackend
     backend.answer = lambda batch: {"A": batch.input("INPUT"), "B": batch.input("INPUT")}
 
     async with caching(tmp_path, backend, FakeCache(), config=two) as server:
-        answers = [await server.infer(request("m", 1, requested=wanted)) for wanted in [("A",), ("B",), (), ("A",)]]
+        answers = [await server.infer(request("m", 1, requested=name)) for name in [("A",), ("B",), (), ("A",)]]
 
     assert [list(answer.outputs) for answer in answers] == [["A"], ["B"], ["A", "B"], ["A"]]
     assert len(backend.batches) == 3
@@ -90,7 +91,7 @@ async def test_a_model_that_asks_for_a_cache_is_served_without_one_and_the_log_s
     assert "model 'm' asks for a response cache and the server has none; start it with --cache-config" in caplog.text
 
 
-async def test_what_is_kept_is_nobody_elses_memory(backend: FakeBackend, tmp_path: Path) -> None:
+async def test_what_is_kept_is_memory_of_its_own(backend: FakeBackend, tmp_path: Path) -> None:
     memory = np.array([1, 2], dtype=np.float32)
     backend.answer = lambda batch: {"OUTPUT": memory}
 
@@ -189,7 +190,7 @@ async def test_large_tensors_are_looked_up_and_kept_off_the_event_loop(
     assert second.id == "2"
 
 
-async def test_of_answers_that_nobody_asks_for_again_fewer_are_kept_until_one_is_found(
+async def test_of_answers_that_are_not_asked_for_again_fewer_are_kept_until_one_is_found(
     backend: FakeBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writing, "PATIENT_FOR", 20)

@@ -11,10 +11,10 @@ from naiad.types import Request
 from naiad_tensors.tensors import Tensor
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
+from naiad_testing.in_loop import request
 
 from .caching import caching, values
 from .collected import collect
-from .serving import request
 
 
 async def test_errors_are_not_kept(backend: FakeBackend, tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ from naiad.server import Outcome
 from naiad.types import Request, Response
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
+from naiad_testing.in_loop import off_the_loop, request
+from naiad_testing.loops import jump, turns, until
 
 from .collected import collect, running
-from .loops import jump, turns, until
-from .serving import off_the_loop, request
 
 CACHED = "response_cache { enable: true }"
 Answer = list[float] | NaiadError

@@ -13,9 +13,9 @@ from naiad.hookspecs import hookimpl
 from naiad_kit.caches import Cache
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
+from naiad_testing.in_loop import request
 
 from .caching import CACHED
-from .serving import request
 
 
 async def test_a_server_with_a_wrong_option_is_stopped_and_can_be_stopped_again(tmp_path: Path) -> None:

@@ -17,11 +17,11 @@ from naiad_kit.metrics import Distribution, Quantiles
 from naiad_tensors.tensors import Tensor
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
+from naiad_testing.in_loop import request
+from naiad_testing.loops import until
 from naiad_testing.tracing import FakeTrace
 
 from .collected import ONE, running, values_of
-from .loops import until
-from .serving import request
 
 SUMMARIES = {"metrics_config": ((("summary_latencies", True),),), "allow_cpu_metrics": False}
 

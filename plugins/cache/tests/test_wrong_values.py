@@ -10,12 +10,12 @@ import pytest
 from naiad_kit.caches import CachedResponse
 from naiad_testing.backends import FakeBackend
 from naiad_testing.caches import FakeCache
+from naiad_testing.in_loop import off_the_loop, request
+from naiad_testing.loops import until
 
 from .caching import caching, values
-from .loops import until
-from .serving import off_the_loop, request
 
-Found = Callable[[Any], None]
+Deliver = Callable[[Any], None]
 WRONG = [b"pickled", object(), CachedResponse((None,), {}, 0), CachedResponse((), 7, 0)]  # type: ignore[arg-type]
 
 
@@ -26,18 +26,18 @@ class WrongCache(FakeCache):
         super().__init__()
         self._value = value
         self._later = later
-        self._waiting: list[Found] = []
+        self._waiting: list[Deliver] = []
 
-    def lookup(self, key: bytes, found: Found) -> None:
+    def lookup(self, key: bytes, deliver: Deliver) -> None:
         if self._later:
-            self._waiting.append(found)
+            self._waiting.append(deliver)
         else:
-            found(self._value)
+            deliver(self._value)
 
     def answer_all(self) -> None:
         waiting, self._waiting = self._waiting, []
-        for found in waiting:
-            found(self._value)
+        for each in waiting:
+            each(self._value)
 
 
 @pytest.mark.parametrize("value", WRONG)

@@ -52,7 +52,7 @@ class Net:
 
     def translated(self, **feeds: np.ndarray) -> Translated:
         """The model that takes arrays like these, the first dim of each of any size."""
-        return translate(self.net, self.init, {name: _given(name, array) for name, array in feeds.items()})
+        return translate(self.net, self.init, {name: _given_fill(name, array) for name, array in feeds.items()})
 
     def run(self, **feeds: np.ndarray) -> dict[str, np.ndarray]:
         """What the net gives for these inputs."""
@@ -104,6 +104,6 @@ def one(kind: str, *inputs: np.ndarray, constants: Sequence[int] = (), outputs: 
     return actual[0] if outputs == 1 else actual
 
 
-def _given(name: str, array: np.ndarray) -> GivenInput:
+def _given_fill(name: str, array: np.ndarray) -> GivenInput:
     shape = (f"{name}.0", *array.shape[1:]) if array.ndim else ()
     return GivenInput(int(helper.np_dtype_to_tensor_dtype(array.dtype)), shape)

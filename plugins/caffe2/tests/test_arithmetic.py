@@ -87,18 +87,18 @@ def test_whole_numbers_are_divided_towards_zero():
 
 
 def test_a_power_is_an_argument_or_an_input():
-    given = np.array([[1, 2, 3]], np.float32)
+    array = np.array([[1, 2, 3]], np.float32)
 
-    assert one("Pow", given, exponent=2.0).tolist() == [[1, 4, 9]]
-    assert one("Pow", given, np.array([3, 2, 1], np.float32), broadcast=1).tolist() == [[1, 4, 3]]
+    assert one("Pow", array, exponent=2.0).tolist() == [[1, 4, 9]]
+    assert one("Pow", array, np.array([3, 2, 1], np.float32), broadcast=1).tolist() == [[1, 4, 3]]
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize("kind", ["Sum", "Mean", "Max", "Min"])
 def test_any_number_of_inputs_become_one(kind, count, random):
-    given = [random.standard_normal((2, 3)).astype(np.float32) for _ in range(count)]
+    arrays = [random.standard_normal((2, 3)).astype(np.float32) for _ in range(count)]
 
-    np.testing.assert_allclose(one(kind, *given), getattr(np, kind.lower())(given, axis=0), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(one(kind, *arrays), getattr(np, kind.lower())(arrays, axis=0), rtol=1e-5, atol=1e-6)
 
 
 def test_whole_numbers_are_summed():

@@ -161,7 +161,7 @@ def test_files_that_are_missing_or_broken_are_reported(workbench):
         workbench.load(BATCHED)
 
 
-def test_what_is_wrong_with_an_operator_is_reported_with_model_file_and_place(workbench):
+def test_what_is_wrong_with_an_operator_is_reported_with_model_file_and_position(workbench):
     net = dense()
     net.op("Snap", "y", "z")
     net.write(workbench.path("model.netdef"))

@@ -37,13 +37,13 @@ def test_rows_are_reduced_by_their_lengths(lengths, shape, kind):
 @given(LENGTHS)
 def test_rows_are_gathered_before_they_are_reduced(lengths):
     table, weights = numbers(5, 3), numbers(sum(lengths))
-    places = np.random.default_rng(1).integers(0, 5, sum(lengths))
+    indices = np.random.default_rng(1).integers(0, 5, sum(lengths))
     message = np.array(lengths, np.int32)
-    rows = table[places]
+    rows = table[indices]
 
-    summed = one("SparseLengthsSum", table, places, message)
-    mean = one("SparseLengthsMean", table, places, message)
-    weighted = one("SparseLengthsWeightedSum", table, weights, places, message)
+    summed = one("SparseLengthsSum", table, indices, message)
+    mean = one("SparseLengthsMean", table, indices, message)
+    weighted = one("SparseLengthsWeightedSum", table, weights, indices, message)
 
     np.testing.assert_allclose(summed, by_length(rows, lengths, lambda part: part.sum(0)), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(mean, by_length(rows, lengths, lambda part: part.mean(0)), rtol=1e-4, atol=1e-5)

@@ -39,28 +39,28 @@ def test_bounds_below_nothing_count_from_behind_the_last_element(start, end):
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
-def test_rows_are_gathered_by_their_places(dtype):
-    places = np.array([[1, 0], [1, 1]], dtype)
+def test_rows_are_gathered_by_their_indices(dtype):
+    indices = np.array([[1, 0], [1, 1]], dtype)
 
-    assert one("Gather", A, places).tolist() == A[places].tolist()
-    assert one("Gather", A, places, axis=2).tolist() == A[:, :, places].tolist()
-    assert one("BatchGather", A, places).tolist() == A[:, places].tolist()
+    assert one("Gather", A, indices).tolist() == A[indices].tolist()
+    assert one("Gather", A, indices, axis=2).tolist() == A[:, :, indices].tolist()
+    assert one("BatchGather", A, indices).tolist() == A[:, indices].tolist()
 
 
-def test_the_largest_are_given_with_their_places():
+def test_the_largest_are_given_with_their_indices():
     row = np.array([[3, 1, 4, 1.5], [2, 7, 1, 8]], np.float32)
 
     for extra, arguments in (([], {"k": 2}), ([np.array([2], np.int32)], {})):
-        values, places = one("TopK", row, *extra, outputs=2, **arguments)
+        values, indices = one("TopK", row, *extra, outputs=2, **arguments)
 
         assert values.tolist() == [[4, 3], [8, 7]]
-        assert (places.dtype, places.tolist()) == (np.int64, [[2, 0], [3, 1]])
-    values, places = one("TopK", row, outputs=2, k=1, axis=0)
-    assert (values.tolist(), places.tolist()) == ([[3, 7, 4, 8]], [[0, 1, 0, 1]])
+        assert (indices.dtype, indices.tolist()) == (np.int64, [[2, 0], [3, 1]])
+    values, indices = one("TopK", row, outputs=2, k=1, axis=0)
+    assert (values.tolist(), indices.tolist()) == ([[3, 7, 4, 8]], [[0, 1, 0, 1]])
 
 
 @pytest.mark.parametrize("kind", ["ArgMax", "ArgMin"])
-def test_the_place_of_the_extreme_is_given(kind, random):
+def test_the_index_of_the_extreme_is_given(kind, random):
     numbers = random.permutation(24).reshape(2, 3, 4).astype(np.float32)
     index = getattr(np, kind.lower())
 
@@ -68,7 +68,7 @@ def test_the_place_of_the_extreme_is_given(kind, random):
     assert one(kind, numbers, axis=1, keepdims=0).tolist() == index(numbers, 1).tolist()
 
 
-def test_places_become_rows_with_a_single_one():
+def test_indices_become_rows_with_a_single_one():
     answer = one("OneHot", np.array([2, 0], np.int64), np.array([3], np.int64))
 
     assert (answer.dtype, answer.tolist()) == (np.float32, [[0, 0, 1], [1, 0, 0]])

@@ -63,7 +63,7 @@ def test_dims_of_one_are_dropped():
         ("NHWC2NCHW", {}, (0, 2, 1)),
     ],
 )
-def test_axes_change_places(kind, arguments, axes):
+def test_axes_change_positions(kind, arguments, axes):
     assert one(kind, NUMBERS, **arguments).tolist() == NUMBERS.transpose(axes).tolist()
 
 

@@ -67,7 +67,7 @@ def test_inputs_are_what_the_init_net_does_not_fill():
     assert inputs_of(net.net, net.init, {"w"}) == ["x", "y", "w"]
 
 
-def test_every_operator_that_is_not_known_is_reported_with_its_place_up_to_five():
+def test_every_operator_that_is_not_known_is_reported_with_its_position_up_to_five():
     net = Net("x")
     net.net.op.add(type="Snap", name="first", input=["x"], output=["y"])
     for index in range(6):
@@ -92,7 +92,7 @@ def test_every_operator_that_is_not_known_is_reported_with_its_place_up_to_five(
         (lambda net: None, "the net has no external_output, so it gives nothing"),
     ],
 )
-def test_what_stops_a_net_is_reported_with_its_place(build, message):
+def test_what_stops_a_net_is_reported_with_its_position(build, message):
     net = Net("x")
     build(net)
 
@@ -102,7 +102,7 @@ def test_what_stops_a_net_is_reported_with_its_place(build, message):
     assert message in str(raised.value)
 
 
-def test_the_place_in_the_init_net_is_reported():
+def test_the_position_in_the_init_net_is_reported():
     net = Net("x")
     net.init.op.add(type="Sqrt", input=["w"], output=["w"])
 
@@ -127,7 +127,7 @@ def test_a_whole_number_may_be_written_as_a_number():
     assert one("Flatten", np.ones((2, 2, 2), np.float32), axis=2.0).shape == (4, 2)
 
 
-def test_messages_with_fields_that_nobody_reads_are_read():
+def test_messages_with_fields_that_are_not_read_are_read():
     device = b"\x2a\x02\x08\x01"  # NetDef.device_option { device_type: 1 }
 
     net = parse_net(b"\x0a\x01n\x3a\x01x" + device)

@@ -69,9 +69,9 @@ class Folder:
         return self.backend.complete(self.context())
 
     def model(self, version: int = 1, models: ModelCalls | None = None) -> Any:
-        given = self.context(version)
-        config = normalise(self.backend.complete(given), traits=self.backend.traits)
-        loaded = replace(given, config=config, parts={} if models is None else {"model-calls": models})
+        context = self.context(version)
+        config = normalise(self.backend.complete(context), traits=self.backend.traits)
+        loaded = replace(context, config=config, parts={} if models is None else {"model-calls": models})
         model = self.backend.load(loaded)
         self.models.append(model)
         return model

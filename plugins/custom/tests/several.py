@@ -5,6 +5,8 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+from naiad_testing import serve
+
 from .answering import MANY, ONE
 
 TRITON_HEAD = """
@@ -82,8 +84,14 @@ class Repository:
             decoupled=True,
         )
 
+    def outer(self, execute: str, x: int = 1, *, options: Mapping[str, Any] | None = None, **more: Any) -> int:
+        """Write the model outer with that body of execute, serve all models, and return its Y for X."""
+        self.triton("outer", execute, **more)
+        with serve(self.path, options=options) as client:
+            return y(client["outer"].infer(X=[x]))
+
 
 def y(outputs: Mapping[str, Any]) -> int:
     """The one value of Y."""
-    found: int = outputs["Y"].item()
-    return found
+    results: int = outputs["Y"].item()
+    return results

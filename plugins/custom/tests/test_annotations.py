@@ -128,7 +128,7 @@ def test_annotations_may_be_text(folder):
     assert [each.name for each in folder.completed().input] == ["a", "b"]
 
 
-def test_everything_wrong_with_a_signature_is_reported_with_its_place_and_the_fix(folder):
+def test_everything_wrong_with_a_signature_is_reported_with_its_position_and_the_fix(folder):
     folder.write("""
         import numpy as np
         from naiad_custom import FP32, Array, model
@@ -146,8 +146,8 @@ def test_everything_wrong_with_a_signature_is_reported_with_its_place_and_the_fi
     with pytest.raises(ConfigError) as caught:
         folder.completed()
 
-    found = [(problem.line, problem.column, problem.hint) for problem in caught.value.problems]
-    assert found == [
+    problems = [(problem.line, problem.column, problem.hint) for problem in caught.value.problems]
+    assert problems == [
         (6, 5, "write a: Array[FP32, 16]"),
         (7, 5, "write b: Array[FP32, 16]"),
         (8, 5, "write c: Array[FP32, 4] | None = None"),

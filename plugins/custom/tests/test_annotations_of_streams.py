@@ -41,7 +41,7 @@ def test_a_function_that_yields_is_read_by_what_it_yields(folder, definition, an
     assert (config.max_batch_size, config.dynamic_batching) == (4, None)
 
 
-def test_what_is_yielded_may_be_named_in_place(folder):
+def test_what_is_yielded_may_be_named_in_position(folder):
     folder.write("""
         from collections.abc import Iterator
         from naiad_custom import FP32, Array, model

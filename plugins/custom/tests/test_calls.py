@@ -108,7 +108,7 @@ def test_a_request_says_more_than_a_name(models):
 
 
 @pytest.mark.parametrize(("definition", "call"), [("def", "server"), ("async def", "await server")])
-def test_the_error_of_a_call_is_the_callers_if_nobody_catches_it(models, definition, call):
+def test_the_error_of_a_call_is_the_callers_if_it_is_not_caught(models, definition, call):
     models.native(
         "outer",
         f"""
@@ -156,7 +156,7 @@ def test_a_function_looks_after_other_models(models, definition, wait):
         assert client["outer"].infer(X=[1])["Y"].item() == 1 + 8
 
 
-def test_a_call_that_nobody_awaits_any_more_is_taken_back():
+def test_a_call_that_is_no_longer_awaited_is_cancelled():
     models = FakeModels()
     seen = SimpleNamespace(future=None)
 

@@ -33,7 +33,7 @@ def test_a_partial_configuration_keeps_what_it_says(folder):
     assert config.dynamic_batching == ModelDynamicBatching(preferred_batch_size=(4,))
 
 
-def test_a_configuration_that_contradicts_the_code_names_every_place(folder):
+def test_a_configuration_that_contradicts_the_code_names_every_position(folder):
     folder.write(
         CODE,
         'input [{ name: "a" data_type: TYPE_INT32 dims: 5 optional: true }, { name: "c" }] output { name: "total" }',
@@ -95,9 +95,9 @@ def test_a_model_that_may_give_several_responses_may_give_one(folder):
     )
 
     with serve(folder.path) as client:
-        found = [(response.final, response.is_empty) for response in client.responses(client.request(x=[1]))]
+        results = [(response.final, response.is_empty) for response in client.responses(client.request(x=[1]))]
 
-    assert found == [(True, False)]
+    assert results == [(True, False)]
 
 
 def test_a_function_that_yields_needs_to_be_declared_where_nothing_is_completed(folder):

@@ -28,14 +28,14 @@ class Block:
 
 
 def blocks_of(page: str) -> list[Block]:
-    found = []
+    results = []
     for language, note, text in re.findall(
         r"^```(\w+) ?(\w*)\n(.*?)^```$", (DOCS / page).read_text(), re.DOTALL | re.MULTILINE
     ):
         first, _, rest = text.partition("\n")
         named = re.fullmatch(r"# ([\w./-]+\.\w+)", first)
-        found.append(Block(language, note, rest if named else text, named[1] if named else ""))
-    return found
+        results.append(Block(language, note, rest if named else text, named[1] if named else ""))
+    return results
 
 
 class Reader:

@@ -70,7 +70,7 @@ def test_two_versions_have_neighbours_of_one_name(folder, batch_of):
     assert [answer["output"].item() for answer in answers] == [7, 14]
 
 
-def test_neighbours_are_seen_by_nobody_else(folder):
+def test_neighbours_are_not_seen_by_others(folder):
     folder.write(code("from factors import FACTOR"), files={"1/factors.py": "FACTOR = 5"})
     path = list(sys.path)
 

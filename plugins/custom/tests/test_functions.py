@@ -152,8 +152,8 @@ def test_a_function_may_ask_for_its_request():
 def test_a_function_of_batches_may_ask_for_the_batch():
     @model(max_batch_size=4)
     def ids(x: Array[INT64, 1], batch: Batch) -> Array[BYTES, 1]:
-        found = [request.id for request, size in zip(batch.requests, batch.sizes, strict=True) for _ in range(size)]
-        return np.array(found, dtype=object)[:, None]
+        results = [request.id for request, size in zip(batch.requests, batch.sizes, strict=True) for _ in range(size)]
+        return np.array(results, dtype=object)[:, None]
 
     with serve(ids) as client:
         request = client.request(x=[[1], [2]])

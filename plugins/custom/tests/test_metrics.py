@@ -53,12 +53,12 @@ def test_a_triton_model_makes_metrics_of_every_kind(folder):
 
     with serve(folder.path) as client:
         answers = [client.infer(X=[number])["Y"].item() for number in (2, 20)]
-        found = shown(client)
+        result = shown(client)
 
     assert answers == [3.5, 41.5]
-    assert found["things", (("model", "m"),)] == 22
-    assert found["level", ()] == 19.5
-    assert found["sizes", (("model", "m"),)].counts == (0, 1, 1)
+    assert result["things", (("model", "m"),)] == 22
+    assert result["level", ()] == 19.5
+    assert result["sizes", (("model", "m"),)].counts == (0, 1, 1)
 
 
 def test_metrics_are_gone_with_their_model(folder):
@@ -76,7 +76,7 @@ def test_metrics_are_gone_with_their_model(folder):
 
 
 @pytest.fixture
-def made(folder, batch_of):
+def metrics_of(folder, batch_of):
     """What a body of `execute` left in its global MADE."""
 
     def make(body: str) -> object:
@@ -91,8 +91,8 @@ def made(folder, batch_of):
 COUNTER = 'pb_utils.MetricFamily("c", "A counter", pb_utils.MetricFamily.COUNTER)'
 
 
-def test_what_a_kind_does_not_have_is_refused(made):
-    _, counter = made(f"family = {COUNTER}; MADE = family, family.Metric()")
+def test_what_a_kind_does_not_have_is_refused(metrics_of):
+    _, counter = metrics_of(f"family = {COUNTER}; MADE = family, family.Metric()")
 
     for wrong in (lambda: counter.increment(-1), lambda: counter.set(1), lambda: counter.observe(1)):
         with pytest.raises(pb_utils.TritonModelException, match="counter"):
@@ -103,8 +103,8 @@ def test_what_a_kind_does_not_have_is_refused(made):
 HISTOGRAM = 'MADE = pb_utils.MetricFamily("h", "A histogram", pb_utils.MetricFamily.HISTOGRAM)'
 
 
-def test_a_metric_whose_family_is_gone_cannot_be_used(made):
-    counter = made(f"MADE = {COUNTER}.Metric()")
+def test_a_metric_whose_family_is_gone_cannot_be_used(metrics_of):
+    counter = metrics_of(f"MADE = {COUNTER}.Metric()")
 
     for wrong in (lambda: counter.increment(1), lambda: counter.set(1), lambda: counter.value()):
         with pytest.raises(pb_utils.TritonModelException, match="the family has been deleted"):
@@ -112,8 +112,8 @@ def test_a_metric_whose_family_is_gone_cannot_be_used(made):
 
 
 @pytest.mark.parametrize("value", ["1", None, [1], b"1"])
-def test_what_is_no_number_is_a_type_error(made, value):
-    families = made(f"counters = {COUNTER}; {HISTOGRAM}, counters")
+def test_what_is_no_number_is_a_type_error(metrics_of, value):
+    families = metrics_of(f"counters = {COUNTER}; {HISTOGRAM}, counters")
     histogram, counter = families[0].Metric(buckets=[1]), families[1].Metric()
 
     for wrong in (lambda: counter.increment(value), lambda: counter.set(value), lambda: histogram.observe(value)):
@@ -121,8 +121,8 @@ def test_what_is_no_number_is_a_type_error(made, value):
             wrong()
 
 
-def test_a_histogram_may_have_an_empty_list_of_buckets(made, folder):
-    family = made(HISTOGRAM)
+def test_a_histogram_may_have_an_empty_list_of_buckets(metrics_of, folder):
+    family = metrics_of(HISTOGRAM)
     metric = family.Metric(buckets=[])
 
     metric.observe(5)
@@ -131,14 +131,14 @@ def test_a_histogram_may_have_an_empty_list_of_buckets(made, folder):
     assert shown_family.samples[0].value.counts == (1,)
 
 
-def test_a_histogram_needs_buckets(made):
-    family = made(HISTOGRAM)
+def test_a_histogram_needs_buckets(metrics_of):
+    family = metrics_of(HISTOGRAM)
 
     with pytest.raises(pb_utils.TritonModelException, match="has no buckets"):
         family.Metric()
 
 
-def test_a_name_means_one_thing(made):
+def test_a_name_means_one_thing(metrics_of):
     body = f"""
 MADE = [{COUNTER}, pb_utils.MetricFamily(b"c", b"Another description", pb_utils.MetricFamily.COUNTER)]
 try:
@@ -147,7 +147,7 @@ except pb_utils.TritonModelException as error:
     MADE.append(str(error))
 """
 
-    first, second, message = made(body)
+    first, second, message = metrics_of(body)
     counted = first.Metric()
     counted.increment(2)
 
@@ -155,9 +155,9 @@ except pb_utils.TritonModelException as error:
     assert "metric family 'c' is there already, as a counter" in message
 
 
-def test_what_nobody_holds_is_gone(made, folder):
+def test_what_is_not_referenced_is_gone(metrics_of, folder):
     round_trip = ["for _ in range(3):", f"    family = {COUNTER}", "    family.Metric().increment(1)", "    del family"]
-    made("\n".join([*round_trip, f"family = {COUNTER}", "MADE = family, family.Metric()"]))
+    metrics_of("\n".join([*round_trip, f"family = {COUNTER}", "MADE = family, family.Metric()"]))
 
     gc.collect()
     registry = folder.models[0]._context.metrics
@@ -194,10 +194,10 @@ def test_a_native_model_makes_metrics_where_it_is_loaded():
 
     with serve(Counting) as client:
         answers = [client.infer(x=[number])["output"].item() for number in range(3)]
-        found = shown(client)
+        result = shown(client)
 
     assert answers == [0, 1, 1]
-    assert found["seen", (("parity", "even"),)] == 2
+    assert result["seen", (("parity", "even"),)] == 2
 
 
 def test_a_load_that_clashes_with_another_model_fails_with_the_reason(folder):

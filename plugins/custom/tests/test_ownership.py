@@ -74,7 +74,7 @@ def test_a_writable_input_is_handed_back_without_a_copy_unless_the_model_keeps_i
     assert kept.tolist() == [0, 1, 2, 3]
 
 
-def test_arrays_that_nobody_can_write_to_are_left_alone():
+def test_arrays_that_cannot_be_written_to_are_left_alone():
     received = np.frombuffer(bytes(32))
     outputs = {"received": received}
 

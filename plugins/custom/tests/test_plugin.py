@@ -12,9 +12,9 @@ HERE = Path(__file__).parent
 def test_asking_for_the_hooks_imports_no_numpy():
     code = "import sys, naiad_custom; print([each for each in ('numpy', 'torch', 'asyncio') if each in sys.modules])"
 
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
-    assert found.strip() == "[]"
+    assert printed.strip() == "[]"
 
 
 def test_the_wheel_has_the_module_that_models_import():

@@ -129,7 +129,7 @@ def test_a_triton_model_sees_flags_ids_and_controls(folder):
     ]
 
 
-def test_a_row_without_a_request_is_not_ready_and_belongs_to_nobody(folder):
+def test_a_row_without_a_request_is_not_ready_and_belongs_to_no_sequence(folder):
     folder.write(TELLING, CONTROLS.replace("STRATEGY", "direct {}"))
 
     with asking(folder) as ask:

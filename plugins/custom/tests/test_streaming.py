@@ -33,16 +33,16 @@ def numbers(stream) -> list:
 @pytest.mark.parametrize("start", [0, 1, 200])
 def test_each_yield_is_one_response(start):
     with serve(countdown) as client:
-        found = numbers(client.stream(start=[start]))
+        result = numbers(client.stream(start=[start]))
 
-    assert found == list(range(start, 0, -1))
+    assert result == list(range(start, 0, -1))
 
 
 def test_the_last_response_is_empty_and_says_that_it_is_over():
     with serve(countdown) as client:
-        found = [(response.final, response.is_empty) for response in client.responses(client.request(start=[2]))]
+        results = [(response.final, response.is_empty) for response in client.responses(client.request(start=[2]))]
 
-    assert found == [(False, False), (False, False), (True, True)]
+    assert results == [(False, False), (False, False), (True, True)]
 
 
 class Pair(NamedTuple):
@@ -113,13 +113,13 @@ def test_a_class_whose_execute_yields_keeps_its_state():
 
 
 def test_a_slow_reader_holds_the_function_back():
-    given = count()
+    numbers = count()
     latest = 0
 
     @model
     def endless(x: Array[INT64, 1]) -> Iterator[Array[INT64, 1]]:
         nonlocal latest
-        for latest in given:
+        for latest in numbers:
             yield np.array([latest])
 
     with serve(endless) as client:
@@ -203,11 +203,11 @@ def test_a_request_with_rows_is_one_call_with_all_of_them():
     with serve(powers) as client:
         request = client.request(x=[[2], [3]])
         request.id = "3"
-        found = [
+        outputs = [
             response.outputs["output"].array.tolist() for response in client.responses(request) if response.outputs
         ]
 
-    assert found == [[[1], [1]], [[2], [3]], [[4], [9]]]
+    assert outputs == [[[1], [1]], [[2], [3]], [[4], [9]]]
 
 
 def test_a_batch_is_served_one_request_after_the_other(folder, batch_of):

@@ -58,9 +58,9 @@ def test_streams_of_one_instance_interleave():
 
     with serve(taking_turns) as client:
         streams = [client.stream(x=[number]) for number in (0, 1)]
-        found = list(zip(*streams, strict=True))
+        results = list(zip(*streams, strict=True))
 
-    assert [[each["output"].item() for each in pair] for pair in found] == [[0, 0], [1, 1], [2, 2]]
+    assert [[each["output"].item() for each in pair] for pair in results] == [[0, 0], [1, 1], [2, 2]]
 
 
 def test_a_slow_reader_holds_back_its_own_stream_alone(start):

@@ -25,9 +25,9 @@ await asyncio.gather(*map(answer, requests))
 def test_an_async_execute_answers_while_others_run(folder):
     with serve(written(folder, ASYNC, definition="async def")) as client:
         streams = [client.stream(X=[count]) for count in (3, 100, 0)]
-        found = [numbers(stream) for stream in streams]
+        results = [numbers(stream) for stream in streams]
 
-    assert found == [list(range(count)) for count in (3, 100, 0)]
+    assert results == [list(range(count)) for count in (3, 100, 0)]
 
 
 def test_an_async_execute_takes_its_next_batch_while_it_waits(folder):
@@ -47,9 +47,9 @@ requests[0].get_response_sender().send(response(number(requests[0])), FINAL)
         async def both(server):
             return await asyncio.gather(*map(anext, map(server.stream, requests)))
 
-        found = [response.outputs["Y"].array.item() for response in client.wait_for(both)]
+        outputs = [response.outputs["Y"].array.item() for response in client.wait_for(both)]
 
-    assert found == [1, 2]
+    assert outputs == [1, 2]
 
 
 def test_an_async_execute_that_raises_fails_every_request_of_the_call(folder, caplog):
@@ -91,9 +91,9 @@ sender.send(response(7), FINAL)
     with serve(written(folder, body, definition="async def")) as client:
         with pytest.raises(ModelFailedError, match=message):
             numbers(client.stream(X=[1]))
-        found = numbers(client.stream(X=[0]))
+        result = numbers(client.stream(X=[0]))
 
-    assert found == [7]
+    assert result == [7]
 
 
 def test_an_async_execute_must_return_none(folder):

@@ -49,37 +49,27 @@ def test_the_error_of_a_call_keeps_its_code_when_it_is_handed_on(models, case, h
         return [pb_utils.InferenceResponse(error=error)]
         """,
     )
-    models.triton(
-        "outer",
-        f"""
-        response = {how.format(call)}
-        assert response.has_error()
-        return [pb_utils.InferenceResponse(error=response.error())]
-        """,
-        definition="async def",
-    )
+    body = f"""
+    response = {how.format(call)}
+    assert response.has_error()
+    return [pb_utils.InferenceResponse(error=response.error())]
+    """
 
-    with serve(models.path) as client, pytest.raises(kind, match=message):
-        client["outer"].infer(X=[1])
+    with pytest.raises(kind, match=message):
+        models.outer(body, definition="async def")
 
 
 def test_the_message_of_an_error_can_be_raised(models):
-    models.triton(
-        "outer",
-        """
-        response = asked("nobody", 1).exec()
-        if response.has_error():
-            raise pb_utils.TritonModelException(response.error().message())
-        """,
-    )
+    body = """
+    response = asked("nobody", 1).exec()
+    if response.has_error():
+        raise pb_utils.TritonModelException(response.error().message())
+    """
 
-    with (
-        serve(models.path) as client,
-        pytest.raises(
-            ModelFailedError, match=r"Failed for execute the inference request\. Model 'nobody' is not ready"
-        ),
+    with pytest.raises(
+        ModelFailedError, match=r"Failed for execute the inference request\. Model 'nobody' is not ready"
     ):
-        client["outer"].infer(X=[1])
+        models.outer(body)
 
 
 def test_a_queue_that_is_full_is_reported_as_that(models):
@@ -104,16 +94,10 @@ def test_a_queue_that_is_full_is_reported_as_that(models):
 
 
 def test_a_model_that_is_gone_is_reported_by_its_state(models):
-    models.triton(
-        "outer",
-        """
-        pb_utils.unload_model("double")
-        return [pb_utils.InferenceResponse(error=asked("double", 1).exec().error())]
-        """,
-    )
+    body = """
+    pb_utils.unload_model("double")
+    return [pb_utils.InferenceResponse(error=asked("double", 1).exec().error())]
+    """
 
-    with (
-        serve(models.path, options={"model-control-mode": "explicit"}) as client,
-        pytest.raises(ModelNotReadyError, match="unloaded"),
-    ):
-        client["outer"].infer(X=[1])
+    with pytest.raises(ModelNotReadyError, match="unloaded"):
+        models.outer(body, options={"model-control-mode": "explicit"})

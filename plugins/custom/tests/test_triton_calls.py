@@ -14,21 +14,17 @@ from .several import y
 
 
 def test_exec_gives_the_response_of_another_model(models):
-    models.triton(
-        "outer",
-        """
-        responses = []
-        for request in requests:
-            response = asked("double", value_of(request.inputs())).exec()
-            assert not response.has_error()
-            found = pb_utils.get_output_tensor_by_name(response, "Y")
-            responses.append(answer(int(found.as_numpy()[0]) + 1))
-        return responses
-        """,
-    )
+    body = """
+    responses = []
+    for request in requests:
+        response = asked("double", value_of(request.inputs())).exec()
+        assert not response.has_error()
+        found = pb_utils.get_output_tensor_by_name(response, "Y")
+        responses.append(answer(int(found.as_numpy()[0]) + 1))
+    return responses
+    """
 
-    with serve(models.path) as client:
-        assert y(client["outer"].infer(X=[4])) == 9
+    assert models.outer(body, 4) == 9
 
 
 def test_async_execs_that_are_gathered_go_on_at_the_same_time(models):
@@ -55,31 +51,22 @@ def test_async_execs_that_are_gathered_go_on_at_the_same_time(models):
 
 
 def test_async_execs_have_begun_before_they_are_awaited(models):
-    models.triton(
-        "outer",
-        """
-        begun = [asked("double", value).async_exec() for value in (1, 2)]
-        return [answer(sum([value_of((await each).output_tensors(), "Y") for each in begun]))]
-        """,
-        definition="async def",
-    )
+    body = """
+    begun = [asked("double", value).async_exec() for value in (1, 2)]
+    return [answer(sum([value_of((await each).output_tensors(), "Y") for each in begun]))]
+    """
 
-    with serve(models.path) as client:
-        assert y(client["outer"].infer(X=[1])) == 6
+    assert models.outer(body, definition="async def") == 6
 
 
 def test_exec_with_decoupled_gives_an_iterator(models):
-    models.triton(
-        "outer",
-        """
-        *responses, last = asked("count", 100).exec(decoupled=True)
-        assert (last.output_tensors(), last.has_error()) == ([], False)
-        return [answer(sum(value_of(response.output_tensors(), "Y") for response in responses))]
-        """,
-    )
+    body = """
+    *responses, last = asked("count", 100).exec(decoupled=True)
+    assert (last.output_tensors(), last.has_error()) == ([], False)
+    return [answer(sum(value_of(response.output_tensors(), "Y") for response in responses))]
+    """
 
-    with serve(models.path) as client:
-        assert y(client["outer"].infer(X=[1])) == 4950
+    assert models.outer(body) == 4950
 
 
 def test_the_iterator_has_next_and_cancel(models):
@@ -110,20 +97,15 @@ def test_the_iterator_has_next_and_cancel(models):
 
 @pytest.mark.parametrize("loop", ["for", "async for"])
 def test_async_exec_with_decoupled_is_iterated_in_both_ways(models, loop):
-    models.triton(
-        "outer",
-        f"""
-        total = 0
-        for responses in await asyncio.gather(*(asked("count", n).async_exec(decoupled=True) for n in (3, 5))):
-            {loop} response in responses:
-                total += sum(tensor.as_numpy().item() for tensor in response.output_tensors())
-        return [answer(total)]
-        """,
-        definition="async def",
-    )
+    body = f"""
+    total = 0
+    for responses in await asyncio.gather(*(asked("count", n).async_exec(decoupled=True) for n in (3, 5))):
+        {loop} response in responses:
+            total += sum(tensor.as_numpy().item() for tensor in response.output_tensors())
+    return [answer(total)]
+    """
 
-    with serve(models.path) as client:
-        assert y(client["outer"].infer(X=[1])) == 13
+    assert models.outer(body, definition="async def") == 13
 
 
 def test_a_decoupled_model_sends_on_what_a_decoupled_model_sends(models):
@@ -192,16 +174,13 @@ def test_a_request_says_all_that_its_constructor_was_given(models):
 
 
 def test_a_model_that_calls_itself_on_its_only_instance_gets_an_error_at_once(models):
-    models.triton(
-        "outer",
-        """
-        response = asked("outer", 1).exec()
-        return [pb_utils.InferenceResponse(error=response.error())]
-        """,
-    )
+    body = """
+    response = asked("outer", 1).exec()
+    return [pb_utils.InferenceResponse(error=response.error())]
+    """
 
-    with serve(models.path) as client, pytest.raises(UnavailableError, match="ring 'outer' -> 'outer'"):
-        client["outer"].infer(X=[1])
+    with pytest.raises(UnavailableError, match="ring 'outer' -> 'outer'"):
+        models.outer(body)
 
 
 def test_a_model_calls_itself_where_it_has_instances_left(models):
@@ -228,17 +207,6 @@ def test_a_model_calls_itself_where_it_has_instances_left(models):
 def test_the_tensors_of_a_response_are_the_callers_own(models):
     models.triton("same", "return [pb_utils.InferenceResponse(request.inputs()) for request in requests]")
     models.triton(
-        "outer",
-        """
-        array = np.array([1])
-        inputs = [pb_utils.Tensor("X", array)]
-        response = pb_utils.InferenceRequest(model_name="writes", inputs=inputs, requested_output_names=["Y"]).exec()
-        found = response.output_tensors()[0].as_numpy()
-        found += 1
-        return [answer(100 * int(array[0]) + int(found[0]))]
-        """,
-    )
-    models.triton(
         "writes",
         """
         array = requests[0].inputs()[0].as_numpy()
@@ -246,9 +214,16 @@ def test_the_tensors_of_a_response_are_the_callers_own(models):
         return [pb_utils.InferenceResponse([pb_utils.Tensor("Y", array)])]
         """,
     )
+    body = """
+    array = np.array([1])
+    inputs = [pb_utils.Tensor("X", array)]
+    response = pb_utils.InferenceRequest(model_name="writes", inputs=inputs, requested_output_names=["Y"]).exec()
+    found = response.output_tensors()[0].as_numpy()
+    found += 1
+    return [answer(100 * int(array[0]) + int(found[0]))]
+    """
 
-    with serve(models.path) as client:
-        assert y(client["outer"].infer(X=[1])) == 112
+    assert models.outer(body) == 112
 
 
 @pytest.mark.parametrize("part", ["initialize(self, args)", "finalize(self)"])

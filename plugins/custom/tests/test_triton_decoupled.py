@@ -30,9 +30,9 @@ def test_the_model_that_benchmarks_stream_with_gives_what_it_is_asked_for():
     model = Path(__file__).parents[3] / "bench" / "models" / "stream"
 
     with serve(model) as client:
-        found = [outputs["OUTPUT0"].tolist() for outputs in client.stream(COUNT=[3], SIZE=[2])]
+        results = [outputs["OUTPUT0"].tolist() for outputs in client.stream(COUNT=[3], SIZE=[2])]
 
-    assert found == [[0, 0], [1, 1], [2, 2]]
+    assert results == [[0, 0], [1, 1], [2, 2]]
 
 
 THREADS = """
@@ -48,9 +48,9 @@ for request in requests:
 def test_responses_may_be_sent_by_other_threads_after_execute_has_returned(folder):
     with serve(written(folder, THREADS)) as client:
         streams = [client.stream(X=[3 + offset]) for offset in range(4)]
-        found = [numbers(stream) for stream in streams]
+        results = [numbers(stream) for stream in streams]
 
-    assert found == [list(range(3 + offset)) for offset in range(4)]
+    assert results == [list(range(3 + offset)) for offset in range(4)]
 
 
 LATE = """

@@ -5,11 +5,7 @@ import logging
 
 import pytest
 
-from naiad.errors import (
-    InvalidArgumentError,
-    ModelFailedError,
-    UnsupportedError,
-)
+from naiad.errors import InvalidArgumentError, ModelFailedError, UnsupportedError
 from naiad_config import DataType
 from naiad_custom.triton.errors import TritonModelException
 

@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 
 from naiad.backend import Reply
-from naiad.errors import (
-    ModelFailedError,
-    NotFoundError,
-)
+from naiad.errors import ModelFailedError, NotFoundError
 from naiad_testing import serve
 
 CONFIG = """
@@ -121,16 +118,16 @@ return [pb_utils.InferenceResponse([pb_utils.Tensor("Y", np.array([7]))]) for _ 
     assert outputs_of(folder.instance().execute(batch_of({"X": [1]}))[0]) == {"Y": [7]}
 
 
-def test_an_input_may_be_changed_in_place(folder):
+def test_an_input_may_be_changed_in_position(folder):
     body = """x = pb_utils.get_input_tensor_by_name(requests[0], "X").as_numpy()
 x += 1
 return [pb_utils.InferenceResponse([pb_utils.Tensor("Y", x)])]"""
     folder.write_triton(body)
 
     with serve(folder.path) as client:
-        given = np.array([1])
-        given.flags.writeable = False
-        assert client.infer(X=given)["Y"].tolist() == [2]
+        array = np.array([1])
+        array.flags.writeable = False
+        assert client.infer(X=array)["Y"].tolist() == [2]
 
 
 def test_an_input_handed_back_is_not_copied(folder, batch_of):
@@ -165,8 +162,8 @@ return [pb_utils.InferenceResponse(tensors)]"""
 
     (reply,) = instance.execute(batch_of({"X": [1]}))
 
-    made = instance._model.execute.__globals__["MADE"]
-    assert [each.__array_interface__["data"] for each in reply.outputs.values()] == made
+    addresses = instance._model.execute.__globals__["MADE"]
+    assert [each.__array_interface__["data"] for each in reply.outputs.values()] == addresses
 
 
 def test_strings_are_answered_as_bytes(folder, batch_of):

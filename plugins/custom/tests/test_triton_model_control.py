@@ -4,9 +4,7 @@ import asyncio
 
 import pytest
 
-from naiad.errors import (
-    ModelFailedError,
-)
+from naiad.errors import ModelFailedError
 from naiad_testing import serve
 
 from .several import y
@@ -48,35 +46,26 @@ def gone(name):
 
 
 def test_a_model_is_loaded_with_a_configuration_and_files(models):
-    models.triton(
-        "outer",
-        """
-        lines = [
-            "from naiad_custom import INT64, Array, model",
-            "@model",
-            "def f(X: Array[INT64, 1]) -> Array[INT64, 1]: return X + 5",
-        ]
-        files = {"file:1/model.py": chr(10).join(lines).encode()}
-        pb_utils.load_model("added", config=json.dumps({"backend": "python"}), files=files)
-        inputs = [pb_utils.Tensor("X", np.array([1]))]
-        response = pb_utils.InferenceRequest(model_name="added", inputs=inputs).exec()
-        return [answer(value_of(response.output_tensors(), "output"))]
-        """,
-    )
+    body = """
+    lines = [
+        "from naiad_custom import INT64, Array, model",
+        "@model",
+        "def f(X: Array[INT64, 1]) -> Array[INT64, 1]: return X + 5",
+    ]
+    files = {"file:1/model.py": chr(10).join(lines).encode()}
+    pb_utils.load_model("added", config=json.dumps({"backend": "python"}), files=files)
+    inputs = [pb_utils.Tensor("X", np.array([1]))]
+    response = pb_utils.InferenceRequest(model_name="added", inputs=inputs).exec()
+    return [answer(value_of(response.output_tensors(), "output"))]
+    """
 
-    with serve(models.path, options=EXPLICIT) as client:
-        assert y(client["outer"].infer(X=[1])) == 6
+    assert models.outer(body, options=EXPLICIT) == 6
 
 
 @pytest.mark.parametrize("call", ['load_model("double")', 'unload_model("double")'])
 def test_models_are_loaded_and_unloaded_in_explicit_mode_alone(models, call):
-    models.triton("outer", f"pb_utils.{call}")
-
-    with (
-        serve(models.path, options={"model-control-mode": "none", "load-model": ()}) as client,
-        pytest.raises(ModelFailedError, match="explicit model load / unload is not allowed"),
-    ):
-        client["outer"].infer(X=[1])
+    with pytest.raises(ModelFailedError, match="explicit model load / unload is not allowed"):
+        models.outer(f"pb_utils.{call}", options={"model-control-mode": "none", "load-model": ()})
 
 
 def test_a_model_that_loads_itself_while_it_is_loaded_is_refused(models):

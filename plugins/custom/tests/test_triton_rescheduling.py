@@ -27,9 +27,9 @@ def test_a_rescheduled_request_has_no_response(folder, batch_of):
         "return [pb_utils.InferenceResponse([])]"
     )
 
-    (found,) = folder.instance().execute(batch_of({"X": [1]}))
+    (result,) = folder.instance().execute(batch_of({"X": [1]}))
 
-    assert "Expected a None object in the execute function return list for reschduled request" in str(found)
+    assert "Expected a None object in the execute function return list for reschduled request" in str(result)
 
 
 def test_release_flags_that_are_not_known_are_refused(folder, batch_of):

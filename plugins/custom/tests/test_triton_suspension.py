@@ -89,12 +89,12 @@ def test_a_task_that_was_made_by_a_task_waits_alone(thread):
         steps.append("child")
 
     async def parent():
-        made = asyncio.create_task(child())
+        created = asyncio.create_task(child())
         for _ in range(5):
             await asyncio.sleep(0)
         steps.append("parent")
         room.set_result(None)
-        await made
+        await created
 
     thread.start(parent()).result(10)
 

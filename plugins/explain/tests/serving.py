@@ -1,39 +1,22 @@
 """A server with naiad-explain in the test's own event loop, and a scheduler that makes batches."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 import naiad_explain
 from naiad import Server
 from naiad.default_scheduler import FifoScheduler
 from naiad.hookspecs import hookimpl
 from naiad.scheduler import NOTHING, Decision, Dispatch, Scheduler, SchedulerFactory
-from naiad.types import Request
 from naiad_config import ModelConfig
-from naiad_tensors.tensors import Tensor
+from naiad_testing import in_loop
 
 
-@asynccontextmanager
-async def running(root: Path, *plugins: object, allow_explain: bool = True) -> AsyncIterator[Server]:
+def running(root: Path, *plugins: object, **options: Any) -> AbstractAsyncContextManager[Server]:
     """A started server with naiad-explain and these plugins."""
-    options = {"allow-explain": allow_explain}
-    async with Server(model_repository=[root], plugins=[naiad_explain, *plugins], options=options) as server:
-        yield server
-
-
-def request(model: str, *values: float, **fields: Any) -> Request:
-    """A request with INPUT, FP32[-1]."""
-    return Request(model, {"INPUT": Tensor.of("INPUT", np.array(values, dtype=np.float32))}, **fields)
-
-
-def rows(model: str, *values: float, **fields: Any) -> Request:
-    """A request with INPUT, FP32[-1] behind a batch dimension: one value a row."""
-    tensor = Tensor.of("INPUT", np.array(values, dtype=np.float32).reshape(-1, 1))
-    return Request(model, {"INPUT": tensor}, **fields)
+    return in_loop.running(root, naiad_explain, *plugins, **{"allow_explain": True} | options)
 
 
 class AllAtOnce(FifoScheduler):

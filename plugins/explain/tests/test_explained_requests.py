@@ -11,9 +11,10 @@ import pytest
 from naiad.backend import Answer, Batch, Reply
 from naiad.types import Request, Response
 from naiad_testing.backends import FakeBackend
+from naiad_testing.in_loop import request, rows
 from naiad_testing.tracing import FakeTrace
 
-from .serving import Scheduling, request, rows, running
+from .serving import Scheduling, running
 
 BATCHED = "max_batch_size: 8 dynamic_batching { }"
 

@@ -6,27 +6,24 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import naiad_loop_handoff
 from naiad import Server
-from naiad.types import Request
 from naiad_loop_handoff.candidacy import MAJORITY
 from naiad_loop_handoff.handoff import LoopHandoff
-from naiad_tensors.tensors import Tensor
+from naiad_testing.in_loop import request
 
 Body = Callable[[Server], Awaitable[None]]
 
 
 def lead(root: Path, body: Body, *plugins: object, loop_factory: Any = None, **options: Any) -> None:
     """Run the body with a started server, on an event loop that quick models may run."""
-    given = {name.replace("_", "-"): value for name, value in options.items()}
+    settings = {name.replace("_", "-"): value for name, value in options.items()}
 
     async def serve(handoff: LoopHandoff) -> None:
         server = Server(
             model_repository=[root],
             plugins=[*plugins, naiad_loop_handoff],
-            options={"exit-on-error": False, **given},
+            options={"exit-on-error": False, **settings},
             runner=handoff,
         )
         async with server:
@@ -45,14 +42,3 @@ async def led_by(server: Server, model: str) -> int:
         if threading.get_ident() != here:
             return threading.get_ident()
     raise AssertionError(f"no thread of model '{model}' leads after {100 * MAJORITY} requests")
-
-
-def request(model: str, *values: float) -> Request:
-    """A request with INPUT, FP32[-1]."""
-    return Request(model, {"INPUT": Tensor.of("INPUT", np.array(values, dtype=np.float32))})
-
-
-async def until(done: Callable[[], object]) -> None:
-    """Let the loop go on until it is so; the test's time limit ends what never becomes so."""
-    while not done():  # noqa: ASYNC110 - what is awaited happens on other threads
-        await asyncio.sleep(0)

@@ -12,8 +12,10 @@ from naiad import Server
 from naiad.backend import Answer, Batch
 from naiad.errors import ModelFailedError, WorkerDiedError
 from naiad_testing.backends import FakeBackend
+from naiad_testing.in_loop import request
+from naiad_testing.loops import until
 
-from .leading import lead, led_by, request, until
+from .leading import lead, led_by
 
 LONG = 30.0
 """Seconds after which a test that waits for a thread has failed."""
@@ -29,8 +31,8 @@ def echo(batch: Batch) -> Answer:
 
 async def answer_of(server: Server, *values: float, model: str = "m") -> list[float]:
     response = await server.infer(request(model, *values))
-    found: list[float] = response.outputs["OUTPUT"].array.tolist()
-    return found
+    outputs: list[float] = response.outputs["OUTPUT"].array.tolist()
+    return outputs
 
 
 @pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop])

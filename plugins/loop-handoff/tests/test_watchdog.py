@@ -133,11 +133,11 @@ def test_what_begins_while_the_timer_runs_is_given_its_time(watched, now):
 
     now[0] -= LONG / 2  # the timer is early, as far as the second is concerned
     clock.fire()
-    left = clock.times.get(timeout=10)
-    now[0] += left
+    seconds = clock.times.get(timeout=10)
+    now[0] += seconds
     clock.fire()
 
-    assert 0 < left < LONG
+    assert 0 < seconds < LONG
     assert noticed.get(timeout=10) == now[0]
     assert noticed.empty()
 

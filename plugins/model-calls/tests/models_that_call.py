@@ -11,8 +11,10 @@ from naiad import Server
 from naiad.backend import Answer, Batch, ModelContext, Placement, Reply
 from naiad.types import Response
 from naiad_kit.calls import ModelCalls, models_of
+from naiad_testing.in_loop import FLOATS, request, write_model
+from naiad_testing.steered import Steered, SteeredInstance, SteeredModel
 
-from .serving import FLOATS, Steered, SteeredInstance, SteeredModel, request, running, write_model
+from .serving import running
 
 Behaviour = Callable[[Batch, ModelCalls], Any]
 TWO = "instance_group { count: 2 }\n"
@@ -57,12 +59,12 @@ def value_of(batch: Batch) -> float:
     return float(batch.input("INPUT")[0])
 
 
-def given(*values: float) -> dict[str, np.ndarray]:
+def output_of(*values: float) -> dict[str, np.ndarray]:
     return {"OUTPUT": np.array(values, dtype=np.float32)}
 
 
 def reply(*values: float) -> Reply:
-    return Reply(given(*values))
+    return Reply(output_of(*values))
 
 
 def value(response: Response) -> float:
@@ -77,6 +79,6 @@ def doubles_through(name: str) -> Behaviour:
     """A model that adds 1 to what another model makes of its input."""
 
     def behaviour(batch: Batch, models: ModelCalls) -> Answer:
-        return given(value(models.infer(request(name, value_of(batch)))) + 1)
+        return output_of(value(models.infer(request(name, value_of(batch)))) + 1)
 
     return behaviour

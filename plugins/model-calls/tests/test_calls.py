@@ -16,9 +16,9 @@ from naiad.errors import (
     UnsupportedError,
 )
 from naiad_kit.calls import ModelCalls, models_of
+from naiad_testing.in_loop import request
 
-from .models_that_call import Calling, double, doubles_through, given, value
-from .serving import request
+from .models_that_call import Calling, double, doubles_through, output_of, value
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ async def test_calls_that_were_begun_go_on_at_the_same_time(calling: Calling) ->
 
     def asks_two(batch: Batch, models: ModelCalls) -> Answer:
         begun = [models.begin(request("pair", number)) for number in (1, 2)]
-        return given(*(value(future.result()) for future in begun))
+        return output_of(*(value(future.result()) for future in begun))
 
     calling.add("pair", waits_for_the_other, "instance_group { count: 2 }")
     calling.add("outer", asks_two)
@@ -87,12 +87,12 @@ async def test_a_call_has_the_deadline_and_priority_of_the_request_that_it_is_ma
 
     def looks(batch: Batch, _: ModelCalls) -> Answer:
         seen.append((batch.requests[0].deadline, batch.requests[0].priority))
-        return given(1)
+        return output_of(1)
 
     def asks_twice(batch: Batch, models: ModelCalls) -> Answer:
         models.infer(request("looks", 1))
         models.infer(request("looks", 1, deadline=soon, priority=7))
-        return given(1)
+        return output_of(1)
 
     calling.add("looks", looks)
     calling.add("outer", asks_twice)
@@ -106,7 +106,7 @@ async def test_a_call_has_the_deadline_and_priority_of_the_request_that_it_is_ma
 
 async def test_a_called_model_cannot_write_into_the_arrays_of_its_caller(calling: Calling) -> None:
     def is_writeable(batch: Batch, _: ModelCalls) -> Answer:
-        return given(float(batch.input("INPUT").flags.writeable))
+        return output_of(float(batch.input("INPUT").flags.writeable))
 
     calling.add("looks", is_writeable)
     calling.add("outer", doubles_through("looks"))
@@ -141,7 +141,7 @@ async def test_what_is_wrong_with_the_request_of_a_call_is_reported(calling: Cal
         wrong = request("double", 1)
         wrong.inputs = {}
         models.infer(wrong)
-        return given(1)
+        return output_of(1)
 
     calling.add("outer", asks_wrongly)
 

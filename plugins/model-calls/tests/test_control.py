@@ -10,9 +10,11 @@ import pytest
 from naiad.backend import ModelContext, Placement
 from naiad.errors import InvalidArgumentError, NaiadError, ShuttingDownError, UnsupportedError
 from naiad_kit.calls import models_of
+from naiad_testing.in_loop import FLOATS, off_the_loop, request, write_model
+from naiad_testing.steered import Steered, SteeredInstance, SteeredModel
 
 from .models_that_call import Calling, double, value
-from .serving import FLOATS, Steered, SteeredInstance, SteeredModel, off_the_loop, request, running, write_model
+from .serving import running
 
 EXPLICIT = {"model_control_mode": "explicit"}
 
@@ -32,10 +34,10 @@ class Loading:
 
         class Model(SteeredModel):
             def instantiate(self, placement: Placement) -> SteeredInstance:
-                wanted = loading._asks.get(name)
-                if wanted is not None:
+                dependency = loading._asks.get(name)
+                if dependency is not None:
                     try:
-                        models_of(context).load(wanted)
+                        models_of(context).load(dependency)
                     except NaiadError as error:
                         loading.errors[name] = error
                         raise
@@ -59,9 +61,9 @@ async def test_backends_load_models_within_loads_deeper_than_there_are_threads(t
     following = dict(itertools.pairwise(names))
 
     def load(context: ModelContext) -> SteeredModel:
-        wanted = following.get(context.config.name)
-        if wanted is not None:
-            models_of(context).load(wanted)
+        dependency = following.get(context.config.name)
+        if dependency is not None:
+            models_of(context).load(dependency)
         return SteeredModel(backend)
 
     backend = Steered(load=load)
@@ -130,7 +132,9 @@ async def test_a_model_unloads_another_and_asks_whether_it_is_ready(tmp_path: Pa
         models = models_of(calling.contexts["double"])
         before = await asyncio.to_thread(models.ready, "other")
         await asyncio.to_thread(models.unload, "other")
-        after = [await asyncio.to_thread(models.ready, *asked) for asked in (("other",), ("double", 7), ("nobody",))]
+        after = [
+            await asyncio.to_thread(models.ready, *response) for response in (("other",), ("double", 7), ("nobody",))
+        ]
 
     assert (before, after) == (True, [False, False, False])
 

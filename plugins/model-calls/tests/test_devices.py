@@ -15,9 +15,9 @@ from naiad_kit.calls import ModelCalls
 from naiad_tensors.devices import DeviceTensor, gpu
 from naiad_tensors.tensors import Tensor
 from naiad_testing.devices import FakeDeviceArray
+from naiad_testing.in_loop import request
 
-from .models_that_call import Calling, given, value
-from .serving import request
+from .models_that_call import Calling, output_of, value
 
 GPU = gpu(0)
 
@@ -26,16 +26,16 @@ class OnGpu:
     """A model that doubles on the device, and remembers what it was given and what it made."""
 
     def __init__(self) -> None:
-        self.given: list[Any] = []
-        self.made: list[weakref.ref[FakeDeviceArray]] = []
+        self.received: list[Any] = []
+        self.arrays: list[weakref.ref[FakeDeviceArray]] = []
         self.copies: list[int] = []
 
     def __call__(self, batch: Batch, _: ModelCalls) -> Answer:
         resident = batch.resident("INPUT", [GPU])
-        self.given.append(None if resident is None else resident[0])
+        self.received.append(None if resident is None else resident[0])
         array = batch.input("INPUT") if resident is None else FakeDeviceArray.over(resident[0]).memory
         answer = FakeDeviceArray(array * 2)
-        self.made.append(weakref.ref(answer))
+        self.arrays.append(weakref.ref(answer))
         return {"OUTPUT": answer}
 
 
@@ -46,9 +46,9 @@ def called() -> OnGpu:
 
 @pytest.fixture
 def calling(tmp_path: Path, called: OnGpu) -> Calling:
-    made = Calling(tmp_path)
-    made.add("called", called)
-    return made
+    array = Calling(tmp_path)
+    array.add("called", called)
+    return array
 
 
 async def test_an_answer_stays_on_the_device_for_the_model_that_takes_it_there(calling: Calling, called: OnGpu) -> None:
@@ -56,11 +56,11 @@ async def test_an_answer_stays_on_the_device_for_the_model_that_takes_it_there(c
 
     def behaviour(batch: Batch, models: ModelCalls) -> Answer:
         output = models.infer(request("called", 3, on_device={"OUTPUT": [GPU]})).outputs["OUTPUT"]
-        made = called.made[0]()
-        assert made is not None
-        seen.append((output.payload, made.copies))
-        assert np.shares_memory(FakeDeviceArray.over(output).memory, made.memory)
-        return given(float(output.array[0]))
+        array = called.arrays[0]()
+        assert array is not None
+        seen.append((output.payload, array.copies))
+        assert np.shares_memory(FakeDeviceArray.over(output).memory, array.memory)
+        return output_of(float(output.array[0]))
 
     calling.add("caller", behaviour)
 
@@ -76,7 +76,7 @@ async def test_a_model_that_says_nothing_gets_arrays(calling: Calling) -> None:
 
     def behaviour(batch: Batch, models: ModelCalls) -> Answer:
         seen.append(models.infer(request("called", 3)).outputs["OUTPUT"].payload)
-        return given(1)
+        return output_of(1)
 
     calling.add("caller", behaviour)
 
@@ -86,13 +86,13 @@ async def test_a_model_that_says_nothing_gets_arrays(calling: Calling) -> None:
     assert type(seen[0]) is np.ndarray
 
 
-@pytest.mark.parametrize("made", [Tensor.of, lambda name, held: Tensor(name, "FP32", (2,), held)])
-async def test_a_tensor_is_given_to_the_called_model_where_it_is(calling: Calling, called: OnGpu, made: Any) -> None:
+@pytest.mark.parametrize("array", [Tensor.of, lambda name, held: Tensor(name, "FP32", (2,), held)])
+async def test_a_tensor_is_given_to_the_called_model_where_it_is(calling: Calling, called: OnGpu, array: Any) -> None:
     held = FakeDeviceArray(np.array([4, 5], np.float32))
 
     def behaviour(batch: Batch, models: ModelCalls) -> Answer:
-        asked = Request("called", {"INPUT": made("INPUT", held)})
-        return {"OUTPUT": models.infer(asked).outputs["OUTPUT"].array}
+        message = Request("called", {"INPUT": array("INPUT", held)})
+        return {"OUTPUT": models.infer(message).outputs["OUTPUT"].array}
 
     calling.add("caller", behaviour)
 
@@ -100,7 +100,7 @@ async def test_a_tensor_is_given_to_the_called_model_where_it_is(calling: Callin
         response = await server.infer(request("caller", 1))
 
     assert response.outputs["OUTPUT"].array.tolist() == [8, 10]
-    assert np.shares_memory(FakeDeviceArray.over(called.given[0]).memory, held.memory)
+    assert np.shares_memory(FakeDeviceArray.over(called.received[0]).memory, held.memory)
     assert held.copies == 0
 
 
@@ -143,8 +143,8 @@ async def test_what_a_tensor_says_is_held_against_what_it_holds(calling: Calling
 async def test_what_stayed_is_free_when_the_caller_has_let_go_of_it(calling: Calling, called: OnGpu) -> None:
     def behaviour(batch: Batch, models: ModelCalls) -> Answer:
         response = models.infer(request("called", 3, on_device={"OUTPUT": [GPU]}))
-        assert called.made[0]() is not None
-        return given(value(response))
+        assert called.arrays[0]() is not None
+        return output_of(value(response))
 
     calling.add("caller", behaviour)
     gc.disable()
@@ -153,6 +153,6 @@ async def test_what_stayed_is_free_when_the_caller_has_let_go_of_it(calling: Cal
         async with calling.running() as server:
             await server.infer(request("caller", 1))
             await server.infer(request("called", 1))  # its worker has let go of the batch before
-            assert called.made[0]() is None
+            assert called.arrays[0]() is None
     finally:
         gc.enable()

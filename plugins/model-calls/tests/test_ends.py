@@ -18,10 +18,10 @@ from naiad.errors import (
     WorkerDiedError,
 )
 from naiad_kit.calls import ModelCalls, models_of
+from naiad_testing.in_loop import off_the_loop, request
+from naiad_testing.loops import turns, until
 
-from .loops import turns, until
-from .models_that_call import Calling, double, doubles_through, given, reply, value, value_of
-from .serving import off_the_loop, request
+from .models_that_call import Calling, double, doubles_through, output_of, reply, value, value_of
 
 
 @pytest.fixture
@@ -39,13 +39,13 @@ async def test_a_future_that_is_cancelled_takes_its_request_back(calling: Callin
         kept.append(batch)
         executing.set()
         assert release.wait(10)
-        return given(float(batch.requests[0].cancelled))
+        return output_of(float(batch.requests[0].cancelled))
 
     def cancels(batch: Batch, models: ModelCalls) -> Answer:
         future = models.begin(request("held", 1))
         assert executing.wait(10)
         assert future.cancel()
-        return given(1)
+        return output_of(1)
 
     kept: list[Batch] = []
     calling.add("held", is_held)
@@ -61,18 +61,18 @@ async def test_a_caller_that_leaves_takes_the_calls_made_for_it_along(calling: C
     executing, message = threading.Event(), Future[NaiadError]()
 
     def waits_until_cancelled(batch: Batch, _: ModelCalls) -> Answer:
-        left = threading.Event()
-        batch.requests[0].on_cancelled = left.set
+        closed = threading.Event()
+        batch.requests[0].on_cancelled = closed.set
         executing.set()
-        assert left.wait(10)
-        return given(1)
+        assert closed.wait(10)
+        return output_of(1)
 
     def asks(batch: Batch, models: ModelCalls) -> Answer:
         try:
             models.infer(request("inner", 1))
         except NaiadError as error:
             message.set_result(error)
-        return given(1)
+        return output_of(1)
 
     calling.add("inner", waits_until_cancelled)
     calling.add("outer", asks)
@@ -89,15 +89,15 @@ async def test_a_caller_that_leaves_takes_the_calls_made_for_it_along(calling: C
 
 
 async def test_a_call_for_callers_who_have_left_already_is_not_made(calling: Calling) -> None:
-    executing, left, message = threading.Event(), threading.Event(), Future[NaiadError]()
+    executing, closed, message = threading.Event(), threading.Event(), Future[NaiadError]()
 
     def asks_too_late(batch: Batch, models: ModelCalls) -> Answer:
         executing.set()
-        assert left.wait(10)
+        assert closed.wait(10)
         with pytest.raises(RequestCancelledError) as caught:
             models.infer(request("double", 1))
         message.set_result(caught.value)
-        return given(1)
+        return output_of(1)
 
     calling.add("outer", asks_too_late)
 
@@ -106,7 +106,7 @@ async def test_a_call_for_callers_who_have_left_already_is_not_made(calling: Cal
         await off_the_loop(executing.wait)
         answer.cancel()
         await turns()
-        left.set()
+        closed.set()
         await asyncio.wrap_future(message)
 
         assert server.statistics("double")[0].inference_count == 0
@@ -118,13 +118,13 @@ async def test_the_deadline_of_the_outer_request_ends_the_inner_one(calling: Cal
     def is_held(batch: Batch, _: ModelCalls) -> Answer:
         executing.set()
         release.wait(10)
-        return given(1)
+        return output_of(1)
 
     def asks(batch: Batch, models: ModelCalls) -> Answer:
         with pytest.raises(NaiadError) as caught:
             models.infer(request("held", 1))
         message.set_result(caught.value)
-        return given(1)
+        return output_of(1)
 
     calling.add("held", is_held)
     calling.add("outer", asks)
@@ -155,7 +155,7 @@ async def test_a_server_that_stops_still_answers_the_calls_of_what_it_took_in(ca
     def asks_late(batch: Batch, models: ModelCalls) -> Answer:
         executing.set()
         assert go_on.wait(10)
-        return given(value(models.infer(request("middle", value_of(batch)))))
+        return output_of(value(models.infer(request("middle", value_of(batch)))))
 
     calling.add("middle", doubles_through("double"))
     calling.add("outer", asks_late)
@@ -177,7 +177,7 @@ async def test_a_model_that_is_unloaded_answers_what_it_took_in_with_its_calls(c
     def asks_late(batch: Batch, models: ModelCalls) -> Answer:
         executing.set()
         assert go_on.wait(10)
-        return given(value(models.infer(request("double", value_of(batch)))))
+        return output_of(value(models.infer(request("double", value_of(batch)))))
 
     calling.add("outer", asks_late)
 
@@ -206,13 +206,13 @@ async def test_a_model_that_waits_when_the_time_to_stop_is_over_is_reported(call
     def is_held(batch: Batch, _: ModelCalls) -> Answer:
         executing.set()
         release.wait(10)
-        return given(1)
+        return output_of(1)
 
     def asks(batch: Batch, models: ModelCalls) -> Answer:
         with pytest.raises(NaiadError) as caught:
             models.infer(request("held", 1))
         message.set_result(caught.value)
-        return given(1)
+        return output_of(1)
 
     calling.add("held", is_held)
     calling.add("outer", asks)

@@ -14,10 +14,10 @@ from naiad.errors import NaiadError
 from naiad.types import Request
 from naiad_kit.calls import ModelCalls
 from naiad_tensors.tensors import Tensor
+from naiad_testing.in_loop import request
+from naiad_testing.loops import until
 
-from .loops import until
-from .models_that_call import Calling, double, given, value
-from .serving import request
+from .models_that_call import Calling, double, output_of, value
 
 
 @pytest.fixture
@@ -30,38 +30,38 @@ def no_collector() -> Iterator[None]:
     gc.enable()
 
 
-def infers(models: ModelCalls, asked: Request) -> None:
-    value(models.infer(asked))
+def infers(models: ModelCalls, request: Request) -> None:
+    value(models.infer(request))
 
 
-def streams(models: ModelCalls, asked: Request) -> None:
-    assert [value(response) for response in models.stream(asked)] == [2]
+def streams(models: ModelCalls, request: Request) -> None:
+    assert [value(response) for response in models.stream(request)] == [2]
 
 
-def breaks_off(models: ModelCalls, asked: Request) -> None:
-    models.stream(asked)
+def breaks_off(models: ModelCalls, request: Request) -> None:
+    models.stream(request)
 
 
-def fails(models: ModelCalls, asked: Request) -> None:
-    asked.version = 9
+def fails(models: ModelCalls, request: Request) -> None:
+    request.version = 9
     with pytest.raises(NaiadError):
-        models.infer(asked)
+        models.infer(request)
 
 
-def cancels(models: ModelCalls, asked: Request) -> None:
-    models.begin(asked).cancel()
+def cancels(models: ModelCalls, request: Request) -> None:
+    models.begin(request).cancel()
 
 
-def is_failed_by_the_other(models: ModelCalls, asked: Request) -> None:
-    asked.model_name = "broken"
+def is_failed_by_the_other(models: ModelCalls, request: Request) -> None:
+    request.model_name = "broken"
     with pytest.raises(NaiadError):
-        models.infer(asked)
+        models.infer(request)
 
 
-def keeps_the_error(models: ModelCalls, asked: Request) -> None:
+def keeps_the_error(models: ModelCalls, request: Request) -> None:
     """As an error that becomes part of a response: variables of the model's frames hold it."""
-    asked.model_name = "broken"
-    future = models.begin(asked)
+    request.model_name = "broken"
+    future = models.begin(request)
     kept = None
     try:
         future.result()
@@ -70,21 +70,21 @@ def keeps_the_error(models: ModelCalls, asked: Request) -> None:
     assert kept is not None
 
 
-def is_failed_while_it_streams(models: ModelCalls, asked: Request) -> None:
-    asked.model_name = "broken"
+def is_failed_while_it_streams(models: ModelCalls, request: Request) -> None:
+    request.model_name = "broken"
     with pytest.raises(NaiadError):
-        list(models.stream(asked))
+        list(models.stream(request))
 
 
-def cancels_what_executes(models: ModelCalls, asked: Request) -> None:
-    future = models.begin(asked)
+def cancels_what_executes(models: ModelCalls, request: Request) -> None:
+    future = models.begin(request)
     future.cancel()
     assert future.cancelled()
 
 
-def may_not_load(models: ModelCalls, asked: Request) -> None:
+def may_not_load(models: ModelCalls, request: Request) -> None:
     with pytest.raises(NaiadError):
-        models.load("other", "{}", {"1/weights": memoryview(asked.inputs["INPUT"].array)})  # type: ignore[dict-item]
+        models.load("other", "{}", {"1/weights": memoryview(request.inputs["INPUT"].array)})  # type: ignore[dict-item]
 
 
 def broken(batch: Batch, _: ModelCalls) -> Answer:
@@ -115,7 +115,7 @@ async def test_the_tensors_of_a_call_and_of_its_caller_are_freed(
         inner = np.ones(1, np.float32)
         seen.append(weakref.ref(inner))
         ask(models, Request("double", {"INPUT": Tensor.of("INPUT", inner)}))  # type: ignore[operator]
-        return given(1)
+        return output_of(1)
 
     calling = Calling(tmp_path)
     calling.add("double", double)
@@ -125,9 +125,9 @@ async def test_the_tensors_of_a_call_and_of_its_caller_are_freed(
     async with calling.running() as server:
         array = np.ones(1, np.float32)
         seen.append(weakref.ref(array))
-        asked = request("outer", 1)
-        asked.inputs = {"INPUT": Tensor.of("INPUT", array)}
-        await server.infer(asked)
-        del asked, array
+        message = request("outer", 1)
+        message.inputs = {"INPUT": Tensor.of("INPUT", array)}
+        await server.infer(message)
+        del message, array
 
         await until(lambda: [each() for each in seen] == [None, None])

@@ -9,10 +9,11 @@ import naiad_cache
 from naiad.backend import Answer, Batch
 from naiad_kit.calls import ModelCalls
 from naiad_testing.caches import FakeCache
+from naiad_testing.in_loop import request
+from naiad_testing.loops import until
 
-from .loops import until
-from .models_that_call import Calling, double, doubles_through, given, value, value_of
-from .serving import Scheduling, request
+from .models_that_call import Calling, double, doubles_through, output_of, value, value_of
+from .serving import Scheduling
 
 ORDERED = "instance_group { count: 3 } dynamic_batching { preserve_ordering: true }\n"
 
@@ -25,16 +26,16 @@ def calling(tmp_path: Path) -> Calling:
 @pytest.mark.parametrize("config", ["", "response_cache { enable: true }\n"], ids=["alone", "behind a cache"])
 async def test_a_model_that_keeps_an_order_may_ask_itself(calling: Calling, config: str) -> None:
     def counts_down(batch: Batch, models: ModelCalls) -> Answer:
-        left = value_of(batch)
-        return given(left if left < 1 else value(models.infer(request("m", left - 1))) + 1)
+        depth = value_of(batch)
+        return output_of(depth if depth < 1 else value(models.infer(request("m", depth - 1))) + 1)
 
     calling.add("m", counts_down, ORDERED + config)
 
     async with calling.running(Scheduling(), naiad_cache, FakeCache(), cache_config=("fake",)) as server:
         assert value(await server.infer(request("m", 2))) == 2
-        found = await asyncio.gather(*(server.infer(request("m", 0)) for _ in range(5)))
+        outcomes = await asyncio.gather(*(server.infer(request("m", 0)) for _ in range(5)))
 
-    assert [value(each) for each in found] == [0] * 5
+    assert [value(each) for each in outcomes] == [0] * 5
 
 
 async def test_it_may_wait_for_a_model_that_asks_it_for_somebody_else(calling: Calling) -> None:
@@ -49,7 +50,7 @@ async def test_it_may_wait_for_a_model_that_asks_it_for_somebody_else(calling: C
     def asks_on(batch: Batch, models: ModelCalls) -> Answer:
         loop.call_soon_threadsafe(inside.set)
         asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(10)
-        return given(value(models.infer(request("asks", 1))))
+        return output_of(value(models.infer(request("asks", 1))))
 
     async with calling.running(Scheduling()) as server:
         first = asyncio.ensure_future(server.infer(request("m", 5)))
@@ -76,12 +77,12 @@ async def test_the_answers_to_everybody_else_keep_their_order(calling: Calling) 
     came: list[float] = []
 
     async with calling.running(Scheduling()) as server:
-        asked = [asyncio.ensure_future(server.infer(request("m", number))) for number in (1, 2)]
-        for each in asked:
+        tasks = [asyncio.ensure_future(server.infer(request("m", number))) for number in (1, 2)]
+        for each in tasks:
             each.add_done_callback(lambda done: came.append(value(done.result())))
         await until(lambda: server.statistics("m")[0].inference_count == 2)
         before = list(came)
         held.set()
-        await asyncio.gather(*asked)
+        await asyncio.gather(*tasks)
 
     assert (before, came) == ([], [2, 4])

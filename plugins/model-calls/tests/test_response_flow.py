@@ -14,26 +14,25 @@ from naiad.in_flight import Occupancy
 from naiad.types import Request, Response
 from naiad_model_calls.loop_bridge import LoopBridge
 from naiad_model_calls.response_flow import settle
-
-from .loops import turns
-from .serving import request
+from naiad_testing.in_loop import request
+from naiad_testing.loops import turns
 
 
 class Submitted:
     """A server that takes requests in, and notes which were taken back; it is its only request as well."""
 
     def __init__(self) -> None:
-        self.asked: Request | None = None
+        self.submitted: Request | None = None
         self.deliver: Callable[[Any], None] = lambda outcome: None
         self.cancelled: list[Request] = []
 
-    def submit(self, asked: Request, deliver: Callable[[Any], None], streams: bool) -> "Submitted":
-        self.asked, self.deliver = asked, deliver
+    def submit(self, request: Request, deliver: Callable[[Any], None], streams: bool) -> "Submitted":
+        self.submitted, self.deliver = request, deliver
         return self
 
     def cancel(self) -> None:
-        if self.asked is not None:
-            self.cancelled.append(self.asked)
+        if self.submitted is not None:
+            self.cancelled.append(self.submitted)
 
     def occupancy(self) -> Iterator[Occupancy]:
         return iter(())

@@ -15,10 +15,10 @@ from naiad.errors import CallRingError, NaiadError
 from naiad_kit.calls import ModelCalls, Responses
 from naiad_model_calls.deadlocks import CHECK_SECONDS
 from naiad_testing.caches import FakeCache
+from naiad_testing.in_loop import off_the_loop, request
+from naiad_testing.loops import jump, passing_time, until
 
-from .loops import jump, passing_time, until
-from .models_that_call import TWO, Behaviour, Calling, double, given, reply, value, value_of
-from .serving import off_the_loop, request
+from .models_that_call import TWO, Behaviour, Calling, double, output_of, reply, value, value_of
 
 DECOUPLED = "model_transaction_policy { decoupled: true }\n"
 
@@ -42,8 +42,8 @@ def counts_down_through(name: str) -> Behaviour:
     """A model that asks another with one less, until nothing is left, and counts the steps."""
 
     def behaviour(batch: Batch, models: ModelCalls) -> Answer:
-        left = value_of(batch)
-        return given(left if left < 1 else value(models.infer(request(name, left - 1))) + 1)
+        depth = value_of(batch)
+        return output_of(depth if depth < 1 else value(models.infer(request(name, depth - 1))) + 1)
 
     return behaviour
 
@@ -87,9 +87,9 @@ async def test_a_ring_over_two_requests_is_refused_and_the_other_request_is_answ
     def crosses_over(name: str) -> Behaviour:
         def behaviour(batch: Batch, models: ModelCalls) -> Answer:
             if value_of(batch) < 1:
-                return given(0)
+                return output_of(0)
             both.wait(10)
-            return given(value(models.infer(request(name, 0))) + 1)
+            return output_of(value(models.infer(request(name, 0))) + 1)
 
         return behaviour
 
@@ -129,10 +129,10 @@ async def test_a_call_waits_for_an_instance_that_works_on_something_else(calling
         if value_of(batch) == 1:
             executing.set()
             assert release.wait(10)
-        return given(value_of(batch))
+        return output_of(value_of(batch))
 
     calling.add("works", works)
-    calling.add("outer", lambda batch, models: given(value(models.infer(request("works", 2)))))
+    calling.add("outer", lambda batch, models: output_of(value(models.infer(request("works", 2)))))
 
     async with calling.running() as server:
         with passing_time():
@@ -159,14 +159,14 @@ async def test_a_ring_through_a_model_in_between_names_all_of_them(calling: Call
 async def test_a_ring_of_streams_is_refused(calling: Calling) -> None:
     def streams(batch: Batch, models: ModelCalls) -> Answer:
         sender = batch.sender(0)
-        left = value_of(batch)
+        depth = value_of(batch)
         try:
-            for response in models.stream(request("m", left - 1)) if left else ():
+            for response in models.stream(request("m", depth - 1)) if depth else ():
                 sender.send(reply(value(response)))
         except NaiadError as error:
             sender.send(error, final=True)
         else:
-            sender.send(reply(left), final=True)
+            sender.send(reply(depth), final=True)
         return [None]
 
     calling.add("m", streams, DECOUPLED)
@@ -182,15 +182,15 @@ async def test_calls_of_an_execution_that_goes_on_in_the_background_are_followed
     errors: list[NaiadError] = []
 
     def goes_on(batch: Batch, models: ModelCalls) -> Answer:
-        sender, left = batch.sender(0), value_of(batch)
+        sender, depth = batch.sender(0), value_of(batch)
 
         def later() -> None:
             try:
-                values = [value(response) for response in models.stream(request("m", left - 1))] if left else []
+                values = [value(response) for response in models.stream(request("m", depth - 1))] if depth else []
             except NaiadError as error:
                 errors.append(error)
                 values = []
-            sender.send(reply(len(values) + left), final=True)
+            sender.send(reply(len(values) + depth), final=True)
 
         threading.Thread(target=later).start()
         return [None]
@@ -206,7 +206,7 @@ async def test_calls_of_an_execution_that_goes_on_in_the_background_are_followed
 
 async def test_a_call_that_was_begun_and_is_over_is_not_waited_for(calling: Calling) -> None:
     def asks_one_after_the_other(batch: Batch, models: ModelCalls) -> Answer:
-        return given(sum(value(models.infer(request("double", 1))) for _ in range(100)))
+        return output_of(sum(value(models.infer(request("double", 1))) for _ in range(100)))
 
     calling.add("double", double)
     calling.add("outer", asks_one_after_the_other)
@@ -220,9 +220,9 @@ async def test_a_call_that_was_begun_and_is_over_is_not_waited_for(calling: Call
 async def test_a_ring_is_refused_when_it_has_lasted_for_a_moment(calling: Calling, elsewhere: bool) -> None:
     def calls_itself(batch: Batch, models: ModelCalls) -> Answer:
         if not elsewhere:
-            return given(value(models.infer(request("m", 1))))
+            return output_of(value(models.infer(request("m", 1))))
         with ThreadPoolExecutor(1) as threads:
-            return given(value(threads.submit(models.infer, request("m", 1)).result()))
+            return output_of(value(threads.submit(models.infer, request("m", 1)).result()))
 
     calling.add("m", calls_itself)
 
@@ -274,16 +274,16 @@ async def test_who_waits_for_a_ring_is_answered_when_one_of_the_ring_is_refused(
 
     def calls_itself(batch: Batch, models: ModelCalls) -> Answer:
         if not value_of(batch):
-            return given(0)
+            return output_of(0)
         inside.set()
         assert go_on.wait(10)
         try:
-            return given(value(models.infer(request("m", 0))))
+            return output_of(value(models.infer(request("m", 0))))
         except CallRingError:
-            return given(5)
+            return output_of(5)
 
     calling.add("m", calls_itself)
-    calling.add("outer", lambda batch, models: given(value(models.infer(request("m", 0))) + 1))
+    calling.add("outer", lambda batch, models: output_of(value(models.infer(request("m", 0))) + 1))
 
     async with calling.running() as server:
         first = asyncio.ensure_future(server.infer(request("m", 1)))
@@ -332,8 +332,10 @@ async def test_a_model_that_streams_is_not_held_back_by_a_caller_that_waits_for_
     calling: Calling, behaviour: Callable[[ModelCalls], float], expected: int
 ) -> None:
     calling.add("many", sends_many, DECOUPLED)
-    calling.add("between", lambda batch, models: given(sum(1 for _ in models.stream(request("many", value_of(batch))))))
-    calling.add("outer", lambda batch, models: given(behaviour(models)))
+    calling.add(
+        "between", lambda batch, models: output_of(sum(1 for _ in models.stream(request("many", value_of(batch)))))
+    )
+    calling.add("outer", lambda batch, models: output_of(behaviour(models)))
 
     async with calling.running() as server:
         with passing_time():

@@ -11,9 +11,9 @@ from naiad.errors import (
     UnsupportedError,
 )
 from naiad_kit.calls import ModelCalls
+from naiad_testing.in_loop import off_the_loop, request
 
-from .models_that_call import Calling, double, doubles_through, given, reply, value, value_of
-from .serving import off_the_loop, request
+from .models_that_call import Calling, double, doubles_through, output_of, reply, value, value_of
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def calling(tmp_path: Path) -> Calling:
 
 async def test_a_model_that_is_not_decoupled_streams_its_one_response(calling: Calling) -> None:
     def streams(batch: Batch, models: ModelCalls) -> Answer:
-        return given(*(value(response) for response in models.stream(request("double", 3))))
+        return output_of(*(value(response) for response in models.stream(request("double", 3))))
 
     calling.add("outer", streams)
 
@@ -50,7 +50,7 @@ async def test_the_responses_of_a_decoupled_model_come_one_by_one(calling: Calli
     def sums(batch: Batch, models: ModelCalls) -> Answer:
         *responses, last = models.stream(request("counts", 100))
         assert last.is_empty
-        return given(sum(map(value, responses)))
+        return output_of(sum(map(value, responses)))
 
     calling.add("counts", counts, DECOUPLED)
     calling.add("outer", sums)
@@ -87,7 +87,7 @@ async def test_a_called_model_is_held_back_by_a_caller_that_does_not_read(callin
         responses = models.stream(request("counts", 1))
         first = value(next(responses))
         read_on.wait(10)
-        return given(first, sum(not response.is_empty for response in responses))
+        return output_of(first, sum(not response.is_empty for response in responses))
 
     calling.add("counts", counts_what_it_sends, DECOUPLED)
     calling.add("outer", reads_late)
@@ -123,7 +123,7 @@ async def test_responses_that_are_not_wanted_any_more_are_taken_back(calling: Ca
             assert list(responses) == []
         del responses
         assert cancelled.wait(10)
-        return given(1)
+        return output_of(1)
 
     calling.add("endless", sends_for_ever, DECOUPLED)
     calling.add("outer", reads_one)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from naiad.backend import Answer, Batch
 from naiad_kit.calls import ModelCalls
+from naiad_testing.in_loop import request
 from naiad_testing.tracing import FakeTrace
 
-from .models_that_call import Calling, double, doubles_through, given
-from .serving import request
+from .models_that_call import Calling, double, doubles_through, output_of
 
 
 async def test_a_call_is_a_child_of_the_trace_of_its_request(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ async def test_a_trace_of_its_own_is_the_one_that_a_call_is_a_child_of(tmp_path:
 
     def asks(batch: Batch, models: ModelCalls) -> Answer:
         models.infer(request("double", 1, trace=own))
-        return given(1)
+        return output_of(1)
 
     calling = Calling(tmp_path)
     calling.add("double", double)
@@ -44,7 +44,7 @@ async def test_a_trace_of_its_own_is_the_one_that_a_call_is_a_child_of(tmp_path:
 
 async def test_a_call_that_is_refused_ends_its_trace(tmp_path: Path) -> None:
     def asks(batch: Batch, models: ModelCalls) -> Answer:
-        return given(float(models.begin(request("nobody", 1)).exception() is not None))
+        return output_of(float(models.begin(request("nobody", 1)).exception() is not None))
 
     calling = Calling(tmp_path)
     calling.add("outer", asks)

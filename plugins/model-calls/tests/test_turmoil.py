@@ -11,10 +11,10 @@ import pytest
 from naiad.backend import Answer, Batch
 from naiad.errors import NaiadError
 from naiad_kit.calls import ModelCalls
+from naiad_testing.in_loop import request
+from naiad_testing.loops import passing_time, until
 
-from .loops import passing_time, until
-from .models_that_call import Behaviour, Calling, given, reply, value, value_of
-from .serving import request
+from .models_that_call import Behaviour, Calling, output_of, reply, value, value_of
 
 DECOUPLED = "model_transaction_policy { decoupled: true }\n"
 
@@ -22,31 +22,31 @@ DECOUPLED = "model_transaction_policy { decoupled: true }\n"
 def asks_at_random(random: Random, streams: bool) -> Behaviour:
     """A model that asks others, as many levels deep as its input says, in each of the ways there are."""
 
-    def ask(models: ModelCalls, left: float) -> None:
-        asked = request(random.choice("abcd"), left - 1)
+    def ask(models: ModelCalls, depth: float) -> None:
+        message = request(random.choice("abcd"), depth - 1)
         how = random.choice(["infer", "begin", "forget", "stream", "break off"])
-        if asked.model_name == "d" or how in ("stream", "break off"):
-            for response in models.stream(asked):
+        if message.model_name == "d" or how in ("stream", "break off"):
+            for response in models.stream(message):
                 value(response)
                 if how == "break off":
                     break
         elif how == "infer":
-            models.infer(asked)
+            models.infer(message)
         else:
-            future = models.begin(asked)
+            future = models.begin(message)
             if how == "begin":
                 future.result()
             elif random.random() < 0.5:
                 future.cancel()
 
     def behaviour(batch: Batch, models: ModelCalls) -> Answer:
-        left = value_of(batch)
+        depth = value_of(batch)
         sender = batch.sender(0) if streams else None
-        for _ in range(random.randrange(3) if left > 0 else 0):
+        for _ in range(random.randrange(3) if depth > 0 else 0):
             with contextlib.suppress(NaiadError):
-                ask(models, left)
+                ask(models, depth)
         if sender is None:
-            return given(left)
+            return output_of(depth)
         for number in range(random.randrange(40)):
             sender.send(reply(number))
         sender.send(None, final=True)
@@ -73,8 +73,8 @@ async def test_whatever_callers_do_all_calls_end_and_nothing_is_left(tmp_path: P
         answers = []
         for number in range(60):
             deadline = monotonic() + random.choice([0.001, 60]) if random.random() < 0.3 else None
-            asked = request(random.choice("abc"), random.randrange(4), deadline=deadline)
-            answers.append(asyncio.ensure_future(server.infer(asked)))
+            message = request(random.choice("abc"), random.randrange(4), deadline=deadline)
+            answers.append(asyncio.ensure_future(server.infer(message)))
             if random.random() < 0.3:
                 answers.append(asyncio.ensure_future(leaves_early(random, answers[-1])))
             if number % 20 == 10:

@@ -54,12 +54,12 @@ def test_a_node_outside_of_the_graph_goes_on() -> None:
 
 def stuck_by_trying(waits: dict[int, list[list[int]]]) -> set[int]:
     """All nodes of every set each of whose nodes has a wait that only nodes of the set could end."""
-    found: set[int] = set()
+    results: set[int] = set()
     for size in range(1, len(waits) + 1):
         for group in map(set, combinations(waits, size)):
             if all(any(group.issuperset(wait) for wait in waits[node]) for node in group):
-                found |= group
-    return found
+                results |= group
+    return results
 
 
 @given(GRAPHS)

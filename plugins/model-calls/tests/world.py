@@ -46,15 +46,15 @@ class World:
 
     def moves(self) -> list[Callable[[], None]]:
         """Everything that may happen next."""
-        found: list[Callable[[], None]] = []
+        results: list[Callable[[], None]] = []
         for model, queue in self.queues.items():
             busy = sum(execution.model == model for execution in self.executions)
             if queue and busy < self.slots[model]:
-                found.append(lambda model=model: self._dispatch(model))
+                results.append(lambda model=model: self._dispatch(model))
         for execution in self.executions:
             if all(ticket.over for ticket in execution.awaited):
-                found.append(lambda execution=execution: self._step(execution))
-        return found
+                results.append(lambda execution=execution: self._step(execution))
+        return results
 
     def graph(self, caller: Execution | None = None, more: Sequence[str] = ()) -> WaitGraph:
         """Who waits for whom, as if `caller` waited for those models as well."""

@@ -72,7 +72,7 @@ def test_tensors_are_read_and_left_on_the_gpu(models: Any) -> None:
     assert (a.copies, b.copies) == (0, 0)
 
 
-def test_outputs_that_nobody_takes_there_are_arrays(models: Any) -> None:
+def test_outputs_that_are_not_taken_there_are_arrays(models: Any) -> None:
     answer = instance_of(models.add_sub(("n", 2))).execute(requested((on_gpu(3), on_gpu(2)), wish={"SUM": [GPU]}))
 
     assert held(answer["SUM"]) == [[5, 5]]

@@ -22,7 +22,7 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_operations_that_could_work_in_place_leave_the_input_as_it_is(workbench, operation):
+def test_operations_that_could_work_in_location_leave_the_input_as_it_is(workbench, operation):
     parameter = ops.parameter(openvino.PartialShape([_ELEMENTS]), openvino.Type.f32)
     parameter.output(0).get_tensor().set_names({"IN"})
     result = OPERATIONS[operation](parameter)

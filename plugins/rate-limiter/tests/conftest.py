@@ -1,22 +1,14 @@
 """A repository of models for each test, and an event loop for tests that are coroutines."""
 
-import asyncio
-import inspect
 from pathlib import Path
 
 import pytest
 
+from naiad_testing.loops import coroutine_tests
+
 from .models import Models
 
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test that is a coroutine."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    asyncio.run(pyfuncitem.obj(**arguments))
-    return True
+pytest_pyfunc_call = coroutine_tests()
 
 
 @pytest.fixture

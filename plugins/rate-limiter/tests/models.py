@@ -19,6 +19,7 @@ from naiad.types import Request, Response
 from naiad_config import ModelConfig
 from naiad_kit.calls import ModelCalls, models_of
 from naiad_tensors.tensors import Tensor
+from naiad_testing.loops import turns
 from naiad_testing.serving import without_frontends
 
 Behaviour = Callable[[Batch, ModelCalls], Any]
@@ -150,7 +151,7 @@ def request(model: str, *values: float, **fields: Any) -> Request:
     return Request(model, {"INPUT": Tensor.of("INPUT", np.array(values, dtype=np.float32))}, **fields)
 
 
-def asked(server: Server, *models: str) -> list["asyncio.Future[Response]"]:
+def begin(server: Server, *models: str) -> list["asyncio.Future[Response]"]:
     """A request to each of the models, on its way."""
     return [asyncio.ensure_future(server.infer(request(model, 1))) for model in models]
 
@@ -182,15 +183,3 @@ def value_of(batch: Batch) -> float:
 def value(response: Response) -> float:
     """The first value of a response."""
     return float(response.outputs["OUTPUT"].array[0])
-
-
-async def turns(count: int = 30) -> None:
-    """Let what is ready on the running loop happen, and what becomes ready by that."""
-    for _ in range(count):
-        await asyncio.sleep(0)
-
-
-async def until(done: Callable[[], object]) -> None:
-    """Let the loop go on until it is so; the test's time limit ends what never becomes so."""
-    while not done():  # noqa: ASYNC110 - what is awaited happens on other threads
-        await asyncio.sleep(0)

@@ -53,7 +53,7 @@ def _fresh(jobs: list[Job]) -> list[Job]:
     return [Job(job.model, job.pieces, _fresh(list(job.calls)), arrived=job.arrived) for job in jobs]
 
 
-def test_nobody_starves_behind_models_that_always_have_work() -> None:
+def test_no_model_starves_behind_models_that_always_have_work() -> None:
     greedy = [SimulatedModel(2, Needs({ONE: 1})) for _ in range(3)]
     big = SimulatedModel(1, Needs({ONE: 3}, priority=7))
     jobs = [Job(model, [0.1], arrived=0.01 * number) for model in range(3) for number in range(2000)]

@@ -10,8 +10,9 @@ from naiad.backend import Batch
 from naiad.errors import InvalidArgumentError
 from naiad_kit.calls import ModelCalls
 from naiad_kit.metrics import MetricsApi
+from naiad_testing.loops import until
 
-from .models import Held, Models, asked, double, group, units, until
+from .models import Held, Models, begin, double, group, units
 
 
 def is_unloaded(server: Server, name: str) -> bool:
@@ -26,7 +27,7 @@ async def test_without_the_option_nothing_is_limited(models: Models) -> None:
     held = Held(models, a=group(ONE), b=group(ONE))
 
     async with models.running() as server:
-        answers = asked(server, "a", "b")
+        answers = begin(server, "a", "b")
         assert await held.executing() == ["a", "b"]
         await held.end_all()
         await asyncio.gather(*answers)
@@ -36,7 +37,7 @@ async def test_models_that_share_a_resource_execute_one_after_the_other(models: 
     held = Held(models, a=group(ONE), b=group(ONE))
 
     async with models.running(rate_limit="execution_count") as server:
-        answers = asked(server, "a", "b")
+        answers = begin(server, "a", "b")
         assert await held.executing() == ["a"]
         held.end("a")
         assert await held.executing() == ["b"]
@@ -48,7 +49,7 @@ async def test_an_explicit_limit_lets_as_many_execute_as_it_has_units_for(models
     held = Held(models, a=group(ONE, count=3), b=group(units(2)))
 
     async with models.running(rate_limit="execution_count", rate_limit_resource=("R:4",)) as server:
-        answers = asked(server, "a", "a", "a", "b")
+        answers = begin(server, "a", "a", "a", "b")
         assert await held.executing() == ["a", "a", "a"]
         held.end("a")
         assert await held.executing() == ["a", "a", "b"]
@@ -60,7 +61,7 @@ async def test_models_without_resources_never_wait(models: Models) -> None:
     held = Held(models, a=group(ONE), free="")
 
     async with models.running(rate_limit="execution_count") as server:
-        answers = asked(server, "a", "free")
+        answers = begin(server, "a", "free")
         assert await held.executing() == ["a", "free"]
         await held.end_all()
         await asyncio.gather(*answers)
@@ -71,7 +72,7 @@ async def test_a_global_resource_is_one_for_all_devices_and_others_are_not(model
     held = Held(models, a=group(everywhere), b=group(everywhere), c=group(ONE))
 
     async with models.running(rate_limit="execution_count") as server:
-        answers = asked(server, "a", "b", "c")
+        answers = begin(server, "a", "b", "c")
         assert await held.executing() == ["a", "c"]
         await held.end_all()
         await asyncio.gather(*answers)
@@ -81,7 +82,7 @@ async def test_the_larger_priority_has_its_turn_less_often(models: Models) -> No
     held = Held(models, often=group(ONE, priority=1), seldom=group(ONE, priority=3))
 
     async with models.running(rate_limit="execution_count") as server:
-        answers = asked(server, *["often"] * 12, *["seldom"] * 12)
+        answers = begin(server, *["often"] * 12, *["seldom"] * 12)
         for _ in range(12):
             (executing,) = await held.executing()
             held.end(executing)
@@ -97,11 +98,11 @@ async def test_a_request_that_is_taken_back_while_it_waits_keeps_nothing_from_th
     held = Held(models, a=group(ONE), b=group(units(2)), c=group(ONE))
 
     async with models.running(rate_limit="execution_count") as server:
-        (first,) = asked(server, "a")
+        (first,) = begin(server, "a")
         await held.executing()
-        (waits,) = asked(server, "b")
+        (waits,) = begin(server, "b")
         await held.executing()
-        (behind,) = asked(server, "c")
+        (behind,) = begin(server, "c")
         assert await held.executing() == ["a"]
         waits.cancel()
         assert await held.executing() == ["a", "c"]
@@ -117,7 +118,7 @@ async def test_a_worker_that_dies_gives_back_what_it_held(models: Models) -> Non
     held = Held(models, other=group(ONE))
 
     async with models.running(rate_limit="execution_count") as server:
-        lost, answer = asked(server, "mortal", "other")
+        lost, answer = begin(server, "mortal", "other")
         await asyncio.gather(lost, return_exceptions=True)
         await until(lambda: held.begun)
         assert await held.executing() == ["other"]
@@ -133,7 +134,7 @@ async def test_many_requests_to_many_models_are_all_answered(models: Models, exe
         models.add(f"m{index}", double, f"{home} {group(*resources, count=2, priority=index)}")
 
     async with models.running(rate_limit="execution_count") as server:
-        answers = await asyncio.gather(*asked(server, *[f"m{index % 5}" for index in range(300)]))
+        answers = await asyncio.gather(*begin(server, *[f"m{index % 5}" for index in range(300)]))
 
     assert len(answers) == 300
 
@@ -186,7 +187,7 @@ async def test_without_the_plugin_resources_limit_nothing(models: Models) -> Non
     held = Held(models, a=group(ONE), b=group(ONE))
 
     async with models.running(plugins=()) as server:
-        answers = asked(server, "a", "b")
+        answers = begin(server, "a", "b")
         assert await held.executing() == ["a", "b"]
         await held.end_all()
         await asyncio.gather(*answers)
@@ -205,7 +206,7 @@ async def test_metrics_say_what_there_is_and_who_waits(models: Models) -> None:
     held = Held(models, a=group(units(2)), b=group(ONE))
 
     async with models.running(rate_limit="execution_count") as server:
-        answers = asked(server, "a", "b")
+        answers = begin(server, "a", "b")
         await held.executing()
         gauges = {
             family.name.removeprefix("naiad_rate_limit_"): [(dict(each.labels), each.value) for each in family.samples]

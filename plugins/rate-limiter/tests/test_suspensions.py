@@ -38,11 +38,11 @@ def test_one_with_several_calls_out_goes_on_when_all_are_answered() -> None:
 
     execution.answer(third, "third")
     execution.answer(first, "first")
-    asked = execution.wants
+    before = execution.wants
     execution.answer(second, "second")
     execution.suspended.end()
 
-    assert (asked, execution.wants) == (0, 1)
+    assert (before, execution.wants) == (0, 1)
     assert execution.answers == ["third", "first", "second"]
 
 

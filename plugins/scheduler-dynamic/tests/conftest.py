@@ -1,7 +1,5 @@
 """Dynamic batchers for the tests, made as the kernel makes them; and a loop for the tests that are coroutines."""
 
-import asyncio
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -10,16 +8,9 @@ import pytest
 from naiad.scheduler import Scheduler
 from naiad_config import ModelConfig, ModelDynamicBatching
 from naiad_scheduler_dynamic.factory import DynamicBatching
+from naiad_testing.loops import coroutine_tests
 
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test that is a coroutine."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    asyncio.run(pyfuncitem.obj(**arguments))
-    return True
+pytest_pyfunc_call = coroutine_tests()
 
 
 @pytest.fixture

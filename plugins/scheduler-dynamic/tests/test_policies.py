@@ -88,7 +88,7 @@ def test_a_rejected_request_leaves_a_batch_that_waits(batcher, batches):
 
 
 @pytest.mark.parametrize(
-    ("default", "allowed", "asked", "expected"),
+    ("default", "allowed", "requested", "expected"),
     [
         pytest.param(4000, True, 0.002, 0.002, id="a shorter one counts"),
         pytest.param(4000, True, 0.009, 0.004, id="a longer one does not"),
@@ -98,11 +98,11 @@ def test_a_rejected_request_leaves_a_batch_that_waits(batcher, batches):
         pytest.param(0, False, 0.002, None, id="none counts where there is no default and it is not allowed"),
     ],
 )
-def test_a_requests_own_timeout(batcher, default, allowed, asked, expected):
+def test_a_requests_own_timeout(batcher, default, allowed, requested, expected):
     policy = ModelQueuePolicy(default_timeout_microseconds=default, allow_timeout_override=allowed)
     scheduler = batcher(default_queue_policy=policy)
 
-    log = simulate(scheduler, [Arrival(0.0, 8), Arrival(0.0, timeout=asked)], 0.02)
+    log = simulate(scheduler, [Arrival(0.0, 8), Arrival(0.0, timeout=requested)], 0.02)
 
     assert [entry.time for entry in log.dropped] == ([] if expected is None else [pytest.approx(expected)])
 

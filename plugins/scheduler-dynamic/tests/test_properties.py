@@ -81,8 +81,8 @@ def policy_of(config, arrival):
 def timeout_of(config, arrival):
     policy = policy_of(config, arrival)
     default = policy.default_timeout_microseconds / 1e6
-    asked = arrival.timeout if policy.allow_timeout_override else 0.0
-    return min((seconds for seconds in (default, asked) if seconds), default=None)
+    timeout = arrival.timeout if policy.allow_timeout_override else 0.0
+    return min((seconds for seconds in (default, timeout) if seconds), default=None)
 
 
 def lane(config, arrival):
@@ -113,7 +113,7 @@ def test_the_contract_of_a_scheduler_holds(case):
 
 @settings(max_examples=250, deadline=None)
 @given(cases())
-def test_with_an_instance_always_idle_nobody_waits_longer_than_the_delay(case):
+def test_with_an_instance_always_idle_no_request_waits_longer_than_the_delay(case):
     config, history = case
 
     log = simulate(make(config), history, 0.0, instances=2)

@@ -1,7 +1,5 @@
 """Ensembles for the tests, written as they are in a file, over models that are written as short."""
 
-import asyncio
-import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,19 +10,13 @@ from naiad_config import ModelConfig
 from naiad_config.text import parse_text
 from naiad_scheduler_ensemble.composition import EnsembleComposition
 from naiad_scheduler_ensemble.composition import compose as composed
+from naiad_testing.loops import coroutine_tests
 
 if TYPE_CHECKING:
     from .parts import Parts
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test that is a coroutine."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    asyncio.run(pyfuncitem.obj(**arguments))
-    return True
+pytest_pyfunc_call = coroutine_tests()
 
 
 @pytest.fixture
@@ -86,9 +78,9 @@ Compose = Callable[..., EnsembleComposition]
 def compose() -> Compose:
     """Compose an ensemble of those steps, each given as (model's configuration, inputs, outputs)."""
 
-    def made(inputs: str, outputs: str, *steps: tuple[ModelConfig, str, str], scheduling: str = ""):  # type: ignore[no-untyped-def]
+    def compose(inputs: str, outputs: str, *steps: tuple[ModelConfig, str, str], scheduling: str = ""):  # type: ignore[no-untyped-def]
         written = [step(each.name, read, written) for each, read, written in steps]
         config = ensemble(inputs, outputs, written, scheduling=scheduling)
         return composed(config, [each for each, _, _ in steps])
 
-    return made
+    return compose

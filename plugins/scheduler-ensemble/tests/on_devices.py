@@ -20,7 +20,7 @@ class DeviceParts(Parts):
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self.devices: dict[str, Collection[Device]] = {}
-        self.made: dict[str, list[FakeDeviceArray]] = {}
+        self.arrays: dict[str, list[FakeDeviceArray]] = {}
 
     def on_gpu(self, name: str, amount: float, device: Device = GPU, more: str = "", **named: str) -> None:
         """A model on the GPU: y is x plus that much."""
@@ -29,7 +29,7 @@ class DeviceParts(Parts):
 
     def copies(self, name: str) -> int:
         """How often what a model made was copied to the host."""
-        return sum(array.copies for array in self.made[name])
+        return sum(array.copies for array in self.arrays[name])
 
     def load(self, context: ModelContext) -> "DevicePart":
         return DevicePart(self, context.config.name)
@@ -37,10 +37,10 @@ class DeviceParts(Parts):
     def _adder(self, name: str, amount: float, device: Device):  # type: ignore[no-untyped-def]
         def answer(batch: Batch) -> Answer:
             resident = batch.resident("x", self.devices[name])
-            given = [batch.input("x")] if resident is None else [FakeDeviceArray.over(each).memory for each in resident]
-            made = FakeDeviceArray(sum(given[1:], given[0]) + np.float32(amount), device)
-            self.made.setdefault(name, []).append(made)
-            return {"y": made}
+            parts = [batch.input("x")] if resident is None else [FakeDeviceArray.over(each).memory for each in resident]
+            total = FakeDeviceArray(sum(parts[1:], parts[0]) + np.float32(amount), device)
+            self.arrays.setdefault(name, []).append(total)
+            return {"y": total}
 
         return answer
 

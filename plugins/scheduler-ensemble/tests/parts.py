@@ -55,8 +55,8 @@ class Parts:
         written = []
         for each in steps:
             model, rest = each.split(" ", 1)
-            read, made = rest.split(" -> ")
-            written.append(step(model, read, made))
+            read, created = rest.split(" -> ")
+            written.append(step(model, read, created))
         self.write(
             name,
             f'platform: "ensemble" {side("input", inputs)} {side("output", outputs)} {more} '
@@ -96,9 +96,9 @@ class Parts:
     @asynccontextmanager
     async def serving(self, **options: Any) -> AsyncIterator[Server]:
         """A server of all of them."""
-        given = {"exit-on-error": False} | {name.replace("_", "-"): value for name, value in options.items()}
+        settings = {"exit-on-error": False} | {name.replace("_", "-"): value for name, value in options.items()}
         plugins = [self, RecordingEnsembles(self.ensembles), naiad_model_calls, without_frontends(naiad_metrics)]
-        async with Server(model_repository=[self.root], plugins=plugins, options=given) as server:
+        async with Server(model_repository=[self.root], plugins=plugins, options=settings) as server:
             try:
                 yield server
             finally:
@@ -187,9 +187,3 @@ async def infer(server: Server, request: Request) -> dict[str, float]:
     """The first element of each output."""
     response = await server.infer(request)
     return {name: float(tensor.array.flat[0]) for name, tensor in response.outputs.items()}
-
-
-async def until(done: Callable[[], object]) -> None:
-    """Let the loop go on until it is so; the test's time limit ends what never becomes so."""
-    while not done():  # noqa: ASYNC110 - what is awaited happens on other threads
-        await asyncio.sleep(0)

@@ -91,10 +91,10 @@ async def test_a_request_that_waits_for_the_cache_is_answered_although_the_ensem
 
     async with caching(parts, cache) as server:
         cache.hold()
-        asked = asyncio.ensure_future(infer(server, ask("e", 1)))
+        task = asyncio.ensure_future(infer(server, ask("e", 1)))
         await asyncio.sleep(0)
         await server.unload("e", unload_dependents=True)
         cache.release()
-        answer = await asked
+        answer = await task
 
     assert answer == {"B": 2}

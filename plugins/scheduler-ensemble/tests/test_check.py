@@ -9,8 +9,8 @@ from .parts import Parts, plus
 def check(parts: Parts) -> dict[str, list[str]]:
     """The problems of each model that has some."""
     registry = PluginRegistry.of([parts, naiad_scheduler_ensemble, default_scheduler])
-    found = ModelInspector(registry).problems([parts.root])
-    return {name: list(problems) for name, problems in found.items() if problems}
+    result = ModelInspector(registry).problems([parts.root])
+    return {name: list(problems) for name, problems in result.items() if problems}
 
 
 def test_sound_ensembles_have_no_problems(parts: Parts) -> None:
@@ -21,7 +21,7 @@ def test_sound_ensembles_have_no_problems(parts: Parts) -> None:
     assert check(parts) == {}
 
 
-def test_what_does_not_fit_together_is_reported_with_its_place(parts: Parts) -> None:
+def test_what_does_not_fit_together_is_reported_with_its_position(parts: Parts) -> None:
     parts.add("one", "x", "y", plus(1))
     parts.join("a", "A", "B", "one w=A -> y=B")
 
@@ -41,18 +41,18 @@ def test_models_that_are_missing_broken_or_of_another_version_are_reported(parts
     config = parts.root / "c" / "config.pbtxt"
     config.write_text(config.read_text().replace("model_version: -1", "model_version: 2"))
 
-    found = check(parts)
+    result = check(parts)
 
-    assert "contains models that are not available or ambiguous: no" in found["a"][0]
-    assert "depends on 'broken', which has problems itself" in found["b"][0]
-    assert "depends on 'one' whose required version 2 is not there" in found["c"][0]
+    assert "contains models that are not available or ambiguous: no" in result["a"][0]
+    assert "depends on 'broken', which has problems itself" in result["b"][0]
+    assert "depends on 'one' whose required version 2 is not there" in result["c"][0]
 
 
 def test_circles_are_reported_each_ensemble_in_them(parts: Parts) -> None:
     parts.join("a", "A", "B", "b A=A -> B=B")
     parts.join("b", "A", "B", "a A=A -> B=B")
 
-    found = check(parts)
+    result = check(parts)
 
-    assert "circular dependency between ensembles: a -> b -> a" in found["a"][0]
-    assert "circular dependency between ensembles: b -> a -> b" in found["b"][0]
+    assert "circular dependency between ensembles: a -> b -> a" in result["a"][0]
+    assert "circular dependency between ensembles: b -> a -> b" in result["b"][0]

@@ -4,9 +4,7 @@ import asyncio
 
 import pytest
 
-from naiad.errors import (
-    UnsupportedError,
-)
+from naiad.errors import UnsupportedError
 
 from .parts import Parts, ask, times
 

@@ -26,14 +26,14 @@ from .parts import add, ask, infer, plus
 @pytest.fixture
 def parts(tmp_path: Path) -> DeviceParts:
     """One and ten on the GPU, hundred on the CPU."""
-    made = DeviceParts(tmp_path)
-    made.on_gpu("one", 1)
-    made.on_gpu("ten", 10)
-    made.add("hundred", "x", "y", plus(100))
-    return made
+    environment = DeviceParts(tmp_path)
+    environment.on_gpu("one", 1)
+    environment.on_gpu("ten", 10)
+    environment.add("hundred", "x", "y", plus(100))
+    return environment
 
 
-def given(parts: DeviceParts, name: str) -> Any:
+def answer(parts: DeviceParts, name: str) -> Any:
     """What a model's last request had as x."""
     return parts.requests[name][-1].inputs["x"].payload
 
@@ -44,7 +44,7 @@ async def test_a_tensor_stays_on_the_device_between_two_steps(parts: DeviceParts
     async with parts.serving() as server:
         assert await infer(server, ask("e", 1)) == {"C": 12}
 
-    assert np.shares_memory(FakeDeviceArray.over(given(parts, "ten")).memory, parts.made["one"][0].memory)
+    assert np.shares_memory(FakeDeviceArray.over(answer(parts, "ten")).memory, parts.arrays["one"][0].memory)
     assert (parts.copies("one"), parts.copies("ten")) == (0, 1)
 
 
@@ -63,7 +63,7 @@ async def test_a_step_on_the_cpu_gets_arrays(parts: DeviceParts) -> None:
     async with parts.serving() as server:
         assert await infer(server, ask("e", 1)) == {"C": 102}
 
-    assert type(given(parts, "hundred")) is np.ndarray
+    assert type(answer(parts, "hundred")) is np.ndarray
     assert parts.copies("one") == 1
 
 
@@ -75,7 +75,7 @@ async def test_steps_on_both_sides_share_one_copy(parts: DeviceParts) -> None:
     async with parts.serving() as server:
         assert await infer(server, ask("e", 1)) == {"C": 12, "D": 102, "E": 1002}
 
-    assert isinstance(given(parts, "ten"), DeviceTensor)
+    assert isinstance(answer(parts, "ten"), DeviceTensor)
     assert parts.copies("one") == 1
 
 
@@ -85,7 +85,7 @@ async def test_what_is_answered_and_read_stays_and_comes_once(parts: DeviceParts
     async with parts.serving() as server:
         response = await server.infer(ask("e", 1))
 
-    assert np.shares_memory(FakeDeviceArray.over(given(parts, "ten")).memory, parts.made["one"][0].memory)
+    assert np.shares_memory(FakeDeviceArray.over(answer(parts, "ten")).memory, parts.arrays["one"][0].memory)
     assert type(response.outputs["B"].payload) is np.ndarray
     assert response.outputs["B"].array.tolist() == [2] * 4
     assert parts.copies("one") == 1
@@ -120,8 +120,8 @@ async def test_a_batch_dimension_comes_and_goes_on_the_device(parts: DeviceParts
         response = await server.infer(Request("e", {"A": Tensor.of("A", np.ones(4, np.float32))}))
 
     assert response.outputs["D"].array.tolist() == [17] * 4
-    assert given(parts, "rows").shape == (1, 4)
-    assert given(parts, "ten").shape == (4,)
+    assert answer(parts, "rows").shape == (1, 4)
+    assert answer(parts, "ten").shape == (4,)
     assert (parts.copies("one"), parts.copies("rows")) == (0, 0)
 
 
@@ -134,7 +134,7 @@ async def test_a_model_behind_a_cache_takes_and_gives_arrays(parts: DeviceParts)
         answers = [await infer(server, ask("e", 1)) for _ in range(2)]
 
     assert answers == [{"D": 17}] * 2
-    assert len(parts.made["kept"]) == 1
+    assert len(parts.arrays["kept"]) == 1
     assert parts.copies("kept") == 1
 
 
@@ -145,7 +145,7 @@ async def test_a_caller_in_python_may_take_what_an_ensemble_answers_on_the_devic
     async with parts.serving() as server:
         response = await server.infer(Request("e", {"A": Tensor.of("A", held)}, on_device={"C": [GPU]}))
 
-    assert np.shares_memory(FakeDeviceArray.over(response.outputs["C"]).memory, parts.made["ten"][0].memory)
+    assert np.shares_memory(FakeDeviceArray.over(response.outputs["C"]).memory, parts.arrays["ten"][0].memory)
     assert (held.copies, parts.copies("one"), parts.copies("ten")) == (0, 0, 0)
 
 

@@ -8,17 +8,12 @@ import numpy as np
 import pytest
 
 from naiad import Request, Tensor
-from naiad.errors import (
-    DeadlineExceededError,
-    InternalError,
-    InvalidArgumentError,
-    ModelFailedError,
-    UnknownError,
-)
+from naiad.errors import DeadlineExceededError, InternalError, InvalidArgumentError, ModelFailedError, UnknownError
 from naiad_kit.metrics import MetricsApi
 from naiad_scheduler_ensemble.composition import EnsembleComposition
+from naiad_testing.loops import until
 
-from .parts import Parts, add, ask, until
+from .parts import Parts, add, ask
 
 
 async def test_an_error_keeps_its_kind_and_names_the_ensemble_and_the_step(chain: Parts) -> None:
@@ -105,15 +100,15 @@ class Broken:
         raise ValueError("as it should never be")
 
 
-@pytest.mark.parametrize("place", [0, 1], ids=["at the beginning", "behind another step"])
-async def test_a_fault_of_the_server_in_a_step_leaves_nobody_waiting(chain: Parts, place: int) -> None:
+@pytest.mark.parametrize("index", [0, 1], ids=["at the beginning", "behind another step"])
+async def test_a_fault_of_the_server_in_a_step_leaves_no_request_waiting(chain: Parts, index: int) -> None:
     async with chain.serving() as server:
         version = chain.ensembles["e"]
         ensemble = version._ensemble
         steps = list(ensemble.steps)
-        steps[place] = Broken()
+        steps[index] = Broken()
         sound, ensemble.steps = ensemble.steps, tuple(steps)
-        with pytest.raises(InternalError, match=f"as it should never be .step {place} of 'e', model 'broken'"):
+        with pytest.raises(InternalError, match=f"as it should never be .step {index} of 'e', model 'broken'"):
             await server.infer(ask("e"))
 
         assert version.outstanding == 0
@@ -137,7 +132,7 @@ class Faulty:
         raise ValueError("as it should never be")
 
 
-async def test_a_fault_of_a_composition_leaves_nobody_waiting_and_no_room_taken(chain: Parts) -> None:
+async def test_a_fault_of_a_composition_leaves_no_request_waiting_and_no_room_taken(chain: Parts) -> None:
     chain.join("b", "A", "B", "one x=A -> y=B", scheduling="max_inflight_requests: 1")
 
     async with chain.serving() as server:

@@ -47,7 +47,7 @@ async def test_an_ensemble_has_no_instances(chain: Parts) -> None:
         assert server.model_metadata("e").platform == "ensemble"
 
 
-async def test_missing_models_are_named_together_with_the_place_of_the_step(chain: Parts) -> None:
+async def test_missing_models_are_named_together_with_the_position_of_the_step(chain: Parts) -> None:
     chain.join("g", "A", "D", "no x=A -> y=B", "nowhere x=B -> y=C", "one x=C -> y=D")
 
     async with explicit(chain) as server:
@@ -172,10 +172,10 @@ async def test_an_ensemble_is_as_ready_as_its_models(chain: Parts) -> None:
     async with chain.serving() as server:
         chain.not_ready["ten"] = "cold"
 
-        found = server.model_ready("f")
+        result = server.model_ready("f")
 
-        assert not found.ready
-        assert found.reasons == ("step 0, model 'e': step 1, model 'ten': instance 'ten_0' is not ready: cold",)
+        assert not result.ready
+        assert result.reasons == ("step 0, model 'e': step 1, model 'ten': instance 'ten_0' is not ready: cold",)
 
 
 async def test_without_the_plugin_an_ensemble_says_what_to_install(chain: Parts) -> None:

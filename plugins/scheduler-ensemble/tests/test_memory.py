@@ -11,9 +11,10 @@ import pytest
 from naiad import Request, Server
 from naiad.backend import Answer, Batch
 from naiad.errors import InvalidArgumentError, NaiadError
+from naiad_testing.loops import until
 from naiad_testing.retention import PayloadWatch, freed_by_reference_counts
 
-from .parts import Parts, ask, times, until
+from .parts import Parts, ask, times
 
 LONG = 10.0
 

@@ -22,25 +22,25 @@ class Case:
     reads: list[list[int]]
     decoupled: list[bool]
     requested: tuple[str, ...]
-    wanted: tuple[str, ...]
+    expected: tuple[str, ...]
 
     def needed(self) -> set[int]:
         """The steps that lead to the requested outputs."""
-        wanted, found = [int(name[1:]) for name in self.wanted], set[int]()
-        while wanted:
-            number = wanted.pop()
-            if number >= 0 and number not in found:
-                found.add(number)
-                wanted += [each for each in self.reads[number] if each >= 0]
-        return found
+        tensors, results = [int(name[1:]) for name in self.expected], set[int]()
+        while tensors:
+            number = tensors.pop()
+            if number >= 0 and number not in results:
+                results.add(number)
+                tensors += [each for each in self.reads[number] if each >= 0]
+        return results
 
     def origin(self, number: int) -> int:
         """The decoupled step whose responses make a step run, -1 for none."""
         for each in self.reads[number]:
             if each >= 0:
-                found = each if self.decoupled[each] else self.origin(each)
-                if found >= 0:
-                    return found
+                result = each if self.decoupled[each] else self.origin(each)
+                if result >= 0:
+                    return result
         return -1
 
 
@@ -52,16 +52,16 @@ def cases(draw: st.DrawFn) -> Case:
     reads: list[list[int]] = []
     origins: list[int] = []
     for number in range(count):
-        wanted = draw(st.lists(st.integers(-1, number - 1), min_size=1, max_size=3, unique=True))
-        of = {each: -1 if each < 0 else each if decoupled[each] else origins[each] for each in wanted}
+        sources = draw(st.lists(st.integers(-1, number - 1), min_size=1, max_size=3, unique=True))
+        of = {each: -1 if each < 0 else each if decoupled[each] else origins[each] for each in sources}
         origins.append(max(of.values()))  # inputs of different decoupled steps are refused; those of one are kept
-        reads.append([each for each in wanted if of[each] in (-1, origins[-1])])
+        reads.append([each for each in sources if of[each] in (-1, origins[-1])])
     read = {each for inputs in reads for each in inputs}
     outputs = [f"t{number}" for number in range(count) if number not in read or draw(st.booleans())]
     requested = tuple(draw(st.lists(st.sampled_from(outputs), unique=True)))
     models, steps = [], []
     for number, inputs in enumerate(reads):
-        names = [f"x{place}" for place in range(len(inputs))]
+        names = [f"x{index}" for index in range(len(inputs))]
         models.append(model(" ".join(names), "y", name=f"m{number}", decoupled=decoupled[number]))
         tensors = ["IN" if each < 0 else f"t{each}" for each in inputs]
         mapped = " ".join(f"{name}={tensor}" for name, tensor in zip(names, tensors, strict=True))
@@ -136,4 +136,4 @@ def test_without_decoupled_steps_there_is_one_response_with_all_that_was_asked_f
 
     if not any(case.decoupled):
         (response,) = driven.responses
-        assert set(response.outputs) == set(case.wanted)
+        assert set(response.outputs) == set(case.expected)

@@ -6,8 +6,9 @@ import pytest
 
 from naiad import Server
 from naiad.errors import InvalidArgumentError, ModelNotReadyError
+from naiad_testing.loops import until
 
-from .parts import Parts, ask, infer, plus, until
+from .parts import Parts, ask, infer, plus
 from .seen import explicit, reason, states
 
 
@@ -107,7 +108,7 @@ async def test_unloading_a_model_answers_what_its_ensembles_have_begun(chain: Pa
     assert float(response.outputs["C"].array[0]) == 12
 
 
-async def test_unload_dependents_unloads_models_that_nobody_asked_for(chain: Parts) -> None:
+async def test_unload_dependents_unloads_models_that_were_not_named(chain: Parts) -> None:
     async with explicit(chain, "one") as server:
         await server.load("f")
         await server.unload("f", unload_dependents=True)

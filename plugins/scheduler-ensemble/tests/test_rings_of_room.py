@@ -47,8 +47,8 @@ class Calling:
                     response = pool.submit(models.infer, request).result()
             else:
                 response = models.infer(request)
-            (made,) = response.outputs.values()
-            return {"y": made.array + np.float32(1)}
+            (created,) = response.outputs.values()
+            return {"y": created.array + np.float32(1)}
 
         return answer
 
@@ -140,9 +140,10 @@ async def test_many_requests_through_a_full_ensemble_of_their_caller_are_all_ans
 
     async with parts.serving() as server:
         depths = [number % 4 for number in range(60)]
-        found = await asyncio.gather(*(infer(server, ask("e", depth)) for depth in depths), return_exceptions=True)
+        outcomes = await asyncio.gather(*(infer(server, ask("e", depth)) for depth in depths), return_exceptions=True)
 
         assert all(
-            isinstance(each, CallRingError) or each == {"B": depth} for each, depth in zip(found, depths, strict=True)
+            isinstance(each, CallRingError) or each == {"B": depth}
+            for each, depth in zip(outcomes, depths, strict=True)
         )
         assert await infer(server, ask("e", 1)) == {"B": 1}

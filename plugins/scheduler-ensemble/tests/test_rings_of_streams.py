@@ -31,7 +31,7 @@ async def test_a_decoupled_step_is_not_held_back_for_one_that_calls_its_model(pa
     parts.join("s", "A", "C", "many x=A -> y=B", "asks x=B -> y=C", scheduling="max_inflight_requests: 1")
 
     async with parts.serving() as server:
-        found = [each async for each in server.stream(ask("s", 0))]
+        responses = [each async for each in server.stream(ask("s", 0))]
 
-    values = [float(each.outputs["C"].array[0]) for each in found if each.outputs]
+    values = [float(each.outputs["C"].array[0]) for each in responses if each.outputs]
     assert values == [10.0 + number for number in range(MANY)]

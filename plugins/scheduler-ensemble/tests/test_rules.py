@@ -56,12 +56,12 @@ def test_shapes_must_fit() -> None:
     ids=["a size that varies", "the same dims in batches", "the same dims"],
 )
 def test_shapes_that_can_be_adapted_fit(dims: str, max_batch_size: int) -> None:
-    given = parse_text(
+    config = parse_text(
         f'name: "m" max_batch_size: {max_batch_size} input {{ name: "x" data_type: TYPE_FP32 dims: {dims} }} '
         f'output {{ name: "y" data_type: TYPE_FP32 dims: {dims} }}'
     )
 
-    assert compose(A_TO_B, [given]).decoupled is False
+    assert compose(A_TO_B, [config]).decoupled is False
 
 
 def test_a_batch_dimension_that_is_written_out_fits_one_that_is_not() -> None:

@@ -29,7 +29,7 @@ def test_a_step_starts_when_all_it_reads_is_there(compose: Compose) -> None:
     assert (texts_of(response.outputs), response.final) == ({"D": "0.y"}, True)
 
 
-def test_steps_that_only_lead_to_outputs_nobody_asked_for_are_not_run(compose: Compose) -> None:
+def test_steps_that_only_lead_to_outputs_that_were_not_requested_are_not_run(compose: Compose) -> None:
     ensemble = compose("A", "C D", (ONE, "x=A", "y=B"), (ONE, "x=B", "y=C"), (ONE, "x=A", "y=D"))
     run = ensemble.run(values("A"), ("D",))
 
@@ -208,7 +208,7 @@ def test_a_later_step_overrides_only_what_it_says(compose: Compose) -> None:
 
 
 @pytest.mark.parametrize(
-    ("inner", "outer", "shape", "given"),
+    ("inner", "outer", "shape", "value"),
     [
         (0, 8, (1, 4), (4,)),
         (0, 8, (2, 4), (2, 4)),
@@ -218,7 +218,7 @@ def test_a_later_step_overrides_only_what_it_says(compose: Compose) -> None:
     ],
 )
 def test_tensors_cross_between_models_with_and_without_batches(
-    compose: Compose, inner: int, outer: int, shape: tuple[int, ...], given: tuple[int, ...]
+    compose: Compose, inner: int, outer: int, shape: tuple[int, ...], value: tuple[int, ...]
 ) -> None:
     producer = model("x", "y", name="producer", more=f"max_batch_size: {outer}")
     consumer = model("x", "y", name="consumer", more=f"max_batch_size: {inner}")
@@ -227,7 +227,7 @@ def test_tensors_cross_between_models_with_and_without_batches(
 
     (start,) = run.answered(run.begin().starts[0], {"y": Named("y", shape)}, True).starts
 
-    assert start.shapes.get("x", shape) == given
+    assert start.shapes.get("x", shape) == value
 
 
 def test_outputs_get_to_a_client_that_counts_no_batches(compose: Compose) -> None:

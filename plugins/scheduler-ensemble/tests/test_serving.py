@@ -9,15 +9,13 @@ import pytest
 
 from naiad import Request
 from naiad.backend import Reply
-from naiad.errors import (
-    InvalidArgumentError,
-    ModelFailedError,
-)
+from naiad.errors import InvalidArgumentError, ModelFailedError
 from naiad.reports import Duration
 from naiad_kit.metrics import MetricsApi
+from naiad_testing.loops import until
 from naiad_testing.tracing import FakeTrace
 
-from .parts import Parts, add, ask, infer, plus, until
+from .parts import Parts, add, ask, infer, plus
 
 
 async def test_values_go_from_step_to_step(chain: Parts) -> None:
@@ -50,16 +48,16 @@ async def test_what_was_not_asked_for_is_not_run(chain: Parts) -> None:
 
 
 async def test_tensors_are_handed_on_without_a_copy(chain: Parts) -> None:
-    made = np.arange(4, dtype=np.float32)
+    array = np.arange(4, dtype=np.float32)
     seen: list[np.ndarray] = []
-    chain.functions["one"] = lambda batch: {"y": made}
-    chain.functions["ten"] = lambda batch: seen.append(batch.input("x")) or {"y": made}
+    chain.functions["one"] = lambda batch: {"y": array}
+    chain.functions["ten"] = lambda batch: seen.append(batch.input("x")) or {"y": array}
 
     async with chain.serving() as server:
         response = await server.infer(ask("e"))
 
-    assert np.shares_memory(seen[0], made)
-    assert np.shares_memory(response.outputs["C"].array, made)
+    assert np.shares_memory(seen[0], array)
+    assert np.shares_memory(response.outputs["C"].array, array)
 
 
 async def test_everything_a_request_says_goes_to_every_step(chain: Parts) -> None:
@@ -119,8 +117,8 @@ async def test_an_input_that_is_an_output_comes_back_after_submit_has_returned(c
         server.submit(ask("p", 5, requested=("A",)), came.append)
         before = list(came)
         await until(lambda: came)
-        left = server.submit(ask("p", 5, requested=("A",)), came.append)
-        left.cancel()
+        cancelled = server.submit(ask("p", 5, requested=("A",)), came.append)
+        cancelled.cancel()
         for _ in range(5):
             await asyncio.sleep(0)
 

@@ -10,8 +10,9 @@ import pytest
 from naiad import Server
 from naiad.backend import Answer, Batch
 from naiad.errors import NaiadError
+from naiad_testing.loops import until
 
-from .parts import Parts, add, ask, plus, times, until
+from .parts import Parts, add, ask, plus, times
 
 
 def moody(batch: Batch) -> Answer:

@@ -5,13 +5,11 @@ import time
 
 import pytest
 
-from naiad.errors import (
-    DeadlineExceededError,
-    UnavailableError,
-)
+from naiad.errors import DeadlineExceededError, UnavailableError
 from naiad_kit.metrics import MetricsApi
+from naiad_testing.loops import until
 
-from .parts import Parts, ask, plus, until
+from .parts import Parts, ask, plus
 
 
 async def test_max_inflight_requests_holds_back_over_all_requests(chain: Parts) -> None:

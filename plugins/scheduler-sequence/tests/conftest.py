@@ -1,7 +1,5 @@
 """Sequence batchers for the tests, made as the kernel makes them; histories as words; a loop for coroutines."""
 
-import asyncio
-import inspect
 import re
 from collections.abc import Callable
 from typing import Any
@@ -19,21 +17,15 @@ from naiad_config import (
 )
 from naiad_scheduler_sequence.factory import SequenceBatching
 from naiad_testing.history import Arrival, Log
+from naiad_testing.loops import coroutine_tests
 
 MS = 1e-3
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test that is a coroutine."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    asyncio.run(pyfuncitem.obj(**arguments))
-    return True
+pytest_pyfunc_call = coroutine_tests()
 
 
-def _made(
+def _batcher(
     batching: dict[str, Any],
     max_batch_size: int,
     instances: int,
@@ -69,7 +61,9 @@ def direct() -> Callable[..., Scheduler]:
         stateful: bool = False,
         **settings: Any,
     ) -> Scheduler:
-        return _made({"direct": StrategyDirect(**settings)}, slots, instances, idle_ms, iterative, decoupled, stateful)
+        return _batcher(
+            {"direct": StrategyDirect(**settings)}, slots, instances, idle_ms, iterative, decoupled, stateful
+        )
 
     return make
 
@@ -88,7 +82,7 @@ def oldest() -> Callable[..., Scheduler]:
         **settings: Any,
     ) -> Scheduler:
         strategy = StrategyOldest(**{"max_candidate_sequences": 4, **settings})
-        return _made({"oldest": strategy}, max_batch_size, instances, idle_ms, iterative, decoupled, stateful)
+        return _batcher({"oldest": strategy}, max_batch_size, instances, idle_ms, iterative, decoupled, stateful)
 
     return make
 

@@ -75,9 +75,9 @@ def test_callers_that_all_leave_are_sent_nothing(one_slot):
     for number, start in ((1, True), (2, False), (3, False)):
         scheduler.arrive(Ticket(number, 0.0, sequence_id="A", sequence_start=start))
 
-    wanted = [scheduler.settle((number,), 0.0) for number in (1, 2, 3)]
+    settled = [scheduler.settle((number,), 0.0) for number in (1, 2, 3)]
 
-    assert wanted == [True, False, False]
+    assert settled == [True, False, False]
     assert scheduler.decide(0.0, (0,)).drops == ()
 
 

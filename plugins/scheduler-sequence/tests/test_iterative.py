@@ -66,9 +66,9 @@ def test_a_caller_that_leaves_between_two_rounds_ends_it(iterative):
     scheduler.arrive(Ticket(2, 1.0, continues=1))
     scheduler.settle((1,), 1.0)
 
-    wanted = scheduler.settle((2,), 2.0)
+    settled = scheduler.settle((2,), 2.0)
 
-    assert wanted
+    assert settled
     assert [(end.sequence, end.reason) for end in scheduler.decide(2.0, (0,)).ended] == [(1, "cancelled")]
 
 

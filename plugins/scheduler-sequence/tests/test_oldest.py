@@ -109,7 +109,7 @@ def test_a_decoupled_model_may_get_the_next_request_while_it_still_streams(oldes
     assert played(ordered) == played(stateful) == ["0: 0[A+]", "105: 0[A]", "110: 0[A-]"]
 
 
-def test_a_candidate_keeps_its_place_until_its_last_response_is_out(oldest, story, played):
+def test_a_candidate_keeps_its_slot_until_its_last_response_is_out(oldest, story, played):
     scheduler = oldest(max_candidate_sequences=1, decoupled=True)
 
     log = simulate(scheduler, story("0:A+- 0:B+-", {"0:A+-": {"streams": 0.1}}), 5 * MS)

@@ -5,11 +5,7 @@ from dataclasses import replace
 import pytest
 
 from naiad_testing.history import Ended, Lost, Sent, Streamed
-from naiad_testing.sequences import (
-    check_sequence_scheduler,
-    random_iterative_histories,
-    random_sequence_histories,
-)
+from naiad_testing.sequences import check_sequence_scheduler, random_iterative_histories, random_sequence_histories
 from naiad_testing.simulation import simulate
 
 IDLE = 0.05

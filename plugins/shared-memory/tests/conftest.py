@@ -33,14 +33,14 @@ class Segment:
 @pytest.fixture
 def make_segment() -> Iterator[Callable[[bytes], Segment]]:
     """Make segments; they are unlinked with the test."""
-    made: list[Segment] = []
+    segments: list[Segment] = []
 
     def make(content: bytes = bytes(range(64))) -> Segment:
-        made.append(Segment(content))
-        return made[-1]
+        segments.append(Segment(content))
+        return segments[-1]
 
     yield make
-    for segment in made:
+    for segment in segments:
         segment.unlink()
 
 

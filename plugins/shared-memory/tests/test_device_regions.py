@@ -94,12 +94,12 @@ def region(gpus):
         yield memory.region("r")
 
 
-async def ask(backend, region, root, place=LARGE):
+async def ask(backend, region, root, location=LARGE):
     """What the server of that backend answers to a request with its input and output in the region."""
     (root / "m" / "1").mkdir(parents=True)
     (root / "m" / "config.pbtxt").write_text(CONFIG)
     request = Request("m", {"x": Tensor("x", "FP32", (COUNT,), SharedContent(region, 0, LARGE, (COUNT,), FLOAT))})
-    request.transfer = request_io(request.inputs, {"y": SharedOutput(region, LARGE, place)})
+    request.transfer = request_io(request.inputs, {"y": SharedOutput(region, LARGE, location)})
     async with Server(model_repository=[root], plugins=[backend]) as server:
         response = await server.infer(request)
     assert request.on_device is None  # nobody changes the caller's own
@@ -130,12 +130,12 @@ def test_a_model_elsewhere_gets_a_copy_in_the_host(gpus, region, tmp_path, devic
     assert gpus.crossings == ["to host", "to device"]
 
 
-def test_an_output_that_is_larger_than_its_place_is_refused(region):
-    place = SharedOutput(region, LARGE, LARGE)
+def test_an_output_that_is_larger_than_its_location_is_refused(region):
+    location = SharedOutput(region, LARGE, LARGE)
     tensor = Tensor.of("y", FakeDeviceArray(np.zeros(COUNT + 1, np.float32)))
 
     with pytest.raises(InvalidArgumentError, match="'y'"):
-        place.take(tensor)
+        location.take(tensor)
 
 
 def test_an_output_on_another_gpu_goes_by_way_of_the_host(region):

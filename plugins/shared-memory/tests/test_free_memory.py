@@ -22,7 +22,7 @@ def of_group(path: str, most: str, used: int, cached: int) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("files", "left"),
+    ("files", "free"),
     [
         ({}, None),
         (MACHINE, 8192),
@@ -36,5 +36,5 @@ def of_group(path: str, most: str, used: int, cached: int) -> dict[str, str]:
         (MACHINE | OLD_GROUP, 700),
     ],
 )
-def test_what_is_left_is_the_least_that_anything_tells(files: dict[str, str], left: int | None) -> None:
-    assert free_bytes(lambda path: files.get(path, "")) == left
+def test_what_is_left_is_the_least_that_anything_tells(files: dict[str, str], free: int | None) -> None:
+    assert free_bytes(lambda path: files.get(path, "")) == free

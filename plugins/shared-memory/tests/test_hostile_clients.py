@@ -62,7 +62,7 @@ def test_a_link_is_not_followed(memory, make_segment, tmp_path):
         register(memory, link)
 
 
-def test_a_pipe_in_place_of_a_segment_does_not_hold_the_server_up(memory, make_segment):
+def test_a_pipe_instead_of_a_segment_does_not_hold_the_server_up(memory, make_segment):
     pipe = make_segment()
     pipe.unlink()
     os.mkfifo(pipe.path)
@@ -157,19 +157,19 @@ def test_an_output_that_does_not_fit_is_not_written_at_all(memory, make_segment)
     assert segment.content == bytes(range(64))
 
 
-@pytest.mark.parametrize("left", [0, 10, 63])
-def test_a_segment_that_shrank_is_an_error_and_does_not_grow_again(memory, make_segment, left):
+@pytest.mark.parametrize("size", [0, 10, 63])
+def test_a_segment_that_shrank_is_an_error_and_does_not_grow_again(memory, make_segment, size):
     segment = make_segment()
     region = register(memory, segment)
 
-    segment.resize(left)
+    segment.resize(size)
 
-    message = f"region 'r' is not all there any more: its segment '{segment.key}' has {left} bytes"
+    message = f"region 'r' is not all there any more: its segment '{segment.key}' has {size} bytes"
     with pytest.raises(InvalidArgumentError, match=message):
         region.read(0, 64)
     with pytest.raises(InvalidArgumentError, match=message):
         region.write(0, 64, [bytes(64)], "OUT")
-    assert len(segment.content) == left
+    assert len(segment.content) == size
 
 
 def test_what_is_left_of_a_segment_that_shrank_can_be_used(memory, make_segment):

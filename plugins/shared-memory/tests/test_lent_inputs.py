@@ -88,7 +88,7 @@ def _is_file(address: int) -> bool:
     return False
 
 
-async def asked(tmp_path, model: Model, *steps, config: str = "") -> list[object]:
+async def infer(tmp_path, model: Model, *steps, config: str = "") -> list[object]:
     """What the requests are answered with, one after the other; between them, `steps` say what the client does."""
     backend = FakeBackend(answer=model)
     backend.write(tmp_path, "m", f"max_batch_size: 8 {config}")
@@ -107,7 +107,7 @@ def test_a_model_that_reads_is_lent_its_input_each_time(tmp_path, client):
     model = Model()
     client.put(3.0)
 
-    asyncio.run(asked(tmp_path, model, client.request, client.request, client.request))
+    asyncio.run(infer(tmp_path, model, client.request, client.request, client.request))
 
     assert model.lent == [True, True, True]
     assert set(client.output) == {3.0}
@@ -118,7 +118,7 @@ def test_a_model_that_changes_its_input_changes_nothing_of_the_clients(tmp_path,
     model.act = lambda array: array.__setitem__(..., 9.0)
     client.put(3.0)
 
-    asyncio.run(asked(tmp_path, model, client.request, client.request))
+    asyncio.run(infer(tmp_path, model, client.request, client.request))
 
     assert model.lent == [True, False]
     assert set(client.input) == {3.0}
@@ -133,7 +133,7 @@ def test_what_a_model_keeps_stays_as_it_was(tmp_path, client):
         client.put(client.input[0] + 1)
         return client.request()
 
-    asyncio.run(asked(tmp_path, model, next_frame, next_frame, next_frame))
+    asyncio.run(infer(tmp_path, model, next_frame, next_frame, next_frame))
 
     assert model.lent == [True, False, False]
     assert [set(array.ravel()) for array in model.kept] == [{1.0}, {2.0}, {3.0}]
@@ -149,7 +149,7 @@ def test_a_model_that_fails_gives_back_what_it_was_lent(tmp_path, client):
     model.act = fail
     client.put(3.0)
 
-    first, second = asyncio.run(asked(tmp_path, model, client.request, client.request))
+    first, second = asyncio.run(infer(tmp_path, model, client.request, client.request))
 
     assert "not today" in str(first)
     assert set(client.output) == {3.0}
@@ -166,7 +166,7 @@ def test_a_client_that_takes_its_memory_away_during_the_execution_is_reported(tm
     model.act = shrink
     client.put(3.0)
 
-    (error,) = asyncio.run(asked(tmp_path, model, client.request))
+    (error,) = asyncio.run(infer(tmp_path, model, client.request))
 
     assert model.lent == [True]
     assert isinstance(error, InvalidArgumentError)
@@ -189,7 +189,7 @@ def test_an_input_that_goes_out_again_is_not_the_clients_any_more(tmp_path, clie
             return {"OUTPUT": batch.input("INPUT")}
 
     model = Echo()
-    (response,) = asyncio.run(asked(tmp_path, model, inline))
+    (response,) = asyncio.run(infer(tmp_path, model, inline))
     client.put(4.0)
 
     assert model.lent == [True]
@@ -231,7 +231,7 @@ def test_a_client_that_takes_its_memory_away_gets_no_second_answer_from_a_model_
 
     model.act = shrink
 
-    (response,) = asyncio.run(asked(tmp_path, model, client.request))
+    (response,) = asyncio.run(infer(tmp_path, model, client.request))
 
     assert model.lent == [True]
     assert not response.outputs["OUTPUT"].array.any()

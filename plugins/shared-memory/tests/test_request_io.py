@@ -54,10 +54,10 @@ class Region:
 
 def request_over(source, target, model="m"):
     tensor = Tensor("INPUT", "FP32", (1, COUNT), SharedContent(source, 0, SIZE, (1, COUNT), np.dtype(np.float32)))
-    place = SharedOutput(target, 0, SIZE)
+    location = SharedOutput(target, 0, SIZE)
     request = Request(model, {"INPUT": tensor})
-    request.transfer = request_io(request.inputs, {"OUTPUT": place})
-    return request, place
+    request.transfer = request_io(request.inputs, {"OUTPUT": location})
+    return request, location
 
 
 async def serve(tmp_path, *requests, answer=None):
@@ -78,12 +78,12 @@ async def serve(tmp_path, *requests, answer=None):
 
 def test_the_worker_copies_and_not_the_event_loop(tmp_path):
     source, target = Region(3.0), Region()
-    request, place = request_over(source, target)
+    request, location = request_over(source, target)
 
     (response,), _ = asyncio.run(serve(tmp_path, request))
 
     assert np.all(target.memory == 3.0)
-    assert place.holds(response.outputs["OUTPUT"])
+    assert location.holds(response.outputs["OUTPUT"])
     assert threading.get_ident() not in source.threads + target.threads
 
 
@@ -134,7 +134,7 @@ def test_what_was_copied_for_a_request_that_fails_is_let_go():
     assert [tensor.array.any() for tensor in inputs.values()] == [False, False]
 
 
-def test_a_place_that_is_gone_fails_its_own_request_only(tmp_path):
+def test_a_location_that_is_gone_fails_its_own_request_only(tmp_path):
     source, gone, target = Region(5.0), Region(), Region()
     gone.gone = True
 
@@ -145,13 +145,13 @@ def test_a_place_that_is_gone_fails_its_own_request_only(tmp_path):
 
 
 def test_an_output_whose_bytes_are_not_in_order_is_left_to_the_encoder(tmp_path):
-    request, place = request_over(Region(1.0), target := Region())
+    request, location = request_over(Region(1.0), target := Region())
 
     (response,), _ = asyncio.run(
         serve(tmp_path, request, answer=lambda batch: {"OUTPUT": np.ones((batch.size, 2 * COUNT), "f4")[:, ::2]})
     )
 
-    assert not place.holds(response.outputs["OUTPUT"])
+    assert not location.holds(response.outputs["OUTPUT"])
     assert not target.threads
 
 
@@ -184,9 +184,9 @@ def test_small_tensors_are_not_worth_it():
 def test_a_small_input_is_a_copy_of_what_the_region_holds(datatype, dtype, content, value):
     region = Region()
     region.write(4, len(content), [content], "")
-    given = SharedInput("X", datatype, (2,), np.dtype(dtype), 2, "r", 4, len(content))
+    array = SharedInput("X", datatype, (2,), np.dtype(dtype), 2, "r", 4, len(content))
 
-    tensor = tensor_over(region, given, "m")
+    tensor = tensor_over(region, array, "m")
     region.memory[:] = 7
 
     assert (tensor.name, tensor.datatype, tensor.shape, tensor.array.tolist()) == ("X", datatype, (2,), value)
@@ -201,6 +201,6 @@ def test_a_large_input_is_a_promise():
     assert region.threads == []
 
 
-def test_a_place_outside_its_region_is_refused():
+def test_a_location_outside_its_region_is_refused():
     with pytest.raises(InvalidArgumentError, match="outside"):
         SharedOutput(Region(), 4, SIZE)

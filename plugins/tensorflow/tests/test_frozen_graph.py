@@ -47,7 +47,7 @@ def test_a_placeholder_with_a_default_need_not_be_given(workbench, graph):
     assert optional.execute({"IN": rows, "SCALE": np.float32([5])})["OUT"].tolist() == [[5, 5, 5, 5]]
 
 
-def test_an_output_that_is_not_the_first_of_its_node_has_its_place_in_the_name(workbench, graph):
+def test_an_output_that_is_not_the_first_of_its_node_has_its_index_in_the_name(workbench, graph):
     served = workbench.load(GRAPHDEF + output("HALVES:1", "2"))
 
     assert served.execute({"IN": np.float32([[1, 2, 3, 4]])})["HALVES:1"].tolist() == [[3, 4]]

@@ -112,7 +112,7 @@ class WithNothing(nn.Module):
         return None, x + 1
 
 
-class InPlace(nn.Module):
+class Inplace(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x.add_(1)
 
@@ -132,7 +132,7 @@ MODELS = (
     WithDefault,
     Nested,
     WithNothing,
-    InPlace,
+    Inplace,
 )
 
 

@@ -151,7 +151,7 @@ def test_what_is_staged_is_pinned(gpu_workbench, models):
     assert staged.is_pinned()
 
 
-def test_the_memory_of_an_output_is_free_when_nobody_has_it(gpu_workbench, models):
+def test_the_memory_of_an_output_is_free_when_the_last_reference_is_gone(gpu_workbench, models):
     served = gpu_workbench.script(models.AddSub(), ADD_SUB + ON_GPU)
     of = batch({"OUTPUT__0": [gpu(0)], "OUTPUT__1": [gpu(0)]}, rows=8)
     served.instance.execute(of)

@@ -36,7 +36,7 @@ def test_a_model_answers_the_same_in_every_mode(workbench, models, parameter):
     assert served.execute(sent)["OUTPUT__0"].tolist() == [[2.0] * 4]
 
 
-def test_a_model_that_places_itself_is_left_where_it_is(workbench, models):
+def test_a_model_that_chooses_its_device_stays_there(workbench, models):
     served = workbench.script(models.AddSub(), ADD_SUB + "instance_group [{ kind: KIND_MODEL }]")
     sent = {"a": np.ones((1, 4), np.float32), "b": np.ones((1, 4), np.float32)}
 

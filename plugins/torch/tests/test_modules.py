@@ -66,7 +66,7 @@ def test_weights_of_another_shape_are_refused_with_both(workbench):
         workbench.load(CONFIG + TENSORS)
 
 
-def test_a_module_that_places_itself_gets_its_inputs_there(workbench):
+def test_a_module_that_chooses_its_device_gets_its_inputs_there(workbench):
     written = SCALE.replace("torch.tensor(2.0)", 'torch.tensor(2.0, device="meta")')
     workbench.path("model.py").write_text(
         written.replace("return x * self.factor", "assert x.is_meta\n        return 1 / 0")

@@ -81,7 +81,7 @@ def spec_of(tree, result=None):
 
 
 @given(TREES, TREES)
-def test_leaves_go_to_their_places_and_come_back_in_order(tree, result):
+def test_leaves_go_to_their_positions_and_come_back_in_order(tree, result):
     spec = spec_of(tree, result)
 
     arguments, keywords = spec.call(list(range(spec.input_count)))

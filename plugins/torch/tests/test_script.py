@@ -25,7 +25,7 @@ def test_arguments_are_found_by_their_names_in_any_order(workbench, models):
     assert answer["OUTPUT__1"].tolist() == [[6.0] * 4]
 
 
-def test_numbers_in_names_are_places(workbench, models):
+def test_numbers_in_names_are_indices(workbench, models):
     entries = [("input", "X__1"), ("input", "Y__0"), ("output", "D__1"), ("output", "S__0")]
     served = workbench.script(
         models.AddSub(),

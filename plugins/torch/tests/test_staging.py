@@ -41,7 +41,7 @@ def test_an_array_is_free_to_change_when_it_was_staged(staging):
     assert tensor.tolist() == [[1.0] * 3]
 
 
-def test_memory_of_any_order_and_place_is_staged(staging):
+def test_memory_of_any_order_and_location_is_staged(staging):
     raw = np.zeros(13, np.uint8)
     unaligned = raw[1:13].view(np.float32).reshape(1, 3)
     strided = np.arange(12, dtype=np.float32).reshape(2, 6)[:, ::2]

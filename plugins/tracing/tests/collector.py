@@ -43,8 +43,8 @@ class Collector:
 
     def named(self, name: str) -> SpanRow:
         """The only span of that name."""
-        (found,) = [span for span in self.spans if span.name == name]
-        return found
+        (results,) = [span for span in self.spans if span.name == name]
+        return results
 
     def take(self, body: bytes) -> None:
         for group in ExportTraceServiceRequest.FromString(body).resource_spans:

@@ -11,14 +11,14 @@ from naiad_tracing.array_file import ArrayFile
 
 def test_the_array_is_valid_after_every_append(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
-    found = []
+    results = []
 
     file = ArrayFile(str(path))
     for elements in ((), ("1", "2"), (), ('{"a":3}',)):
         file.append(elements)
-        found.append(json.loads(path.read_text()))
+        results.append(json.loads(path.read_text()))
 
-    assert found == [[], [1, 2], [1, 2], [1, 2, {"a": 3}]]
+    assert results == [[], [1, 2], [1, 2], [1, 2, {"a": 3}]]
 
 
 def test_what_the_file_held_before_is_gone(tmp_path: Path) -> None:

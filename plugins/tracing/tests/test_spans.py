@@ -222,9 +222,9 @@ def test_what_a_request_causes_is_below_its_innermost_span(recording: SpanRecord
     trace.end()
     recording.close(10)
 
-    found = collector.named("step")
-    assert found.parent_id == collector.named("compute").span_id
-    assert (found.attributes["triton.trace_id"], found.attributes["triton.trace_parent_id"]) == (2, 1)
+    result = collector.named("step")
+    assert result.parent_id == collector.named("compute").span_id
+    assert (result.attributes["triton.trace_id"], result.attributes["triton.trace_parent_id"]) == (2, 1)
     assert [span.name for span in collector.spans].count("InferRequest") == 1
 
 
@@ -251,7 +251,7 @@ def test_a_context_may_be_asked_for_after_the_end(recording: SpanRecording, coll
 
 
 @pytest.mark.parametrize(
-    ("given", "environment", "expected"),
+    ("value", "environment", "expected"),
     [
         ((), "", {"service.name": "naiad"}),
         ((), "service.name=mesh,zone=a", {"service.name": "mesh", "zone": "a"}),
@@ -261,12 +261,12 @@ def test_a_context_may_be_asked_for_after_the_end(recording: SpanRecording, coll
 def test_the_resource_is_the_service(
     collector: Collector,
     monkeypatch: pytest.MonkeyPatch,
-    given: tuple[str, ...],
+    value: tuple[str, ...],
     environment: str,
     expected: dict[str, str],
 ) -> None:
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", environment)
-    recording = SpanRecording(TraceOptions("opentelemetry", url=collector.url, resource=given))
+    recording = SpanRecording(TraceOptions("opentelemetry", url=collector.url, resource=value))
 
     begin(recording).end()
     recording.close(10)

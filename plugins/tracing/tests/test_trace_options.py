@@ -15,8 +15,8 @@ DEFAULTS: Mapping[str, Any] = {option.name: option.default for option in TRACE_O
 
 def read(*words: str, environment: Mapping[str, str] | None = None, **older: Any) -> TraceOptions:
     """The options of `--trace-config` words, and of older options by their name behind `trace_`."""
-    given = {f"trace-{name.replace('_', '-')}": value for name, value in older.items()}
-    return read_options({**DEFAULTS, "trace-config": words, **given}, environment or {})
+    fields = {f"trace-{name.replace('_', '-')}": value for name, value in older.items()}
+    return read_options({**DEFAULTS, "trace-config": words, **fields}, environment or {})
 
 
 def test_nothing_is_traced_unless_asked_for() -> None:

@@ -26,9 +26,9 @@ from .serving import off_the_loop, request, running
 ZERO = "data_type: TYPE_FP32 dims: [ 2 ] zero_data: true"
 
 
-def warmup(name: str = "zero", given: str = ZERO, batch_size: int = 1, count: int = 0) -> str:
+def warmup(name: str = "zero", value: str = ZERO, batch_size: int = 1, count: int = 0) -> str:
     sample = f'name: "{name}" batch_size: {batch_size} count: {count}'
-    return f'model_warmup {{ {sample} inputs {{ key: "INPUT" value {{ {given} }} }} }}'
+    return f'model_warmup {{ {sample} inputs {{ key: "INPUT" value {{ {value} }} }} }}'
 
 
 def echo(batch: Batch) -> Answer:
@@ -89,8 +89,8 @@ async def test_warming_up_counts_in_no_statistics(tmp_path: Path) -> None:
 
 async def test_a_file_warms_up(tmp_path: Path) -> None:
     backend = FakeBackend()
-    given = 'data_type: TYPE_FP32 dims: [ 2 ] input_data_file: "raw"'
-    folder = backend.write(tmp_path, "m", warmup(given=given))
+    values = 'data_type: TYPE_FP32 dims: [ 2 ] input_data_file: "raw"'
+    folder = backend.write(tmp_path, "m", warmup(value=values))
     (folder / "warmup").mkdir()
     (folder / "warmup" / "raw").write_bytes(np.array([1, 2], dtype=np.float32).tobytes())
 
@@ -110,8 +110,8 @@ async def test_reshape_and_futures_hold_in_warmup_too(tmp_path: Path) -> None:
     backend = FakeBackend(answer=execute)  # type: ignore[arg-type]
     reshaped = 'input { name: "INPUT" data_type: TYPE_FP32 dims: [ 4 ] reshape { shape: [ 2, 2 ] } }'
     output = 'output { name: "OUTPUT" data_type: TYPE_FP32 dims: [ 4 ] }'
-    given = "data_type: TYPE_FP32 dims: [ 4 ] zero_data: true"
-    backend.write(tmp_path, "m", f"{reshaped} {output} {warmup(given=given)}")
+    values = "data_type: TYPE_FP32 dims: [ 4 ] zero_data: true"
+    backend.write(tmp_path, "m", f"{reshaped} {output} {warmup(value=values)}")
 
     async with running(tmp_path, backend) as server:
         assert server.ready().ready

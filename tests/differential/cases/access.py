@@ -27,17 +27,17 @@ _PATHS = {
 def restricted() -> list[Case]:
     """With `OPTIONS`: without, with the wrong, and with the right header."""
     headers = {"without": {}, "wrong": {"admin": "other"}, "right": {"admin": "secret"}, "upper": {"ADMIN": "secret"}}
-    found = [
-        http_case(f"restricted/{key}_{kind}", method, path, None if method == "GET" else {}, given)
+    cases = [
+        http_case(f"restricted/{key}_{kind}", method, path, None if method == "GET" else {}, entries)
         for key, (method, path) in _PATHS.items()
-        for kind, given in headers.items()
+        for kind, entries in headers.items()
     ]
     for kind, metadata in {"without": "", "wrong": "other", "right": "secret"}.items():
-        given = (("triton-grpc-protocol-admin", metadata),) if metadata else ()
-        found.append(grpc_case(f"grpc_restricted/index_{kind}", "RepositoryIndex", metadata=given))
-        found.append(grpc_case(f"grpc_restricted/logging_{kind}", "LogSettings", metadata=given))
-        found.append(grpc_case(f"grpc_restricted/live_{kind}", "ServerLive", metadata=given))
-    return [*found, *_forwarded()]
+        entries = (("triton-grpc-protocol-admin", metadata),) if metadata else ()
+        cases.append(grpc_case(f"grpc_restricted/index_{kind}", "RepositoryIndex", metadata=entries))
+        cases.append(grpc_case(f"grpc_restricted/logging_{kind}", "LogSettings", metadata=entries))
+        cases.append(grpc_case(f"grpc_restricted/live_{kind}", "ServerLive", metadata=entries))
+    return [*cases, *_forwarded()]
 
 
 def _forwarded() -> list[Case]:
@@ -52,13 +52,13 @@ def _forwarded() -> list[Case]:
         "empty": {"x-empty": ""},
         "and_parameter": {"x-tenant": "north"},
     }
-    found = []
-    for key, given in headers.items():
+    results = []
+    for key, each in headers.items():
         parameters = {"parameters": {"x-tenant": "south"}} if key == "and_parameter" else {}
-        found.append(http_case(f"forwarded/{key}", "POST", "/v2/models/telling/infer", one | parameters, given))
-        metadata = tuple((name.lower(), value) for name, value in given.items())
-        found.append(grpc_case(f"grpc_forwarded/{key}", "ModelInfer", message, metadata))
-    return found
+        results.append(http_case(f"forwarded/{key}", "POST", "/v2/models/telling/infer", one | parameters, each))
+        metadata = tuple((name.lower(), value) for name, value in each.items())
+        results.append(grpc_case(f"grpc_forwarded/{key}", "ModelInfer", message, metadata))
+    return results
 
 
 def not_explicit() -> list[Case]:

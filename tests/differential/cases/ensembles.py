@@ -9,7 +9,7 @@ from ..answers import Case
 from ..grpc_asking import grpc_case, stream_case
 from ..http_asking import http_case
 from . import grpc_making as rpc
-from .http_making import binary, document, floats, infer, tensor, wanted
+from .http_making import binary, document, floats, infer, requested, tensor
 
 _A = tensor("A", "FP32", [1, 4], [1, 2, 3, 4])
 _B = tensor("B", "FP32", [1, 4], [0.5, 0.25, -1, 1e-3])
@@ -33,11 +33,11 @@ def cases() -> list[Case]:
 
 
 def _answers() -> list[Case]:
-    head = {"inputs": [_bytes("A"), _bytes("B")], "outputs": wanted("TWICE_A", binary_data=True)}
+    head = {"inputs": [_bytes("A"), _bytes("B")], "outputs": requested("TWICE_A", binary_data=True)}
     more = {"id": "the id", "parameters": {"own": 5, "priority": 1, "timeout": 1_000_000}}
     sequence = {"sequence_id": 3, "sequence_start": True, "sequence_end": True}
-    first, second = wanted("TWICE_A"), wanted("TWICE_B")
-    one = [rpc.wanted("TWICE_A")]
+    first, second = requested("TWICE_A"), requested("TWICE_B")
+    one = [rpc.requested("TWICE_A")]
     return [
         infer("ensembles/first", "chain", [_A, _B], first),
         infer("ensembles/second", "chain", [_B, _A], second),
@@ -45,8 +45,8 @@ def _answers() -> list[Case]:
         infer("ensembles/sequence", "chain", [_A, _B], first, parameters=sequence),
         binary("ensembles/binary", "chain", head, floats(1, 2, 3, 4, 5, 6, 7, 8)),
         infer("ensembles/two_rows", "chain", [tensor(name, "FP32", [2, 4], list(range(8))) for name in "AB"], second),
-        infer("ensembles/classes", "ranked", [_SCORES], wanted("BEST", classification=3)),
-        infer("ensembles/classes_without_labels", "ranked", [_SCORES], wanted("PLACES", classification=2)),
+        infer("ensembles/classes", "ranked", [_SCORES], requested("BEST", classification=3)),
+        infer("ensembles/classes_without_labels", "ranked", [_SCORES], requested("PLACES", classification=2)),
         http_case("ensembles/version", "POST", "/v2/models/chain/versions/1/infer", document([_A, _B], first)),
         rpc.infer("ensembles/first", "chain", _messages(), rpc.RAW, outputs=one),
         rpc.infer("ensembles/id", "chain", _messages(), rpc.RAW, outputs=one, id="the id"),
@@ -62,8 +62,8 @@ def _refused() -> list[Case]:
         infer("ensembles/missing_input", "chain", [_A]),
         infer("ensembles/unknown_input", "chain", [_A, _B, tensor("C", "FP32", [1, 4], [1, 2, 3, 4])]),
         infer("ensembles/inner_input", "chain", [_A, _B, tensor("DIFFERENCE", "FP32", [1, 4], [1, 2, 3, 4])]),
-        infer("ensembles/unknown_output", "chain", [_A, _B], wanted("OUTPUT0")),
-        infer("ensembles/inner_output", "chain", [_A, _B], wanted("DIFFERENCE")),
+        infer("ensembles/unknown_output", "chain", [_A, _B], requested("OUTPUT0")),
+        infer("ensembles/inner_output", "chain", [_A, _B], requested("DIFFERENCE")),
         infer("ensembles/other_datatype", "chain", [_A | {"datatype": "INT32"}, _B]),
         infer("ensembles/other_shape", "chain", [tensor("A", "FP32", [1, 3], [1, 2, 3]), _B]),
         infer("ensembles/other_batch", "chain", [tensor("A", "FP32", [2, 4], [1] * 8), _B]),
@@ -74,44 +74,44 @@ def _refused() -> list[Case]:
 
 
 def _failing() -> list[Case]:
-    found = []
+    results = []
     for how in _HOW:
-        found.append(infer(f"ensembles/failing/{how}", "halfway", [tensor("FIRST", "INT32", [1], [how])]))
-        found.append(rpc.infer(f"ensembles/failing/{how}", "halfway", [_number("FIRST", how)]))
-    return [*found, stream_case("stream/ensembles/failing", [rpc.infer_request("halfway", [_number("FIRST", 1)])])]
+        results.append(infer(f"ensembles/failing/{how}", "halfway", [tensor("FIRST", "INT32", [1], [how])]))
+        results.append(rpc.infer(f"ensembles/failing/{how}", "halfway", [_number("FIRST", how)]))
+    return [*results, stream_case("stream/ensembles/failing", [rpc.infer_request("halfway", [_number("FIRST", 1)])])]
 
 
 def _decoupled() -> list[Case]:
     final = {"triton_enable_empty_final_response": True}
-    found = [
+    results = [
         infer("ensembles/decoupled", "repeated", [tensor("TIMES", "INT32", [1], [1])]),
         rpc.infer("ensembles/decoupled", "repeated", [_number("TIMES", 1)]),
     ]
     for times in (0, 1, 3):
         body = {"TIMES": times}
-        found.append(http_case(f"ensembles/generate_{times}", "POST", "/v2/models/repeated/generate", body))
-        found.append(http_case(f"ensembles/stream_{times}", "POST", "/v2/models/repeated/generate_stream", body))
-        word = [rpc.wanted("WORD")]
+        results.append(http_case(f"ensembles/generate_{times}", "POST", "/v2/models/repeated/generate", body))
+        results.append(http_case(f"ensembles/stream_{times}", "POST", "/v2/models/repeated/generate_stream", body))
+        word = [rpc.requested("WORD")]
         message = rpc.infer_request("repeated", [_number("TIMES", times)], outputs=word, id="r")
         empty = rpc.infer_request("repeated", [_number("TIMES", times)], outputs=word, id="r", parameters=final)
-        found.append(stream_case(f"stream/ensembles/{times}", [message]))
-        found.append(stream_case(f"stream/ensembles/{times}_empty_final", [empty]))
-    return found
+        results.append(stream_case(f"stream/ensembles/{times}", [message]))
+        results.append(stream_case(f"stream/ensembles/{times}_empty_final", [empty]))
+    return results
 
 
 def _metadata() -> list[Case]:
-    asked = pb.ModelStatisticsRequest(name="chain")
-    found = [
+    message = pb.ModelStatisticsRequest(name="chain")
+    statistics = [
         http_case(f"ensembles/statistics_{name}", "GET", f"/v2/models/{name}/stats", any_value=_COUNTS)
         for name in ("chain", "ranked", "add_sub")
     ]
-    return [*found, grpc_case("grpc_ensembles/statistics", "ModelStatistics", asked, any_value=_COUNTS)]
+    return [*statistics, grpc_case("grpc_ensembles/statistics", "ModelStatistics", message, any_value=_COUNTS)]
 
 
 def _of_the_first_step() -> list[Case]:
     return [
-        infer("ensembles/of_the_first_step", "chain", [_A, _B], wanted("SUM")),
-        rpc.infer("ensembles/of_the_first_step", "chain", _messages(), rpc.RAW, outputs=[rpc.wanted("SUM")]),
+        infer("ensembles/of_the_first_step", "chain", [_A, _B], requested("SUM")),
+        rpc.infer("ensembles/of_the_first_step", "chain", _messages(), rpc.RAW, outputs=[rpc.requested("SUM")]),
     ]
 
 
@@ -120,10 +120,10 @@ def _without_models() -> list[Case]:
     return [
         _control("unload_step", "scores", "unload"),
         http_case("ensembles/ready_without_step", "GET", "/v2/models/ranked/ready"),
-        infer("ensembles/infer_without_step", "ranked", [_SCORES], wanted("BEST")),
+        infer("ensembles/infer_without_step", "ranked", [_SCORES], requested("BEST")),
         _control("load_with_step", "ranked", "load"),
         http_case("ensembles/ready_with_step", "GET", "/v2/models/scores/ready"),
-        infer("ensembles/infer_with_step", "ranked", [_SCORES], wanted("BEST")),
+        infer("ensembles/infer_with_step", "ranked", [_SCORES], requested("BEST")),
         _control("unload_dependents", "ranked", "unload", dependents),
         http_case("ensembles/ready_of_dependent", "GET", "/v2/models/scores/ready"),
         _control("unload_shared_dependents", "chain", "unload", dependents),

@@ -34,13 +34,13 @@ _ABOUT_MODELS = {
 
 def cases() -> list[Case]:
     """Every case of this page."""
-    found = [grpc_case(f"grpc_health/{method}", method) for method in ("ServerLive", "ServerReady")]
-    found.append(grpc_case("grpc_health/ServerMetadata", "ServerMetadata", any_value=("$.name", "$.version")))
+    cases = [grpc_case(f"grpc_health/{method}", method) for method in ("ServerLive", "ServerReady")]
+    cases.append(grpc_case("grpc_health/ServerMetadata", "ServerMetadata", any_value=("$.name", "$.version")))
     for method, kind in _ABOUT_MODELS.items():
-        given = {name: (name, "") for name in names()} | _VERSIONS
-        for key, (name, version) in given.items():
-            found.append(grpc_case(f"grpc_{method}/{key}", method, kind(name=name, version=version)))
-    return [*found, *_standard(), *_no_methods(), *_noise()]
+        fields = {name: (name, "") for name in names()} | _VERSIONS
+        for key, (name, version) in fields.items():
+            cases.append(grpc_case(f"grpc_{method}/{key}", method, kind(name=name, version=version)))
+    return [*cases, *_standard(), *_no_methods(), *_noise()]
 
 
 def _standard() -> list[Case]:
@@ -76,5 +76,5 @@ def _noise() -> list[Case]:
         "twice": pb.ModelReadyRequest(name="nothing").SerializeToString() + good,
         "field_0": b"\x00\x00",
     }
-    found = [grpc_case(f"grpc_noise/ready_{key}", "ModelReady", content) for key, content in contents.items()]
-    return found + [grpc_case(f"grpc_noise/infer_{key}", "ModelInfer", content) for key, content in contents.items()]
+    cases = [grpc_case(f"grpc_noise/ready_{key}", "ModelReady", content) for key, content in contents.items()]
+    return cases + [grpc_case(f"grpc_noise/infer_{key}", "ModelInfer", content) for key, content in contents.items()]

@@ -7,7 +7,7 @@ from google.protobuf.message import Message
 
 from ..answers import Case
 from ..grpc_asking import grpc_case
-from .grpc_making import RAW, A, B, adds, infer, infer_request, parameter, tensor, wanted
+from .grpc_making import RAW, A, B, adds, infer, infer_request, parameter, requested, tensor
 from .http_binary import KINDS, content_of
 from .http_making import floats, strings
 
@@ -49,24 +49,24 @@ def cases() -> list[Case]:
 
 
 def _mirrored(key: str, kind: str, raw: bytes | None, count: int, **contents: Any) -> Case:
-    given = tensor(f"IN_{kind}", kind, [count], **contents)
-    return infer(key, "mirror", [given], [] if raw is None else [raw])
+    model_input = tensor(f"IN_{kind}", kind, [count], **contents)
+    return infer(key, "mirror", [model_input], [] if raw is None else [raw])
 
 
 def _datatypes() -> list[Case]:
-    found = [_mirrored(f"raw/{kind}", kind, content_of(kind), 3) for kind in KINDS]
-    found += [_mirrored(f"raw/{kind}_empty", kind, b"", 0) for kind in (*KINDS, "BYTES")]
-    found.append(_mirrored("raw/BYTES", "BYTES", strings(b"one", b"", b"\xff\x00\xfe"), 3))
+    results = [_mirrored(f"raw/{kind}", kind, content_of(kind), 3) for kind in KINDS]
+    results += [_mirrored(f"raw/{kind}_empty", kind, b"", 0) for kind in (*KINDS, "BYTES")]
+    results.append(_mirrored("raw/BYTES", "BYTES", strings(b"one", b"", b"\xff\x00\xfe"), 3))
     for key, content in {
         "cut": strings(b"a", b"b")[:-1],
         "few": strings(b"a"),
         "many": strings(b"a", b"b", b"c"),
     }.items():
-        found.append(_mirrored(f"raw/BYTES_{key}", "BYTES", content, 2))
-    found += [_mirrored(f"contents/{kind}", kind, None, 3, **given) for kind, given in _CONTENTS.items()]
-    found += [_mirrored(f"contents/{kind}_empty", kind, None, 0) for kind in _CONTENTS]
-    found += [_mirrored(f"contents/{key}", kind, None, 3, **given) for key, (kind, given) in _WRONG_CONTENTS.items()]
-    return found
+        results.append(_mirrored(f"raw/BYTES_{key}", "BYTES", content, 2))
+    results += [_mirrored(f"contents/{kind}", kind, None, 3, **each) for kind, each in _CONTENTS.items()]
+    results += [_mirrored(f"contents/{kind}_empty", kind, None, 0) for kind in _CONTENTS]
+    results += [_mirrored(f"contents/{key}", kind, None, 3, **each) for key, (kind, each) in _WRONG_CONTENTS.items()]
+    return results
 
 
 def _sources() -> list[Case]:
@@ -86,7 +86,7 @@ def _sources() -> list[Case]:
 
 
 def _names() -> list[Case]:
-    found = [
+    results = [
         infer("names/unknown_model", "nothing", [_ONE]),
         infer("names/no_model", "", [_ONE]),
         infer("names/unloaded", "unloaded", [_ONE]),
@@ -105,8 +105,8 @@ def _names() -> list[Case]:
         adds("names/id_unicode", id="ü 🙂"),
     ]
     for version in ("1", "3", "2", "0", "-1", "x", "99999999999999999999"):
-        found.append(infer(f"names/version_{version}", "versions", [_ONE], model_version=version))
-    return found
+        results.append(infer(f"names/version_{version}", "versions", [_ONE], model_version=version))
+    return results
 
 
 def _shapes() -> list[Case]:
@@ -122,43 +122,43 @@ def _shapes() -> list[Case]:
         "huge": [2**40, 2**40],
         "largest": [1, 2**63 - 1],
     }
-    found = []
+    results = []
     for key, shape in shapes.items():
         size = 4
         for each in shape:
             size = size * each if 0 <= size * each < 2**12 else 0
-        found.append(infer(f"shapes/{key}", "add_sub", [A, tensor("INPUT1", "FP32", shape)], [RAW[0], b"\0" * size]))
+        results.append(infer(f"shapes/{key}", "add_sub", [A, tensor("INPUT1", "FP32", shape)], [RAW[0], b"\0" * size]))
     reshaped = [tensor("IN", "FP32", [2, 4]), tensor("SCALAR", "FP32", [2, 1])]
-    found.append(infer("shapes/reshaped", "reshaped", reshaped, [floats(*range(8)), floats(2, 3)]))
-    return found
+    results.append(infer("shapes/reshaped", "reshaped", reshaped, [floats(*range(8)), floats(2, 3)]))
+    return results
 
 
 def _outputs() -> list[Case]:
     numbers, raw = [tensor("IN", "FP32", [2, 5])], [floats(3.3, -1, 2.25, 3.3, 0, 1, 5, 2, 4, 3)]
-    asked: dict[str, list[Message]] = {
-        "SCORES_3": [wanted("SCORES", classification=3)],
-        "RANKS_9": [wanted("RANKS", classification=9)],
-        "FLAGS_1": [wanted("FLAGS", classification=1)],
-        "0": [wanted("SCORES", classification=0)],
-        "negative": [wanted("SCORES", classification=-1)],
-        "text": [wanted("SCORES", classification="3")],
-        "bool": [wanted("SCORES", classification=True)],
-        "and_plain": [wanted("SCORES", classification=1), wanted("RANKS")],
+    requests: dict[str, list[Message]] = {
+        "SCORES_3": [requested("SCORES", classification=3)],
+        "RANKS_9": [requested("RANKS", classification=9)],
+        "FLAGS_1": [requested("FLAGS", classification=1)],
+        "0": [requested("SCORES", classification=0)],
+        "negative": [requested("SCORES", classification=-1)],
+        "text": [requested("SCORES", classification="3")],
+        "bool": [requested("SCORES", classification=True)],
+        "and_plain": [requested("SCORES", classification=1), requested("RANKS")],
     }
-    found = [infer(f"classes/{key}", "scores", numbers, raw, outputs=outputs) for key, outputs in asked.items()]
+    results = [infer(f"classes/{key}", "scores", numbers, raw, outputs=outputs) for key, outputs in requests.items()]
     return [
-        *found,
-        adds("outputs/one", outputs=[wanted("OUTPUT1")]),
-        adds("outputs/other_order", outputs=[wanted("OUTPUT1"), wanted("OUTPUT0")]),
-        adds("outputs/twice", outputs=[wanted("OUTPUT1"), wanted("OUTPUT1")]),
-        adds("outputs/unknown", outputs=[wanted("OUTPUT2")]),
-        adds("outputs/unknown_parameter", outputs=[wanted("OUTPUT1", x=1)]),
-        adds("outputs/binary_data", outputs=[wanted("OUTPUT1", binary_data=False)]),
+        *results,
+        adds("outputs/one", outputs=[requested("OUTPUT1")]),
+        adds("outputs/other_order", outputs=[requested("OUTPUT1"), requested("OUTPUT0")]),
+        adds("outputs/twice", outputs=[requested("OUTPUT1"), requested("OUTPUT1")]),
+        adds("outputs/unknown", outputs=[requested("OUTPUT2")]),
+        adds("outputs/unknown_parameter", outputs=[requested("OUTPUT1", x=1)]),
+        adds("outputs/binary_data", outputs=[requested("OUTPUT1", binary_data=False)]),
     ]
 
 
 def _parameters() -> list[Case]:
-    given: dict[str, dict[str, Any]] = {
+    submitted: dict[str, dict[str, Any]] = {
         "own": {"text": "x", "number": 5, "flag": True, "negative": -5},
         "own_double": {"float": 1.5},
         "own_uint64": {"number": parameter(5, "uint64_param")},
@@ -185,7 +185,7 @@ def _parameters() -> list[Case]:
         "timeout_text": {"timeout": "1"},
         "timeout_uint64": {"timeout": parameter(1, "uint64_param")},
     }
-    return [infer(f"parameters/{key}", "telling", [_ONE], parameters=each) for key, each in given.items()]
+    return [infer(f"parameters/{key}", "telling", [_ONE], parameters=each) for key, each in submitted.items()]
 
 
 def _failing() -> list[Case]:

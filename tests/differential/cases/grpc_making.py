@@ -22,20 +22,20 @@ def tensor(
     name: str, datatype: str, shape: Sequence[int], parameters: Mapping[str, Any] | None = None, **contents: Any
 ) -> Message:
     """An input; `contents` are by field, as `fp32_contents=[1]`."""
-    made = pb.ModelInferRequest.InferInputTensor(name=name, datatype=datatype, shape=shape)
+    message = pb.ModelInferRequest.InferInputTensor(name=name, datatype=datatype, shape=shape)
     if contents:
-        made.contents.CopyFrom(pb.InferTensorContents(**contents))
+        message.contents.CopyFrom(pb.InferTensorContents(**contents))
     for key, value in (parameters or {}).items():
-        made.parameters[key].CopyFrom(value if isinstance(value, Message) else parameter(value))
-    return made
+        message.parameters[key].CopyFrom(value if isinstance(value, Message) else parameter(value))
+    return message
 
 
-def wanted(name: str, **parameters: Any) -> Message:
+def requested(name: str, **parameters: Any) -> Message:
     """An output to ask for."""
-    made = pb.ModelInferRequest.InferRequestedOutputTensor(name=name)
+    message = pb.ModelInferRequest.InferRequestedOutputTensor(name=name)
     for key, value in parameters.items():
-        made.parameters[key].CopyFrom(value if isinstance(value, Message) else parameter(value))
-    return made
+        message.parameters[key].CopyFrom(value if isinstance(value, Message) else parameter(value))
+    return message
 
 
 def infer_request(
@@ -47,10 +47,10 @@ def infer_request(
     **more: Any,
 ) -> Message:
     """An inference request; `more` goes into its fields."""
-    made = pb.ModelInferRequest(model_name=model, inputs=inputs, raw_input_contents=raw, outputs=outputs, **more)
+    message = pb.ModelInferRequest(model_name=model, inputs=inputs, raw_input_contents=raw, outputs=outputs, **more)
     for key, value in (parameters or {}).items():
-        made.parameters[key].CopyFrom(value if isinstance(value, Message) else parameter(value))
-    return made
+        message.parameters[key].CopyFrom(value if isinstance(value, Message) else parameter(value))
+    return message
 
 
 def infer(key: str, model: str, inputs: Sequence[Message], raw: Sequence[bytes] = (), **more: Any) -> Case:

@@ -58,9 +58,9 @@ def cases() -> list[Case]:
 def statistics() -> list[Case]:
     """Counters of fresh models, and after requests."""
     names = {"one": "add_sub", "all": "", "decoupled": "repeat", "unknown": "nothing"}
-    found = [_counts(f"fresh_{key}", name) for key, name in names.items()]
+    results = [_counts(f"fresh_{key}", name) for key, name in names.items()]
     return [
-        *found,
+        *results,
         adds("statistics/asked"),
         _counts("used", "add_sub"),
         _counts("version", "add_sub", "1"),
@@ -79,22 +79,22 @@ def _index(key: str, **fields: Any) -> Case:
 
 
 def _counts(key: str, name: str, version: str = "") -> Case:
-    asked = pb.ModelStatisticsRequest(name=name, version=version)
-    return grpc_case(f"grpc_statistics/{key}", "ModelStatistics", asked, any_value=_ANY)
+    message = pb.ModelStatisticsRequest(name=name, version=version)
+    return grpc_case(f"grpc_statistics/{key}", "ModelStatistics", message, any_value=_ANY)
 
 
 def _load(key: str, **fields: Any) -> Case:
-    return grpc_case(f"grpc_repository/{key}", "RepositoryModelLoad", _made(pb.RepositoryModelLoadRequest, **fields))
+    return grpc_case(f"grpc_repository/{key}", "RepositoryModelLoad", _message(pb.RepositoryModelLoadRequest, **fields))
 
 
 def _unload(key: str, **fields: Any) -> Case:
     return grpc_case(
-        f"grpc_repository/{key}", "RepositoryModelUnload", _made(pb.RepositoryModelUnloadRequest, **fields)
+        f"grpc_repository/{key}", "RepositoryModelUnload", _message(pb.RepositoryModelUnloadRequest, **fields)
     )
 
 
-def _made(kind: Any, model: str = "unloaded", parameters: dict[str, Any] | None = None, **fields: Any) -> Message:
-    made: Message = kind(model_name=model, **fields)
+def _message(kind: Any, model: str = "unloaded", parameters: dict[str, Any] | None = None, **fields: Any) -> Message:
+    message: Message = kind(model_name=model, **fields)
     for name, value in (parameters or {}).items():
-        made.parameters[name].CopyFrom(pb.ModelRepositoryParameter(**value))  # type: ignore[attr-defined]
-    return made
+        message.parameters[name].CopyFrom(pb.ModelRepositoryParameter(**value))  # type: ignore[attr-defined]
+    return message

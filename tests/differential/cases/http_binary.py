@@ -4,7 +4,7 @@ import numpy as np
 
 from ..answers import Case
 from ..http_asking import http_case
-from .http_making import HEADER, A, B, adds, binary, document, floats, strings, tensor, wanted
+from .http_making import HEADER, A, B, adds, binary, document, floats, requested, strings, tensor
 
 _NUMPY = {"BOOL": "?", "FP16": "f2", "FP32": "f4", "FP64": "f8", "BF16": "u2"}
 KINDS = (
@@ -28,15 +28,15 @@ def content_of(kind: str) -> bytes:
 
 
 def _mirrored(key: str, kind: str, content: bytes, shape: list[int], **parameters: object) -> Case:
-    given = tensor(f"IN_{kind}", kind, shape, binary_data_size=len(content), **parameters)
-    return binary(key, "mirror", document([given], parameters={"binary_data_output": True}), content)
+    model_input = tensor(f"IN_{kind}", kind, shape, binary_data_size=len(content), **parameters)
+    return binary(key, "mirror", document([model_input], parameters={"binary_data_output": True}), content)
 
 
 def _datatypes() -> list[Case]:
-    found = [_mirrored(f"binary/{kind}", kind, content_of(kind), [3]) for kind in KINDS]
-    found += [_mirrored(f"binary/{kind}_empty", kind, b"", [0]) for kind in (*KINDS, "BYTES")]
+    results = [_mirrored(f"binary/{kind}", kind, content_of(kind), [3]) for kind in KINDS]
+    results += [_mirrored(f"binary/{kind}_empty", kind, b"", [0]) for kind in (*KINDS, "BYTES")]
     return [
-        *found,
+        *results,
         _mirrored("binary/BYTES", "BYTES", strings(b"one", b"", b"\xff\x00\xfe"), [3]),
         _mirrored("binary/BOOL_2", "BOOL", b"\x00\x02\xff", [3]),
     ]
@@ -55,10 +55,12 @@ def _outputs() -> list[Case]:
         binary("binary/in_json_out", "add_sub", document(_both()), _EIGHT),
         binary("binary/mixed", "add_sub", document([_both()[0], only_json]), _EIGHT[:16]),
         adds("binary/all_out", parameters={"binary_data_output": True}),
-        adds("binary/one_out", outputs=[*wanted("OUTPUT0", binary_data=True), *wanted("OUTPUT1")]),
-        adds("binary/listed_beside_default", parameters={"binary_data_output": True}, outputs=wanted("OUTPUT0")),
+        adds("binary/one_out", outputs=[*requested("OUTPUT0", binary_data=True), *requested("OUTPUT1")]),
+        adds("binary/listed_beside_default", parameters={"binary_data_output": True}, outputs=requested("OUTPUT0")),
         adds(
-            "binary/listed_false", parameters={"binary_data_output": True}, outputs=wanted("OUTPUT0", binary_data=False)
+            "binary/listed_false",
+            parameters={"binary_data_output": True},
+            outputs=requested("OUTPUT0", binary_data=False),
         ),
         adds("binary/output_number", parameters={"binary_data_output": 1}),
         adds("binary/output_text", parameters={"binary_data_output": "true"}),

@@ -5,7 +5,7 @@ from typing import Any
 from ..answers import Case
 from ..http_asking import Body, http_case
 
-_GIVEN: dict[str, Body] = {
+_PARAMETERS: dict[str, Body] = {
     "text": {"text_input": "a"},
     "list": {"text_input": ["a"]},
     "nested_list": {"text_input": [["a"]]},
@@ -54,15 +54,15 @@ _GIVEN: dict[str, Body] = {
 
 def cases() -> list[Case]:
     """Every case of this page."""
-    found = [
-        _ask(f"{model}/{mode}/{key}", model, mode, given)
+    results = [
+        _ask(f"{model}/{mode}/{key}", model, mode, each)
         for model in ("completion", "tokens")
         for mode in ("generate", "generate_stream")
-        for key, given in _GIVEN.items()
+        for key, each in _PARAMETERS.items()
     ]
     for mode in ("generate", "generate_stream"):
         one = {"text_input": "a", "max_tokens": 1}
-        found += [
+        results += [
             _ask(f"unknown_model/{mode}", "nothing", mode, one),
             _ask(f"batching/{mode}", "words", mode, {"IN": "a"}),
             _ask(f"numbers/{mode}", "add_sub", mode, {"INPUT0": [1, 2, 3, 4], "INPUT1": [1, 2, 3, 4]}),
@@ -78,7 +78,7 @@ def cases() -> list[Case]:
             _ask(f"accept_gzip/{mode}", "tokens", mode, one, {"Accept-Encoding": "gzip"}),
             _ask(f"orca/{mode}", "tokens", mode, one, {"endpoint-load-metrics-format": "text"}),
         ]
-    return found
+    return results
 
 
 def _ask(key: str, model: str, mode: str, body: Any, headers: dict[str, str] | None = None) -> Case:

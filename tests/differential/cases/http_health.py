@@ -5,7 +5,7 @@ from ..http_asking import bytes_case, http_case, request
 from ..repository import names
 
 _SERVER = ("$.name", "$.version")
-_PLACES = {
+_PATHS = {
     "server_metadata": "/v2",
     "live": "/v2/health/live",
     "ready": "/v2/health/ready",
@@ -70,11 +70,11 @@ _METHODS = {
 
 def cases() -> list[Case]:
     """Every case of this page."""
-    found = [http_case(f"health/{key}", "GET", path, any_value=_SERVER) for key, path in _PLACES.items()]
-    found += [http_case(f"method/{key}", method, path) for key, (method, path) in _METHODS.items()]
+    cases = [http_case(f"health/{key}", "GET", path, any_value=_SERVER) for key, path in _PATHS.items()]
+    cases += [http_case(f"method/{key}", method, path) for key, (method, path) in _METHODS.items()]
     for name in names():
-        found.append(http_case(f"metadata/{name}", "GET", f"/v2/models/{name}"))
-        found.append(http_case(f"ready/{name}", "GET", f"/v2/models/{name}/ready"))
-        found.append(http_case(f"config/{name}", "GET", f"/v2/models/{name}/config"))
-    found.append(bytes_case("health/http_1.0", request("GET", "/v2/health/live").replace(b"HTTP/1.1", b"HTTP/1.0")))
-    return found
+        cases.append(http_case(f"metadata/{name}", "GET", f"/v2/models/{name}"))
+        cases.append(http_case(f"ready/{name}", "GET", f"/v2/models/{name}/ready"))
+        cases.append(http_case(f"config/{name}", "GET", f"/v2/models/{name}/config"))
+    cases.append(bytes_case("health/http_1.0", request("GET", "/v2/health/live").replace(b"HTTP/1.1", b"HTTP/1.0")))
+    return cases

@@ -4,7 +4,7 @@ from typing import Any
 
 from ..answers import Case
 from ..http_asking import http_case
-from .http_making import ADDS, VECTOR, A, B, adds, document, infer, tensor, wanted
+from .http_making import ADDS, VECTOR, A, B, adds, document, infer, requested, tensor
 
 _VALUES: dict[str, list[Any]] = {
     "BOOL": [True, False],
@@ -28,14 +28,14 @@ def cases() -> list[Case]:
 
 
 def _mirrored(key: str, datatype: str, shape: list[Any], data: Any) -> Case:
-    return infer(key, "mirror", [tensor(f"IN_{datatype}", datatype, shape, data)], wanted(f"OUT_{datatype}"))
+    return infer(key, "mirror", [tensor(f"IN_{datatype}", datatype, shape, data)], requested(f"OUT_{datatype}"))
 
 
 def _datatypes() -> list[Case]:
-    found = [_mirrored(f"json/{kind}", kind, [len(values)], values) for kind, values in _VALUES.items()]
-    found += [_mirrored(f"json/{kind}_empty", kind, [0], []) for kind in _VALUES]
-    found += [_mirrored(f"json/{kind}", kind, [1], [1.0]) for kind in ("FP16", "BF16")]
-    found += [_mirrored(f"json/{kind}_empty", kind, [0], []) for kind in ("FP16", "BF16")]
+    results = [_mirrored(f"json/{kind}", kind, [len(values)], values) for kind, values in _VALUES.items()]
+    results += [_mirrored(f"json/{kind}_empty", kind, [0], []) for kind in _VALUES]
+    results += [_mirrored(f"json/{kind}", kind, [1], [1.0]) for kind in ("FP16", "BF16")]
+    results += [_mirrored(f"json/{kind}_empty", kind, [0], []) for kind in ("FP16", "BF16")]
     wrong = {
         "UINT8_256": ("UINT8", [256]),
         "UINT8_negative": ("UINT8", [-1]),
@@ -58,11 +58,11 @@ def _datatypes() -> list[Case]:
         "BYTES_null": ("BYTES", [None]),
         "FP32_object": ("FP32", [{}]),
     }
-    found += [_mirrored(f"json/{key}", kind, [len(values)], values) for key, (kind, values) in wrong.items()]
+    results += [_mirrored(f"json/{key}", kind, [len(values)], values) for key, (kind, values) in wrong.items()]
     for word in ("NaN", "Infinity", "-Infinity", "Inf", "-Inf", "nan"):
         text = f'{{"inputs":[{{"name":"IN","datatype":"FP32","shape":[1,1],"data":[{word}]}}]}}'
-        found.append(http_case(f"json/FP32_{word}", "POST", VECTOR, text.encode()))
-    return found
+        results.append(http_case(f"json/FP32_{word}", "POST", VECTOR, text.encode()))
+    return results
 
 
 def _good() -> list[Case]:
@@ -128,23 +128,23 @@ def _names() -> list[Case]:
 
 
 def _versions() -> list[Case]:
-    asked = document([tensor("IN", "INT32", [1], [1])])
-    places = {
+    body = document([tensor("IN", "INT32", [1], [1])])
+    numbers_of = {
         "all": ("1", "2", "3"),
         "versions": ("1", "2", "3", "4"),
         "latest": ("1", "2"),
         "all_versions": ("1", "2"),
     }
-    found = [infer(f"versions/{name}", name, asked["inputs"]) for name in ("versions", "latest", "all_versions")]
-    for name, numbers in places.items():
+    results = [infer(f"versions/{name}", name, body["inputs"]) for name in ("versions", "latest", "all_versions")]
+    for name, numbers in numbers_of.items():
         for number in (*numbers, "0", "x", "99999999999999999999"):
             path = f"/v2/models/{name}/versions/{number}/infer"
-            found.append(http_case(f"versions/{name}_{number}", "POST", path, asked))
-    return found
+            results.append(http_case(f"versions/{name}_{number}", "POST", path, body))
+    return results
 
 
 def _shapes() -> list[Case]:
-    given: dict[str, tuple[list[Any], list[Any]]] = {
+    bodies: dict[str, tuple[list[Any], list[Any]]] = {
         "too_many_values": ([1, 4], [1, 2, 3, 4, 5]),
         "too_few_values": ([1, 4], [1, 2, 3]),
         "no_values": ([1, 4], []),
@@ -166,46 +166,49 @@ def _shapes() -> list[Case]:
         "huge_size": ([1, 2**63 - 1], []),
         "2_64": ([1, 2**64], []),
     }
-    found = [
+    results = [
         infer(f"shapes/{key}", "add_sub", [A, tensor("INPUT1", "FP32", shape, data)])
-        for key, (shape, data) in given.items()
+        for key, (shape, data) in bodies.items()
     ]
-    found.append(
+    results.append(
         infer("shapes/all_batch_9", "add_sub", [{**each, "shape": [9, 4], "data": [1] * 36} for each in (A, B)])
     )
-    found.append(infer("shapes/all_batch_0", "add_sub", [{**each, "shape": [0, 4], "data": []} for each in (A, B)]))
-    found.append(infer("shapes/grid_2_4", "grid", [tensor("IN", "FP32", [2, 4], [1] * 8)]))
-    found.append(infer("shapes/grid_flat", "grid", [tensor("IN", "FP32", [6], [1] * 6)]))
-    found.append(infer("shapes/mirror_flat", "mirror", [tensor("IN_INT32", "INT32", [], [1])]))
-    found.append(
+    results.append(infer("shapes/all_batch_0", "add_sub", [{**each, "shape": [0, 4], "data": []} for each in (A, B)]))
+    results.append(infer("shapes/grid_2_4", "grid", [tensor("IN", "FP32", [2, 4], [1] * 8)]))
+    results.append(infer("shapes/grid_flat", "grid", [tensor("IN", "FP32", [6], [1] * 6)]))
+    results.append(infer("shapes/mirror_flat", "mirror", [tensor("IN_INT32", "INT32", [], [1])]))
+    results.append(
         infer(
             "shapes/reshape_as_the_model_sees", "reshaped", [tensor("IN", "FP32", [1, 2, 2], [1] * 4), _reshaped(1)[1]]
         )
     )
-    found.append(
+    results.append(
         http_case("shapes/left_out", "POST", VECTOR, {"inputs": [{"name": "IN", "datatype": "FP32", "data": [1]}]})
     )
-    return found
+    return results
 
 
 def _outputs() -> list[Case]:
     return [
-        adds("outputs/one", outputs=wanted("OUTPUT1")),
-        adds("outputs/other_order", outputs=wanted("OUTPUT1", "OUTPUT0")),
-        adds("outputs/twice", outputs=wanted("OUTPUT1", "OUTPUT1")),
-        adds("outputs/unknown", outputs=wanted("OUTPUT2")),
-        adds("outputs/an_input", outputs=wanted("INPUT0")),
-        adds("outputs/empty_name", outputs=wanted("")),
+        adds("outputs/one", outputs=requested("OUTPUT1")),
+        adds("outputs/other_order", outputs=requested("OUTPUT1", "OUTPUT0")),
+        adds("outputs/twice", outputs=requested("OUTPUT1", "OUTPUT1")),
+        adds("outputs/unknown", outputs=requested("OUTPUT2")),
+        adds("outputs/an_input", outputs=requested("INPUT0")),
+        adds("outputs/empty_name", outputs=requested("")),
         adds("outputs/no_name", outputs=[{}]),
         adds("outputs/text", outputs="OUTPUT0"),
         adds("outputs/texts", outputs=["OUTPUT0"]),
         adds("outputs/object", outputs={"name": "OUTPUT0"}),
         adds("outputs/parameters_null", outputs=[{"name": "OUTPUT0", "parameters": None}]),
         adds("outputs/parameters_unknown", outputs=[{"name": "OUTPUT0", "parameters": {"x": 1}}]),
-        adds("outputs/binary_number", outputs=wanted("OUTPUT0", binary_data=1)),
-        adds("outputs/binary_text", outputs=wanted("OUTPUT0", binary_data="true")),
+        adds("outputs/binary_number", outputs=requested("OUTPUT0", binary_data=1)),
+        adds("outputs/binary_text", outputs=requested("OUTPUT0", binary_data="true")),
         http_case(
-            "outputs/json_of_FP16", "POST", "/v2/models/mirror/infer", {"inputs": [], "outputs": wanted("OUT_FP16")}
+            "outputs/json_of_FP16",
+            "POST",
+            "/v2/models/mirror/infer",
+            {"inputs": [], "outputs": requested("OUT_FP16")},
         ),
         http_case("outputs/a_get_body", "GET", ADDS, {"inputs": [A, B]}),
     ]

@@ -63,8 +63,8 @@ def binary_bytes(
 ) -> bytes:
     """The bytes of such a request."""
     text = head if isinstance(head, bytes) else json.dumps(head).encode()
-    given = {HEADER: str(len(text)) if length is None else length} | dict(headers or {})
-    return request("POST", f"/v2/models/{model}/infer", text + content, given)
+    fields = {HEADER: str(len(text)) if length is None else length} | dict(headers or {})
+    return request("POST", f"/v2/models/{model}/infer", text + content, fields)
 
 
 def floats(*values: float) -> bytes:
@@ -77,6 +77,6 @@ def strings(*values: bytes) -> bytes:
     return b"".join(struct.pack("<I", len(value)) + value for value in values)
 
 
-def wanted(*names: str, **parameters: Any) -> list[dict[str, Any]]:
+def requested(*names: str, **parameters: Any) -> list[dict[str, Any]]:
     """Outputs to ask for."""
     return [{"name": name} | ({"parameters": parameters} if parameters else {}) for name in names]

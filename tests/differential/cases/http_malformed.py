@@ -64,8 +64,8 @@ _TEXTS: dict[str, bytes] = {
 
 def cases() -> list[Case]:
     """Every case of this page."""
-    found = [http_case(f"json_text/{key}", "POST", "/v2/models/words/infer", text) for key, text in _TEXTS.items()]
-    return [*found, *_heads(), *_bodies()]
+    cases = [http_case(f"json_text/{key}", "POST", "/v2/models/words/infer", text) for key, text in _TEXTS.items()]
+    return [*cases, *_heads(), *_bodies()]
 
 
 def _heads() -> list[Case]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..answers import Case
 from ..http_asking import http_case
-from .http_making import ADDS, HEADER, A, B, adds, document, floats, infer, tensor, wanted
+from .http_making import ADDS, HEADER, A, B, adds, document, floats, infer, requested, tensor
 
 
 def cases() -> list[Case]:
@@ -15,7 +15,7 @@ def cases() -> list[Case]:
     return [*_parameters(), *_classes(), *_compressed(), *_wanted_compressed()]
 
 
-_GIVEN: dict[str, dict[str, Any]] = {
+_REQUEST_PARAMETERS: dict[str, dict[str, Any]] = {
     "own": {"text": "x", "number": 5, "flag": True},
     "own_float": {"float": 1.5},
     "own_negative": {"number": -5},
@@ -55,34 +55,34 @@ _GIVEN: dict[str, dict[str, Any]] = {
 
 def _parameters() -> list[Case]:
     one = [tensor("IN", "INT32", [1], [1])]
-    found = [infer(f"parameters/{key}", "telling", one, parameters=given) for key, given in _GIVEN.items()]
-    found.append(infer("parameters/id", "telling", one, id="the id"))
-    found.append(infer("parameters/outputs", "telling", one, wanted("REPORT")))
-    return found
+    results = [infer(f"parameters/{key}", "telling", one, parameters=each) for key, each in _REQUEST_PARAMETERS.items()]
+    results.append(infer("parameters/id", "telling", one, id="the id"))
+    results.append(infer("parameters/outputs", "telling", one, requested("REPORT")))
+    return results
 
 
 def _classes() -> list[Case]:
     numbers = [tensor("IN", "FP32", [2, 5], [3.3, -1, 2.25, 3.3, 0, 1, 5, 2, 4, 3])]
     special = '{"inputs":[{"name":"IN","datatype":"FP32","shape":[1,5],"data":[1,NaN,Infinity,-Infinity,1e10]}],%s}'
-    asked = '"outputs":[{"name":"SCORES","parameters":{"classification":5}}]'
-    found = [
-        infer(f"classes/{output}_{classes}", "scores", numbers, wanted(output, classification=classes))
+    outputs = '"outputs":[{"name":"SCORES","parameters":{"classification":5}}]'
+    results = [
+        infer(f"classes/{output}_{classes}", "scores", numbers, requested(output, classification=classes))
         for output in ("SCORES", "RANKS")
         for classes in (1, 3, 5, 9)
     ]
     for key, value in {"0": 0, "negative": -1, "text": "1", "float": 1.5, "bool": True, "huge": 2**64}.items():
-        found.append(infer(f"classes/count_{key}", "scores", numbers, wanted("SCORES", classification=value)))
-    found += [
-        infer(f"classes/{name}", "scores", numbers, wanted(name, classification=1)) for name in ("FLAGS", "NAMES")
+        results.append(infer(f"classes/count_{key}", "scores", numbers, requested("SCORES", classification=value)))
+    results += [
+        infer(f"classes/{name}", "scores", numbers, requested(name, classification=1)) for name in ("FLAGS", "NAMES")
     ]
     grid = [tensor("IN", "FP32", [2, 3], [1, 2, 3, 6, 5, 4])]
     empty = [tensor("IN", "FP32", [1, 0], [])]
     return [
-        *found,
-        infer("classes/binary", "scores", numbers, wanted("SCORES", classification=2, binary_data=True)),
-        infer("classes/unbatched", "grid", grid, wanted("OUT", classification=4)),
-        infer("classes/empty", "vector", empty, wanted("OUT", classification=2)),
-        http_case("classes/special", "POST", "/v2/models/scores/infer", (special % asked).encode()),
+        *results,
+        infer("classes/binary", "scores", numbers, requested("SCORES", classification=2, binary_data=True)),
+        infer("classes/unbatched", "grid", grid, requested("OUT", classification=4)),
+        infer("classes/empty", "vector", empty, requested("OUT", classification=2)),
+        http_case("classes/special", "POST", "/v2/models/scores/infer", (special % outputs).encode()),
     ]
 
 
@@ -93,8 +93,8 @@ def _compressed() -> list[Case]:
     wrong = gzip.compress(text)[:-8]
 
     def sent(key: str, encoding: str, content: bytes, length: str = "") -> Case:
-        given = {"Content-Encoding": encoding} | ({HEADER: length} if length else {})
-        return http_case(f"compressed/{key}", "POST", ADDS, content, given)
+        fields = {"Content-Encoding": encoding} | ({HEADER: length} if length else {})
+        return http_case(f"compressed/{key}", "POST", ADDS, content, fields)
 
     return [
         sent("gzip", "gzip", gzip.compress(text)),
@@ -132,13 +132,13 @@ def _wanted_compressed() -> list[Case]:
         "weight_wrong": "gzip;q=x",
         "client": "gzip, deflate, br",
     }
-    found = [
+    cases = [
         http_case(f"accepted/{key}", "POST", ADDS, document([A, B]), {"Accept-Encoding": value})
         for key, value in accepted.items()
     ]
     binary = document([A, B], parameters={"binary_data_output": True})
     return [
-        *found,
+        *cases,
         http_case("accepted/binary_gzip", "POST", ADDS, binary, {"Accept-Encoding": "gzip"}),
         http_case("accepted/error_gzip", "POST", ADDS, document([A]), {"Accept-Encoding": "gzip"}),
         http_case("accepted/metadata_gzip", "GET", "/v2/models/add_sub", headers={"Accept-Encoding": "gzip"}),

@@ -102,8 +102,8 @@ def _refused_loads() -> list[Case]:
 
 def _overrides() -> list[Case]:
     def load(key: str, config: object, **files: str) -> Case:
-        given = {"config": json.dumps(config)} | {f"file:{name}": content for name, content in files.items()}
-        return _post(key, "models/unloaded/load", {"parameters": given})
+        fields = {"config": json.dumps(config)} | {f"file:{name}": content for name, content in files.items()}
+        return _post(key, "models/unloaded/load", {"parameters": fields})
 
     code = base64.b64encode(SOURCE).decode()
     two = [tensor("IN", "INT32", [2], [5, 6])]

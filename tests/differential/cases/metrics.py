@@ -7,7 +7,7 @@ from typing import Any
 
 from ..answers import Answer, Case, Ports
 from ..http_asking import PATIENCE, ask, bytes_case, request
-from .http_making import A, B, adds, infer, tensor, wanted
+from .http_making import A, B, adds, infer, requested, tensor
 
 _SAMPLE = re.compile(r"(?P<name>[^ {]+)(?:\{(?P<labels>.*)\})? (?P<value>\S+)")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -28,7 +28,7 @@ def cases() -> list[Case]:
         infer("metrics/refused", "add_sub", [A]),
         *(infer(f"metrics/failing_{how}", "failing", [tensor("IN", "INT32", [1], [how])]) for how in (0, 1)),
         *(infer(f"metrics/counting_{number}", "counting", [tensor("IN", "INT32", [1], [number])]) for number in (3, 4)),
-        infer("metrics/chain", "chain", [A | {"name": "A"}, B | {"name": "B"}], wanted("TWICE_A")),
+        infer("metrics/chain", "chain", [A | {"name": "A"}, B | {"name": "B"}], requested("TWICE_A")),
         infer("metrics/chain_refused", "chain", [A | {"name": "A"}]),
         *(infer(f"metrics/halfway_{how}", "halfway", [tensor("FIRST", "INT32", [1], [how])]) for how in (0, 1)),
         Case("metrics/get", _metrics, ("$.nv_*.help",)),
@@ -60,20 +60,20 @@ def _metrics(ports: Ports) -> Answer:
 
 def families(text: str) -> dict[str, Any]:
     """Families by name: words, kind, the label names of their samples, and the values of the counters of requests."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     name = ""
     for line in text.splitlines():
         if line.startswith("# HELP "):
             _, _, name, words = line.split(" ", 3)
-            found[name] = {"help": words, "labels": set()}
+            results[name] = {"help": words, "labels": set()}
         elif line.startswith("# TYPE "):
-            found[name]["kind"] = line.rsplit(" ", 1)[1]
+            results[name]["kind"] = line.rsplit(" ", 1)[1]
         elif sample := _SAMPLE.fullmatch(line):
             labels = dict(_LABEL.findall(sample["labels"] or ""))
-            found[name]["labels"].add(f"{sample['name']}({','.join(sorted(labels))})")
+            results[name]["labels"].add(f"{sample['name']}({','.join(sorted(labels))})")
             if name in _COUNTERS and labels["model"] in _COUNTED:
                 message = " ".join(labels.get(label, "") for label in ("model", "version", "reason"))
-                found[name].setdefault("values", {})[message.strip()] = float(sample["value"])
+                results[name].setdefault("values", {})[message.strip()] = float(sample["value"])
             elif name.startswith("own_"):
-                found[name].setdefault("values", {})[sample["labels"] or ""] = float(sample["value"])
-    return {name: each | {"labels": sorted(each["labels"])} for name, each in found.items()}
+                results[name].setdefault("values", {})[sample["labels"] or ""] = float(sample["value"])
+    return {name: each | {"labels": sorted(each["labels"])} for name, each in results.items()}

@@ -33,7 +33,7 @@ def _described() -> list[Case]:
 
 
 def _sound() -> list[Case]:
-    found = []
+    results = []
     for model, name in (
         ("sums_direct", 7),
         ("sums_oldest", 7),
@@ -41,7 +41,7 @@ def _sound() -> list[Case]:
         ("sums_named", "seven"),
         ("sums_alone", 7),
     ):
-        found += [
+        results += [
             _ask(f"{model}/first", model, 1, sequence_id=name, **START),
             _ask(f"{model}/second", model, 2, sequence_id=name),
             _ask(f"{model}/started_again", model, 30, sequence_id=name, **START),
@@ -52,19 +52,19 @@ def _sound() -> list[Case]:
             _ask(f"{model}/first_and_last", model, 7, sequence_id=name, **START, **END),
             _ask(f"{model}/after_the_only_one", model, 8, sequence_id=name),
         ]
-    return [*found, *_several("sums_direct", 1, 2, 3), *_several("sums_named", "a", "b", "c")]
+    return [*results, *_several("sums_direct", 1, 2, 3), *_several("sums_named", "a", "b", "c")]
 
 
 def _several(model: str, *names: int | str) -> list[Case]:
     """Sequences that lie beside each other in a batch, and the places of those that are over, taken by others."""
-    found = [_ask(f"{model}/several/{name}/first", model, 1, sequence_id=name, **START) for name in names]
-    found += [_ask(f"{model}/several/{name}/second", model, 2, sequence_id=name) for name in reversed(names)]
-    found += [_ask(f"{model}/several/{name}/last", model, 3, sequence_id=name, **END) for name in names]
-    return found
+    results = [_ask(f"{model}/several/{name}/first", model, 1, sequence_id=name, **START) for name in names]
+    results += [_ask(f"{model}/several/{name}/second", model, 2, sequence_id=name) for name in reversed(names)]
+    results += [_ask(f"{model}/several/{name}/last", model, 3, sequence_id=name, **END) for name in names]
+    return results
 
 
 def _refused() -> list[Case]:
-    given: dict[str, Mapping[str, Any]] = {
+    parameters_of: dict[str, Mapping[str, Any]] = {
         "no_id": {},
         "start_without_id": START,
         "id_0": {"sequence_id": 0, **START},
@@ -75,8 +75,8 @@ def _refused() -> list[Case]:
         "text_for_a_number": {"sequence_id": "nine", **START, **END},
         "start_as_text": {"sequence_id": 9, "sequence_start": "true"},
     }
-    found = [_ask(f"sums_direct/{key}", "sums_direct", 1, **parameters) for key, parameters in given.items()]
-    found += [
+    results = [_ask(f"sums_direct/{key}", "sums_direct", 1, **parameters) for key, parameters in parameters_of.items()]
+    results += [
         _ask("sums_oldest/no_id", "sums_oldest", 1),
         _ask("sums_oldest/unknown", "sums_oldest", 1, sequence_id=99),
         _ask("sums_oldest/longer_than_the_control", "sums_oldest", 1, sequence_id=2**33 + 5, **START, **END),
@@ -89,7 +89,7 @@ def _refused() -> list[Case]:
     control = [tensor("IN", "INT32", [1, 1], [1]), tensor("START", "INT32", [1, 1], [1])]
     whole = {"sequence_id": 5, **START, **END}
     return [
-        *found,
+        *results,
         infer("sequences/sums_direct/batch_of_two", "sums_direct", two, parameters=whole),
         infer("sequences/sums_direct/with_a_control", "sums_direct", control, parameters=whole),
         infer("sequences/sums_direct/without_input", "sums_direct", [], parameters=whole),
@@ -109,7 +109,7 @@ def _forgotten() -> list[Case]:
 
 def _over_grpc() -> list[Case]:
     def asks(key: str, model: str, number: int, **parameters: Any) -> Case:
-        return grpc_making.infer(f"sequences/{key}", model, [_given(number)], parameters=parameters)
+        return grpc_making.infer(f"sequences/{key}", model, [_message(number)], parameters=parameters)
 
     return [
         asks("first", "sums_direct", 1, sequence_id=11, **START),
@@ -126,7 +126,7 @@ def _over_grpc() -> list[Case]:
 
 def _on_streams() -> list[Case]:
     def asks(number: int, **parameters: Any) -> Message:
-        return grpc_making.infer_request("sums_direct", [_given(number)], id=str(number), parameters=parameters)
+        return grpc_making.infer_request("sums_direct", [_message(number)], id=str(number), parameters=parameters)
 
     whole = [asks(1, sequence_id=21, **START), asks(2, sequence_id=21), asks(3, sequence_id=21, **END)]
     return [
@@ -140,12 +140,12 @@ def _seen_again() -> list[Case]:
     """Requests that a model of iterative sequences asks for again."""
 
     def over_http(key: str, model: str, times: int, **parameters: Any) -> Case:
-        given = [tensor("TIMES", "INT32", [1, 1], [times])]
-        return infer(f"sequences/{model}/{key}", model, given, parameters=parameters)
+        parameters_of = [tensor("TIMES", "INT32", [1, 1], [times])]
+        return infer(f"sequences/{model}/{key}", model, parameters_of, parameters=parameters)
 
     def on_stream(key: str, times: int) -> Case:
-        given = grpc_making.tensor("TIMES", "INT32", [1, 1], int_contents=[times])
-        message = grpc_making.infer_request("again_decoupled", [given], id=key)
+        parameters_of = grpc_making.tensor("TIMES", "INT32", [1, 1], int_contents=[times])
+        message = grpc_making.infer_request("again_decoupled", [parameters_of], id=key)
         return stream_case(f"stream/sequences/{key}", [message])
 
     return [
@@ -166,5 +166,5 @@ def _ask(key: str, model: str, number: int, **parameters: Any) -> Case:
     return infer(f"sequences/{key}", model, [tensor("IN", "INT32", shape, [number])], parameters=parameters)
 
 
-def _given(number: int) -> Message:
+def _message(number: int) -> Message:
     return grpc_making.tensor("IN", "INT32", [1, 1], int_contents=[number])

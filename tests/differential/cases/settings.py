@@ -73,7 +73,7 @@ def cases() -> list[Case]:
 
 
 def _http_traces() -> list[Case]:
-    found = [
+    cases = [
         http_case("trace/get", "GET", "/v2/trace/setting"),
         http_case("trace/get_model", "GET", "/v2/models/add_sub/trace/setting"),
         http_case("trace/get_unknown_model", "GET", "/v2/models/nothing/trace/setting"),
@@ -81,31 +81,31 @@ def _http_traces() -> list[Case]:
         http_case("trace/put", "PUT", "/v2/trace/setting", {}),
     ]
     for where, path in (("global", "/v2/trace/setting"), ("model", "/v2/models/add_sub/trace/setting")):
-        found += [http_case(f"trace/{where}_{key}", "POST", path, body) for key, body in _TRACES.items()]
-        found.append(http_case(f"trace/{where}_get", "GET", path))
+        cases += [http_case(f"trace/{where}_{key}", "POST", path, body) for key, body in _TRACES.items()]
+        cases.append(http_case(f"trace/{where}_get", "GET", path))
     unknown = {"trace_rate": "5"}
     return [
-        *found,
+        *cases,
         http_case("trace/post_unknown_model", "POST", "/v2/models/nothing/trace/setting", unknown),
         http_case("trace/post_unloaded_model", "POST", "/v2/models/unloaded/trace/setting", unknown),
     ]
 
 
 def _http_logs() -> list[Case]:
-    found = [http_case("logging/get", "GET", "/v2/logging"), http_case("logging/put", "PUT", "/v2/logging", {})]
-    return found + [http_case(f"logging/{key}", "POST", "/v2/logging", body) for key, body in _LOGS.items()]
+    cases = [http_case("logging/get", "GET", "/v2/logging"), http_case("logging/put", "PUT", "/v2/logging", {})]
+    return cases + [http_case(f"logging/{key}", "POST", "/v2/logging", body) for key, body in _LOGS.items()]
 
 
 def _trace(model: str = "", **settings: list[str]) -> Message:
-    made = pb.TraceSettingRequest(model_name=model)
+    message = pb.TraceSettingRequest(model_name=model)
     for name, value in settings.items():
-        made.settings[name].value.extend(value)
-        made.settings[name].SetInParent()
-    return made
+        message.settings[name].value.extend(value)
+        message.settings[name].SetInParent()
+    return message
 
 
 def _grpc_traces() -> list[Case]:
-    given: dict[str, dict[str, list[str]]] = {
+    bodies: dict[str, dict[str, list[str]]] = {
         "get": {},
         "rate": {"trace_rate": ["5"]},
         "rate_word": {"trace_rate": ["x"]},
@@ -118,15 +118,15 @@ def _grpc_traces() -> list[Case]:
         "unknown": {"x": ["1"]},
         "cleared": {"trace_rate": [], "trace_level": []},
     }
-    found = []
+    results = []
     for where, model in (("global", ""), ("model", "add_sub"), ("unknown_model", "nothing")):
-        for key, settings in given.items():
-            found.append(grpc_case(f"grpc_trace/{where}_{key}", "TraceSetting", _trace(model, **settings)))
-    return found
+        for key, settings in bodies.items():
+            results.append(grpc_case(f"grpc_trace/{where}_{key}", "TraceSetting", _trace(model, **settings)))
+    return results
 
 
 def _grpc_logs() -> list[Case]:
-    given: dict[str, dict[str, dict[str, Any]]] = {
+    bodies: dict[str, dict[str, dict[str, Any]]] = {
         "get": {},
         "info_off": {"log_info": {"bool_param": False}},
         "info_on": {"log_info": {"bool_param": True}},
@@ -142,10 +142,10 @@ def _grpc_logs() -> list[Case]:
         "unknown": {"x": {"bool_param": True}},
         "empty": {"log_info": {}},
     }
-    found = []
-    for key, settings in given.items():
-        made = pb.LogSettingsRequest()
+    results = []
+    for key, settings in bodies.items():
+        message = pb.LogSettingsRequest()
         for name, value in settings.items():
-            made.settings[name].CopyFrom(pb.LogSettingsRequest.SettingValue(**value))
-        found.append(grpc_case(f"grpc_logging/{key}", "LogSettings", made))
-    return found
+            message.settings[name].CopyFrom(pb.LogSettingsRequest.SettingValue(**value))
+        results.append(grpc_case(f"grpc_logging/{key}", "LogSettings", message))
+    return results

@@ -9,9 +9,9 @@ from ..answers import Answer, Case, Ports
 from ..grpc_asking import grpc_case
 from ..http_asking import Body, http_case
 from .grpc_making import RAW, infer_request
+from .grpc_making import requested as grpc_wanted
 from .grpc_making import tensor as grpc_tensor
-from .grpc_making import wanted as grpc_wanted
-from .http_making import A, B, floats, infer, strings, tensor, wanted
+from .http_making import A, B, floats, infer, requested, strings, tensor
 
 _KEY = "/naiad_differential"
 _FILE = Path("/dev/shm") / _KEY[1:]
@@ -56,7 +56,7 @@ def _status(key: str, path: str = "") -> Case:
 
 def _registering() -> list[Case]:
     sound = {"key": _KEY, "offset": 0, "byte_size": _SIZE}
-    given: dict[str, Body] = {
+    bodies: dict[str, Body] = {
         "no_key": {"byte_size": _SIZE},
         "no_size": {"key": _KEY},
         "key_number": {"key": 5, "byte_size": _SIZE},
@@ -76,10 +76,10 @@ def _registering() -> list[Case]:
         "nothing": None,
         "list": [],
     }
-    found = [_status("none"), _status("unknown", "/region/nothing")]
-    found += [_post(f"register_{key}", "/region/odd/register", body) for key, body in given.items()]
+    results = [_status("none"), _status("unknown", "/region/nothing")]
+    results += [_post(f"register_{key}", "/region/odd/register", body) for key, body in bodies.items()]
     return [
-        *found,
+        *results,
         _status("none_yet"),
         _post("register", "/region/whole/register", sound),
         _post("register_again", "/region/whole/register", sound),
@@ -100,30 +100,30 @@ def _at(region: str, size: int, offset: int | None = None) -> dict[str, Any]:
 
 
 def _inputs(size: int = 16, first: int | None = None, second: int = 16, region: str = "whole") -> list[dict[str, Any]]:
-    places = {"INPUT0": _at(region, size, first), "INPUT1": _at(region, 16, second)}
-    return [tensor(name, "FP32", [1, 4], **place) for name, place in places.items()]
+    locations = {"INPUT0": _at(region, size, first), "INPUT1": _at(region, 16, second)}
+    return [tensor(name, "FP32", [1, 4], **location) for name, location in locations.items()]
 
 
 def _inferring() -> list[Case]:
-    outputs = wanted("OUTPUT0", **_at("whole", 16, 128))
+    outputs = requested("OUTPUT0", **_at("whole", 16, 128))
     texts = [tensor("IN", "BYTES", [2, 1], **_at("whole", 14, 32))]
-    found = {
+    results = {
         "in": infer("shm/in", "add_sub", _inputs()),
         "in_and_json": infer("shm/in_and_json", "add_sub", [_inputs()[0], B]),
         "out": infer("shm/out", "add_sub", [A, B], outputs),
-        "out_larger": infer("shm/out_larger", "add_sub", [A, B], wanted("OUTPUT0", **_at("whole", 20, 128))),
-        "in_and_out": infer("shm/in_and_out", "add_sub", _inputs(), [*outputs, *wanted("OUTPUT1")]),
-        "texts": infer("shm/texts", "words", texts, wanted("OUT", **_at("whole", 100, 128))),
+        "out_larger": infer("shm/out_larger", "add_sub", [A, B], requested("OUTPUT0", **_at("whole", 20, 128))),
+        "in_and_out": infer("shm/in_and_out", "add_sub", _inputs(), [*outputs, *requested("OUTPUT1")]),
+        "texts": infer("shm/texts", "words", texts, requested("OUT", **_at("whole", 100, 128))),
         "texts_too_long": infer("shm/texts_too_long", "words", [tensor("IN", "BYTES", [2, 1], **_at("whole", 15, 32))]),
         "unknown": infer("shm/infer_unknown", "add_sub", _inputs(region="nothing")),
-        "out_unknown": infer("shm/infer_out_unknown", "add_sub", [A, B], wanted("OUTPUT0", **_at("nothing", 16))),
+        "out_unknown": infer("shm/infer_out_unknown", "add_sub", [A, B], requested("OUTPUT0", **_at("nothing", 16))),
         "small": infer("shm/size_small", "add_sub", _inputs(size=12)),
         "large": infer("shm/size_large", "add_sub", _inputs(size=20)),
         "beyond": infer("shm/offset_beyond", "add_sub", _inputs(second=250)),
         "far": infer("shm/offset_far", "add_sub", _inputs(second=256)),
         "overflow": infer("shm/offset_overflows", "add_sub", _inputs(second=2**64 - 8)),
-        "out_small": infer("shm/out_small", "add_sub", [A, B], wanted("OUTPUT0", **_at("whole", 15, 128))),
-        "out_beyond": infer("shm/out_beyond", "add_sub", [A, B], wanted("OUTPUT0", **_at("whole", 16, 250))),
+        "out_small": infer("shm/out_small", "add_sub", [A, B], requested("OUTPUT0", **_at("whole", 15, 128))),
+        "out_beyond": infer("shm/out_beyond", "add_sub", [A, B], requested("OUTPUT0", **_at("whole", 16, 250))),
         "no_size": infer("shm/no_size", "add_sub", [A, tensor("INPUT1", "FP32", [1, 4], shared_memory_region="whole")]),
         "size_text": infer(
             "shm/size_text",
@@ -137,21 +137,21 @@ def _inferring() -> list[Case]:
         ),
         "and_data": infer("shm/and_data", "add_sub", [A | {"parameters": _at("whole", 16)}, B]),
         "classes": infer(
-            "shm/classes", "add_sub", [A, B], wanted("OUTPUT0", classification=1, **_at("whole", 64, 128))
+            "shm/classes", "add_sub", [A, B], requested("OUTPUT0", classification=1, **_at("whole", 64, 128))
         ),
         "binary": infer(
-            "shm/out_binary", "add_sub", [A, B], wanted("OUTPUT0", binary_data=True, **_at("whole", 16, 128))
+            "shm/out_binary", "add_sub", [A, B], requested("OUTPUT0", binary_data=True, **_at("whole", 16, 128))
         ),
         "default_binary": infer(
             "shm/out_default_binary", "add_sub", [A, B], outputs, parameters={"binary_data_output": True}
         ),
     }
-    return [_with_memory(case) for case in found.values()]
+    return [_with_memory(case) for case in results.values()]
 
 
 def _grpc() -> list[Case]:
     names = ("INPUT0", "INPUT1")
-    inputs = [grpc_tensor(name, "FP32", [1, 4], _at("whole", 16, 16 * place)) for place, name in enumerate(names)]
+    inputs = [grpc_tensor(name, "FP32", [1, 4], _at("whole", 16, 16 * index)) for index, name in enumerate(names)]
     plain = [grpc_tensor(name, "FP32", [1, 4]) for name in names]
     out = [grpc_wanted("OUTPUT0", **_at("whole", 16, 128))]
     register = pb.SystemSharedMemoryRegisterRequest
@@ -167,10 +167,10 @@ def _grpc() -> list[Case]:
         "and_contents": infer_request("add_sub", [inputs[0], with_contents]),
         "no_size": infer_request("add_sub", [inputs[0], no_size]),
     }
-    found = [_with_memory(grpc_case(f"grpc_shm/{key}", "ModelInfer", message)) for key, message in requests.items()]
+    cases = [_with_memory(grpc_case(f"grpc_shm/{key}", "ModelInfer", message)) for key, message in requests.items()]
     status = pb.SystemSharedMemoryStatusRequest
     return [
-        *found,
+        *cases,
         grpc_case("grpc_shm/status", "SystemSharedMemoryStatus"),
         grpc_case("grpc_shm/status_one", "SystemSharedMemoryStatus", status(name="whole")),
         grpc_case("grpc_shm/status_unknown", "SystemSharedMemoryStatus", status(name="nothing")),

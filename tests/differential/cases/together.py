@@ -26,7 +26,7 @@ _APART = 0.1
 def cases() -> list[Case]:
     """Every case of this page."""
     closing = request("GET", "/v2/health/live", headers={"Connection": "close"})
-    asked = pb.ModelStatisticsRequest(name="slow")
+    message = pb.ModelStatisticsRequest(name="slow")
     old = _LIVE.replace(b"HTTP/1.1", b"HTTP/1.0")
     return [
         _pipelined("two_good", _GOOD, _GOOD),
@@ -41,7 +41,7 @@ def cases() -> list[Case]:
         Case("together/in_time", lambda ports: _queued(ports, [200, 1], timeout=5_000_000)),
         _deadline(),
         http_case("together/counts", "GET", "/v2/models/slow/stats", any_value=_COUNTS),
-        grpc_case("together/grpc_counts", "ModelStatistics", asked, any_value=_COUNTS),
+        grpc_case("together/grpc_counts", "ModelStatistics", message, any_value=_COUNTS),
     ]
 
 
@@ -73,19 +73,19 @@ def _expecting(ports: Ports) -> Answer:
 
 
 def _slow(milliseconds: int, timeout: int) -> bytes:
-    given = document([tensor("MILLISECONDS", "INT32", [1, 1], [milliseconds])])
+    model_input = document([tensor("MILLISECONDS", "INT32", [1, 1], [milliseconds])])
     parameters = {"parameters": {"timeout": timeout}} if timeout else {}
-    return request("POST", "/v2/models/slow/infer", given | parameters)
+    return request("POST", "/v2/models/slow/infer", model_input | parameters)
 
 
 def _queued(ports: Ports, milliseconds: list[int], timeout: int = 0) -> Answer:
     """Requests to the slow model, one shortly after the other; all but the first may have a timeout (microseconds)."""
 
-    def later(place: int) -> Answer:
-        time.sleep(place * _APART)
-        return ask(ports, _slow(milliseconds[place], timeout if place else 0))
+    def later(index: int) -> Answer:
+        time.sleep(index * _APART)
+        return ask(ports, _slow(milliseconds[index], timeout if index else 0))
 
-    return _together([lambda place=place: later(place) for place in range(len(milliseconds))])
+    return _together([lambda index=index: later(index) for index in range(len(milliseconds))])
 
 
 def _together(asking: list[Callable[[], Answer]]) -> Answer:

@@ -10,7 +10,7 @@ from typing import Any
 from ..answers import Answer, Case, Ports
 from ..http_asking import PATIENCE
 from . import grpc_making
-from .http_making import adds, infer, tensor, wanted
+from .http_making import adds, infer, requested, tensor
 
 OPTIONS = (
     "--trace-config=triton,file={folder}/trace",
@@ -26,10 +26,10 @@ _DETERMINED = 7
 def cases() -> list[Case]:
     """Every case of this page."""
     texts = tensor("IN", "BYTES", [2, 1], ["one", 'a "b"'])
-    asked = [
+    requests = [
         adds("traces/http"),
         adds("traces/http_id", id="the id"),
-        adds("traces/http_one_output", outputs=wanted("OUTPUT1")),
+        adds("traces/http_one_output", outputs=requested("OUTPUT1")),
         infer("traces/texts", "words", [texts]),
         infer("traces/integers", "versions", [tensor("IN", "INT32", [1], [5])]),
         infer("traces/booleans", "mirror", [tensor("IN_BOOL", "BOOL", [2], [True, False])]),
@@ -37,7 +37,7 @@ def cases() -> list[Case]:
         grpc_making.adds("traces/grpc"),
         grpc_making.adds("traces/grpc_id", id="the id"),
     ]
-    return [_traced(case) for case in asked]
+    return [_traced(case) for case in requests]
 
 
 def _traced(case: Case) -> Case:

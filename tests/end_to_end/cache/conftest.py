@@ -64,7 +64,7 @@ def metric(running: Running, name: str) -> float:
     """The sum of a metric's samples."""
     from urllib.request import urlopen
 
-    found = until(lambda: _METRICS.search(running.log))
-    with urlopen(found.group(1)) as answer:
+    match = until(lambda: _METRICS.search(running.log))
+    with urlopen(match.group(1)) as answer:
         lines = answer.read().decode().splitlines()
     return float(np.sum([float(line.rsplit(" ", 1)[1]) for line in lines if re.match(rf"{name}[ {{]", line)]))

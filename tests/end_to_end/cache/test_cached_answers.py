@@ -15,7 +15,7 @@ from .conftest import metric
 FLOATS = np.arange(4, dtype=np.float32)
 
 
-def given(library: Any, array: np.ndarray, datatype: str = "FP32", **how: Any) -> Any:
+def input_of(library: Any, array: np.ndarray, datatype: str = "FP32", **how: Any) -> Any:
     tensor = library.InferInput("x", list(array.shape), datatype)
     tensor.set_data_from_numpy(array, **how)
     return tensor
@@ -25,15 +25,15 @@ def times(running: Running, model: str = "numbers", array: np.ndarray = FLOATS, 
     """How often the model had been executed when it made the answer."""
     datatype = "BYTES" if array.dtype.hasobject else "FP32"
     with running.client() as client:
-        answer = client.infer(model, [given(web, array, datatype)], **how)
+        answer = client.infer(model, [input_of(web, array, datatype)], **how)
     return int(answer.as_numpy("times")[0])
 
 
 def test_an_equal_request_is_answered_from_the_cache_whatever_it_is_sent_as(cached: Running) -> None:
     with cached.client() as client, rpc.InferenceServerClient(f"127.0.0.1:{cached.grpc_port}") as rpc_client:
-        binary = client.infer("numbers", [given(web, FLOATS)], request_id="binary")
-        text = client.infer("numbers", [given(web, FLOATS, binary_data=False)], request_id="text")
-        called = rpc_client.infer("numbers", [given(rpc, FLOATS)], request_id="rpc")
+        binary = client.infer("numbers", [input_of(web, FLOATS)], request_id="binary")
+        text = client.infer("numbers", [input_of(web, FLOATS, binary_data=False)], request_id="text")
+        called = rpc_client.infer("numbers", [input_of(rpc, FLOATS)], request_id="rpc")
 
     assert [int(answer.as_numpy("times")[0]) for answer in (binary, text, called)] == [1, 1, 1]
     assert [answer.get_response()["id"] for answer in (binary, text)] == ["binary", "text"]
@@ -47,7 +47,7 @@ def test_classes_are_counted_out_of_one_answer_for_everybody_who_asks(cached: Ru
 
     def ask(client: Any, *how: dict[str, int]) -> list[Any]:
         outputs = [[web.InferRequestedOutput("y", **each), times] for each in how]
-        return [client.infer("numbers", [given(web, FLOATS)], outputs=each) for each in outputs]
+        return [client.infer("numbers", [input_of(web, FLOATS)], outputs=each) for each in outputs]
 
     with cached.client() as client:
         answers = ask(client, {"class_count": 2}, {}, {"class_count": 1})

@@ -54,15 +54,15 @@ class Driven:
 
     def tensor(self, name: str, array: np.ndarray, datatype: str = "FP32", **how: Any) -> Any:
         """An input with that array."""
-        given = self.shaped(name, array.shape, datatype)
-        given.set_data_from_numpy(array, **how)
-        return given
+        model_input = self.shaped(name, array.shape, datatype)
+        model_input.set_data_from_numpy(array, **how)
+        return model_input
 
     def shaped(self, name: str, shape: tuple[int, ...], datatype: str = "FP32") -> Any:
         """An input without content."""
         return MODULES[self.kind].InferInput(name, list(shape), datatype)
 
-    def wanted(self, name: str, **how: Any) -> Any:
+    def output(self, name: str, **how: Any) -> Any:
         """An output to ask for."""
         return MODULES[self.kind].InferRequestedOutput(name, **how)
 
@@ -74,8 +74,8 @@ def connect(kind: str, http_port: int, grpc_port: int, runner: asyncio.Runner, *
         options = {"network_timeout": PATIENCE, "connection_timeout": PATIENCE} | options
     client = MODULES[kind].InferenceServerClient
 
-    async def made() -> Any:
+    async def create() -> Any:
         return client(address, **options)
 
-    itself = runner.run(made()) if kind.endswith("aio") else client(address, **options)
+    itself = runner.run(create()) if kind.endswith("aio") else client(address, **options)
     return Driven(kind, address, itself, runner.run)

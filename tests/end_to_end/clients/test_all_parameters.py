@@ -125,7 +125,7 @@ def saying_all(client: Driven) -> dict[str, Any]:
         "model_name": "whole",
         "model_version": "1",
         "inputs": [client.tensor("x", np.ones(1, np.float32))],
-        "outputs": [client.wanted("REPORT")],
+        "outputs": [client.output("REPORT")],
         "request_id": "r",
         "sequence_id": 7,
         "sequence_start": True,
@@ -152,9 +152,9 @@ def repeated(result: Any, headers: bool = True) -> bool:
 def completely(client: Driven, call: str, own: dict[str, Any]) -> dict[str, Any]:
     """All parameters of a call: its own, and the common ones that it has. Fails where one is missing."""
     names = set(inspect.signature(getattr(client.itself, call)).parameters)
-    given = own | {name: copy(value) for name, value in COMMON.items() if name in names}  # clients add headers
-    assert set(given) == names, call
-    return {name: value for name, value in given.items() if name != "as_json"}
+    arguments = own | {name: copy(value) for name, value in COMMON.items() if name in names}  # clients add headers
+    assert set(arguments) == names, call
+    return {name: value for name, value in arguments.items() if name != "as_json"}
 
 
 @pytest.mark.parametrize("kind", MODULES)
@@ -189,9 +189,9 @@ def test_all_that_a_request_says_reaches_the_model(connect: Callable[[str], Driv
 def test_all_that_an_asynchronous_http_request_says_reaches_the_model(connect: Callable[[str], Driven]) -> None:
     client = connect("http")
 
-    asked = client.async_infer(**completely(client, "async_infer", saying_all(client)))
+    pending = client.async_infer(**completely(client, "async_infer", saying_all(client)))
 
-    assert repeated(asked.get_result())
+    assert repeated(pending.get_result())
 
 
 def test_all_that_an_asynchronous_grpc_request_says_reaches_the_model(connect: Callable[[str], Driven]) -> None:
@@ -224,8 +224,8 @@ def test_all_that_a_request_of_an_asynchronous_stream_says_reaches_the_model(
         yield {**saying_all(client), "enable_empty_final_response": True}
 
     async def answered() -> list[Any]:
-        given = completely(client, "stream_infer", {"inputs_iterator": requests()})
-        return [error or result async for result, error in client.itself.stream_infer(**given)]
+        arguments = completely(client, "stream_infer", {"inputs_iterator": requests()})
+        return [error or result async for result, error in client.itself.stream_infer(**arguments)]
 
     (answer,) = client.run(answered())
     assert repeated(answer)

@@ -150,8 +150,8 @@ def test_a_client_may_be_reported_how_to_connect(
 
 @pytest.mark.parametrize("kind", MODULES)
 def test_no_way_to_connect_is_missing(kind: str) -> None:
-    given = {"self", "url", "insecure" if kind == "http" else "self", "creds" if kind.startswith("grpc") else "self"}
+    fields = {"self", "url", "insecure" if kind == "http" else "self", "creds" if kind.startswith("grpc") else "self"}
     for of_kind, options in [*OWN, *trusting(NOWHERE).items()]:
-        given |= set(options) if of_kind == kind else set()
+        fields |= set(options) if of_kind == kind else set()
 
-    assert set(inspect.signature(MODULES[kind].InferenceServerClient.__init__).parameters) == given
+    assert set(inspect.signature(MODULES[kind].InferenceServerClient.__init__).parameters) == fields

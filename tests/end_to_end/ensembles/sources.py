@@ -88,8 +88,8 @@ def ensemble(inputs: str, outputs: str, *steps: str, batch: int = 8) -> str:
     return "\n".join(
         [
             f'platform: "ensemble" max_batch_size: {batch}',
-            *(_tensor("input", given) for given in inputs.split(",")),
-            *(_tensor("output", made) for made in outputs.split(",")),
+            *(_tensor("input", each) for each in inputs.split(",")),
+            *(_tensor("output", item) for item in outputs.split(",")),
             f"ensemble_scheduling {{ {' '.join(steps)} }}",
         ]
     )

@@ -52,13 +52,13 @@ def test_a_decoupled_step_streams_through_the_steps_behind_it(make_client: Calla
 @pytest.mark.parametrize("kind", ["triton_direct", "native_oldest", "onnx_direct"])
 def test_sequences_go_through_an_ensemble(client: Driven, kind: str) -> None:
     def run(sequence: int) -> list[float]:
-        found = []
-        for place in range(4):
-            given = [client.tensor("X", np.array([[place + sequence]], np.float32))]
-            flags = {"sequence_start": place == 0, "sequence_end": place == 3}
-            result = client.infer(f"summing_{kind}", given, sequence_id=sequence, **flags)
-            found.append(float(result.as_numpy("Y")[0, 0]))
-        return found
+        results = []
+        for index in range(4):
+            inputs = [client.tensor("X", np.array([[index + sequence]], np.float32))]
+            flags = {"sequence_start": index == 0, "sequence_end": index == 3}
+            result = client.infer(f"summing_{kind}", inputs, sequence_id=sequence, **flags)
+            results.append(float(result.as_numpy("Y")[0, 0]))
+        return results
 
     assert run(71) == [71, 143, 216, 290]
     assert run(72) == [72, 145, 219, 294]

@@ -29,9 +29,9 @@ def fresh() -> int:
 
 def steps(client: Driven, numbers: list[float]) -> Iterator[dict[str, Any]]:
     """What to send for a sequence of these numbers: tensors and flags."""
-    for place, number in enumerate(numbers):
-        given = [client.tensor("x", np.array([[number]], np.float32))]
-        yield {"inputs": given, "sequence_start": place == 0, "sequence_end": place == len(numbers) - 1}
+    for index, number in enumerate(numbers):
+        inputs = [client.tensor("x", np.array([[number]], np.float32))]
+        yield {"inputs": inputs, "sequence_start": index == 0, "sequence_end": index == len(numbers) - 1}
 
 
 def total(result: Any) -> float:

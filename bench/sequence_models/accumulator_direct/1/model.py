@@ -10,10 +10,10 @@ class TritonPythonModel:
     def execute(self, requests):
         responses = []
         for request in requests:
-            given = pb_utils.get_input_tensor_by_name(request, "INPUT").as_numpy()
+            array = pb_utils.get_input_tensor_by_name(request, "INPUT").as_numpy()
             sequence, flags = request.correlation_id(), request.flags()
             starts = flags & pb_utils.TRITONSERVER_REQUEST_FLAG_SEQUENCE_START
-            total = given + (0.0 if starts else self.sums[sequence])  # fails where the sequence started elsewhere
+            total = array + (0.0 if starts else self.sums[sequence])  # fails where the sequence started elsewhere
             if flags & pb_utils.TRITONSERVER_REQUEST_FLAG_SEQUENCE_END:
                 self.sums.pop(sequence, None)
             elif sequence:

@@ -26,8 +26,8 @@ def ints(*shape: int) -> np.ndarray:
 
 
 def batch(*sizes: int, requested: tuple[tuple[str, ...], ...] = ()) -> Batch:
-    wanted = requested or ((),) * len(sizes)
-    requests = [Request("batched", {}, id=str(n), requested=names) for n, names in enumerate(wanted)]
+    outputs = requested or ((),) * len(sizes)
+    requests = [Request("batched", {}, id=str(n), requested=names) for n, names in enumerate(outputs)]
     return Batch(requests, sizes)
 
 

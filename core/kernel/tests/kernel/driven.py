@@ -28,17 +28,17 @@ class DrivenQueue:
     def __init__(
         self,
         make_scheduler: Callable[[], Scheduler] = FifoScheduler,
-        places: int = 1,
+        slots: int = 1,
         config: ModelConfig | None = None,
         gate: ExecutionGate | None = None,
     ) -> None:
         self.sent: list[Execution] = []
         self.outcomes: dict[str, list[Outcome]] = defaultdict(list)
-        self.counters = VersionCounters(devices=[-1] * places)
+        self.counters = VersionCounters(devices=[-1] * slots)
         reader = ResponseBuilder(config or ModelConfig(name="m"), 1)
         self.queue = ModelQueue(reader, self.counters, gate)
-        self.queue.open(make_scheduler, [self.sent.append] * places)
-        for slot in range(places):
+        self.queue.open(make_scheduler, [self.sent.append] * slots)
+        for slot in range(slots):
             self.queue.free(slot)
 
     @property
@@ -101,7 +101,7 @@ class DrivenQueue:
 
     def answered(self) -> set[str]:
         """The ids of the requests that have a response."""
-        return {name for name, given in self.outcomes.items() if given and isinstance(given[0], Response)}
+        return {name for name, each in self.outcomes.items() if each and isinstance(each[0], Response)}
 
     def error(self, name: str) -> NaiadError:
         """The error that a request was delivered, and nothing else."""

@@ -20,12 +20,12 @@ class DrivenStreams(DrivenQueue):
     """Its model is decoupled unless a test says otherwise, and sends numbers, with FLOATS and TEXT if need be."""
 
     def __init__(
-        self, make_scheduler: Callable[[], Scheduler] = Recording, places: int = 1, decoupled: bool = True
+        self, make_scheduler: Callable[[], Scheduler] = Recording, slots: int = 1, decoupled: bool = True
     ) -> None:
         policy = ModelTransactionPolicy(decoupled=decoupled)
         kinds = {"FLOATS": DataType.TYPE_FP32, "TEXT": DataType.TYPE_STRING}
         outputs = tuple(ModelOutput(name=name, data_type=kind, dims=(-1,)) for name, kind in kinds.items())
-        super().__init__(make_scheduler, places, ModelConfig(name="m", output=outputs, model_transaction_policy=policy))
+        super().__init__(make_scheduler, slots, ModelConfig(name="m", output=outputs, model_transaction_policy=policy))
 
     def sender(self, name: str) -> StreamSender:
         """The sender of a request that executes; only who asked for it holds it once the batch is back."""

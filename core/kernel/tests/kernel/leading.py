@@ -18,13 +18,13 @@ Body = Callable[[Server], Awaitable[None]]
 
 def lead(root: Path, body: Body, *plugins: object, loop_factory: Any = None, **options: Any) -> None:
     """Run the body with a started server, on an event loop that quick models may run."""
-    given = {name.replace("_", "-"): value for name, value in options.items()}
+    settings = {name.replace("_", "-"): value for name, value in options.items()}
 
     async def serve(handoff: LoopHandoff) -> None:
         server = Server(
             model_repository=[root],
             plugins=[*plugins, naiad_loop_handoff],
-            options={"exit-on-error": False, **given},
+            options={"exit-on-error": False, **settings},
             runner=handoff,
         )
         async with server:

@@ -15,7 +15,7 @@ class Recording(FifoScheduler):
         super().__init__()
         self.tickets: list[Ticket] = []
         self.settled: list[int] = []
-        self.asked = 0
+        self.decisions = 0
 
     def arrive(self, ticket: Ticket) -> Drop | None:
         self.tickets.append(ticket)
@@ -26,7 +26,7 @@ class Recording(FifoScheduler):
         super().settle(tickets, now)
 
     def decide(self, now: float, idle: Sequence[int]) -> Decision:
-        self.asked += 1
+        self.decisions += 1
         return super().decide(now, idle)
 
 
@@ -43,8 +43,8 @@ class Hesitant(Recording):
     """Sends nothing the first time it is asked, but wants to be asked again in five seconds."""
 
     def decide(self, now: float, idle: Sequence[int]) -> Decision:
-        self.asked += 1
-        return super().decide(now, idle) if self.asked > 1 else Decision(wake_at=now + 5.0)
+        self.decisions += 1
+        return super().decide(now, idle) if self.decisions > 1 else Decision(wake_at=now + 5.0)
 
 
 class Ordered(FifoScheduler):

@@ -71,7 +71,7 @@ class Caller:
             self.done.set()
 
 
-async def asked(server: Server, **fields: Any) -> list[Any]:
+async def answers_of(server: Server, **fields: Any) -> list[Any]:
     """What a caller that takes several responses got."""
     caller = Caller()
     server.submit(request("m", 1.0, **fields), caller, streams=True)

@@ -21,7 +21,7 @@ async def test_an_alarm_rings_once_and_not_before_its_time() -> None:
     alarm.close()
 
 
-async def test_an_earlier_time_takes_the_place_of_a_later_one() -> None:
+async def test_an_earlier_time_takes_the_turn_of_a_later_one() -> None:
     rung = asyncio.Event()
     alarm = Alarm(asyncio.get_running_loop(), rung.set)
     alarm.set(monotonic() + 3600)

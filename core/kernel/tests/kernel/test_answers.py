@@ -52,7 +52,7 @@ def test_a_requested_output_that_is_not_there_fails_those_who_asked_for_it() -> 
     assert failed(second) == "model 'batched' did not produce the requested output 'Y'; it produced ['X']"
 
 
-def test_an_output_that_nobody_asked_for_by_name_may_be_left_out() -> None:
+def test_an_output_that_was_not_requested_by_name_may_be_left_out() -> None:
     (response,) = responses(read({"X": floats(1, 2)}, batch(1)))
 
     assert list(response.outputs) == ["X"]

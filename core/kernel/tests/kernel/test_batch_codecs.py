@@ -118,8 +118,8 @@ class Driven:
     async def submit(self, *names: str) -> list[Any]:
         calls = []
         for name in names:
-            found = self.outcomes[name] = []
-            calls.append(self.queue.submit(Request("m", {}, id=name), 1, None, found.append))
+            results = self.outcomes[name] = []
+            calls.append(self.queue.submit(Request("m", {}, id=name), 1, None, results.append))
         await turns()
         return calls
 
@@ -176,7 +176,7 @@ async def test_a_codec_that_fails_on_arrival_fails_like_the_scheduler() -> None:
 
 
 @pytest.mark.parametrize("broken", ["withdrawn", "end_all unload"])
-async def test_a_codec_that_raises_what_nobody_awaits_is_logged(broken: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_codec_that_raises_without_a_caller_is_logged(broken: str, caplog: pytest.LogCaptureFixture) -> None:
     driven = Driven(OneByOne(broken))
     driven.queue.lose(0)
     (call,) = await driven.submit("a")

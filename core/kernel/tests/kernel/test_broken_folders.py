@@ -140,7 +140,7 @@ BROKEN: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-async def test_a_broken_folder_is_unavailable_with_the_reason_and_harms_nobody(tmp_path: Path, case: str) -> None:
+async def test_a_broken_folder_is_unavailable_with_the_reason_and_harms_nothing_else(tmp_path: Path, case: str) -> None:
     write, message = BROKEN[case]
     root = tmp_path / "models"
     backend = Steered()

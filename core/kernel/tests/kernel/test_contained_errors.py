@@ -91,13 +91,13 @@ async def test_a_scheduler_that_raises_fails_what_waits_and_nothing_else(
 
 
 async def test_a_scheduler_that_cannot_be_made_anew_goes_on(kind: type[BaseException]) -> None:
-    made: list[Raising] = []
+    instances: list[Raising] = []
 
     def make() -> Raising:
-        if made:
+        if instances:
             raise kind("no further one")
-        made.append(Raising())
-        return made[0]
+        instances.append(Raising())
+        return instances[0]
 
     driven = DrivenQueue(make)
     Raising.kind, Raising.method = kind, "arrive"

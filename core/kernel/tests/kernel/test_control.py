@@ -8,13 +8,7 @@ from typing import Any
 import pytest
 
 from naiad.backend import ModelContext
-from naiad.errors import (
-    InvalidArgumentError,
-    ModelNotReadyError,
-    NotFoundError,
-    ShuttingDownError,
-    UnavailableError,
-)
+from naiad.errors import InvalidArgumentError, ModelNotReadyError, NotFoundError, ShuttingDownError, UnavailableError
 from naiad.reports import IndexEntry
 from naiad_testing.backends import FakeBackend
 

@@ -129,7 +129,7 @@ async def test_the_duration_of_a_batch_is_charged_to_every_request_of_it() -> No
 
 
 async def test_each_way_to_fail_counts_one_failure() -> None:
-    driven = DrivenQueue(places=2)
+    driven = DrivenQueue(slots=2)
     driven.submit("fails")
     driven.submit("expires", seconds=5.0)
     cancelled = driven.submit("leaves")

@@ -32,9 +32,9 @@ def test_a_change_reaches_what_is_in_a_circle_too() -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.dictionaries(st.sampled_from("abcdef"), st.lists(st.sampled_from("abcdefmn"), max_size=4).map(tuple)))
 def test_nothing_is_reached_twice_or_before_what_it_needs(needs: dict[str, tuple[str, ...]]) -> None:
-    found = dependents(needs, "m")
+    result = dependents(needs, "m")
 
-    assert len(set(found)) == len(found)
-    for place, name in enumerate(found):
-        if not any(circle(needs, each) for each in found):
-            assert not set(needs[name]) & set(found[place:])
+    assert len(set(result)) == len(result)
+    for index, name in enumerate(result):
+        if not any(circle(needs, each) for each in result):
+            assert not set(needs[name]) & set(result[index:])

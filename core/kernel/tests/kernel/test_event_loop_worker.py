@@ -20,8 +20,8 @@ ON_LOOP = 'parameters { key: "execute_on" value { string_value: "event_loop" } }
 
 async def answer_of(server: Server, *values: float) -> list[float]:
     response = await server.infer(request("m", *values))
-    found: list[float] = response.outputs["OUTPUT"].array.tolist()
-    return found
+    outputs: list[float] = response.outputs["OUTPUT"].array.tolist()
+    return outputs
 
 
 async def test_the_model_executes_on_the_thread_of_the_loop(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ async def test_one_that_cannot_be_made_fails_its_load(tmp_path: Path) -> None:
     assert "no memory for it" in reasons[0]
 
 
-async def test_a_place_that_there_is_not_is_refused(tmp_path: Path) -> None:
+async def test_a_slot_that_there_is_not_is_refused(tmp_path: Path) -> None:
     backend = FakeBackend()
     backend.write(tmp_path, "m", ON_LOOP.replace("event_loop", "moon"))
 

@@ -67,7 +67,7 @@ FAILURES = {
 
 @pytest.mark.parametrize("message", FAILURES)
 @pytest.mark.parametrize("step", ["complete", "load", "instantiate"])
-async def test_whatever_a_backend_raises_is_the_reason_and_harms_nobody(
+async def test_whatever_a_backend_raises_is_the_reason_and_harms_nothing_else(
     tmp_path: Path, message: str, step: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     good = Steered()

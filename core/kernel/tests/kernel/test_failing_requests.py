@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 
 from naiad.backend import Answer, Batch
-from naiad.errors import (
-    DeadlineExceededError,
-    InvalidArgumentError,
-    ModelFailedError,
-    NotFoundError,
-    QueueFullError,
-)
+from naiad.errors import DeadlineExceededError, InvalidArgumentError, ModelFailedError, NotFoundError, QueueFullError
 from naiad.types import Request, Response
 from naiad_testing.backends import FakeBackend
 
@@ -145,7 +139,7 @@ async def test_a_caller_that_leaves_while_it_waits_is_forgotten(tmp_path: Path) 
     assert len(backend.batches) == 1
 
 
-async def test_a_caller_that_leaves_while_its_request_executes_troubles_nobody(tmp_path: Path) -> None:
+async def test_a_caller_that_leaves_while_its_request_executes_harms_nothing_else(tmp_path: Path) -> None:
     backend = FakeBackend()
     backend.write(tmp_path, "m")
 

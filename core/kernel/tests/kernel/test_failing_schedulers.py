@@ -6,10 +6,7 @@ from pathlib import Path
 import pytest
 
 from naiad.default_scheduler import FifoScheduler
-from naiad.errors import (
-    InternalError,
-    InvalidArgumentError,
-)
+from naiad.errors import InternalError, InvalidArgumentError
 from naiad.scheduler import NOTHING, Decision, Dispatch, Drop, DropReason, Scheduler, Ticket
 from naiad_config import ModelConfig
 from naiad_testing.backends import FakeBackend
@@ -38,7 +35,7 @@ class Unreliable(Recording):
         super().settle(tickets, now)
 
     def decide(self, now: float, idle: Sequence[int]) -> Decision:
-        self.asked += 1
+        self.decisions += 1
         self._perhaps("decide")
         return self.decision or super().decide(now, idle)
 
@@ -48,30 +45,30 @@ class Unreliable(Recording):
 
 
 def made_one_by_one() -> tuple[Callable[[], Unreliable], list[Unreliable]]:
-    made: list[Unreliable] = []
+    schedulers: list[Unreliable] = []
 
     def make() -> Unreliable:
-        made.append(Unreliable())
-        return made[-1]
+        schedulers.append(Unreliable())
+        return schedulers[-1]
 
-    return make, made
+    return make, schedulers
 
 
 async def test_a_scheduler_that_fails_on_arrival_fails_what_waits_and_starts_anew(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    make, made = made_one_by_one()
+    make, schedulers = made_one_by_one()
     driven = DrivenQueue(make)
     driven.submit("executing")
     driven.submit("waiting")
     await turns()
-    made[0].raises_in = "arrive"
+    schedulers[0].raises_in = "arrive"
 
     with pytest.raises(InternalError, match="the scheduler of model 'm' failed: ArithmeticError: arrive is beyond me"):
         driven.submit("new")
 
     assert isinstance(driven.error("waiting"), InternalError)
-    assert len(made) == 2
+    assert len(schedulers) == 2
     driven.submit("later")
     driven.finish()
     assert await driven.executing() == [["later"]]
@@ -81,9 +78,9 @@ async def test_a_scheduler_that_fails_on_arrival_fails_what_waits_and_starts_ane
 
 
 async def test_a_scheduler_that_fails_to_decide_fails_what_waits_and_starts_anew() -> None:
-    make, made = made_one_by_one()
+    make, schedulers = made_one_by_one()
     driven = DrivenQueue(make)
-    made[0].raises_in = "decide"
+    schedulers[0].raises_in = "decide"
     driven.submit("a")
     await turns()
 
@@ -93,12 +90,12 @@ async def test_a_scheduler_that_fails_to_decide_fails_what_waits_and_starts_anew
 
 
 async def test_a_scheduler_that_fails_to_settle_costs_no_answer_that_is_there() -> None:
-    make, made = made_one_by_one()
+    make, schedulers = made_one_by_one()
     driven = DrivenQueue(make)
     driven.submit("a")
     driven.submit("b")
     await turns()
-    made[0].raises_in = "settle"
+    schedulers[0].raises_in = "settle"
 
     driven.finish()
 
@@ -110,25 +107,25 @@ async def test_a_scheduler_that_fails_to_settle_costs_no_answer_that_is_there() 
 
 
 async def test_a_new_scheduler_hears_nothing_of_its_predecessors_tickets() -> None:
-    make, made = made_one_by_one()
+    make, schedulers = made_one_by_one()
     driven = DrivenQueue(make)
     driven.submit("a")
     await turns()
-    made[0].raises_in = "arrive"
+    schedulers[0].raises_in = "arrive"
     with pytest.raises(InternalError):
         driven.submit("b")
 
     driven.finish()
 
     assert driven.answered() == {"a"}
-    assert len(made) == 2
-    assert made[1].settled == []
+    assert len(schedulers) == 2
+    assert schedulers[1].settled == []
 
 
 @pytest.mark.parametrize(
     "dispatch",
     [
-        Dispatch(0, (77,), "made up"),
+        Dispatch(0, (77,), "schedulers up"),
         Dispatch(9, (2,), "no such instance"),
         Dispatch(0, (2, 2), "twice"),
         Dispatch(0, (1,), "executes already"),
@@ -138,14 +135,14 @@ async def test_a_new_scheduler_hears_nothing_of_its_predecessors_tickets() -> No
     ids=lambda dispatch: dispatch.reason,
 )
 async def test_a_dispatch_that_is_invalid_fails_what_waits_and_starts_anew(dispatch: Dispatch) -> None:
-    make, made = made_one_by_one()
-    driven = DrivenQueue(make, places=2)
+    make, schedulers = made_one_by_one()
+    driven = DrivenQueue(make, slots=2)
     driven.queue.lose(0)
     driven.submit("a")
     assert await driven.executing() == [["a"]]
     driven.queue.free(0)
 
-    made[0].decision = Decision((dispatch,))
+    schedulers[0].decision = Decision((dispatch,))
     driven.submit("b")
     await turns()
 
@@ -157,9 +154,9 @@ async def test_a_dispatch_that_is_invalid_fails_what_waits_and_starts_anew(dispa
 
 @pytest.mark.parametrize("decision", [None, Decision(wake_at="soon")], ids=["nothing", "no time"])  # type: ignore[arg-type]
 async def test_an_answer_that_is_no_decision_fails_what_waits_and_starts_anew(decision: Decision | None) -> None:
-    make, made = made_one_by_one()
+    make, schedulers = made_one_by_one()
     driven = DrivenQueue(make)
-    made[0].decide = lambda now, idle: decision  # type: ignore[method-assign, assignment, return-value]
+    schedulers[0].decide = lambda now, idle: decision  # type: ignore[method-assign, assignment, return-value]
     driven.submit("a")
     await turns()
 
@@ -168,50 +165,50 @@ async def test_an_answer_that_is_no_decision_fails_what_waits_and_starts_anew(de
     assert await driven.executing() == [["b"]]
 
 
-async def test_dropping_a_request_that_is_gone_harms_nobody() -> None:
-    make, made = made_one_by_one()
+async def test_dropping_a_request_that_is_gone_harms_nothing_else() -> None:
+    make, schedulers = made_one_by_one()
     driven = DrivenQueue(make)
-    made[0].decision = Decision(drops=(Drop((77,), DropReason.TIMEOUT),))
+    schedulers[0].decision = Decision(drops=(Drop((77,), DropReason.TIMEOUT),))
     driven.submit("a")
     await turns()
 
-    made[0].decision = None
+    schedulers[0].decision = None
     driven.submit("b")
 
     assert await driven.executing() == [["a"]]
-    assert len(made) == 1
+    assert len(schedulers) == 1
 
 
 async def test_when_no_new_scheduler_can_be_made_the_old_one_goes_on() -> None:
-    make, made = made_one_by_one()
+    make, schedulers = made_one_by_one()
 
     def make_one() -> Unreliable:
-        if made:
+        if schedulers:
             raise InvalidArgumentError("one is enough")
         return make()
 
     driven = DrivenQueue(make_one)
-    made[0].raises_in = "decide"
+    schedulers[0].raises_in = "decide"
     driven.submit("a")
     await turns()
     assert isinstance(driven.error("a"), InternalError)
 
-    made[0].raises_in = ""
-    made[0].settle([1], 0.0)
+    schedulers[0].raises_in = ""
+    schedulers[0].settle([1], 0.0)
     driven.submit("b")
     assert await driven.executing() == [["b"]]
 
 
 async def test_a_scheduler_that_waits_for_ever_is_not_asked_in_vain() -> None:
-    make, made = made_one_by_one()
+    make, schedulers = made_one_by_one()
     driven = DrivenQueue(make)
-    made[0].decision = NOTHING
+    schedulers[0].decision = NOTHING
     driven.submit("a")
     await turns()
 
     await jump(3600)
 
-    assert made[0].asked == 1
+    assert schedulers[0].decisions == 1
     assert driven.queue.waiting == 1
 
 

@@ -39,7 +39,7 @@ async def test_a_request_that_the_queue_has_no_room_for_is_rejected() -> None:
 
 async def test_a_request_that_waited_too_long_is_rejected_and_one_that_is_invalid_is_not() -> None:
     scheduler = Strict()
-    driven = DrivenQueue(lambda: scheduler, places=0)
+    driven = DrivenQueue(lambda: scheduler, slots=0)
     driven.submit("late")
     driven.submit("senseless")
     await turns()
@@ -91,7 +91,7 @@ async def test_a_batch_that_fails_and_a_request_that_fails_in_it_are_failures_of
 
 
 async def test_what_the_server_gives_up_itself_has_another_reason() -> None:
-    driven = DrivenQueue(places=0)
+    driven = DrivenQueue(slots=0)
     driven.submit("waits")
 
     driven.queue.fail_all(InternalError("stopping"))

@@ -27,7 +27,7 @@ class Unwilling(FifoScheduler):
 
 async def test_a_slot_executes_when_the_gate_grants_it() -> None:
     gate = FakeGate()
-    driven = DrivenQueue(places=2, gate=gate)
+    driven = DrivenQueue(slots=2, gate=gate)
     driven.submit("a")
     before = await driven.executing()
 
@@ -41,7 +41,7 @@ async def test_a_slot_executes_when_the_gate_grants_it() -> None:
 
 async def test_no_slot_asks_while_no_request_waits() -> None:
     gate = FakeGate(open_=2)
-    driven = DrivenQueue(places=2, gate=gate)
+    driven = DrivenQueue(slots=2, gate=gate)
     idle = dict(gate.wanting)
     driven.submit("a")
     await driven.executing()
@@ -75,7 +75,7 @@ async def test_a_slot_that_becomes_free_gives_its_grant_back_before_it_asks_agai
 
 async def test_a_request_that_is_taken_back_withdraws_what_its_slots_asked_for() -> None:
     gate = FakeGate()
-    driven = DrivenQueue(places=2, gate=gate)
+    driven = DrivenQueue(slots=2, gate=gate)
     call = driven.submit("a")
     await driven.executing()
     asking = set(gate.wanting)

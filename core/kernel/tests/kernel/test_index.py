@@ -53,9 +53,9 @@ async def test_many_callers_of_the_index_share_a_read_that_leaves_the_event_loop
         assert server.index() == [IndexEntry("m")]  # the event loop goes on
         assert not any(index.done() for index in indexes)
         scan.gate.set()
-        found = await asyncio.gather(*indexes)
+        outcomes = await asyncio.gather(*indexes)
 
-    assert found == [[IndexEntry("m")]] * 20
+    assert outcomes == [[IndexEntry("m")]] * 20
     assert len(scan.threads) == 2  # callers that came during the first read share the second
     assert threading.main_thread() not in scan.threads
 

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from naiad.backend import Answer, Batch, Reply
-from naiad.errors import (
-    InvalidArgumentError,
-)
+from naiad.errors import InvalidArgumentError
 from naiad.types import Request, Response
 from naiad_tensors.datatypes import TENSOR_TYPES
 from naiad_tensors.tensors import Tensor
@@ -38,15 +36,15 @@ async def test_a_request_gets_its_response(tmp_path: Path) -> None:
 async def test_a_request_alone_is_passed_as_it_came(tmp_path: Path) -> None:
     backend = FakeBackend()
     backend.write(tmp_path, "m", BATCHED)
-    given = rows("m", 1, 2)
+    submitted = rows("m", 1, 2)
 
     async with running(tmp_path, backend, Scheduling(AllAtOnce)) as server:
-        response = await server.infer(given)
+        response = await server.infer(submitted)
 
     (batch,) = backend.batches
-    assert batch.requests[0] is given
-    assert batch.input("INPUT") is given.inputs["INPUT"].payload
-    assert response.outputs["OUTPUT"].payload is given.inputs["INPUT"].payload
+    assert batch.requests[0] is submitted
+    assert batch.input("INPUT") is submitted.inputs["INPUT"].payload
+    assert response.outputs["OUTPUT"].payload is submitted.inputs["INPUT"].payload
 
 
 async def test_a_batch_is_joined_once_and_answered_in_views(tmp_path: Path) -> None:

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from naiad.backend import ModelContext
-from naiad.errors import (
-    InvalidArgumentError,
-)
+from naiad.errors import InvalidArgumentError
 from naiad.reports import IndexEntry
 from naiad_testing.backends import FakeBackend
 

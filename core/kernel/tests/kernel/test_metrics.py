@@ -116,8 +116,8 @@ async def test_instances_are_notified_with_their_states(tmp_path: Path, backend:
         states = values_of(server)["naiad_instance_state"]
 
     for name in ("m_0_0", "m_0_1", "m_0_0 (2)"):
-        found = {dict(labels)["state"]: value for labels, value in states.items() if ("instance", name) in labels}
-        assert found == {"READY": 1, "STARTING": 0, "DEAD": 0}
+        results = {dict(labels)["state"]: value for labels, value in states.items() if ("instance", name) in labels}
+        assert results == {"READY": 1, "STARTING": 0, "DEAD": 0}
 
 
 async def test_every_version_is_reported_with_the_tags_of_its_model(tmp_path: Path, backend: FakeBackend) -> None:

@@ -42,7 +42,7 @@ async def test_the_server_looks_again_after_the_time_of_its_option(tmp_path: Pat
         await until(lambda: len(server.index(ready=True)) == 3)
 
 
-async def test_without_polling_nobody_looks(tmp_path: Path, backend: FakeBackend) -> None:
+async def test_without_polling_there_is_no_scan(tmp_path: Path, backend: FakeBackend) -> None:
     async with running(tmp_path, backend) as server:
         backend.write(tmp_path, "new")
         await jump(3600)

@@ -2,10 +2,7 @@
 
 import pytest
 
-from naiad.errors import (
-    InternalError,
-    InvalidArgumentError,
-)
+from naiad.errors import InternalError, InvalidArgumentError
 from naiad.types import Response
 
 from .driven import DrivenQueue
@@ -13,7 +10,7 @@ from .loops import jump, turns
 from .schedulers import Hesitant, Ordered, Pairs, Recording
 
 
-async def test_an_idle_place_takes_a_request_and_its_caller_gets_the_answer() -> None:
+async def test_an_idle_slot_takes_a_request_and_its_caller_gets_the_answer() -> None:
     driven = DrivenQueue()
     driven.submit("a")
 
@@ -26,7 +23,7 @@ async def test_an_idle_place_takes_a_request_and_its_caller_gets_the_answer() ->
     assert driven.queue.outstanding == 0
 
 
-async def test_a_place_that_becomes_free_pulls_the_next_request_at_once() -> None:
+async def test_a_slot_that_becomes_free_pulls_the_next_request_at_once() -> None:
     driven = DrivenQueue()
     for name in "abc":
         driven.submit(name)
@@ -38,8 +35,8 @@ async def test_a_place_that_becomes_free_pulls_the_next_request_at_once() -> Non
     assert [[request.id for request in execution.batch.requests] for execution in driven.sent] == [["b"]]
 
 
-async def test_several_places_execute_at_once() -> None:
-    driven = DrivenQueue(places=3)
+async def test_several_slots_execute_at_once() -> None:
+    driven = DrivenQueue(slots=3)
     for name in "abcd":
         driven.submit(name)
 
@@ -58,13 +55,13 @@ async def test_a_batch_holds_the_requests_and_sizes_in_order() -> None:
 
 async def test_many_arrivals_in_one_turn_cost_one_decision() -> None:
     scheduler = Recording()
-    driven = DrivenQueue(lambda: scheduler, places=0)
+    driven = DrivenQueue(lambda: scheduler, slots=0)
 
     for number in range(100):
         driven.submit(str(number))
     await turns()
 
-    assert scheduler.asked == 1
+    assert scheduler.decisions == 1
 
 
 async def test_tickets_show_the_scheduler_what_it_may_know() -> None:
@@ -105,7 +102,7 @@ async def test_a_scheduler_is_asked_again_when_it_wants_to_be() -> None:
     assert await driven.executing() == [["a"]]
 
 
-async def test_a_closed_queue_asks_nobody_any_more() -> None:
+async def test_a_closed_queue_makes_no_more_decisions() -> None:
     scheduler = Hesitant()
     driven = DrivenQueue(lambda: scheduler)
     driven.submit("a")
@@ -114,7 +111,7 @@ async def test_a_closed_queue_asks_nobody_any_more() -> None:
     driven.queue.close()
     await jump(5.1)
 
-    assert scheduler.asked == 1
+    assert scheduler.decisions == 1
 
 
 async def test_errors_for_single_requests_reach_their_callers_alone() -> None:
@@ -129,7 +126,7 @@ async def test_errors_for_single_requests_reach_their_callers_alone() -> None:
     assert str(driven.error("b")) == "no"
 
 
-async def test_a_failed_batch_fails_every_request_in_it_and_frees_the_place() -> None:
+async def test_a_failed_batch_fails_every_request_in_it_and_frees_the_slot() -> None:
     driven = DrivenQueue(Pairs)
     for name in "abcd":
         driven.submit(name)
@@ -141,7 +138,7 @@ async def test_a_failed_batch_fails_every_request_in_it_and_frees_the_place() ->
     assert await driven.executing() == [["c", "d"]]
 
 
-async def test_a_deliver_that_raises_harms_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_deliver_that_raises_harms_no_other_request(caplog: pytest.LogCaptureFixture) -> None:
     driven = DrivenQueue(Pairs)
 
     def broken(outcome: object) -> None:
@@ -168,7 +165,7 @@ async def test_a_caller_may_submit_while_it_is_answered() -> None:
 
 
 async def test_without_ordering_answers_leave_as_they_come() -> None:
-    driven = DrivenQueue(places=2)
+    driven = DrivenQueue(slots=2)
     driven.submit("a")
     driven.submit("b")
     await turns()
@@ -179,7 +176,7 @@ async def test_without_ordering_answers_leave_as_they_come() -> None:
 
 
 async def test_with_ordering_an_answer_waits_for_those_of_earlier_requests() -> None:
-    driven = DrivenQueue(Ordered, places=3)
+    driven = DrivenQueue(Ordered, slots=3)
     for name in "abc":
         driven.submit(name)
     await turns()
@@ -195,7 +192,7 @@ async def test_with_ordering_an_answer_waits_for_those_of_earlier_requests() -> 
 
 @pytest.mark.parametrize("end", ["cancel", "deadline", "failure"])
 async def test_with_ordering_an_earlier_request_that_ends_otherwise_lets_the_others_out(end: str) -> None:
-    driven = DrivenQueue(Ordered, places=2)
+    driven = DrivenQueue(Ordered, slots=2)
     first = driven.submit("a", seconds=5.0)
     driven.submit("b")
     await turns()
@@ -212,7 +209,7 @@ async def test_with_ordering_an_earlier_request_that_ends_otherwise_lets_the_oth
 
 
 async def test_with_ordering_a_held_back_answer_is_not_delivered_to_who_went_away() -> None:
-    driven = DrivenQueue(Ordered, places=2)
+    driven = DrivenQueue(Ordered, slots=2)
     driven.submit("a")
     second = driven.submit("b")
     await turns()

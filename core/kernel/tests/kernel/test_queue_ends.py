@@ -83,7 +83,7 @@ async def test_a_request_that_waits_past_its_deadline_is_reported_and_never_exec
 
 
 async def test_a_request_that_executes_past_its_deadline_is_reported_while_the_model_hangs() -> None:
-    driven = DrivenQueue(places=2)
+    driven = DrivenQueue(slots=2)
     driven.submit("a", seconds=5.0)
     await turns()
 
@@ -170,7 +170,7 @@ async def test_a_dropped_request_is_reported_why(reason: DropReason, kind: type[
     assert await driven.executing() == [["c"]]
 
 
-async def test_a_batch_lost_with_its_worker_fails_and_the_rest_waits_for_a_place() -> None:
+async def test_a_batch_lost_with_its_worker_fails_and_the_rest_waits_for_a_slot() -> None:
     driven = DrivenQueue()
     driven.submit("a")
     driven.submit("b")
@@ -184,8 +184,8 @@ async def test_a_batch_lost_with_its_worker_fails_and_the_rest_waits_for_a_place
     assert await driven.executing() == [["b"]]
 
 
-async def test_an_idle_place_can_be_lost_too() -> None:
-    driven = DrivenQueue(places=2)
+async def test_an_idle_slot_can_be_lost_too() -> None:
+    driven = DrivenQueue(slots=2)
     driven.queue.lose(0)
     driven.submit("a")
 

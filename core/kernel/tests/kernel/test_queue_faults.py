@@ -101,11 +101,11 @@ async def test_requests_that_a_scheduler_drops_or_loses_have_errors_of_their_own
 
 async def test_an_error_that_cannot_be_copied_is_shared() -> None:
     class Stubborn(NaiadError):
-        made = 0
+        count = 0
 
         def __new__(cls, *arguments: object) -> "Stubborn":
-            cls.made += 1
-            if cls.made > 1:
+            cls.count += 1
+            if cls.count > 1:
                 raise TypeError("one of a kind")
             return super().__new__(cls, *arguments)
 
@@ -160,7 +160,7 @@ async def test_a_reason_that_cannot_be_counted_costs_no_slot() -> None:
 
 async def test_a_scheduler_gets_the_idle_instances_as_they_are_at_the_moment() -> None:
     scheduler = Talkative()
-    driven = DrivenQueue(lambda: scheduler, places=2)
+    driven = DrivenQueue(lambda: scheduler, slots=2)
     driven.submit("a")
     await turns()
 

@@ -51,10 +51,10 @@ class Histories(RuleBasedStateMachine):
         self.calls: dict[str, Call] = {}
         self.taken_back: set[str] = set()
         self.answered_before_leaving: set[str] = set()
-        self.lost_places: list[int] = []
+        self.lost_slots: list[int] = []
 
     async def _make(self) -> DrivenQueue:
-        return DrivenQueue(Batching, places=2)
+        return DrivenQueue(Batching, slots=2)
 
     @rule(seconds=st.sampled_from([None, 1.0, 10.0]), batch_size=st.integers(1, 4))
     def submit(self, seconds: float | None, batch_size: int) -> None:
@@ -96,16 +96,16 @@ class Histories(RuleBasedStateMachine):
             elif how == "fail":
                 self.driven.fail(InternalError("failed"), index)
             else:
-                self.lost_places.append(self.driven.sent[index].slot)
+                self.lost_slots.append(self.driven.sent[index].slot)
                 self.driven.die(WorkerDiedError("died"), index)
 
         self.runner.run(run())
 
-    @precondition(lambda self: self.lost_places)
+    @precondition(lambda self: self.lost_slots)
     @rule()
     def replace_a_worker(self) -> None:
         async def run() -> None:
-            self.driven.queue.free(self.lost_places.pop())
+            self.driven.queue.free(self.lost_slots.pop())
 
         self.runner.run(run())
 
@@ -128,9 +128,9 @@ class Histories(RuleBasedStateMachine):
             assert not outcomes or name not in self.taken_back or name in self.answered_before_leaving
 
     @invariant()
-    def no_place_has_two_batches(self) -> None:
-        places = [execution.slot for execution in self.driven.sent]
-        assert len(places) == len(set(places))
+    def no_slot_has_two_batches(self) -> None:
+        slots = [execution.slot for execution in self.driven.sent]
+        assert len(slots) == len(set(slots))
 
     def teardown(self) -> None:
         try:
@@ -139,8 +139,8 @@ class Histories(RuleBasedStateMachine):
             self.runner.close()
 
     async def _end(self) -> None:
-        for place in self.lost_places:
-            self.driven.queue.free(place)
+        for slot in self.lost_slots:
+            self.driven.queue.free(slot)
         drained = asyncio.ensure_future(self.driven.queue.drained())
         await turns()
         while self.driven.sent:

@@ -93,7 +93,7 @@ async def test_a_shape_tensor_reaches_the_backend_with_the_batch_size_in_front(t
 
     async with running(tmp_path, backend, Scheduling(AllAtOnce)) as server:
         answers = await sent_together(server, backend, shaped(1), shaped(3), shaped(3))
-        seen = [given.shape for given in server.model_metadata("m").inputs]
+        seen = [each.shape for each in server.model_metadata("m").inputs]
 
     assert [answer.outputs["OUTPUT"].array.tolist() for answer in answers[1:]] == [[[4, 4, 4]] * 2] * 2
     assert seen == [(-1, 1), (1,)]

@@ -29,7 +29,7 @@ def test_an_unknown_input_is_named_with_what_there_is() -> None:
     assert message == "unexpected inference input 'Z' for model 'batched'; its inputs are 'A','B'"
 
 
-def test_an_unknown_input_in_place_of_an_optional_one_is_named() -> None:
+def test_an_unknown_input_in_slot_of_an_optional_one_is_named() -> None:
     assert "unexpected inference input 'Z'" in refusal(OPTIONAL, request(A=floats(1, 1), Z=floats(1, 1)))
 
 

@@ -10,11 +10,7 @@ import pytest
 
 from naiad import Server
 from naiad.backend import Answer, Batch, Placement
-from naiad.errors import (
-    InvalidArgumentError,
-    ModelNotReadyError,
-    NaiadError,
-)
+from naiad.errors import InvalidArgumentError, ModelNotReadyError, NaiadError
 from naiad.reports import IndexEntry
 from naiad_testing.backends import FakeBackend
 

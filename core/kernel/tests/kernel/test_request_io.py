@@ -96,8 +96,8 @@ async def outcomes(root: Path, *requests: Request) -> tuple[list[Any], list[int]
         await asyncio.sleep(0)
         backend.release()
         await first
-        found = await asyncio.gather(*rest, return_exceptions=True)
-        return found, [len(batch.requests) for batch in backend.batches]
+        outcomes = await asyncio.gather(*rest, return_exceptions=True)
+        return outcomes, [len(batch.requests) for batch in backend.batches]
 
 
 async def test_the_worker_fetches_and_stores_and_not_the_event_loop(tmp_path: Path) -> None:
@@ -116,11 +116,11 @@ async def test_a_step_that_fails_fails_its_own_request_only(tmp_path: Path, step
     broken, _ = request_of(1.0, **{step: InvalidArgumentError("the segment has shrunk")})
     whole, io = request_of(2.0)
 
-    found, sizes = await outcomes(tmp_path, broken, whole)
+    result, sizes = await outcomes(tmp_path, broken, whole)
 
     assert sizes == [1, 2]
-    assert isinstance(found[0], InvalidArgumentError)
-    assert str(found[0]) == "the segment has shrunk"
+    assert isinstance(result[0], InvalidArgumentError)
+    assert str(result[0]) == "the segment has shrunk"
     assert io.output is not None
     assert np.all(io.output == 2.0)
 
@@ -128,18 +128,18 @@ async def test_a_step_that_fails_fails_its_own_request_only(tmp_path: Path, step
 async def test_a_request_alone_without_its_inputs_is_not_executed(tmp_path: Path) -> None:
     broken, _ = request_of(fetch=InvalidArgumentError("the segment has shrunk"))
 
-    found, sizes = await outcomes(tmp_path, broken)
+    result, sizes = await outcomes(tmp_path, broken)
 
-    assert (sizes, [str(outcome) for outcome in found]) == ([1], ["the segment has shrunk"])
+    assert (sizes, [str(outcome) for outcome in result]) == ([1], ["the segment has shrunk"])
 
 
 async def test_an_input_for_which_there_is_no_memory_is_an_error_of_the_server(tmp_path: Path) -> None:
     broken, _ = request_of(fetch=MemoryError())
 
-    found, _ = await outcomes(tmp_path, broken)
+    result, _ = await outcomes(tmp_path, broken)
 
-    assert isinstance(found[0], InternalError)
-    assert str(found[0]) == "the inputs in shared memory cannot be read: MemoryError"
+    assert isinstance(result[0], InternalError)
+    assert str(result[0]) == "the inputs in shared memory cannot be read: MemoryError"
 
 
 async def test_a_model_that_does_more_than_read_is_lent_nothing_more(tmp_path: Path) -> None:

@@ -48,9 +48,9 @@ class Scene:
     def request(self, value: float = 1.0, model: str = "m", **fields: Any) -> Request:
         return self.watch.watch_request(request(model, value, **fields))
 
-    async def infer(self, asked: Request) -> None:
+    async def infer(self, request: Request) -> None:
         with suppress(NaiadError):
-            self.watch.watch_outcome(await self.server.infer(asked))
+            self.watch.watch_outcome(await self.server.infer(request))
 
     async def all_dead(self) -> None:
         """Let the loop go on until no payload lives, or for long."""
@@ -86,9 +86,9 @@ async def unknown_model(scene: Scene) -> None:
 
 
 async def unknown_input(scene: Scene) -> None:
-    asked = scene.request()
-    asked.inputs = {"OTHER": asked.inputs["INPUT"]}
-    await scene.infer(asked)
+    message = scene.request()
+    message.inputs = {"OTHER": message.inputs["INPUT"]}
+    await scene.infer(message)
 
 
 async def late(scene: Scene) -> None:
@@ -157,13 +157,13 @@ async def stream_of_a_plain_model(scene: Scene) -> None:
 
 
 async def batch_with_one_error(scene: Scene) -> None:
-    asked = [scene.watch.watch_request(rows("pairs", value)) for value in (1.0, REFUSES)]
-    await asyncio.gather(*map(scene.infer, asked))
+    message = [scene.watch.watch_request(rows("pairs", value)) for value in (1.0, REFUSES)]
+    await asyncio.gather(*map(scene.infer, message))
 
 
 async def batch_that_fails(scene: Scene) -> None:
-    asked = [scene.watch.watch_request(rows("pairs", value)) for value in (RAISES, 1.0)]
-    await asyncio.gather(*map(scene.infer, asked))
+    message = [scene.watch.watch_request(rows("pairs", value)) for value in (RAISES, 1.0)]
+    await asyncio.gather(*map(scene.infer, message))
 
 
 async def stopped(scene: Scene) -> None:

@@ -36,11 +36,11 @@ def test_a_model_without_inputs_has_batches_of_one() -> None:
 def test_every_datatype_passes_full_and_empty(wire: str, shape: tuple[int, ...]) -> None:
     kind = TENSOR_TYPES[wire]
     array = np.full(shape, b"\0" if wire == "BYTES" else 1, dtype=kind.dtype)
-    given = Request("m", {"A": Tensor("A", wire, shape, array)})
+    tensor = Request("m", {"A": Tensor("A", wire, shape, array)})
 
     config = f'name: "m" max_batch_size: 1 input {{ name: "A" data_type: {kind.config.name} dims: [ -1 ] }}'
 
-    assert checker(config).check(given)[0] == 1
+    assert checker(config).check(tensor)[0] == 1
 
 
 def test_known_outputs_may_be_requested() -> None:
@@ -96,28 +96,28 @@ RESHAPED = """
 
 def test_the_model_sees_reshaped_inputs_and_the_client_the_dims() -> None:
     reshaped = checker(RESHAPED)
-    given = request(A=floats(3, 1), B=floats(3, 2, 5), C=floats(3, 2))
+    submitted = request(A=floats(3, 1), B=floats(3, 2, 5), C=floats(3, 2))
 
-    assert reshaped.check(given)[0] == 3
-    seen = reshaped.to_model_shape(given)
+    assert reshaped.check(submitted)[0] == 3
+    seen = reshaped.to_model_shape(submitted)
 
     assert {name: tensor.shape for name, tensor in seen.inputs.items()} == {"A": (3,), "B": (3, 5, 2, 1), "C": (3, 2)}
     assert all(tensor.array.shape == tensor.shape for tensor in seen.inputs.values())
 
 
 def test_reshaping_copies_nothing() -> None:
-    given = request(A=floats(3, 1), B=floats(3, 2, 5), C=floats(3, 2))
+    submitted = request(A=floats(3, 1), B=floats(3, 2, 5), C=floats(3, 2))
 
-    seen = checker(RESHAPED).to_model_shape(given)
+    seen = checker(RESHAPED).to_model_shape(submitted)
 
-    assert seen.inputs["C"] is given.inputs["C"]
-    assert np.shares_memory(seen.inputs["B"].array, given.inputs["B"].array)
+    assert seen.inputs["C"] is submitted.inputs["C"]
+    assert np.shares_memory(seen.inputs["B"].array, submitted.inputs["B"].array)
 
 
 def test_a_model_without_reshape_sees_the_request_itself() -> None:
-    given = request(A=floats(2, 1))
+    submitted = request(A=floats(2, 1))
 
-    assert checker(PLAIN).to_model_shape(given) is given
+    assert checker(PLAIN).to_model_shape(submitted) is submitted
 
 
 def test_reshape_works_without_batching() -> None:
@@ -135,9 +135,9 @@ SHAPE_TENSOR = """name: "m" max_batch_size: 4
 
 def test_requests_share_a_batch_only_with_the_same_values_in_a_shape_tensor() -> None:
     def key(*values: int) -> object:
-        batch_size, found = checker(SHAPE_TENSOR).check(request(A=floats(3, 1), S=np.array(values, dtype=np.int32)))
+        batch_size, result = checker(SHAPE_TENSOR).check(request(A=floats(3, 1), S=np.array(values, dtype=np.int32)))
         assert batch_size == 3
-        return found
+        return result
 
     assert key(5, 6) == key(5, 6)
     assert key(5, 6) != key(6, 5)

@@ -6,7 +6,7 @@ from naiad.reports import Duration, ResponseStatistics
 FIRST, SECOND = 0, 1
 
 
-def test_responses_are_counted_by_their_place_and_by_what_became_of_them() -> None:
+def test_responses_are_counted_by_their_index_and_by_what_became_of_them() -> None:
     counters = VersionCounters()
 
     counters.responded(FIRST, 20, 3, ResponseKind.SUCCESS)
@@ -34,7 +34,7 @@ def test_an_endless_stream_does_not_grow_the_counters() -> None:
         counters.responded(index, 1, 1, ResponseKind.SUCCESS)
 
     counted = counters.report("m", 1, ()).response_stats
-    assert list(counted) == [str(place) for place in range(1001)]
+    assert list(counted) == [str(index) for index in range(1001)]
     assert (counted["999"].success.count, counted["1000"].success.count) == (1, 500)
 
 

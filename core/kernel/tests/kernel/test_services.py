@@ -30,7 +30,7 @@ class Listening:
 
     def __init__(self, events: list[str]) -> None:
         self._events = events
-        self.found: FakeService | None = None
+        self.looked_up: FakeService | None = None
 
     @hookimpl
     def naiad_frontends(self) -> Sequence[Frontend]:
@@ -38,7 +38,7 @@ class Listening:
 
     async def start(self, server: Server) -> str:
         self._events.append("start frontend")
-        self.found = server.service(FakeService)
+        self.looked_up = server.service(FakeService)
         return ""
 
     async def stop(self, grace: float) -> None:
@@ -54,7 +54,7 @@ async def test_services_start_before_frontends_and_stop_after_them_the_last_firs
 
     assert started == ["start fake", "start other", "start frontend"]
     assert events[3:] == ["stop frontend", "stop other", "stop fake"]
-    assert frontend.found is first
+    assert frontend.looked_up is first
 
 
 async def test_a_service_starts_before_the_models_load(tmp_path: Path) -> None:

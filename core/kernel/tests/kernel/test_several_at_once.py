@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from naiad.backend import Answer, Batch
-from naiad.errors import (
-    ModelFailedError,
-)
+from naiad.errors import ModelFailedError
 from naiad_testing.backends import FakeBackend
 
 from .loops import until
@@ -53,14 +51,14 @@ async def test_one_instance_never_executes_two_batches_at_the_same_time(tmp_path
 
 
 async def test_an_instance_that_answers_with_futures_takes_several_batches(tmp_path: Path) -> None:
-    given: list[tuple[Batch, Future[Answer]]] = []
+    pending: list[tuple[Batch, Future[Answer]]] = []
     full = threading.Event()
 
     def execute(batch: Batch) -> Future[Answer]:
-        given.append((batch, Future()))
-        if len(given) == 3:
+        pending.append((batch, Future()))
+        if len(pending) == 3:
             full.set()
-        return given[-1][1]
+        return pending[-1][1]
 
     backend = Steered(execute=execute, instantiate=lambda placement: SteeredInstance(backend, concurrency=3))
     write_model(tmp_path, "m")
@@ -68,14 +66,14 @@ async def test_an_instance_that_answers_with_futures_takes_several_batches(tmp_p
     async with running(tmp_path, backend) as server:
         calls = [asyncio.ensure_future(server.infer(request("m", value))) for value in range(4)]
         await off_the_loop(lambda: full.wait(10) or None)
-        assert len(given) == 3
+        assert len(pending) == 3
         assert server.instances("m")[0].busy_seconds > 0
-        for batch, future in reversed(given[:3]):
+        for batch, future in reversed(pending[:3]):
             future.set_result({"OUTPUT": batch.input("INPUT")})
         await asyncio.gather(*calls[:3])
-        await until(lambda: len(given) == 4)
+        await until(lambda: len(pending) == 4)
         assert server.instances("m")[0].busy_seconds > 0
-        given[3][1].set_result({"OUTPUT": given[3][0].input("INPUT")})
+        pending[3][1].set_result({"OUTPUT": pending[3][0].input("INPUT")})
         responses = await asyncio.gather(*calls)
         assert server.instances("m")[0].busy_seconds == 0
 

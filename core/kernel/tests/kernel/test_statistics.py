@@ -53,10 +53,10 @@ async def test_a_served_request_is_counted_everywhere(tmp_path: Path) -> None:
 
 async def test_a_backend_marks_where_its_own_time_begins_and_ends(tmp_path: Path) -> None:
     def answer(batch: Batch) -> Answer:
-        given = batch.input("INPUT")
+        tensor = batch.input("INPUT")
         batch.mark_input_done()
         batch.mark_infer_done()
-        return {"OUTPUT": given}
+        return {"OUTPUT": tensor}
 
     backend = FakeBackend(answer=answer)
     backend.write(tmp_path, "m")

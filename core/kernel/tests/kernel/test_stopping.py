@@ -178,7 +178,7 @@ async def test_a_close_that_hangs_is_given_up_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [RuntimeError("stuck"), SystemExit("stuck")])
-async def test_a_model_that_fails_to_close_troubles_nobody(
+async def test_a_model_that_fails_to_close_harms_nothing_else(
     tmp_path: Path, error: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Stuck(SteeredModel):
@@ -307,10 +307,10 @@ class Connected(Listening):
 
     def __init__(self) -> None:
         super().__init__()
-        self.left = asyncio.Event()
+        self.client_gone = asyncio.Event()
 
     async def without_clients(self) -> None:
-        await self.left.wait()
+        await self.client_gone.wait()
 
 
 async def test_while_clients_are_connected_a_stopping_server_answers_and_is_not_ready(
@@ -328,7 +328,7 @@ async def test_while_clients_are_connected_a_stopping_server_answers_and_is_not_
         assert server.ready().reasons == ("the server is DRAINING",)
         assert float(answer.outputs["OUTPUT"].array[0]) == 1
         assert frontend.events[1:] == []
-        frontend.left.set()
+        frontend.client_gone.set()
         assert await stopping
 
 

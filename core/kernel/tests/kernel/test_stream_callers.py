@@ -62,7 +62,7 @@ async def test_one_that_leaves_when_it_is_reported_is_reported_no_more(count: in
 
 
 async def test_one_that_leaves_when_it_is_informed_what_was_held_back_is_reported_no_more() -> None:
-    driven = DrivenStreams(Ordered, places=2)
+    driven = DrivenStreams(Ordered, slots=2)
     acting = Acting(driven)
     acting.ask("a")
     acting.ask("b", acting.leave("b"))
@@ -81,7 +81,7 @@ async def test_one_that_leaves_when_it_is_informed_what_was_held_back_is_reporte
 
 @pytest.mark.parametrize("over", [True, False])
 async def test_one_that_takes_another_back_is_reported_in_order_all_the_same(over: bool) -> None:
-    driven = DrivenStreams(Ordered, places=4)
+    driven = DrivenStreams(Ordered, slots=4)
     acting = Acting(driven)
     acting.ask("a")
     acting.ask("b", acting.leave("d"))
@@ -121,7 +121,7 @@ async def test_one_that_takes_its_neighbour_in_a_batch_back_settles_it_once() ->
 
 async def test_one_that_takes_another_back_while_all_that_waits_fails_settles_it_once() -> None:
     scheduler = Recording()
-    driven = DrivenStreams(lambda: scheduler, places=0)
+    driven = DrivenStreams(lambda: scheduler, slots=0)
     acting = Acting(driven)
     acting.ask("a", acting.leave("b"))
     acting.ask("b")
@@ -134,7 +134,7 @@ async def test_one_that_takes_another_back_while_all_that_waits_fails_settles_it
 
 
 async def test_one_that_raises_harms_neither_its_own_stream_nor_others() -> None:
-    driven = DrivenStreams(Ordered, places=2)
+    driven = DrivenStreams(Ordered, slots=2)
     acting = Acting(driven)
     acting.ask("a", partial(int, "no number"))
     acting.ask("b")
@@ -152,7 +152,7 @@ async def test_one_that_raises_harms_neither_its_own_stream_nor_others() -> None
 
 
 async def test_one_that_asks_again_when_it_is_reported_is_served() -> None:
-    driven = DrivenStreams(Ordered, places=2)
+    driven = DrivenStreams(Ordered, slots=2)
     acting = Acting(driven)
     acting.ask("a", lambda: acting.calls.setdefault("again", driven.submit("again")))
     await turns()
@@ -168,7 +168,7 @@ async def test_one_that_asks_again_when_it_is_reported_is_served() -> None:
     assert await driven.is_drained()
 
 
-async def test_a_model_that_fails_to_take_note_of_an_end_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_model_that_fails_to_take_note_of_an_end_harms_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
     driven = DrivenStreams(Ordered)
     acting = Acting(driven)
     acting.ask("a")

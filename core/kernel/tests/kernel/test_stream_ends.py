@@ -17,7 +17,7 @@ from naiad.errors import (
 
 from .loops import jump, until
 from .serving import FLOATS, off_the_loop, request
-from .streaming import Caller, asked, reply, serving, values_of
+from .streaming import Caller, answers_of, reply, serving, values_of
 
 
 async def test_a_dropped_sender_fails_its_request(tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ async def test_a_dropped_sender_fails_its_request(tmp_path: Path) -> None:
         return [None]
 
     async with serving(tmp_path, execute) as server:
-        first, (last,) = await asked(server)
+        first, (last,) = await answers_of(server)
 
     assert first == [1.0]
     assert "dropped the response sender of a request without saying that all is sent" in last
@@ -34,7 +34,7 @@ async def test_a_dropped_sender_fails_its_request(tmp_path: Path) -> None:
 
 async def test_none_without_a_sender_is_an_error(tmp_path: Path) -> None:
     async with serving(tmp_path, lambda batch: [None]) as server:
-        ((last,),) = await asked(server)
+        ((last,),) = await answers_of(server)
 
     assert "without having taken its response sender" in last
 
@@ -45,7 +45,7 @@ async def test_an_exception_ends_what_was_being_sent(tmp_path: Path) -> None:
         raise ValueError("in the middle")
 
     async with serving(tmp_path, execute) as server:
-        first, (last,) = await asked(server)
+        first, (last,) = await answers_of(server)
 
     assert first == [1.0]
     assert "ValueError: in the middle" in last
@@ -75,14 +75,14 @@ async def test_a_slow_reader_holds_its_model_back(tmp_path: Path) -> None:
 
 
 async def test_a_reader_that_leaves_lets_its_model_go_on_and_know(tmp_path: Path) -> None:
-    wanted: list[bool] = []
+    sent: list[bool] = []
     ended = threading.Event()
 
     def execute(batch: Batch) -> Answer:
         sender = batch.sender(0)
         while sender.send(reply(1)):
             pass
-        wanted.append(sender.is_cancelled())
+        sent.append(sender.is_cancelled())
         sender.send(None, final=True)
         ended.set()
         return [None]
@@ -92,7 +92,7 @@ async def test_a_reader_that_leaves_lets_its_model_go_on_and_know(tmp_path: Path
             await anext(responses)
         await off_the_loop(ended.wait)
 
-    assert wanted == [True]
+    assert sent == [True]
 
 
 async def test_who_executes_is_reported_a_cancelled_request(tmp_path: Path) -> None:

@@ -74,8 +74,8 @@ class Histories(RuleBasedStateMachine):
         self.counts_at_cancel: dict[int, int] = {}
         self.senders: dict[int, StreamSender] = {}
         self.rooms: list[tuple[int, Future[None]]] = []
-        self.lost_places: list[int] = []
-        self.driven: DrivenStreams = self.run(lambda: DrivenStreams(self._make_scheduler, places=2))
+        self.lost_slots: list[int] = []
+        self.driven: DrivenStreams = self.run(lambda: DrivenStreams(self._make_scheduler, slots=2))
 
     def _make_scheduler(self) -> Batching:
         self.schedulers.append(self.scheduler())
@@ -182,14 +182,14 @@ class Histories(RuleBasedStateMachine):
     def come_back(self, last: bool, answers: list[str]) -> None:
         index = len(self.driven.sent) - 1 if last else 0
         requests = self.driven.sent[index].batch.requests
-        given = {"": None, "answer": Response("m", 1, "", {}), "fail": InternalError("failed")}
-        self.run(lambda: self.driven.stream_on(index, [given[each] for each in answers[: len(requests)]]))
+        fields = {"": None, "answer": Response("m", 1, "", {}), "fail": InternalError("failed")}
+        self.run(lambda: self.driven.stream_on(index, [fields[each] for each in answers[: len(requests)]]))
 
     @precondition(lambda self: self.driven.sent)
     @rule(dies=st.booleans())
     def break_off(self, dies: bool) -> None:
         if dies:
-            self.lost_places.append(self.driven.sent[0].slot)
+            self.lost_slots.append(self.driven.sent[0].slot)
             self.run(lambda: self.driven.die(WorkerDiedError("died")))
         else:
             self.run(lambda: self.driven.fail(InternalError("failed")))
@@ -203,10 +203,10 @@ class Histories(RuleBasedStateMachine):
             call = self.calls[index]
             assert room.done() or (call is not None and call.is_held_up)
 
-    @precondition(lambda self: self.lost_places)
+    @precondition(lambda self: self.lost_slots)
     @rule()
     def replace_a_worker(self) -> None:
-        self.run(lambda: self.driven.queue.free(self.lost_places.pop()))
+        self.run(lambda: self.driven.queue.free(self.lost_slots.pop()))
 
     @rule()
     def the_scheduler_fails(self) -> None:
@@ -253,8 +253,8 @@ class Histories(RuleBasedStateMachine):
             self.runner.close()
 
     async def _end(self) -> None:
-        for place in self.lost_places:
-            self.driven.queue.free(place)
+        for slot in self.lost_slots:
+            self.driven.queue.free(slot)
         for index in self._accepted():
             self.calls[index].resume()  # type: ignore[union-attr]
         drained = asyncio.ensure_future(self.driven.queue.drained())

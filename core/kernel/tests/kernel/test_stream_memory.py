@@ -40,7 +40,7 @@ def alive() -> Counter[str]:
 
 
 async def test_a_stream_that_is_over_is_free_without_the_garbage_collector(uncollected: None) -> None:
-    driven = DrivenStreams(places=2)
+    driven = DrivenStreams(slots=2)
     before = alive()
     driven.submit("ends after its execution")
     driven.submit("ends in it")
@@ -61,7 +61,7 @@ async def test_a_stream_that_is_over_is_free_without_the_garbage_collector(uncol
 
 
 async def test_a_stream_that_was_broken_off_is_free_without_the_garbage_collector(uncollected: None) -> None:
-    driven = DrivenStreams(places=2)
+    driven = DrivenStreams(slots=2)
     before = alive()
     call = driven.submit("is taken back")
     driven.submit("fails")
@@ -174,7 +174,7 @@ async def test_a_response_that_is_larger_than_all_that_may_be_on_their_way_goes_
 
 
 async def test_responses_that_are_held_back_hold_their_model_back() -> None:
-    driven = DrivenStreams(Ordered, places=2)
+    driven = DrivenStreams(Ordered, slots=2)
     driven.submit("a")
     driven.submit("b")
     await turns()

@@ -11,7 +11,7 @@ from naiad_kit.metrics import Distribution
 from .loops import until
 from .metric_values import METRICS, collect
 from .serving import request
-from .streaming import asked, reply, sending, serving
+from .streaming import answers_of, reply, sending, serving
 
 HISTOGRAMS = ((("histogram_latencies", True),),)
 
@@ -37,20 +37,20 @@ async def test_a_stream_counts_as_one_request_with_one_first_response(tmp_path: 
     execute = sending((reply(1), False), (reply(2), False), (None, True))
 
     async with serving(tmp_path, execute, plugins=[METRICS], metrics_config=HISTOGRAMS) as server:
-        await asked(server)
+        await answers_of(server)
         statistics, first = of(server), first_responses(server)
 
     assert (statistics.success.count, statistics.inference_count, first) == (1, 1, 1)
     assert statistics.queue.ns <= statistics.success.ns
     kinds = {
-        place: (each.success.count, each.empty_response.count) for place, each in statistics.response_stats.items()
+        index: (each.success.count, each.empty_response.count) for index, each in statistics.response_stats.items()
     }
     assert kinds == {"0": (1, 0), "1": (1, 0), "2": (0, 1)}
 
 
 async def test_a_stream_without_responses_has_no_first_response(tmp_path: Path) -> None:
     async with serving(tmp_path, sending((None, True)), plugins=[METRICS], metrics_config=HISTOGRAMS) as server:
-        await asked(server)
+        await answers_of(server)
 
         assert (of(server).success.count, first_responses(server)) == (1, 0)
 
@@ -59,7 +59,7 @@ async def test_a_stream_that_ends_in_an_error_is_a_failure_of_the_backend(tmp_pa
     execute = sending((reply(1), False), (InvalidArgumentError("no"), True))
 
     async with serving(tmp_path, execute, plugins=[METRICS], metrics_config=HISTOGRAMS) as server:
-        await asked(server)
+        await answers_of(server)
         statistics, first = of(server), first_responses(server)
         failures = {
             dict(sample.labels)["reason"]: sample.value

@@ -15,7 +15,7 @@ from naiad.scheduler import Decision, Drop, DropReason
 from .loops import jump, turns, until
 from .schedulers import Recording, Scheduling, Strict
 from .serving import FLOATS, Steered, SteeredInstance, request, rows, running, write_model
-from .streaming import Caller, asked, batched, reply, sending, serving, values_of
+from .streaming import Caller, answers_of, batched, reply, sending, serving, values_of
 
 ON_LOOP = FLOATS + 'parameters { key: "execute_on" value { string_value: "event_loop" } }\n'
 BATCHED = ON_LOOP + "max_batch_size: 4 dynamic_batching {}\n"
@@ -34,7 +34,7 @@ async def test_it_may_send_its_one_response(
     tmp_path: Path, sent: Sequence[tuple[Any, bool]], expected: list[Any]
 ) -> None:
     async with serving(tmp_path, sending(*sent), ON_LOOP) as server:
-        first, second = await asked(server), await asked(server)
+        first, second = await answers_of(server), await answers_of(server)
         (counted,) = server.statistics("m")
 
     assert (first, second) == (expected, expected)
@@ -68,7 +68,7 @@ async def test_one_that_ends_its_worker_after_it_has_sent_ends_its_request_once(
         raise SystemExit("after all was sent")
 
     async with serving(tmp_path, execute, ON_LOOP) as server:
-        outcomes = await asked(server)
+        outcomes = await answers_of(server)
         await turns()
         (counted,) = server.statistics("m")
 
@@ -93,20 +93,20 @@ class Watching(Recording):
         super().settle(tickets, now)
 
 
-async def test_one_that_answers_when_it_hears_that_its_caller_left_disturbs_nobody(tmp_path: Path) -> None:
+async def test_one_that_answers_when_it_hears_that_its_caller_left_harms_nothing_else(tmp_path: Path) -> None:
     """Such an answer comes back in the middle of what the queue is doing to the call."""
-    given: list[Future[Answer]] = []
+    pending: list[Future[Answer]] = []
 
     def execute(batch: Batch) -> "Future[Answer]":
         future: Future[Answer] = Future()
-        given.append(future)
+        pending.append(future)
         batch.requests[0].on_cancelled = lambda: future.set_result([batched(1)])
         return future
 
-    made: list[Watching] = []
+    instances: list[Watching] = []
     backend = Steered(execute=execute, instantiate=lambda placement: SteeredInstance(backend, concurrency=2))
     write_model(tmp_path, "m", BATCHED)
-    scheduling = Scheduling(lambda: made.append(Watching()) or made[-1])  # type: ignore[arg-type,func-returns-value]
+    scheduling = Scheduling(lambda: instances.append(Watching()) or instances[-1])  # type: ignore[arg-type,func-returns-value]
     async with running(tmp_path, backend, scheduling) as server:
         callers = [Caller() for _ in range(4)]
         now = asyncio.get_running_loop().time()
@@ -114,10 +114,10 @@ async def test_one_that_answers_when_it_hears_that_its_caller_left_disturbs_nobo
             server.submit(rows("m", 1.0, deadline=now + 5), caller)
         for caller in callers[2:]:
             server.submit(rows("m", 1.0), caller)
-        await until(lambda: len(given) == 2)
+        await until(lambda: len(pending) == 2)
         await jump(6)
-        await until(lambda: len(given) == 4)
-        for future in given[2:]:
+        await until(lambda: len(pending) == 4)
+        for future in pending[2:]:
             future.set_result([batched(2)])
         await asyncio.gather(*(caller.done.wait() for caller in callers))
         (counted,) = server.statistics("m")
@@ -126,40 +126,40 @@ async def test_one_that_answers_when_it_hears_that_its_caller_left_disturbs_nobo
     assert kinds == ["DeadlineExceededError", "DeadlineExceededError", "Response", "Response"]
     assert [len(caller.outcomes) for caller in callers] == [1] * 4
     assert (counted.success.count, counted.fail.count) == (2, 2)
-    assert sorted(made[0].settled) == [1, 2, 3, 4]
-    assert not made[0].nested
+    assert sorted(instances[0].settled) == [1, 2, 3, 4]
+    assert not instances[0].nested
 
 
 async def test_an_answer_that_comes_while_a_decision_is_carried_out_waits_for_its_end(tmp_path: Path) -> None:
-    given: list[Future[Answer]] = []
+    pending: list[Future[Answer]] = []
 
     def execute(batch: Batch) -> "Future[Answer]":
         future: Future[Answer] = Future()
-        given.append(future)
+        pending.append(future)
         batch.requests[0].on_cancelled = lambda: future.set_result([batched(1)])
         return future
 
-    made: list[Strict] = []
+    instances: list[Strict] = []
     backend = Steered(execute=execute, instantiate=lambda placement: SteeredInstance(backend))
     write_model(tmp_path, "m", BATCHED)
-    scheduling = Scheduling(lambda: made.append(Strict()) or made[-1])  # type: ignore[arg-type,func-returns-value]
+    scheduling = Scheduling(lambda: instances.append(Strict()) or instances[-1])  # type: ignore[arg-type,func-returns-value]
     async with running(tmp_path, backend, scheduling) as server:
         executing = server.submit(rows("m", 1.0), Caller())
-        await until(lambda: given)
-        asked_before_and_after: list[int] = []
+        await until(lambda: pending)
+        decisions: list[int] = []
 
         def dropped(outcome: object) -> None:
-            asked_before_and_after.append(made[0].asked)
+            decisions.append(instances[0].decisions)
             executing.cancel()
-            asked_before_and_after.append(made[0].asked)
+            decisions.append(instances[0].decisions)
 
         server.submit(rows("m", 1.0), dropped)
-        made[0].drops = (Drop((2,), DropReason.TIMEOUT),)
+        instances[0].drops = (Drop((2,), DropReason.TIMEOUT),)
         last = Caller()
         server.submit(rows("m", 1.0), last)
-        await until(lambda: len(given) == 2)
-        given[1].set_result([batched(2)])
+        await until(lambda: len(pending) == 2)
+        pending[1].set_result([batched(2)])
         await last.done.wait()
 
-    before, after = asked_before_and_after
+    before, after = decisions
     assert before == after

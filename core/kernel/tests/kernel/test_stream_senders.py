@@ -87,7 +87,7 @@ async def test_many_threads_send_on_one_sender() -> None:
         assert mine == sorted(mine)
 
 
-async def test_who_stops_waiting_for_room_harms_nobody() -> None:
+async def test_who_stops_waiting_for_room_harms_nothing_else() -> None:
     driven = DrivenStreams()
     call, sender = await streaming(driven)
     call.pause()
@@ -172,7 +172,7 @@ async def test_a_reader_may_stand_still_before_there_is_anything_to_read_and_aft
     assert driven.got("a") == [1, (END,)]
 
 
-async def test_what_nobody_wants_does_not_pile_up() -> None:
+async def test_responses_without_a_reader_do_not_pile_up() -> None:
     driven = DrivenStreams()
     call, sender = await streaming(driven)
     call.cancel()
@@ -185,7 +185,7 @@ async def test_what_nobody_wants_does_not_pile_up() -> None:
     assert sum(each.cancel.count for each in driven.statistics.response_stats.values()) == WINDOW + 1
 
 
-def test_a_model_that_sends_when_the_event_loop_is_closed_waits_for_nobody() -> None:
+def test_a_model_that_sends_when_the_event_loop_is_closed_does_not_wait() -> None:
     with asyncio.Runner(loop_factory=JumpingLoop) as runner:
         driven = runner.run(_make())
         call, sender = runner.run(streaming(driven))

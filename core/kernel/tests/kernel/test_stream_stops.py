@@ -27,8 +27,8 @@ async def test_a_stream_that_outlives_its_instance_ends_when_the_server_stops(
         await jump(0.1)
         await until(stopping.done)  # the clock stands still, so that the instance has all the time to end
         outcomes = values_of(caller.outcomes)
-        wanted = senders[0].send(reply(1))
+        sent = senders[0].send(reply(1))
         senders.clear()
 
     assert [each[0].partition(":")[0] for each in outcomes] == ["ShuttingDownError"]
-    assert not wanted
+    assert not sent

@@ -74,13 +74,13 @@ class Model:
 
     def _together(self, sender: Sender) -> None:
         """Two threads send, and the later one says that all is sent."""
-        left = [None, None]
+        unread = [None, None]
 
         def send() -> None:
             for value in range(COUNT // 2):
                 sender.send(batched(value))
-            left.pop()
-            if not left:
+            unread.pop()
+            if not unread:
                 sender.send(None, final=True)
 
         for _ in range(2):

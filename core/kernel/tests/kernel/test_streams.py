@@ -7,17 +7,12 @@ from typing import Any
 import pytest
 
 from naiad.backend import Answer, Batch, Sender
-from naiad.errors import (
-    InternalError,
-    ModelFailedError,
-    NaiadError,
-    UnsupportedError,
-)
+from naiad.errors import InternalError, ModelFailedError, NaiadError, UnsupportedError
 
 from .loops import until
 from .schedulers import Ordered, Scheduling
 from .serving import FLOATS, Steered, request, rows, running, write_model
-from .streaming import DECOUPLED, END, Caller, asked, batched, reply, sending, serving, values_of
+from .streaming import DECOUPLED, END, Caller, answers_of, batched, reply, sending, serving, values_of
 
 
 @pytest.mark.parametrize(
@@ -37,7 +32,7 @@ async def test_a_decoupled_model_sends_any_number_of_responses(
     tmp_path: Path, sent: list[tuple[Any, bool]], expected: list[Any]
 ) -> None:
     async with serving(tmp_path, sending(*sent)) as server:
-        assert await asked(server) == expected
+        assert await answers_of(server) == expected
 
 
 @pytest.mark.parametrize(
@@ -53,7 +48,7 @@ async def test_a_model_that_is_not_decoupled_may_send_its_one_response(
     tmp_path: Path, sent: list[tuple[Any, bool]], expected: list[Any]
 ) -> None:
     async with serving(tmp_path, sending(*sent), FLOATS) as server:
-        assert await asked(server) == expected
+        assert await answers_of(server) == expected
 
 
 @pytest.mark.parametrize(
@@ -82,7 +77,7 @@ async def test_a_sender_that_has_sent_all_takes_no_more(tmp_path: Path) -> None:
         return [None]
 
     async with serving(tmp_path, execute) as server:
-        assert await asked(server) == [([1.0],)]
+        assert await answers_of(server) == [([1.0],)]
 
     assert errors
 
@@ -95,7 +90,7 @@ async def test_a_caller_that_takes_one_response_is_refused_by_a_decoupled_model(
 
 async def test_a_decoupled_model_may_answer_as_any_other(tmp_path: Path) -> None:
     async with serving(tmp_path, lambda batch: {"OUTPUT": batch.input("INPUT")}) as server:
-        assert await asked(server) == [([1.0],)]
+        assert await answers_of(server) == [([1.0],)]
 
 
 async def test_an_instance_takes_its_next_batch_while_an_earlier_request_still_streams(tmp_path: Path) -> None:
@@ -125,7 +120,7 @@ async def test_an_answer_on_both_ways_is_an_error(tmp_path: Path) -> None:
         return [reply(2)]
 
     async with serving(tmp_path, execute) as server:
-        assert (await asked(server))[-1][0].startswith("ModelFailedError: model 'm' answered a request twice")
+        assert (await answers_of(server))[-1][0].startswith("ModelFailedError: model 'm' answered a request twice")
 
 
 async def test_responses_of_ordered_requests_wait_for_those_before(tmp_path: Path) -> None:
@@ -156,22 +151,22 @@ async def test_responses_of_ordered_requests_wait_for_those_before(tmp_path: Pat
     assert (values_of(first.outcomes), values_of(second.outcomes)) == ([[[1.0]], (END,)], [[[2.0]], (END,)])
 
 
-async def test_responses_are_counted_by_their_place(tmp_path: Path) -> None:
+async def test_responses_are_counted_by_their_index(tmp_path: Path) -> None:
     sent = [(reply(1), False), (InternalError("broke"), False), (None, True)]
     async with serving(tmp_path, sending(*sent)) as server:
-        await asked(server)
-        await asked(server)
+        await answers_of(server)
+        await answers_of(server)
         await until(lambda: server.statistics("m")[0].execution_count == 2)  # counted after the last response
         (counted,) = server.statistics("m")
 
-    places = {
-        place: (each.success.count, each.fail.count, each.empty_response.count)
-        for place, each in counted.response_stats.items()
+    indices = {
+        index: (each.success.count, each.fail.count, each.empty_response.count)
+        for index, each in counted.response_stats.items()
     }
-    assert places == {"0": (2, 0, 0), "1": (0, 2, 0), "2": (0, 0, 2)}
+    assert indices == {"0": (2, 0, 0), "1": (0, 2, 0), "2": (0, 0, 2)}
     assert (counted.success.count, counted.inference_count) == (2, 2)
 
 
-def test_a_batch_without_a_server_has_nobody_to_send_to() -> None:
+def test_a_batch_without_a_server_has_no_receiver() -> None:
     with pytest.raises(InternalError, match="not made by a server"):
         Batch([request("m", 1.0)], [1]).sender(0)

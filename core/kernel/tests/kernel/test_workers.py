@@ -107,34 +107,34 @@ async def test_other_instances_go_on_while_one_is_replaced(tmp_path: Path) -> No
 
 async def test_batches_under_way_on_an_instance_that_dies_are_reported_once(tmp_path: Path) -> None:
     """An instance with futures dies with one batch in flight; the future's late answer must not free its place."""
-    given: list[Future[Answer]] = []
+    pending: list[Future[Answer]] = []
 
     def execute(batch: Batch) -> Any:
         if batch.input("INPUT")[0] == DEADLY:
             raise SystemExit("the model left")
-        given.append(Future())
-        return given[-1]
+        pending.append(Future())
+        return pending[-1]
 
     backend = Steered(execute=execute, instantiate=lambda placement: SteeredInstance(backend, concurrency=2))
     write_model(tmp_path, "m")
 
     async with running(tmp_path, backend) as server:
         in_flight = asyncio.ensure_future(server.infer(request("m", 1)))
-        await until(lambda: given)
+        await until(lambda: pending)
         deadly = asyncio.ensure_future(server.infer(request("m", DEADLY)))
         message = await asyncio.gather(in_flight, deadly, return_exceptions=True)
         assert [type(error) for error in message] == [WorkerDiedError, WorkerDiedError]
 
-        given.pop().set_result({"OUTPUT": [1.0]})
+        pending.pop().set_result({"OUTPUT": [1.0]})
         await until(lambda: states(server) == ["READY"])
         calls = [asyncio.ensure_future(server.infer(request("m", value))) for value in range(3)]
-        await until(lambda: len(given) == 2)
+        await until(lambda: len(pending) == 2)
         await turns(20)
-        assert len(given) == 2
-        given[0].set_exception(InternalError("no"))
-        given[1].set_exception(InternalError("no"))
-        await until(lambda: len(given) == 3)
-        given[2].set_exception(InternalError("no"))
+        assert len(pending) == 2
+        pending[0].set_exception(InternalError("no"))
+        pending[1].set_exception(InternalError("no"))
+        await until(lambda: len(pending) == 3)
+        pending[2].set_exception(InternalError("no"))
         failures = await asyncio.gather(*calls, return_exceptions=True)
 
     assert [str(failure) for failure in failures] == ["no"] * 3
@@ -202,7 +202,7 @@ async def test_an_instance_whose_ready_raises_is_not_ready_for_that_reason(tmp_p
         assert server.model_ready("m").reasons == ("instance 'm_0' is not ready: RuntimeError: who am I?",)
 
 
-async def test_a_close_that_raises_troubles_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_close_that_raises_harms_nothing_else(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     class Stuck(SteeredInstance):
         def close(self) -> None:
             raise RuntimeError("the drawer is stuck")

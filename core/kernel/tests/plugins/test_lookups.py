@@ -63,7 +63,7 @@ def test_a_backend_whose_plugin_was_skipped_is_answered_with_the_reason(install:
         PluginRegistry.discover().backend("onnxruntime")
 
 
-def test_a_name_that_nobody_knows_is_answered_with_every_skipped_plugin() -> None:
+def test_a_name_that_is_not_known_is_answered_with_every_skipped_plugin() -> None:
     registry = PluginRegistry.of([MisspeltPlugin()])
 
     with pytest.raises(NotFoundError, match="Plugin 'MisspeltPlugin' was skipped: there is no hook naiad_backend;"):
@@ -104,5 +104,5 @@ def test_every_known_format_has_a_distribution() -> None:
     assert all(where_to_get("backend", known.backend, {}) for known in KNOWN_FORMATS)
 
 
-def test_nothing_is_advised_for_a_name_that_nobody_knows() -> None:
+def test_nothing_is_advised_for_a_name_that_is_not_known() -> None:
     assert where_to_get("backend", "tea", {}) == ""

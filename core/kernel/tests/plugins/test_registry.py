@@ -68,7 +68,7 @@ def test_installed_plugins_come_in_the_order_of_their_names(install: Callable[..
 
     registry = PluginRegistry.discover()
 
-    assert [(found.name, found.distribution, found.version, found.skipped) for found in registry.plugins] == [
+    assert [(each.name, each.distribution, each.version, each.skipped) for each in registry.plugins] == [
         ("ant", "naiad-ant", "1.2", ""),
         ("zebra", "naiad-zebra", "1.2", ""),
     ]
@@ -171,18 +171,18 @@ def test_backends_are_found_by_name_and_by_alias() -> None:
     backend = FakeBackend("abacus", "counting")
     registry = PluginRegistry.of([offering_backends(backend)])
 
-    found = (registry.backends(), registry.backend("abacus"), registry.backend("counting"))
+    results = (registry.backends(), registry.backend("abacus"), registry.backend("counting"))
 
-    assert found == ({"abacus": backend, "counting": backend}, backend, backend)
+    assert results == ({"abacus": backend, "counting": backend}, backend, backend)
 
 
 def test_a_scheduler_is_found_by_its_name_and_by_the_choice_it_serves() -> None:
     lottery, default = FakeScheduler("lottery", "dynamic_batching"), FakeScheduler("default")
     registry = PluginRegistry.of([plugin(naiad_schedulers=lambda: [lottery, default])])
 
-    found = [registry.scheduler(wanted) for wanted in ("lottery", "dynamic_batching", "default")]
+    results = [registry.scheduler(name) for name in ("lottery", "dynamic_batching", "default")]
 
-    assert found == [lottery, lottery, default]
+    assert results == [lottery, lottery, default]
 
 
 def test_a_backend_without_load_is_no_backend() -> None:

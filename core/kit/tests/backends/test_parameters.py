@@ -18,9 +18,9 @@ def reader_of(settings=None, old_names=None, **parameters):
 def test_values_are_parsed_and_what_is_not_given_is_the_default():
     reader = reader_of({"limit": "3"}, THREADS=2, EMPTY="")
 
-    found = [reader.read("THREADS", count, 0), reader.read("EMPTY", count, 7), reader.setting("limit", count, 0)]
+    results = [reader.read("THREADS", count, 0), reader.read("EMPTY", count, 7), reader.setting("limit", count, 0)]
 
-    assert (found, reader.read("OTHER", boolean, None)) == ([2, 7, 3], None)
+    assert (results, reader.read("OTHER", boolean, None)) == ([2, 7, 3], None)
     reader.finish()
 
 

@@ -15,8 +15,8 @@ def bound(port: int = 0, share: bool = False, address: str = "127.0.0.1") -> soc
 
 
 def test_a_socket_is_bound_but_takes_no_clients_yet() -> None:
-    with bound() as made:
-        address, port = made.getsockname()
+    with bound() as listening:
+        address, port = listening.getsockname()
 
         assert address == "127.0.0.1"
         with pytest.raises(ConnectionRefusedError):
@@ -24,8 +24,8 @@ def test_a_socket_is_bound_but_takes_no_clients_yet() -> None:
 
 
 def test_an_address_of_ipv6_may_be_in_brackets() -> None:
-    with bound(address="[::1]") as made:
-        assert made.getsockname()[0] == "::1"
+    with bound(address="[::1]") as listening:
+        assert listening.getsockname()[0] == "::1"
 
 
 def test_a_taken_port_is_shared_only_with_who_allows_it() -> None:
@@ -34,8 +34,8 @@ def test_a_taken_port_is_shared_only_with_who_allows_it() -> None:
 
         with pytest.raises(OSError, match="in use"):
             bound(port)
-        with bound(port, share=True) as made:
-            assert made.getsockname()[1] == port
+        with bound(port, share=True) as listening:
+            assert listening.getsockname()[1] == port
 
 
 def test_an_invalid_address_is_refused_with_its_option() -> None:

@@ -84,12 +84,12 @@ def test_an_entry_of_several_dimensions_counts_as_one_row():
 
 
 @pytest.mark.parametrize(
-    ("shape", "batched", "wanted"), [((2, 0), True, (2, 0)), ((0, 3), True, (0, 3)), ((0,), False, (0,))]
+    ("shape", "batched", "expected"), [((2, 0), True, (2, 0)), ((0, 3), True, (0, 3)), ((0,), False, (0,))]
 )
-def test_nothing_has_no_classes(shape, batched, wanted):
+def test_nothing_has_no_classes(shape, batched, expected):
     tensor = best_classes(Tensor.of("Y", np.zeros(shape, np.float32)), 5, (), batched)
 
-    assert tensor.shape[0] == wanted[0]
+    assert tensor.shape[0] == expected[0]
     assert tensor.array.size == 0
 
 

@@ -9,7 +9,7 @@ RULES = ("inference,health:key=secret", "trace:Other-Key=a=b")
 
 
 @pytest.mark.parametrize(
-    ("api", "headers", "wanted"),
+    ("api", "headers", "expected"),
     [
         ("metadata", [], ""),
         ("inference", [(b"x-key", b"secret")], ""),
@@ -21,12 +21,12 @@ RULES = ("inference,health:key=secret", "trace:Other-Key=a=b")
         ("trace", [(b"x-key", b"secret")], "x-Other-Key"),
     ],
 )
-def test_a_restricted_group_wants_its_header(api: str, headers: list[tuple[bytes, bytes]], wanted: str) -> None:
+def test_a_restricted_group_wants_its_header(api: str, headers: list[tuple[bytes, bytes]], expected: str) -> None:
     restricted = RestrictedApis("--restricted", RULES, "x-")
 
     refused = restricted.refusal(api, headers)
 
-    assert refused == wanted
+    assert refused == expected
 
 
 @pytest.mark.parametrize(

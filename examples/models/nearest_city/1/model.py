@@ -21,11 +21,11 @@ class NearestCity:
         with (context.version_directory / "cities.csv").open(encoding="utf-8") as table:
             rows = list(csv.DictReader(table))
         self.names = np.array([row["name"].encode() for row in rows], dtype=object)
-        self.places = on_unit_sphere(np.array([[float(row["latitude"]), float(row["longitude"])] for row in rows]))
+        self.points = on_unit_sphere(np.array([[float(row["latitude"]), float(row["longitude"])] for row in rows]))
 
     def execute(self, position: Array[FP32, 2]) -> Nearest:
         """`position` is latitude and longitude in degrees."""
-        cosines = on_unit_sphere(position) @ self.places.T
+        cosines = on_unit_sphere(position) @ self.points.T
         nearest = cosines.argmax(axis=1, keepdims=True)
         angles = np.arccos(np.take_along_axis(cosines, nearest, axis=1).clip(-1, 1))
         return Nearest(self.names[nearest], (angles * EARTH_RADIUS_KM).astype(np.float32))

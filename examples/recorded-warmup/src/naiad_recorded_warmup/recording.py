@@ -19,23 +19,23 @@ class Recorder:
 
     def __init__(self, repository: Path, count: int) -> None:
         self._repository = repository
-        self._left = count
+        self._remaining = count
         self._kept: Counter[str] = Counter()
         self._lock = Lock()
 
     def keep(self, path: str, headers: dict[str, str], body: bytes) -> Path | None:
         """Keep a request that was answered well; where it was put, None when it is not to be kept."""
-        asked = _INFER.fullmatch(path)
-        if asked is None or headers.get("content-encoding", "identity") != "identity":
+        match = _INFER.fullmatch(path)
+        if match is None or headers.get("content-encoding", "identity") != "identity":
             return None
-        folder = self._repository / asked[1]
-        if asked[1] in (".", "..") or not folder.is_dir():
+        folder = self._repository / match[1]
+        if match[1] in (".", "..") or not folder.is_dir():
             return None
         with self._lock:
-            if self._kept[asked[1]] >= self._left:
+            if self._kept[match[1]] >= self._remaining:
                 return None
-            self._kept[asked[1]] += 1
-            number = self._kept[asked[1]]
+            self._kept[match[1]] += 1
+            number = self._kept[match[1]]
         kind = "bin" if "inference-header-content-length" in headers else "json"
         target = folder / "warmup" / FOLDER / f"recorded-{number:04}.{kind}"
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -87,9 +87,9 @@ def main() -> None:
     parser.add_argument("--from-port", type=int, default=8000, help="the port that clients talk to (default: 8000)")
     parser.add_argument("--to", default="localhost:8001", metavar="HOST:PORT", help="the server behind it")
     parser.add_argument("--count", type=int, default=10, help="how many requests to keep of each model (default: 10)")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with ThreadingHTTPServer(
-        ("", given.from_port), handler(Recorder(given.repository, given.count), given.to)
+        ("", arguments.from_port), handler(Recorder(arguments.repository, arguments.count), arguments.to)
     ) as server:
         try:
             server.serve_forever()

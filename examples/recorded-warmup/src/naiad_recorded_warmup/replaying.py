@@ -45,8 +45,8 @@ def request_of(body: bytes, model: str, version: int) -> Request:
     document = json.loads(body[:end])
     rest = memoryview(body)[end:]
     inputs: dict[str, Tensor] = {}
-    for given in document["inputs"]:
-        tensor, taken = _tensor(given, rest, model)
+    for item in document["inputs"]:
+        tensor, taken = _tensor(item, rest, model)
         inputs[tensor.name] = tensor
         rest = rest[taken:]
     if bytes(rest).strip():
@@ -71,7 +71,7 @@ _KNOWN = ("sequence_id", "sequence_start", "sequence_end", "priority", "timeout"
 def _end_of_json(body: bytes) -> int:
     """Where the JSON object at the start of the body ends: over HTTP a header says so, which a file lacks."""
     depth, quoted, escaped = 0, False, False
-    for place, byte in enumerate(body):
+    for offset, byte in enumerate(body):
         if quoted:
             quoted = escaped or byte != ord('"')
             escaped = not escaped and byte == ord("\\")
@@ -82,19 +82,19 @@ def _end_of_json(body: bytes) -> int:
         elif byte in b"}]":
             depth -= 1
             if not depth:
-                return place + 1
+                return offset + 1
     raise InvalidArgumentError("its JSON has no end")
 
 
-def _tensor(given: Mapping[str, Any], rest: memoryview, model: str) -> tuple[Tensor, int]:
+def _tensor(value: Mapping[str, Any], rest: memoryview, model: str) -> tuple[Tensor, int]:
     """A tensor, and how many bytes of `rest` it took."""
-    name, shape, kind = given["name"], tuple(given["shape"]), tensor_type(given["datatype"])
-    parameters = given.get("parameters", {})
+    name, shape, kind = value["name"], tuple(value["shape"]), tensor_type(value["datatype"])
+    parameters = value.get("parameters", {})
     if "shared_memory_region" in parameters:
         raise InvalidArgumentError(f"input '{name}' is in shared memory, which is not recorded")
     size = parameters.get("binary_data_size")
     if size is None:
-        flat = np.array(given["data"], dtype=object).ravel().tolist()
+        flat = np.array(value["data"], dtype=object).ravel().tolist()
         strings = kind.wire == "BYTES"
         array = object_array([_bytes(each) for each in flat]) if strings else np.array(flat, dtype=kind.dtype)
         return Tensor(name, kind.wire, shape, array.reshape(shape)), 0

@@ -14,7 +14,7 @@ LABELS = {("m", "Y", 3): ("cat", "dog")}
 
 @pytest.fixture
 def encoder():
-    return Encoder(lambda model, version: model == "batching", lambda *asked: LABELS.get(asked, ()))
+    return Encoder(lambda model, version: model == "batching", lambda *request: LABELS.get(request, ()))
 
 
 def response(*arrays, **members):
@@ -27,10 +27,10 @@ def read(buffers, name="ModelInferResponse"):
 
 
 def test_a_response_becomes_a_message(encoder):
-    given = response(np.array([[1, 2]], np.int16), np.array(0.5))
-    given.id = "7"
+    source = response(np.array([[1, 2]], np.int16), np.array(0.5))
+    source.id = "7"
 
-    message = read(encoder.encode(given, ResponseForm()))
+    message = read(encoder.encode(source, ResponseForm()))
 
     assert message == message_class("ModelInferResponse")(
         model_name="m",
@@ -46,10 +46,10 @@ def test_a_response_becomes_a_message(encoder):
 
 @pytest.mark.parametrize("request_id", ["é", "x" * 127, "x" * 128, "x" * 70_000])
 def test_any_id_is_echoed(encoder, request_id):
-    given = response()
-    given.id = request_id
+    source = response()
+    source.id = request_id
 
-    assert read(encoder.encode(given, ResponseForm())).id == request_id
+    assert read(encoder.encode(source, ResponseForm())).id == request_id
 
 
 def test_large_tensors_are_not_copied(encoder):
@@ -122,28 +122,28 @@ def test_parameters_keep_their_type(encoder, value, kind):
 
 
 def test_the_best_classes_of_an_output_can_be_reported(encoder):
-    given = Response("m", 3, "", {"Y": Tensor.of("Y", np.array([0.5, 3.25, 1.0], np.float32))})
+    source = Response("m", 3, "", {"Y": Tensor.of("Y", np.array([0.5, 3.25, 1.0], np.float32))})
 
-    message = read(encoder.encode(given, ResponseForm({"Y": OutputForm(classes=2)})))
+    message = read(encoder.encode(source, ResponseForm({"Y": OutputForm(classes=2)})))
 
     assert (message.outputs[0].datatype, list(message.outputs[0].shape)) == ("BYTES", [2])
     assert message.raw_output_contents[0] == b"\x0e\x00\x00\x003.250000:1:dog" + b"\x0a\x00\x00\x001.000000:2"
 
 
 def test_each_entry_of_a_batch_has_its_classes(encoder):
-    given = Response("batching", 1, "", {"Y": Tensor.of("Y", np.array([[1, 2], [4, 3]]))})
+    source = Response("batching", 1, "", {"Y": Tensor.of("Y", np.array([[1, 2], [4, 3]]))})
 
-    message = read(encoder.encode(given, ResponseForm({"Y": OutputForm(classes=1)})))
+    message = read(encoder.encode(source, ResponseForm({"Y": OutputForm(classes=1)})))
 
     assert list(message.outputs[0].shape) == [2, 1]
     assert message.raw_output_contents[0] == b"\x03\x00\x00\x002:1" + b"\x03\x00\x00\x004:0"
 
 
 def test_what_has_no_classes_is_refused(encoder):
-    given = Response("m", 1, "", {"Y": Tensor.of("Y", np.array([True]))})
+    source = Response("m", 1, "", {"Y": Tensor.of("Y", np.array([True]))})
 
     with pytest.raises(InvalidArgumentError, match="class result not available for output 'Y'"):
-        encoder.encode(given, ResponseForm({"Y": OutputForm(classes=1)}))
+        encoder.encode(source, ResponseForm({"Y": OutputForm(classes=1)}))
 
 
 def test_outputs_that_have_no_form_are_given_as_they_are(encoder):
@@ -154,9 +154,9 @@ def test_outputs_that_have_no_form_are_given_as_they_are(encoder):
 
 @pytest.mark.parametrize("final", [True, False])
 def test_a_part_of_a_stream_says_whether_it_is_the_last(encoder, final):
-    given = response(np.arange(5000), parameters={"p": 1}, final=final)
+    source = response(np.arange(5000), parameters={"p": 1}, final=final)
 
-    message = read(encoder.encode_part(given, ResponseForm()), "ModelStreamInferResponse")
+    message = read(encoder.encode_part(source, ResponseForm()), "ModelStreamInferResponse")
 
     assert message.error_message == ""
     assert message.infer_response.parameters["triton_final_response"].bool_param is final

@@ -41,11 +41,11 @@ def test_a_sequence_id_has_64_bits_without_a_sign(decode, ask):
 
 
 @pytest.mark.parametrize(
-    ("given", "read"),
+    ("value", "read"),
     [({"int64_param": 3}, 3), ({"uint64_param": 3}, 3), ({"uint64_param": 2**64 - 1}, 2**63 - 1)],
 )
-def test_a_priority_is_any_whole_number_from_0_up(decode, ask, given, read):
-    assert decode(ask(parameters={"priority": given}))[0].priority == read
+def test_a_priority_is_any_whole_number_from_0_up(decode, ask, value, read):
+    assert decode(ask(parameters={"priority": value}))[0].priority == read
 
 
 def test_the_empty_final_response_can_be_asked_for(decode, ask):

@@ -120,9 +120,9 @@ def test_what_was_expected_is_read_as_what_was_not(given_tensors, request_id, gi
     decoder.decode(message.SerializeToString())
     message.id = request_id
     changed = message.SerializeToString()
-    for place, removed, added in given_changes:
-        place %= len(changed)
-        changed = changed[:place] + added + changed[place + removed :] or b"\x00"
+    for index, removed, added in given_changes:
+        index %= len(changed)
+        changed = changed[:index] + added + changed[index + removed :] or b"\x00"
 
     assert outcome(decoder, changed) == outcome(Decoder(None), changed)
 

@@ -44,13 +44,13 @@ def headers(stream, flags=END_HEADERS, content=BLOCK):
 
 def frames_in(data):
     """The frames in these bytes: (kind, flags, stream, payload)."""
-    found, offset = [], 0
+    results, offset = [], 0
     while offset < len(data):
         length, kind, flags = int.from_bytes(data[offset : offset + 3], "big"), data[offset + 3], data[offset + 4]
         stream = int.from_bytes(data[offset + 5 : offset + 9], "big")
-        found.append((kind, flags, stream, data[offset + 9 : offset + 9 + length]))
+        results.append((kind, flags, stream, data[offset + 9 : offset + 9 + length]))
         offset += 9 + length
-    return found
+    return results
 
 
 class Peer:

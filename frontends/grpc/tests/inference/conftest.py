@@ -67,11 +67,11 @@ class FakeTracing:
 
     def __init__(self):
         self.active = False
-        self.asked = []
+        self.requests = []
         self.traces = []
 
-    def sample(self, *asked):
-        self.asked.append(asked)
+    def sample(self, *request):
+        self.requests.append(request)
         self.traces.append(FakeTrace())
         return self.traces[-1]
 

@@ -45,8 +45,8 @@ def typed_floats(size):
 
 def parameters(size):
     """An input with many parameters."""
-    given = b"".join(field(0x22, field(0x0A, b"%08d" % number)) for number in range(size // 12))
-    return field(0x0A, b"m") + field(INPUT, field(0x0A, b"X") + given)
+    content = b"".join(field(0x22, field(0x0A, b"%08d" % number)) for number in range(size // 12))
+    return field(0x0A, b"m") + field(INPUT, field(0x0A, b"X") + content)
 
 
 HOSTILE = {

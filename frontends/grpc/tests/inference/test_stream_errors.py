@@ -91,7 +91,7 @@ def test_what_is_no_request_gets_an_error_too(stream, server, ask):
     assert server.calls == []
 
 
-def test_errors_keep_their_place_among_the_responses(stream, server, ask):
+def test_errors_keep_their_position_among_the_responses(stream, server, ask):
     stream.feed(ask("1"))
     stream.feed(ask("2", model="unknown"))
 

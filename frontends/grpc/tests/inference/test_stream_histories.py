@@ -91,10 +91,10 @@ class _Taken:
     """One message, as something to take."""
 
     def __init__(self, buffers):
-        self._left = [buffers]
+        self._unsent = [buffers]
 
     def take(self):
-        return self._left.pop() if self._left else None
+        return self._unsent.pop() if self._unsent else None
 
 
 @settings(max_examples=60, deadline=None)

@@ -56,15 +56,15 @@ def test_every_rpc_is_that_of_the_client(published, ours):
 
 
 def test_an_rpc_knows_its_path_and_messages():
-    found = {rpc.name: rpc for rpc in rpcs()}
+    results = {rpc.name: rpc for rpc in rpcs()}
 
-    stream = found["ModelStreamInfer"]
+    stream = results["ModelStreamInfer"]
 
-    assert len(found) == 20
+    assert len(results) == 20
     assert stream.path == "/inference.GRPCInferenceService/ModelStreamInfer"
     assert stream.request is message_class("ModelInferRequest")
     assert stream.response is message_class("ModelStreamInferResponse")
-    assert [rpc.name for rpc in found.values() if rpc.streaming] == ["ModelStreamInfer"]
+    assert [rpc.name for rpc in results.values() if rpc.streaming] == ["ModelStreamInfer"]
 
 
 def test_a_configuration_fits_into_its_response():

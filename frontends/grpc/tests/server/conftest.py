@@ -42,17 +42,17 @@ class Running:
 
     def client(self, url="", **more):
         """Another client, which is closed when the test ends."""
-        made = triton.InferenceServerClient(url or self.target, **more)
-        self._stack.callback(made.close)
-        return made
+        client = triton.InferenceServerClient(url or self.target, **more)
+        self._stack.callback(client.close)
+        return client
 
 
 @pytest.fixture
 def backend():
     """The backend of the models; whatever it holds goes on when the test ends."""
-    made = FakeBackend(answer=mirror)
-    yield made
-    made.release()
+    client = FakeBackend(answer=mirror)
+    yield client
+    client.release()
 
 
 @pytest.fixture

@@ -67,8 +67,8 @@ class FakeSharedMemory:
     def status(self, kind, name=""):
         return [each for each in self.regions[kind] if name in ("", each.name)]
 
-    def register_cuda(self, *given):
-        self.calls.append(("cuda", *given))
+    def register_cuda(self, *value):
+        self.calls.append(("cuda", *value))
 
 
 @pytest.fixture

@@ -18,19 +18,19 @@ def answers(package, *requests):
         for each in requests:
             yield message_class("ServerReflectionRequest", package)(**each).SerializeToString()
 
-    async def asked():
+    async def reflected():
         response = message_class("ServerReflectionResponse", package)
         return [response.FromString(each) async for each in operation.answer(messages(), None)]
 
-    return asyncio.run(asked())
+    return asyncio.run(reflected())
 
 
 def files(response):
-    found = [
+    results = [
         descriptor_pb2.FileDescriptorProto.FromString(each)
         for each in response.file_descriptor_response.file_descriptor_proto
     ]
-    return [file.name for file in found]
+    return [file.name for file in results]
 
 
 @pytest.mark.parametrize("package", REFLECTION_PACKAGES)

@@ -75,10 +75,10 @@ class Calls:
 
     async def late(self, messages, context):
         """Nothing until it may; then the messages that came."""
-        found = [message async for message in messages]
+        results = [message async for message in messages]
         self.entered.set()
         await self.opened.wait()
-        for message in found:
+        for message in results:
             yield message
 
 
@@ -113,8 +113,8 @@ class Served:
     def __init__(self, calls, **options):
         self.calls = calls
         self.budget = ByteBudget(1 << 30)
-        given = {"grpc-port": 0, "grpc-address": "127.0.0.1", **options}
-        self.listener = LISTENERS[Transport.name](calls.operations(), Settings(OPTIONS, given), self.budget)
+        settings = {"grpc-port": 0, "grpc-address": "127.0.0.1", **options}
+        self.listener = LISTENERS[Transport.name](calls.operations(), Settings(OPTIONS, settings), self.budget)
         self.target = ""
 
     async def __aenter__(self):

@@ -10,7 +10,7 @@ from naiad.errors import InvalidArgumentError, UnavailableError
 from naiad_grpc.transport.addresses import reserved_target
 
 
-def place(address="127.0.0.1", port=0, share=False):
+def endpoint(address="127.0.0.1", port=0, share=False):
     async def main():
         async with reserved_target(address, port, share) as target:
             return target
@@ -18,11 +18,11 @@ def place(address="127.0.0.1", port=0, share=False):
     return asyncio.run(main())
 
 
-def test_a_free_place_is_written_as_grpc_wants_it(tmp_path):
-    assert re.fullmatch(r"127\.0\.0\.1:[1-9]\d+", place())
-    assert re.fullmatch(r"\[::1\]:[1-9]\d+", place("::1"))
-    assert re.fullmatch(r"(127\.0\.0\.1|\[::1\]):[1-9]\d+", place("localhost"))
-    assert place(f"unix:{tmp_path}/s") == f"unix:{tmp_path}/s"
+def test_a_free_endpoint_is_written_as_grpc_wants_it(tmp_path):
+    assert re.fullmatch(r"127\.0\.0\.1:[1-9]\d+", endpoint())
+    assert re.fullmatch(r"\[::1\]:[1-9]\d+", endpoint("::1"))
+    assert re.fullmatch(r"(127\.0\.0\.1|\[::1\]):[1-9]\d+", endpoint("localhost"))
+    assert endpoint(f"unix:{tmp_path}/s") == f"unix:{tmp_path}/s"
 
 
 def test_a_taken_port_is_reported_with_the_option():
@@ -30,7 +30,7 @@ def test_a_taken_port_is_reported_with_the_option():
         port = taken.getsockname()[1]
 
         with pytest.raises(UnavailableError) as caught:
-            place(port=port)
+            endpoint(port=port)
 
     assert str(caught.value).startswith(f"gRPC cannot listen on 127.0.0.1 port {port}: Address already in use")
     assert "--grpc-port" in str(caught.value)
@@ -40,9 +40,9 @@ def test_a_port_may_be_shared_when_both_agree():
     with socket.create_server(("127.0.0.1", 0), reuse_port=True) as taken:
         port = taken.getsockname()[1]
 
-        assert place(port=port, share=True) == f"127.0.0.1:{port}"
+        assert endpoint(port=port, share=True) == f"127.0.0.1:{port}"
         with pytest.raises(UnavailableError):
-            place(port=port)
+            endpoint(port=port)
 
 
 @pytest.mark.parametrize(("first", "second"), [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1")])
@@ -72,7 +72,7 @@ def test_of_two_servers_that_start_at_once_one_is_refused_with_the_option(first,
 )
 def test_an_unavailable_endpoint_is_refused_with_the_reason(address, kind, message):
     with pytest.raises(kind) as caught:
-        place(address)
+        endpoint(address)
 
     assert message in str(caught.value)
 
@@ -83,6 +83,6 @@ def test_a_unix_socket_in_use_is_not_taken_from_who_uses_it(tmp_path):
         taken.listen()
 
         with pytest.raises(UnavailableError, match="another server listens there"):
-            place(f"unix:{tmp_path}/s")
+            endpoint(f"unix:{tmp_path}/s")
 
         assert (tmp_path / "s").is_socket()

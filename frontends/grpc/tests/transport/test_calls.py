@@ -24,7 +24,7 @@ def test_an_error_becomes_its_status_with_its_message(run):
     assert run(main()) == ("INVALID_ARGUMENT", "no: ärger\nhere")
 
 
-def test_what_nobody_foresaw_is_reported_to_the_log_and_not_to_the_client(run, caplog):
+def test_an_unexpected_error_is_reported_to_the_log_and_not_to_the_client(run, caplog):
     async def main():
         async with Served(Calls()) as served, served.channel() as channel:
             return await answer(channel, "fail"), await answer(channel, "echo", b"next")

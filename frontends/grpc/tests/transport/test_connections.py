@@ -32,9 +32,9 @@ async def passed_through(target, ask):
 
     async with await asyncio.start_server(connected, "127.0.0.1", 0) as proxy:
         host, port = proxy.sockets[0].getsockname()
-        given = await ask(f"{host}:{port}")
+        answered = await ask(f"{host}:{port}")
         await asyncio.gather(*tasks)
-    return given, *counted
+    return answered, *counted
 
 
 @pytest.mark.parametrize(("level", "shrinks"), [("none", False), ("low", True), ("high", True)])
@@ -51,9 +51,9 @@ def test_messages_are_compressed_as_each_side_likes(run, level, shrinks, algorit
 
             return await passed_through(served.target, ask)
 
-    given, up, down = run(main())
+    answered, up, down = run(main())
 
-    assert given == message
+    assert answered == message
     assert (up < 20_000) is (algorithm is not grpc.Compression.NoCompression)
     assert (down < 20_000) is shrinks
 
@@ -64,9 +64,9 @@ def test_a_message_over_the_limit_is_refused_and_harms_nothing_else(run, size):
         async with Served(Calls(), **{"grpc-max-message-size": 1000}) as served, served.channel() as channel:
             return await answer(channel, "echo", bytes(size)), await answer(channel, "echo", b"next")
 
-    given, following = run(main())
+    answered, following = run(main())
 
-    assert (given if size == 1000 else given[0]) == (bytes(1000) if size == 1000 else "RESOURCE_EXHAUSTED")
+    assert (answered if size == 1000 else answered[0]) == (bytes(1000) if size == 1000 else "RESOURCE_EXHAUSTED")
     assert following == b"next"
 
 
@@ -93,9 +93,9 @@ def test_messages_may_be_large_unless_they_are_limited(run):
 def test_a_connection_of_some_age_is_ended(run):
     async def main():
         async with Served(Calls(), **{"grpc-max-connection-age": 50}) as served, served.channel() as channel:
-            given = await answer(channel, "echo", b"x")
+            answered = await answer(channel, "echo", b"x")
             await channel.wait_for_state_change(grpc.ChannelConnectivity.READY)
-            return given, await answer(channel, "echo", b"y")
+            return answered, await answer(channel, "echo", b"y")
 
     assert run(main()) == (b"x", b"y")
 
@@ -121,7 +121,7 @@ def test_a_client_that_is_gone_without_a_word_is_noticed(run):
 
 
 def test_options_come_to_channel_arguments():
-    given = {
+    answered = {
         "grpc-max-message-size": 7,
         "grpc-max-response-size": 9,
         "grpc-max-connections": 33,
@@ -139,7 +139,7 @@ def test_options_come_to_channel_arguments():
         "grpc-infer-response-compression-level": "medium",
     }
 
-    assert dict(channel_arguments(Settings(OPTIONS, given), 16)) == {
+    assert dict(channel_arguments(Settings(OPTIONS, answered), 16)) == {
         "grpc.so_reuseport": 1,
         "grpc.max_receive_message_length": 7,
         "grpc.max_send_message_length": 9,
@@ -175,8 +175,8 @@ def test_a_unix_socket_is_made_and_taken_away_again(run, tmp_path):
 
 def test_a_unix_socket_that_was_left_behind_is_replaced(run, tmp_path):
     path = tmp_path / "naiad.sock"
-    with socket.socket(socket.AF_UNIX) as left:
-        left.bind(str(path))
+    with socket.socket(socket.AF_UNIX) as stale:
+        stale.bind(str(path))
 
     async def main():
         async with Served(Calls(), **{"grpc-address": f"unix:{path}"}) as served:

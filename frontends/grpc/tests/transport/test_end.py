@@ -11,9 +11,9 @@ REFUSED = ("UNAVAILABLE", "GRPC server is shutting down and has stopped acceptin
 
 async def until_refused(channel):
     """The first answer of a call that is not answered well."""
-    while (given := await answer(channel, "echo", b"x")) == b"x":
+    while (values := await answer(channel, "echo", b"x")) == b"x":
         pass
-    return given
+    return values
 
 
 def test_what_is_in_flight_is_answered_and_what_is_new_is_refused(run):

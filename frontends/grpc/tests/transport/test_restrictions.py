@@ -27,9 +27,11 @@ def test_a_restricted_call_needs_its_metadata(run, metadata, passes):
                 await answer(channel, "other", b"free"),
             )
 
-    given, streamed, other = run(main())
+    answered, streamed, other = run(main())
 
-    assert given == (b"x" if passes else ("UNAVAILABLE", f"This protocol is restricted, expecting header '{HEADER}'"))
+    assert answered == (
+        b"x" if passes else ("UNAVAILABLE", f"This protocol is restricted, expecting header '{HEADER}'")
+    )
     assert (streamed, other) == ("OK" if passes else "UNAVAILABLE", b"free")
 
 

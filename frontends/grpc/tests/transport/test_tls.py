@@ -49,13 +49,13 @@ def test_clients_that_trust_the_root_are_served_over_tls(run, certificates):
     ],
 )
 def test_certificates_that_cannot_work_are_refused_at_start(certificates, changes, message):
-    given = {
+    fields = {
         name: certificates.file(value) if isinstance(value, str) and hasattr(certificates, value) else value
         for name, value in changes.items()
     }
 
     with pytest.raises(InvalidArgumentError) as caught:
-        server_certificates(Settings(OPTIONS, server_side(certificates, **given)))
+        server_certificates(Settings(OPTIONS, server_side(certificates, **fields)))
 
     assert message in str(caught.value)
 

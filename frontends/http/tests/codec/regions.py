@@ -60,8 +60,8 @@ def location(region="r", byte_size=None, offset=None):
 
 
 def tensor(name="X", datatype="FP32", shape=(2,), parameters=None, **members):
-    given = {"name": name, "datatype": datatype, "shape": list(shape), **members}
-    return given if parameters is None else {**given, "parameters": parameters}
+    fields = {"name": name, "datatype": datatype, "shape": list(shape), **members}
+    return fields if parameters is None else {**fields, "parameters": parameters}
 
 
 def output(name="Y", **parameters):

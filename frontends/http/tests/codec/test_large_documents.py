@@ -29,10 +29,10 @@ def small_pieces(monkeypatch):
 def test_a_text_read_in_pieces_has_the_values_of_the_whole(document, indent):
     text = json.dumps(document, indent=indent).encode()
 
-    found = parse_document(text)
+    result = parse_document(text)
 
-    assert [_flat(each) for each in found["inputs"]] == [_flat(each) for each in document["inputs"]]
-    assert found.get("id") == document.get("id")
+    assert [_flat(each) for each in result["inputs"]] == [_flat(each) for each in document["inputs"]]
+    assert result.get("id") == document.get("id")
 
 
 @given(_DOCUMENTS, st.data())
@@ -74,7 +74,7 @@ def _outcome(read, text):
     return [_flat(each) for each in inputs] if isinstance(inputs, list) else inputs
 
 
-def _flat(given):
-    if not isinstance(given, dict):
-        return given
-    return {key: flatten(value)[0] if isinstance(value, list) else value for key, value in given.items()}
+def _flat(values):
+    if not isinstance(values, dict):
+        return values
+    return {key: flatten(value)[0] if isinstance(value, list) else value for key, value in values.items()}

@@ -84,7 +84,7 @@ def test_requests_that_are_all_json_and_name_shared_memory_are_cached(regions):
     assert len(regions.decoder._templates) == 1
 
 
-def test_an_output_is_wanted_in_its_place_and_the_others_as_they_were(regions):
+def test_an_output_is_wanted_in_its_location_and_the_others_as_they_were(regions):
     region = regions.put("r", bytes(64))
     outputs = [
         output("A", binary_data=True),
@@ -113,7 +113,7 @@ def placed(region, byte_size, offset=0):
     return OutputForm(target=SharedOutput(region, offset, byte_size))
 
 
-def test_an_output_is_written_to_its_place_and_its_json_only_tells_of_it():
+def test_an_output_is_written_to_its_location_and_its_json_only_tells_of_it():
     region = FakeRegion("r", b"." * 10)
 
     outputs, content = encode(

@@ -158,7 +158,7 @@ class Connection:
 
     def answers(self):
         """The status, headers and body of every answer that was written; `chunks` are those of a chunked body."""
-        rest, found = self.transport.written, []
+        rest, result = self.transport.written, []
         while rest:
             head, _, rest = rest.partition(b"\r\n\r\n")
             first, *lines = head.decode().split("\r\n")
@@ -166,9 +166,9 @@ class Connection:
             chunks, rest = read_chunks(rest) if "transfer-encoding" in headers else (None, rest)
             length = int(headers.get("content-length", 0))
             body = rest[:length] if chunks is None else b"".join(chunk or b"" for chunk in chunks)
-            found.append(SimpleNamespace(status=int(first.split()[1]), headers=headers, body=body, chunks=chunks))
+            result.append(SimpleNamespace(status=int(first.split()[1]), headers=headers, body=body, chunks=chunks))
             rest = rest[length:]
-        return found
+        return result
 
 
 def read_chunks(content):

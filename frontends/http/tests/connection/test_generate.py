@@ -94,7 +94,7 @@ def test_a_document_that_is_invalid_is_not_submitted(connection, fake_server, ge
     assert fake_server.calls == []
 
 
-def test_an_error_within_the_stream_is_its_last_event_and_nobody_waits_for_more(streaming):
+def test_an_error_within_the_stream_is_its_last_event_and_ends_it(streaming):
     streaming.call.send("one")
     streaming.call.deliver(ModelFailedError("broke"))
 

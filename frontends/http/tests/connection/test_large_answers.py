@@ -68,7 +68,7 @@ def test_a_client_that_leaves_takes_its_encoding_back(connection, threads, fake_
     assert threads.jobs[0].cancelled
 
 
-def test_a_server_that_stops_answers_once_in_place_of_what_is_being_encoded(connection, threads, fake_server):
+def test_a_server_that_stops_answers_once_instead_of_what_is_being_encoded(connection, threads, fake_server):
     connection.send(_json_request())
     _answer(fake_server, LARGE_ELEMENTS + 1)
 

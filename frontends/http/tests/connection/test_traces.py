@@ -17,7 +17,7 @@ def tracing(fake_server):
     return fake_server.tracing
 
 
-def test_nothing_is_traced_while_nobody_wants_it(connection, fake_server, infer):
+def test_nothing_is_traced_while_tracing_is_off(connection, fake_server, infer):
     connection.send(infer())
 
     fake_server.calls[0].answer()
@@ -37,7 +37,7 @@ def test_a_request_is_traced_from_its_first_byte_to_its_last(connection, fake_se
     assert tracing.samples == [("m", 0, "7", "", "")]
 
 
-def test_the_caller_s_place_in_a_trace_is_handed_on(connection, tracing, infer):
+def test_the_caller_s_position_in_a_trace_is_handed_on(connection, tracing, infer):
     connection.send(infer((1,), "", f"Traceparent: {PARENT}", "tracestate: a=1", "tracestate: b=2"))
 
     assert tracing.samples[0][3:] == (PARENT, "a=1,b=2")

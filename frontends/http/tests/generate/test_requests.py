@@ -13,8 +13,10 @@ from naiad_http.generate import GenerateDecoder
 
 def config(*inputs, batches=0):
     """A model with inputs given as name, datatype and dims."""
-    given = tuple(ModelInput(name=name, data_type=DataType[f"TYPE_{kind}"], dims=dims) for name, kind, dims in inputs)
-    return ModelConfig(name="m", input=given, max_batch_size=batches)
+    model_input = tuple(
+        ModelInput(name=name, data_type=DataType[f"TYPE_{kind}"], dims=dims) for name, kind, dims in inputs
+    )
+    return ModelConfig(name="m", input=model_input, max_batch_size=batches)
 
 
 LANGUAGE = config(("text_input", "STRING", (1,)), ("stream", "BOOL", (1,)), ("bad_words", "STRING", (-1,)))

@@ -42,8 +42,8 @@ class MirrorInstance:
         if "wait" in parameters:
             self._gate.entered.set()
             assert self._gate.opened.wait(30)
-        given = dict(zip(self._outputs, request.inputs.values(), strict=False))
-        return Reply({name: tensor.array for name, tensor in given.items()}, parameters)
+        outputs = dict(zip(self._outputs, request.inputs.values(), strict=False))
+        return Reply({name: tensor.array for name, tensor in outputs.items()}, parameters)
 
 
 class MirrorBackend:

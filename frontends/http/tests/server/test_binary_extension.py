@@ -37,8 +37,8 @@ output [{ name: "output0" data_type: TYPE_FP32 dims: [3, 1] }, { name: "output1"
 def answer(batch):
     """What the models of the document do."""
     if "input" in batch.input_names:
-        given = batch.input("input")
-        return {"output0": given[:3, None], "output1": given[1:, None]}
+        tensor = batch.input("input")
+        return {"output0": tensor[:3, None], "output1": tensor[1:, None]}
     rows = batch.input("input0")
     return {"output0": np.where(batch.input("input1")[:, None], rows[0], rows[1]).astype(np.float32)}
 

@@ -52,9 +52,9 @@ def numbers(events):
 
 @pytest.fixture
 def plugin():
-    made = TellerPlugin()
-    yield made
-    made.teller.opened.set()
+    plugin = TellerPlugin()
+    yield plugin
+    plugin.teller.opened.set()
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_a_long_stream_comes_whole_and_in_order(run, serving, stock):
 
 
 @STOCK
-def test_a_slow_reader_lets_its_model_wait_and_nobody_else(run, serving, teller, stock):
+def test_a_slow_reader_lets_its_model_wait_and_no_other(run, serving, teller, stock):
     async def main():
         async with serving(stock) as port, connected(port, 65536) as (reader, writer):
             writer.write(post(COUNT=30_000, SIZE=1000))

@@ -54,9 +54,9 @@ def options(certificates):
 
 @pytest.fixture
 def plugin():
-    made = TellerPlugin()
-    yield made
-    made.teller.opened.set()
+    plugin = TellerPlugin()
+    yield plugin
+    plugin.teller.opened.set()
 
 
 @pytest.fixture
@@ -234,16 +234,16 @@ def test_a_renewed_certificate_is_used_for_new_connections(run, make_server, cer
             first = await ask(server, client_context(certificates.root))
             key.write_bytes(renewed[1].read_bytes())
             cert.write_bytes(renewed[0].read_bytes())
-            while not (described := await _asked(server, client_context(theirs.root))):
+            while not (described := await _get(server, client_context(theirs.root))):
                 pass
-            return first, described, await _asked(server, client_context(certificates.root))
+            return first, described, await _get(server, client_context(certificates.root))
 
     first, described, refused = run(main())
 
     assert (first["name"], described["name"], refused) == ("teller", "teller", None)
 
 
-async def _asked(server, context):
+async def _get(server, context):
     """What `ask` gives, None for who does not trust the server's certificate."""
     try:
         return await ask(server, context)

@@ -73,7 +73,7 @@ def test_what_a_crashed_server_left_behind_is_replaced(run, make_server, path):
     assert run(main()) == b"HTTP/1.1 200 OK\r\n"
 
 
-def test_the_place_of_another_server_is_not_taken(run, make_server, path):
+def test_the_path_of_another_server_is_not_taken(run, make_server, path):
     async def main():
         async with make_server():
             with pytest.raises(UnavailableError) as caught:
@@ -96,7 +96,7 @@ def test_a_file_that_is_no_socket_stays_what_it_is(run, make_server, path):
     assert path.read_text() == "precious"
 
 
-def test_a_file_that_has_come_into_its_place_is_left_there(run, make_server, path):
+def test_a_file_that_has_come_into_its_path_is_left_there(run, make_server, path):
     async def main():
         async with make_server():
             path.unlink()

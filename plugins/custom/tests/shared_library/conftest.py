@@ -21,31 +21,31 @@ class Compiler:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._made: dict[tuple[str, ...], Path] = {}
+        self._libraries: dict[tuple[str, ...], Path] = {}
 
     def library(self, source: str, *options: str, program: str = "cc", standard: str = "c99") -> Path:
         """A shared library of one of the sources, or of a text."""
         if shutil.which(program) is None:
             pytest.skip(f"this machine has no compiler '{program}' to build a shared library with")
         key = (source, program, standard, *options)
-        if key not in self._made:
-            self._made[key] = self._compile(source, program, standard, options)
-        return self._made[key]
+        if key not in self._libraries:
+            self._libraries[key] = self._compile(source, program, standard, options)
+        return self._libraries[key]
 
     def _compile(self, source: str, program: str, standard: str, options: tuple[str, ...]) -> Path:
-        folder = self._folder / str(len(self._made))
+        folder = self._folder / str(len(self._libraries))
         folder.mkdir()
         file = SOURCES / source
         if "\n" in source:
             file = folder / ("source.cpp" if program == "c++" else "source.c")
             file.write_text(source)
-        made = folder / "lib.so"
+        library = folder / "lib.so"
         flags = (f"-std={standard}", *STRICT, "-fPIC", "-shared", f"-I{include_dir()}")
         done = subprocess.run(
-            [program, *flags, file, "-o", made, *options], capture_output=True, text=True, check=False
+            [program, *flags, file, "-o", library, *options], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
-        return made
+        return library
 
 
 class LibraryWorkbench(Workbench):

@@ -11,7 +11,7 @@ def header(machine=62, kind=3, bits=2, order=1):
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("value", "message"),
     [
         (b"", "it is empty; link it with -shared, for Linux"),
         (b"#!/bin/sh\nexit 0\n", "it is a script; link it with -shared, for Linux"),
@@ -25,12 +25,12 @@ def header(machine=62, kind=3, bits=2, order=1):
         (header(kind=2), "it is a program; link it with -shared"),
     ],
 )
-def test_another_kind_of_file_is_reported(given, message):
-    assert objection(given, header()) == message
+def test_another_kind_of_file_is_reported(value, message):
+    assert objection(value, header()) == message
 
 
 @pytest.mark.parametrize(
-    ("given", "machine"),
+    ("value", "machine"),
     [
         (header(183), "ARM (64 bits)"),
         (header(3, bits=1), "x86 (32 bits)"),
@@ -39,12 +39,12 @@ def test_another_kind_of_file_is_reported(given, message):
         (header(4711), "the machine 4711 of ELF"),
     ],
 )
-def test_another_machine_is_reported(given, machine):
-    assert objection(given, header()).startswith(f"it was built for {machine}, and this server runs on x86-64; build")
+def test_another_machine_is_reported(value, machine):
+    assert objection(value, header()).startswith(f"it was built for {machine}, and this server runs on x86-64; build")
 
 
 @pytest.mark.parametrize(
-    ("given", "own"), [(header(), header()), (header(183), header(183)), (b"anything", b"\xcf\xfa\xed\xfe")]
+    ("value", "own"), [(header(), header()), (header(183), header(183)), (b"anything", b"\xcf\xfa\xed\xfe")]
 )
-def test_nothing_is_said_of_a_library_of_this_machine_or_where_machines_know_no_elf(given, own):
-    assert objection(given, own) == ""
+def test_nothing_is_said_of_a_library_of_this_machine_or_where_machines_know_no_elf(value, own):
+    assert objection(value, own) == ""

@@ -20,12 +20,12 @@ def tensors(kind="TYPE_FP32", dims=2, **more):
 def test_numbers_of_every_datatype_go_through(workbench, compiler, datatype):
     kind = TENSOR_TYPES[datatype]
     model = workbench.serve(compiler.library("echo.c"), f"max_batch_size: 8 {tensors(kind.config.name, 3)}")
-    given = np.array([[0, 1, 1], [1, 0, 0]], kind.dtype)
+    array = np.array([[0, 1, 1], [1, 0, 0]], kind.dtype)
 
-    (reply,) = model.execute({"X": Tensor("X", datatype, given.shape, given)})
+    (reply,) = model.execute({"X": Tensor("X", datatype, array.shape, array)})
 
-    assert reply.outputs["Y"].dtype == given.dtype
-    assert reply.outputs["Y"].tolist() == given.tolist()
+    assert reply.outputs["Y"].dtype == array.dtype
+    assert reply.outputs["Y"].tolist() == array.tolist()
 
 
 def test_strings_go_through(workbench, compiler):
@@ -43,11 +43,11 @@ def test_strings_go_through(workbench, compiler):
 @pytest.mark.parametrize("width", [2, 20_000])
 def test_every_request_of_a_batch_gets_its_own_rows(workbench, compiler, sizes, width):
     model = workbench.serve(compiler.library("echo.c"), f"max_batch_size: 8 {tensors(dims=width)}")
-    given = [np.full((size, width), at, np.float32) for at, size in enumerate(sizes)]
+    arrays = [np.full((size, width), at, np.float32) for at, size in enumerate(sizes)]
 
-    replies = model.execute(*({"X": each} for each in given))
+    replies = model.execute(*({"X": each} for each in arrays))
 
-    assert all(np.array_equal(reply.outputs["Y"], each) for reply, each in zip(replies, given, strict=True))
+    assert all(np.array_equal(reply.outputs["Y"], each) for reply, each in zip(replies, arrays, strict=True))
 
 
 def test_ragged_requests_keep_their_own_shapes(workbench, compiler):
@@ -64,12 +64,12 @@ def test_ragged_requests_keep_their_own_shapes(workbench, compiler):
 
 def test_an_array_in_order_is_not_copied(workbench, compiler):
     model = workbench.serve(compiler.library("echo.c"), tensors(PLACE="TYPE_INT64"))
-    given = np.array([1, 2], np.float32)
-    given.flags.writeable = False
+    array = np.array([1, 2], np.float32)
+    array.flags.writeable = False
 
-    (reply,) = model.execute({"X": given})
+    (reply,) = model.execute({"X": array})
 
-    assert reply.outputs["PLACE"].tolist() == [given.ctypes.data]
+    assert reply.outputs["PLACE"].tolist() == [array.ctypes.data]
 
 
 def test_an_array_out_of_order_or_misaligned_is_brought_in_order(workbench, compiler):

@@ -27,19 +27,19 @@ NAIAD_EXPORT const int codes[] = {NAIAD_UNKNOWN, NAIAD_INTERNAL, NAIAD_NOT_FOUND
 
 @pytest.mark.parametrize(("program", "standard"), [("cc", "c99"), ("cc", "c11"), ("c++", "c++11"), ("c++", "c++17")])
 def test_the_header_compiles_without_a_warning(compiler, program, standard):
-    made = ctypes.CDLL(str(compiler.library(NOTHING, program=program, standard=standard)))
+    library = ctypes.CDLL(str(compiler.library(NOTHING, program=program, standard=standard)))
 
-    made.naiad_abi.restype = ctypes.c_uint64
+    library.naiad_abi.restype = ctypes.c_uint64
 
-    assert made.naiad_abi() == abi.STAMP
+    assert library.naiad_abi() == abi.STAMP
 
 
 def test_the_structs_and_codes_are_those_of_the_python_side(compiler):
-    made = ctypes.CDLL(str(compiler.library(OFFSETS)))
+    library = ctypes.CDLL(str(compiler.library(OFFSETS)))
     count = len(abi.Setup._fields_) + len(abi.Batch._fields_) + 2
 
-    offsets = list((ctypes.c_uint64 * count).in_dll(made, "offsets"))
-    codes = list((ctypes.c_int * 8).in_dll(made, "codes"))
+    offsets = list((ctypes.c_uint64 * count).in_dll(library, "offsets"))
+    codes = list((ctypes.c_int * 8).in_dll(library, "codes"))
 
     assert offsets == [
         *(getattr(struct, name).offset for struct in (abi.Setup, abi.Batch) for name, _ in struct._fields_),

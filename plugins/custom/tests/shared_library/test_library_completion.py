@@ -34,24 +34,24 @@ def complete(text):
 
 
 def test_an_empty_configuration_becomes_the_librarys_with_dynamic_batching():
-    found = complete('name: "m"')
+    result = complete('name: "m"')
 
-    assert (found.name, found.max_batch_size, found.input, found.output) == ("m", 8, LIBRARY.input, LIBRARY.output)
-    assert found.dynamic_batching is not None
-    assert completed(found, LIBRARY) == found
+    assert (result.name, result.max_batch_size, result.input, result.output) == ("m", 8, LIBRARY.input, LIBRARY.output)
+    assert result.dynamic_batching is not None
+    assert completed(result, LIBRARY) == result
 
 
 def test_what_the_user_wrote_stays():
-    found = complete("""
+    completed = complete("""
         max_batch_size: 2 output { name: "C" dims: 4 } input { name: "B" dims: -1 }
         parameters { key: "k" value { string_value: "user" } } instance_group { count: 3 }
     """)
 
-    assert (found.max_batch_size, [each.name for each in found.input]) == (2, ["B", "A"])
-    assert found.input[0].dims == (-1,)
-    assert [(each.name, each.data_type) for each in found.output] == [("C", DataType.TYPE_INT64)]
-    assert {key: value.string_value for key, value in found.parameters.items()} == {"k": "user", "own": "library"}
-    assert found.instance_group[0].count == 3
+    assert (completed.max_batch_size, [each.name for each in completed.input]) == (2, ["B", "A"])
+    assert completed.input[0].dims == (-1,)
+    assert [(each.name, each.data_type) for each in completed.output] == [("C", DataType.TYPE_INT64)]
+    assert {key: value.string_value for key, value in completed.parameters.items()} == {"k": "user", "own": "library"}
+    assert completed.instance_group[0].count == 3
 
 
 def test_the_librarys_scheduler_counts_where_the_user_has_none():
@@ -68,9 +68,9 @@ def test_the_librarys_scheduler_counts_where_the_user_has_none():
 
 
 def test_inputs_that_the_server_fills_are_not_asked_of_clients():
-    found = complete('sequence_batching { control_input { name: "A" } }')
+    completed = complete('sequence_batching { control_input { name: "A" } }')
 
-    assert [each.name for each in found.input] == ["B"]
+    assert [each.name for each in completed.input] == ["B"]
 
 
 @pytest.mark.parametrize(
@@ -108,6 +108,6 @@ def test_a_library_that_cannot_describe_itself_says_why(workbench, compiler):
         workbench.serve(compiler.library(SAYS), "")
 
 
-def test_a_configuration_that_is_invalid_is_reported_with_its_place(workbench, compiler):
+def test_a_configuration_that_is_invalid_is_reported_with_its_position(workbench, compiler):
     with pytest.raises(ConfigError, match=r"naiad_complete of libcustom\.so:1:1: .*'inputs'"):
         workbench.serve(compiler.library(SAYS), "", {"says": "inputs { }"})

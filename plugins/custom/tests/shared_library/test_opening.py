@@ -26,8 +26,8 @@ int naiad_finalize(void) { return 0; }
 STAMPED = """unsigned long naiad_abi(void);
 unsigned long naiad_abi(void) { return %s; }
 """
-HELPER = "int twice(int x);\nint twice(int x) { return 2 * x; }\n"
-USES_HELPER = """#include "naiad_custom.h"
+INNER = "int twice(int x);\nint twice(int x) { return 2 * x; }\n"
+USES_INNER = """#include "naiad_custom.h"
 int twice(int x);
 int naiad_initialize(const naiad_setup *setup, void **instance) { (void)setup, (void)instance; return 0; }
 int naiad_execute(void *instance, naiad_batch *batch) {
@@ -43,9 +43,9 @@ void naiad_finalize(void *instance) { (void)instance; }
 
 def linked(compiler, folder, name, *options):
     """A library that needs lib`name`.so, and that one; no name twice, because the process knows it by that."""
-    helper = folder / f"lib{name}.so"
-    helper.write_bytes(compiler.library(HELPER, f"-Wl,-soname,lib{name}.so").read_bytes())
-    return compiler.library(USES_HELPER, f"-L{folder}", f"-l{name}", *options), helper
+    inner = folder / f"lib{name}.so"
+    inner.write_bytes(compiler.library(INNER, f"-Wl,-soname,lib{name}.so").read_bytes())
+    return compiler.library(USES_INNER, f"-L{folder}", f"-l{name}", *options), inner
 
 
 @pytest.mark.parametrize(
@@ -165,25 +165,25 @@ def test_a_missing_dependency_is_reported_in_the_loaders_words_with_the_next_ste
 
 
 def test_a_missing_symbol_is_reported_with_the_next_step(workbench, compiler):
-    workbench.put(compiler.library(USES_HELPER))
+    workbench.put(compiler.library(USES_INNER))
 
     with pytest.raises(InvalidArgumentError, match=r"undefined symbol: twice.*; link the library with what has that"):
         workbench.complete()
 
 
 def test_a_library_finds_what_lies_beside_it(workbench, compiler, tmp_path):
-    made, helper = linked(compiler, tmp_path, "beside", "-Wl,-rpath,$ORIGIN")
-    workbench.put(helper, helper.name)
+    created, inner = linked(compiler, tmp_path, "beside", "-Wl,-rpath,$ORIGIN")
+    workbench.put(inner, inner.name)
 
-    (reply,) = workbench.serve(made).execute(X)
+    (reply,) = workbench.serve(created).execute(X)
 
     assert reply.outputs["Y"].tolist() == [2, 4]
 
 
 def test_a_library_finds_what_lies_in_another_folder_beside_its_own(workbench, compiler, tmp_path):
-    made, helper = linked(compiler, tmp_path, "apart", "-Wl,-rpath,$ORIGIN/../lib")
-    workbench.path(f"../lib/{helper.name}").write_bytes(helper.read_bytes())
+    created, inner = linked(compiler, tmp_path, "apart", "-Wl,-rpath,$ORIGIN/../lib")
+    workbench.path(f"../lib/{inner.name}").write_bytes(inner.read_bytes())
 
-    (reply,) = workbench.serve(made, X_AND_Y).execute(X)
+    (reply,) = workbench.serve(created, X_AND_Y).execute(X)
 
     assert reply.outputs["Y"].tolist() == [2, 4]

@@ -79,11 +79,11 @@ def test_the_platform_of_old_repositories_is_understood_and_failures_reach_their
 
 def test_threads_of_the_librarys_own_answer_requests(compiler, workbench):
     model = workbench.serve(compiler.library("threads.c", "-pthread"), f"max_batch_size: 8 {X_TO_Y}")
-    given = [np.full((1, 2), at, np.float32) for at in range(8)]
+    arrays = [np.full((1, 2), at, np.float32) for at in range(8)]
 
-    answers = model.execute(*({"X": each} for each in given))
+    answers = model.execute(*({"X": each} for each in arrays))
 
     assert str(answers[2]) == "not the third"
     assert [each.outputs["Y"].tolist() for each in answers if isinstance(each, Reply)] == [
-        each.tolist() for at, each in enumerate(given) if at != 2
+        each.tolist() for at, each in enumerate(arrays) if at != 2
     ]

@@ -1,6 +1,5 @@
 """A queue of a model of sequences whose scheduler does what a test says, and whose batches a test answers by hand."""
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -24,13 +23,7 @@ from naiad_config.text import read_text
 from naiad_scheduler_sequence.codec.codec import sequence_codec
 from naiad_scheduler_sequence.codec.queue_codec import SequenceQueueCodec
 from naiad_tensors.tensors import Tensor
-
-
-async def turns(count: int = 30) -> None:
-    """Let what is ready on the running loop happen, and what becomes ready by that."""
-    for _ in range(count):
-        await asyncio.sleep(0)
-
+from naiad_testing.loops import turns
 
 CONTROLS = """
   control_input [
@@ -61,7 +54,7 @@ class Scripted:
         self.next: list[Decision] = []
         self.refuse: Drop | None = None
         self.wants_decision = False
-        self.asked = 0
+        self.decisions_asked_for = 0
 
     def arrive(self, ticket: Ticket) -> Drop | None:
         self.calls.append(("arrive", ticket.id))
@@ -76,7 +69,7 @@ class Scripted:
         self.calls.append(("lost", instance))
 
     def decide(self, now: float, idle: Sequence[int]) -> Decision:
-        self.asked += 1
+        self.decisions_asked_for += 1
         return self.next.pop(0) if self.next else NOTHING
 
 
@@ -101,7 +94,7 @@ class DrivenSequences:
     """`sent` are the batches that execute, `outcomes` what each request was delivered, `ended` what instances hear."""
 
     def __init__(
-        self, config: str = "", places: int = 1, directory: Path = Path("/nowhere"), strict: bool = True
+        self, config: str = "", instances: int = 1, directory: Path = Path("/nowhere"), strict: bool = True
     ) -> None:
         parsed = read_text(config or config_of(), file="").config
         codec = sequence_codec(ModelContext(parsed, 1, directory, directory / "1"))
@@ -110,16 +103,16 @@ class DrivenSequences:
         self.sent: list[Execution] = []
         self.ended: list[tuple[int, int | str, str]] = []
         self.outcomes: dict[str, list[Outcome]] = defaultdict(list)
-        self.counters = VersionCounters(devices=[-1] * places)
+        self.counters = VersionCounters(devices=[-1] * instances)
         self._batching = parsed.max_batch_size > 0
         responses = ResponseBuilder(parsed, 1, strict)
         self.reader = CodecResponseBuilder(responses, codec)
-        self.workers = [self._take] * places
+        self.workers = [self._take] * instances
         self.queue = CodecModelQueue(responses, self.counters, codec)
         self.queue.open(self._scheduler, self.workers, self._instruct)
         assert isinstance(self.queue.codec, SequenceQueueCodec)
         self.sequences = self.queue.codec
-        for slot in range(places):
+        for slot in range(instances):
             self.queue.free(slot)
 
     @property
@@ -133,10 +126,10 @@ class DrivenSequences:
         request = Request("m", {"X": tensor}, id=name, correlation_id=who, **fields)
         return self.queue.submit(request, 1, None, self.outcomes[name].append)
 
-    async def decide(self, *rows: Row, place: int = 0, ended: Sequence[SequenceEnd] = ()) -> None:
+    async def decide(self, *rows: Row, slot: int = 0, ended: Sequence[SequenceEnd] = ()) -> None:
         """Let the scheduler send these rows now."""
         tickets = tuple(row.ticket for row in rows if row.ticket)
-        dispatches = (Dispatch(place, tickets, "requested", rows),) if tickets else ()
+        dispatches = (Dispatch(slot, tickets, "requested", rows),) if tickets else ()
         await self.follow(Decision(dispatches, ended=tuple(ended)))
 
     async def follow(self, decision: Decision) -> None:
@@ -218,9 +211,9 @@ def seen(batch: Batch, name: str) -> list[Any]:
     return [request.inputs[name].array.ravel()[0] for request in batch.requests]
 
 
-def end(number: int, reason: SequenceEndReason = SequenceEndReason.IDLE, place: int = 0) -> SequenceEnd:
+def end(number: int, reason: SequenceEndReason = SequenceEndReason.IDLE, slot: int = 0) -> SequenceEnd:
     """A sequence that is over."""
-    return SequenceEnd(place, number, reason)
+    return SequenceEnd(slot, number, reason)
 
 
 def reply(value: int, state: int | None = None) -> Reply:

@@ -15,16 +15,17 @@ from naiad.errors import (
 )
 from naiad.scheduler import Decision, Dispatch, Drop, DropReason, Row, SequenceEndReason
 from naiad.types import Request
+from naiad_testing.loops import turns
 
-from .driven import DrivenSequences, end, failing, summing, turns
+from .driven import DrivenSequences, end, failing, summing
 
 
 @pytest.mark.parametrize("model", [summing, failing])
 async def test_after_its_last_request_a_sequence_is_over_however_that_went(model) -> None:
-    driven = DrivenSequences(places=2)
+    driven = DrivenSequences(instances=2)
     driven.submit("a", who="x", sequence_end=True)
     driven.submit("b", who="y")
-    await driven.decide(Row(1, 1, start=True, end=True), Row(2, 2, start=True), place=1)
+    await driven.decide(Row(1, 1, start=True, end=True), Row(2, 2, start=True), slot=1)
     assert driven.ended == []
 
     driven.answer(model)
@@ -87,20 +88,20 @@ async def test_a_model_that_goes_out_of_service_hears_of_every_sequence() -> Non
 
 
 async def test_an_instance_that_died_hears_nothing_and_its_scheduler_does() -> None:
-    driven = DrivenSequences(places=2)
+    driven = DrivenSequences(instances=2)
     driven.submit("a", who=1)
     driven.submit("b", who=2)
     await driven.decide(Row(1, 1, start=True))
-    await driven.decide(Row(2, 2, start=True), place=1)
+    await driven.decide(Row(2, 2, start=True), slot=1)
 
     driven.die(WorkerDiedError("it died"))
 
     assert driven.ended == []
     assert driven.scheduler.calls[-2:] == [("lost", 0), ("settle", 1)]
     assert driven.sequences.live == 1
-    asked = driven.scheduler.asked
+    decisions = driven.scheduler.decisions_asked_for
     await turns()
-    assert driven.scheduler.asked == asked + 1
+    assert driven.scheduler.decisions_asked_for == decisions + 1
 
 
 async def test_a_scheduler_that_fails_ends_all_sequences() -> None:
@@ -147,21 +148,21 @@ async def test_a_decision_is_asked_for_when_settling_says_so() -> None:
     driven = DrivenSequences()
     call = driven.submit("a")
     await turns()
-    asked = driven.scheduler.asked
+    decisions = driven.scheduler.decisions_asked_for
 
     call.cancel()
     await turns()
-    assert driven.scheduler.asked == asked
+    assert driven.scheduler.decisions_asked_for == decisions
     driven.scheduler.wants_decision = True
     driven.submit("b").cancel()
     driven.submit("c").cancel()
     await turns()
 
-    assert driven.scheduler.asked == asked + 1
+    assert driven.scheduler.decisions_asked_for == decisions + 1
 
 
 async def test_a_scheduler_that_fails_to_hear_of_a_loss_starts_anew() -> None:
-    driven = DrivenSequences(places=2)
+    driven = DrivenSequences(instances=2)
     driven.submit("a")
 
     def lost(instance: int, now: float) -> None:

@@ -18,8 +18,8 @@ def state(text: str, directory: Path = Path("/nowhere"), max_batch_size: int = 4
     config = read_text(
         config_of(f'state {{ input_name: "in" output_name: "out" {text} }}', max_batch_size=max_batch_size), file=""
     ).config
-    (found,) = kept_states(config, directory)
-    return found
+    (result,) = kept_states(config, directory)
+    return result
 
 
 def initial(dims: str, kind: str, source: str) -> str:
@@ -34,11 +34,11 @@ def initial(dims: str, kind: str, source: str) -> str:
     ],
 )
 def test_a_state_without_content_is_zeros_of_its_dims(text: str, shape: tuple[int, ...]) -> None:
-    found = state(text)
+    result = state(text)
 
-    assert found.initial.shape == shape
-    assert found.initial.dtype == np.float32
-    assert not found.initial.any()
+    assert result.initial.shape == shape
+    assert result.initial.dtype == np.float32
+    assert not result.initial.any()
 
 
 def test_strings_start_empty() -> None:
@@ -53,18 +53,18 @@ def test_a_file_holds_the_elements_row_by_row(tmp_path: Path) -> None:
     (tmp_path / "initial_state").mkdir()
     (tmp_path / "initial_state" / "start").write_bytes(np.arange(6, dtype=np.int16).tobytes() + b"more")
 
-    found = state(initial("[ 2, 3 ]", "TYPE_INT16", 'data_file: "start"'), tmp_path)
+    result = state(initial("[ 2, 3 ]", "TYPE_INT16", 'data_file: "start"'), tmp_path)
 
-    assert found.initial.tolist() == [[[0, 1, 2], [3, 4, 5]]]
+    assert result.initial.tolist() == [[[0, 1, 2], [3, 4, 5]]]
 
 
 def test_a_file_of_strings_holds_a_length_in_front_of_each(tmp_path: Path) -> None:
     (tmp_path / "initial_state").mkdir()
     (tmp_path / "initial_state" / "start").write_bytes(b"\2\0\0\0ab\0\0\0\0")
 
-    found = state(initial("[ 2 ]", "TYPE_STRING", 'data_file: "start"'), tmp_path)
+    result = state(initial("[ 2 ]", "TYPE_STRING", 'data_file: "start"'), tmp_path)
 
-    assert found.initial.tolist() == [[b"ab", b""]]
+    assert result.initial.tolist() == [[b"ab", b""]]
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ async def test_a_request_that_is_over_is_gone_with_its_tensors() -> None:
     driven = DrivenSequences()
     driven.submit("a", 3)
     await driven.decide(Row(1, 1, start=True))
-    given = weakref.ref(driven.batch().requests[0].inputs["X"].array)
+    array = weakref.ref(driven.batch().requests[0].inputs["X"].array)
 
     driven.answer(summing)
 
     assert driven.value("a") == 3
-    assert given() is None
+    assert array() is None

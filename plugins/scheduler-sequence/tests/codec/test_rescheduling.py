@@ -10,8 +10,9 @@ from naiad.backend import RESCHEDULE, Reschedule
 from naiad.batch import Batch
 from naiad.errors import ModelFailedError, UnavailableError
 from naiad.scheduler import Drop, DropReason, Row
+from naiad_testing.loops import turns
 
-from .driven import SUM, DrivenSequences, config_of, end, failing, reply, seen, sent, summing, turns
+from .driven import SUM, DrivenSequences, config_of, end, failing, reply, seen, sent, summing
 
 DECOUPLED = "model_transaction_policy { decoupled: true }"
 ITERATIVE = "iterative_sequence: true " + SUM

@@ -5,8 +5,9 @@ import pytest
 
 from naiad.errors import InternalError
 from naiad.scheduler import Decision, Dispatch, Row
+from naiad_testing.loops import turns
 
-from .driven import SUM, DrivenSequences, config_of, seen, summing, turns
+from .driven import SUM, DrivenSequences, config_of, seen, summing
 
 
 async def test_every_row_of_a_batch_has_the_controls_of_its_request() -> None:
@@ -35,7 +36,7 @@ async def test_every_row_of_a_batch_has_the_controls_of_its_request() -> None:
     ]
 
 
-async def test_a_row_without_a_request_keeps_its_place_and_is_not_ready() -> None:
+async def test_a_row_without_a_request_keeps_its_index_and_is_not_ready() -> None:
     driven = DrivenSequences()
     driven.submit("a", 5, who=1)
     driven.submit("b", 6, who=2)
@@ -186,13 +187,13 @@ async def test_rows_that_are_invalid_fail_what_waits_and_start_the_scheduler_ane
     assert driven.value("c") == 4
 
 
-async def test_many_rows_at_several_places_keep_apart() -> None:
-    driven = DrivenSequences(places=2)
+async def test_many_rows_at_several_indices_keep_apart() -> None:
+    driven = DrivenSequences(instances=2)
     for number in range(1, 5):
         driven.submit(f"r{number}", number, who=number)
 
     await driven.decide(Row(1, 1, start=True), Row(2, 2, start=True))
-    await driven.decide(Row(3, 3, start=True), Row(4, 4, start=True), place=1)
+    await driven.decide(Row(3, 3, start=True), Row(4, 4, start=True), slot=1)
 
     assert [execution.slot for execution in driven.sent] == [0, 1]
     driven.answer(summing, 1)

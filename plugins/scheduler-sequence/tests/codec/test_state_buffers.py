@@ -111,10 +111,10 @@ async def test_a_buffer_that_clients_see_is_copied_for_them() -> None:
 async def test_states_of_strings_go_on_too() -> None:
     texts = 'state { input_name: "IN" output_name: "OUT" data_type: TYPE_STRING dims: [ 2 ] }'
     driven = DrivenSequences(config_of(texts))
-    found = []
+    results = []
 
     def writing(batch: Batch) -> Mapping[str, np.ndarray]:
-        found.append(batch.input("IN").tolist())
+        results.append(batch.input("IN").tolist())
         return {"Y": batch.input("X"), "OUT": np.array([["é", "x"]])}
 
     for ticket in (1, 2):
@@ -122,4 +122,4 @@ async def test_states_of_strings_go_on_too() -> None:
         await driven.decide(Row(ticket, 1, start=ticket == 1))
         driven.answer(writing)
 
-    assert found == [[[b"", b""]], [["é".encode(), b"x"]]]
+    assert results == [[[b"", b""]], [["é".encode(), b"x"]]]

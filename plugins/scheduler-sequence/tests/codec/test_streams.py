@@ -5,8 +5,9 @@ import pytest
 from naiad.errors import ModelFailedError
 from naiad.scheduler import Row
 from naiad_scheduler_sequence.codec.rows import NullSender
+from naiad_testing.loops import turns
 
-from .driven import SUM, DrivenSequences, config_of, reply, sent, turns
+from .driven import SUM, DrivenSequences, config_of, reply, sent
 
 DECOUPLED = "model_transaction_policy { decoupled: true }"
 

@@ -153,16 +153,16 @@ def test_requests_of_a_plugin_keep_the_sequence_that_they_name(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("chosen", "message"),
     [
         ("data_type: TYPE_FP32 dims: [ 1 ]", "'START', which sequence_batching of model 'm' adds, is FP32 [1, 1]"),
         ("data_type: TYPE_INT32 dims: [ 2 ]", "it must be INT32 [1, 1]"),
     ],
 )
 def test_a_control_of_another_type_or_shape_fails_and_says_what_it_must_be(
-    tmp_path: Path, given: str, message: str
+    tmp_path: Path, chosen: str, message: str
 ) -> None:
-    context = read(tmp_path, more=f', {{ key: "START" value {{ {given} zero_data: true }} }}')
+    context = read(tmp_path, more=f', {{ key: "START" value {{ {chosen} zero_data: true }} }}')
 
     with pytest.raises(InvalidArgumentError) as failed:
         warm(context, Model(accumulating))

@@ -35,19 +35,19 @@ class Network:
         self.trt = trt
         self._builder = trt.Builder(logger_of(trt))
         flags = getattr(trt.NetworkDefinitionCreationFlag, "STRONGLY_TYPED", None)
-        self.made = self._builder.create_network(0 if flags is None else 1 << int(flags))
+        self.definition = self._builder.create_network(0 if flags is None else 1 << int(flags))
         self._config = self._builder.create_builder_config()
 
     def input(self, name: str, dims: tuple[int, ...], kind: str = "FLOAT") -> Any:
-        return self.made.add_input(name, getattr(self.trt.DataType, kind), dims)
+        return self.definition.add_input(name, getattr(self.trt.DataType, kind), dims)
 
     def join(self, operation: str, one: Any, other: Any) -> Any:
         kind = getattr(self.trt.ElementWiseOperation, operation)
-        return self.made.add_elementwise(one, other, kind).get_output(0)
+        return self.definition.add_elementwise(one, other, kind).get_output(0)
 
     def output(self, name: str, tensor: Any) -> None:
         tensor.name = name
-        self.made.mark_output(tensor)
+        self.definition.mark_output(tensor)
 
     def profile(self, values: dict[str, Any] | None = None, **shapes: Any) -> None:
         added = self._builder.create_optimization_profile()
@@ -58,7 +58,7 @@ class Network:
         self._config.add_optimization_profile(added)
 
     def plan(self) -> bytes:
-        plan = self._builder.build_serialized_network(self.made, self._config)
+        plan = self._builder.build_serialized_network(self.definition, self._config)
         assert plan is not None, "TensorRT does not build this network; its log says why"
         return bytes(plan)
 
@@ -85,7 +85,7 @@ def copier(trt: Any, kind: str) -> bytes:
     """OUT = IN, 1 to 4 rows of 3."""
     network = Network(trt)
     sent = network.input("IN", (-1, 3), kind)
-    network.output("OUT", network.made.add_identity(sent).get_output(0))
+    network.output("OUT", network.definition.add_identity(sent).get_output(0))
     network.profile(IN=((1, 3), (2, 3), (4, 3)))
     return network.plan()
 
@@ -95,7 +95,7 @@ def stretcher(trt: Any) -> bytes:
     """OUT = the first element of each row of IN, in as many columns as the shape tensor SIZE says: rows and columns."""
     network = Network(trt)
     sent, size = network.input("IN", (-1, 1)), network.input("SIZE", (2,), "INT64")
-    sliced = network.made.add_slice(sent, (0, 0), (1, 1), (1, 1))
+    sliced = network.definition.add_slice(sent, (0, 0), (1, 1), (1, 1))
     sliced.mode = trt.SampleMode.CLAMP
     sliced.set_input(2, size)
     network.output("OUT", sliced.get_output(0))
@@ -107,7 +107,7 @@ def stretcher(trt: Any) -> bytes:
 def finder(trt: Any) -> bytes:
     """OUT = the places of what is not 0 in IN (1 to 16 elements), one column for each."""
     network = Network(trt)
-    actual = network.made.add_non_zero(network.input("IN", (-1,)))
+    actual = network.definition.add_non_zero(network.input("IN", (-1,)))
     network.output("OUT", actual.get_output(0))
     network.profile(IN=((1,), (4,), (16,)))
     return network.plan()
@@ -130,11 +130,11 @@ def accumulator(trt: Any) -> bytes:
     """OUT = IN + STATE where the sequence does not start, else IN; STATE_OUT = OUT."""
     network = Network(trt)
     sent, start, state = (network.input(name, (-1, 1)) for name in ("IN", "START", "STATE"))
-    one = network.made.add_constant((1, 1), np.ones((1, 1), np.float32)).get_output(0)
+    one = network.definition.add_constant((1, 1), np.ones((1, 1), np.float32)).get_output(0)
     kept = network.join("PROD", state, network.join("SUB", one, start))
     out = network.join("SUM", sent, kept)
     network.output("OUT", out)
-    network.output("STATE_OUT", network.made.add_identity(out).get_output(0))
+    network.output("STATE_OUT", network.definition.add_identity(out).get_output(0))
     bounds = ((1, 1), (2, 1), (4, 1))
     network.profile(IN=bounds, START=bounds, STATE=bounds)
     return network.plan()

@@ -210,7 +210,7 @@ def from_memory(tensor: EngineTensor, memory: np.ndarray, shape: Shape) -> np.nd
         return memory.reshape(shape)
     held, array = memory.reshape(memory_shape(tensor, shape)), np.empty(shape, memory.dtype)
     for index in np.ndindex(shape):
-        array[index] = held[place_of(tensor.format, index)]
+        array[index] = held[location_of(tensor.format, index)]
     return array
 
 
@@ -220,11 +220,11 @@ def to_memory(tensor: EngineTensor, array: np.ndarray) -> np.ndarray:
         return array
     memory = np.full(memory_shape(tensor, array.shape), 77, array.dtype)
     for index in np.ndindex(array.shape):
-        memory[place_of(tensor.format, index)] = array[index]
+        memory[location_of(tensor.format, index)] = array[index]
     return memory
 
 
-def place_of(form: str, index: tuple[int, ...]) -> tuple[int, ...]:
+def location_of(form: str, index: tuple[int, ...]) -> tuple[int, ...]:
     """Where the element (n, c, h, w), or (n, c, d, h, w), is in the C array of a format."""
     batch, channel, *rest = index
     if form.startswith(("HWC", "DHWC")):

@@ -137,7 +137,7 @@ def test_an_output_stays_on_the_gpu_for_as_long_as_it_is_held():
     assert isinstance(first["DIFFERENCE"], np.ndarray)
 
 
-def test_memory_of_outputs_that_nobody_holds_is_used_again():
+def test_memory_of_outputs_that_is_not_referenced_is_used_again():
     bench = add_sub()
     executor = bench.executor()
     for _ in range(5):

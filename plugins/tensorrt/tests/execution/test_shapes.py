@@ -80,7 +80,7 @@ def test_the_engine_tells_the_shape_of_an_output_when_it_runs():
     assert answers[0].shape == (0, 1)
 
 
-def test_an_output_on_the_host_of_a_shape_that_nobody_knows_is_refused():
+def test_an_output_on_the_host_of_a_shape_that_is_not_known_is_refused():
     bench = reshaper()
     bench.engine.late = ("SIZES",)
 

@@ -19,11 +19,11 @@ class TritonPythonModel:
         return None if self.decoupled else answers
 
     def _answer(self, request):
-        wanted = int(pb_utils.get_input_tensor_by_name(request, "TIMES").as_numpy().ravel()[0])
+        expected = int(pb_utils.get_input_tensor_by_name(request, "TIMES").as_numpy().ravel()[0])
         sequence = request.correlation_id()
         starts = request.flags() & pb_utils.TRITONSERVER_REQUEST_FLAG_SEQUENCE_START
         times = 1 if starts else self.seen.pop(sequence, 0) + 1
-        over = times >= wanted
+        over = times >= expected
         if not over:
             self.seen[sequence] = times
             request.set_release_flags(pb_utils.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)

@@ -26,11 +26,11 @@ class TritonPythonModel:
         return [self._answer(request) for request in requests]
 
     def _answer(self, request):
-        wanted = pb_utils.get_input_tensor_by_name(request, "max_tokens")
-        count = 1 if wanted is None else int(wanted.as_numpy().ravel()[0])
+        limit = pb_utils.get_input_tensor_by_name(request, "max_tokens")
+        count = 1 if limit is None else int(limit.as_numpy().ravel()[0])
         if count < 0:
             raise ValueError("fewer than no words")
-        given = pb_utils.get_input_tensor_by_name(request, "text_input").as_numpy().ravel()[0].decode()
-        words = [f"{given} {index}" for index in range(count)]
+        array = pb_utils.get_input_tensor_by_name(request, "text_input").as_numpy().ravel()[0].decode()
+        words = [f"{array} {index}" for index in range(count)]
         outputs = [pb_utils.Tensor("text_output", text(*words)), pb_utils.Tensor("report", text(report_of(request)))]
         return pb_utils.InferenceResponse(outputs)

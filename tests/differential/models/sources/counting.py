@@ -22,8 +22,8 @@ class TritonPythonModel:
     def execute(self, requests):
         return [self._answer(pb_utils.get_input_tensor_by_name(request, "IN").as_numpy()) for request in requests]
 
-    def _answer(self, given):
-        number = int(given[0])
+    def _answer(self, values):
+        number = int(values[0])
         self.numbers.increment(number)
         self.same.increment(0.5)
         self.level.set(number)

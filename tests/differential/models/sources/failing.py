@@ -11,8 +11,8 @@ class TritonPythonModel:
     def execute(self, requests):
         return [self._answer(pb_utils.get_input_tensor_by_name(request, "IN").as_numpy()) for request in requests]
 
-    def _answer(self, given):
-        how = int(given[0])
+    def _answer(self, values):
+        how = int(values[0])
         if how >= 10:
             code = getattr(pb_utils.TritonError, CODES[how - 10])
             return pb_utils.InferenceResponse([], pb_utils.TritonError("as asked for", code))
@@ -21,11 +21,11 @@ class TritonPythonModel:
         if how == 2:
             return pb_utils.InferenceResponse([], pb_utils.TritonError("without a code"))
         outputs = {
-            0: [("OUT", given)],
+            0: [("OUT", values)],
             3: [],
-            4: [("OUT", given.astype(np.float32))],
-            5: [("OTHER", given)],
+            4: [("OUT", values.astype(np.float32))],
+            5: [("OTHER", values)],
             6: [("OUT", np.array([6, 6], np.int32))],
-            7: [("OUT", given), ("OUT", given + 1)],
+            7: [("OUT", values), ("OUT", values + 1)],
         }[how]
         return pb_utils.InferenceResponse([pb_utils.Tensor(name, value) for name, value in outputs])

@@ -14,9 +14,9 @@ class TritonPythonModel:
         return
 
     def _answer(self, request, sender):
-        count = self._given(request, "IN", 0)
-        fail_at = self._given(request, "FAIL_AT", -1)
-        ends_with_last = bool(self._given(request, "END_WITH_LAST", 0))
+        count = self._value(request, "IN", 0)
+        fail_at = self._value(request, "FAIL_AT", -1)
+        ends_with_last = bool(self._value(request, "END_WITH_LAST", 0))
         for index in range(count):
             last = ends_with_last and index == count - 1
             response = self._failed(index) if index == fail_at else self._response(index)
@@ -24,7 +24,7 @@ class TritonPythonModel:
         if not (ends_with_last and count):
             sender.send(flags=FINAL)
 
-    def _given(self, request, name, default):
+    def _value(self, request, name, default):
         tensor = pb_utils.get_input_tensor_by_name(request, name)
         return default if tensor is None else int(tensor.as_numpy()[0])
 

@@ -10,8 +10,8 @@ class TritonPythonModel:
         return [self._answer(request) for request in requests]
 
     def _answer(self, request):
-        given = pb_utils.get_input_tensor_by_name(request, "IN").as_numpy()
+        array = pb_utils.get_input_tensor_by_name(request, "IN").as_numpy()
         scalar = pb_utils.get_input_tensor_by_name(request, "SCALAR").as_numpy()
-        seen = np.array([[*given.shape[1:], scalar.ndim]] * len(given), np.int64)
-        product = given * scalar.reshape(-1, 1, 1)
+        seen = np.array([[*array.shape[1:], scalar.ndim]] * len(array), np.int64)
+        product = array * scalar.reshape(-1, 1, 1)
         return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", product), pb_utils.Tensor("SEEN", seen)])

@@ -10,14 +10,14 @@ class TritonPythonModel:
         return [self._answer(request) for request in requests]
 
     def _answer(self, request):
-        given = pb_utils.get_input_tensor_by_name(request, "IN").as_numpy()
+        array = pb_utils.get_input_tensor_by_name(request, "IN").as_numpy()
         outputs = {
-            "SCORES": lambda: given,
-            "RANKS": lambda: given.astype(np.int32),
-            "FLAGS": lambda: given > 0,
-            "NAMES": lambda: np.array([[str(value).encode() for value in row] for row in given.tolist()], dtype=object),
+            "SCORES": lambda: array,
+            "RANKS": lambda: array.astype(np.int32),
+            "FLAGS": lambda: array > 0,
+            "NAMES": lambda: np.array([[str(value).encode() for value in row] for row in array.tolist()], dtype=object),
         }
-        wanted = request.requested_output_names()
+        requested = request.requested_output_names()
         return pb_utils.InferenceResponse(
-            [pb_utils.Tensor(name, outputs[name]()) for name in outputs if name in wanted]
+            [pb_utils.Tensor(name, outputs[name]()) for name in outputs if name in requested]
         )

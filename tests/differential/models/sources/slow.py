@@ -10,6 +10,6 @@ class TritonPythonModel:
         return [self._answer(request) for request in requests]
 
     def _answer(self, request):
-        given = pb_utils.get_input_tensor_by_name(request, "MILLISECONDS").as_numpy()
-        time.sleep(int(given.ravel()[0]) / 1000)
-        return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", given)])
+        array = pb_utils.get_input_tensor_by_name(request, "MILLISECONDS").as_numpy()
+        time.sleep(int(array.ravel()[0]) / 1000)
+        return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", array)])

@@ -28,13 +28,13 @@ class TritonPythonModel:
         return
 
     def _answer(self, request, sender):
-        wanted = pb_utils.get_input_tensor_by_name(request, "max_tokens")
-        count = 2 if wanted is None else int(wanted.as_numpy().ravel()[0])
-        given = pb_utils.get_input_tensor_by_name(request, "text_input").as_numpy().ravel()[0].decode()
+        limit = pb_utils.get_input_tensor_by_name(request, "max_tokens")
+        count = 2 if limit is None else int(limit.as_numpy().ravel()[0])
+        array = pb_utils.get_input_tensor_by_name(request, "text_input").as_numpy().ravel()[0].decode()
         for index in range(count):
-            word = pb_utils.Tensor("text_output", text(f"{given} {index}"))
+            word = pb_utils.Tensor("text_output", text(f"{array} {index}"))
             message = pb_utils.Tensor("report", text(report_of(request)))
             sender.send(pb_utils.InferenceResponse([word, message]))
-        if given == "fail":
+        if array == "fail":
             sender.send(pb_utils.InferenceResponse(error=pb_utils.TritonError("failed as asked for")))
         sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)

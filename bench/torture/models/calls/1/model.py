@@ -10,9 +10,9 @@ class TritonPythonModel:
         return [self._answer(request) for request in requests]
 
     def _answer(self, request):
-        given = pb_utils.get_input_tensor_by_name(request, "INPUT0")
+        tensor = pb_utils.get_input_tensor_by_name(request, "INPUT0")
         failed = 0
         for name in ("raises", "missing"):
-            call = pb_utils.InferenceRequest(model_name=name, requested_output_names=["OUTPUT0"], inputs=[given])
+            call = pb_utils.InferenceRequest(model_name=name, requested_output_names=["OUTPUT0"], inputs=[tensor])
             failed += call.exec().has_error()
         return pb_utils.InferenceResponse(output_tensors=[pb_utils.Tensor("OUTPUT0", np.array([failed], np.float32))])

@@ -9,6 +9,6 @@ class TritonPythonModel:
         for request in requests:
             for _ in range(64):
                 pb_utils.Logger.log_info("x" * 1000)
-            given = pb_utils.get_input_tensor_by_name(request, "INPUT0").as_numpy()
-            responses.append(pb_utils.InferenceResponse(output_tensors=[pb_utils.Tensor("OUTPUT0", given)]))
+            array = pb_utils.get_input_tensor_by_name(request, "INPUT0").as_numpy()
+            responses.append(pb_utils.InferenceResponse(output_tensors=[pb_utils.Tensor("OUTPUT0", array)]))
         return responses

@@ -67,11 +67,11 @@ class Alarm:
         with self._changed:
             while not self._closed:
                 due = math.inf if self._at is None else self._at
-                left = due - monotonic()
-                if left <= 0:
+                seconds = due - monotonic()
+                if seconds <= 0:
                     self._at = None
                     self._asleep_until = 0.0
                     return True
                 self._asleep_until = due
-                self._changed.wait(None if left == math.inf else left)
+                self._changed.wait(None if seconds == math.inf else seconds)
             return False

@@ -1,4 +1,4 @@
-"""What a caller is told when its request is given up before it is answered."""
+"""Errors of requests that end before the model answers them: timeouts, cancellation, unload, a failed scheduler."""
 
 from naiad._engine.statistics import FailureReason
 from naiad.errors import (

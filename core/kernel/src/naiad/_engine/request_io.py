@@ -35,17 +35,17 @@ def fetch_inputs(batch: Batch, devices: Collection[Device] = (), lend: bool = Fa
 def store_outputs(
     batch: Batch, outcomes: Sequence[Outcome | None], failures: dict[int, NaiadError]
 ) -> Sequence[Outcome | None]:
-    """Copy the outputs of the requests that somebody still waits for; the outcomes with what failed."""
-    found = list(outcomes)
+    """Copy the outputs of requests that are not cancelled. Returns the outcomes, with the errors of failed copies."""
+    results = list(outcomes)
     for index, error in failures.items():
-        found[index] = error
-    for index, (request, outcome) in enumerate(zip(batch.requests, found, strict=True)):
+        results[index] = error
+    for index, (request, outcome) in enumerate(zip(batch.requests, results, strict=True)):
         if request.transfer is not None and isinstance(outcome, Response) and not request.cancelled:
             try:
                 request.transfer.store(outcome.outputs)
             except NaiadError as error:
-                found[index] = error.with_traceback(None)
-    return found
+                results[index] = error.with_traceback(None)
+    return results
 
 
 def give_back(batch: Batch) -> tuple[dict[int, NaiadError], bool]:

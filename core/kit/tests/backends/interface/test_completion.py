@@ -210,10 +210,10 @@ def test_dims_are_not_guessed_where_the_model_declares_no_rank():
 
     with pytest.raises(ConfigError) as raised:
         completed(ModelConfig(name="m"), unranked, 4)
-    found = completed(parse_text(written), unranked, 4)
+    result = completed(parse_text(written), unranked, 4)
     batching = completed(parse_text(f"{written} max_batch_size: 8"), unranked, 4)
 
     assert "the model declares no rank for 'A'" in str(raised.value)
     assert "the model declares no rank for 'SUM'" in str(raised.value)
-    assert (found.max_batch_size, found.output[0].data_type) == (0, DataType.TYPE_FP32)
+    assert (result.max_batch_size, result.output[0].data_type) == (0, DataType.TYPE_FP32)
     assert batching.max_batch_size == 8
