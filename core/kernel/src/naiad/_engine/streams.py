@@ -45,6 +45,7 @@ class ResponseStream:
 
     __slots__ = (
         "_closed",
+        "_flush_scheduled",
         "_held",
         "_loop",
         "_mark_ns",
@@ -54,7 +55,6 @@ class ResponseStream:
         "_size",
         "_suspend",
         "_taken",
-        "_told",
         "call",
         "count",
         "ended",
@@ -82,7 +82,7 @@ class ResponseStream:
         self._outbox: deque[Sent] = deque()
         self._rooms: deque[Future[None]] = deque()
         self._size = 0  # of what is in the outbox, more or less: threads add to it at the same time
-        self._told = False
+        self._flush_scheduled = False
         self._closed = False
         self._held: Response | None = None
         self._suspend = suspend
@@ -110,9 +110,9 @@ class ResponseStream:
         else:
             self._size += _size_of(outcome)
         self._outbox.append(sent)
-        if not self._told:
-            self._told = True
-            self._tell_loop()
+        if not self._flush_scheduled:
+            self._flush_scheduled = True
+            self._schedule_flush()
         return None if final else self._wait_for_room()
 
     def abandon(self) -> None:
@@ -143,7 +143,7 @@ class ResponseStream:
         room: Future[None] = Future()
         room.set_running_or_notify_cancel()  # who stops waiting must not cancel what `release` sets
         self._rooms.append(room)
-        if not self._is_full():  # whoever made room meanwhile may not have seen who waits
+        if not self._is_full():  # room that was made meanwhile may not have been seen
             self.release()
         return room if self._suspend is None else self._suspend(self, room)
 
@@ -200,14 +200,14 @@ class ResponseStream:
     def _response(self, request_id: str, error: NaiadError | None = None, final: bool = False) -> Response:
         return Response(self._reader.model, self._reader.version, request_id, {}, final=final, error=error)
 
-    def _tell_loop(self) -> None:
+    def _schedule_flush(self) -> None:
         try:
             self._loop.call_soon_threadsafe(self._flush)
         except RuntimeError:  # the loop is closed: nobody waits for a response any more
             _logger.debug("model '%s' sent a response after its event loop had ended", self._reader.model)
 
     def _flush(self) -> None:
-        self._told = False  # before the outbox is emptied: what is put into it from now on is told of again
+        self._flush_scheduled = False  # before the outbox is emptied: a later response schedules a flush again
         self._size = 0
         sent = [self._outbox.popleft() for _ in range(len(self._outbox))]
         try:
