@@ -11,8 +11,9 @@ from naiad import Request, Tensor
 from naiad.backend import Answer, Batch, ModelContext
 from naiad.errors import CallRingError
 from naiad_kit.calls import ModelCalls, models_of
+from naiad_testing.loops import until
 
-from .parts import Part, Parts, ask, infer, plus, until
+from .parts import Part, Parts, ask, infer, plus
 
 ROOM = "max_inflight_requests: 1"
 
