@@ -162,3 +162,7 @@ def test_a_negative_number_takes_ten_bytes(value):
     parameter = message_class("InferParameter")(int64_param=value)
 
     assert parameter.SerializeToString() == b"\x10" + varint(value)
+
+
+def test_a_size_that_is_too_long_is_no_layout():
+    assert scan(b"\x0a" + b"\xff" * 9 + b"\x01") is None

@@ -183,3 +183,16 @@ def test_pings_between_answers_are_no_strikes(make_peer):
         peer.send(frame(PING, 0, 0, bytes(8)))
 
     assert peer.errors() == []
+
+
+def test_pings_between_data_that_waited_for_a_window_are_no_strikes(make_peer):
+    peer = make_peer(timeouts=Timeouts(least_ping_interval=10, most_ping_strikes=2)).greet(setting(4, 0))
+    peer.send(headers(1))
+    peer.connection.send_head(1, b"", 0.0)
+    peer.connection.send_data(1, [bytes(100)], 0.0)
+
+    for _ in range(20):
+        peer.now += 1
+        peer.send(frame(WINDOW, 0, 1, number(1)), frame(PING, 0, 0, bytes(8)))
+
+    assert peer.errors() == []

@@ -139,7 +139,10 @@ class Caller:
             second = self.method("ModelInfer").future(small)
             statuses = {self.call(small, timeout=0.2) for _ in range(2)}
             self.backend.release()
-            first.result(), second.result()
+            first.result()
+            refused = second.exception()  # it may arrive after the others
+            if refused is not None:
+                statuses.add(refused.code().name)
             return "UNAVAILABLE" if "UNAVAILABLE" in statuses else str(statuses)
 
         return self.executing(fill, small)

@@ -14,7 +14,8 @@ import naiad_grpc
 from naiad import Server
 
 async def main():
-    options = {"grpc-port": 0, "grpc-address": "127.0.0.1", "model-control-mode": "explicit"}
+    listening = {"grpc-port": 0, "grpc-address": "127.0.0.1", "grpc-transport": "grpcio"}
+    options = {**listening, "model-control-mode": "explicit"}
     async with Server(plugins=[naiad_grpc], options=options) as server:
         print(server.plugins.frontends()["grpc"].target, flush=True)
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)

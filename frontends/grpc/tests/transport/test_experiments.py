@@ -100,7 +100,8 @@ class Watch:
 
 async def main():
     sys.meta_path.insert(0, Watch())
-    options = {"grpc-port": 0, "grpc-address": "127.0.0.1", "model-control-mode": "explicit"}
+    listening = {"grpc-port": 0, "grpc-address": "127.0.0.1", "grpc-transport": "grpcio"}
+    options = {**listening, "model-control-mode": "explicit"}
     async with Server(plugins=[naiad_grpc], options=options):
         print(Watch.seen)
 

@@ -101,7 +101,7 @@ def scan(message: bytes) -> Layout | None:
                 id_start = text_start = id_end = offset
             last = tag
             offset = start + size
-    except IndexError:
+    except (IndexError, InvalidArgumentError):
         return None
     if offset != end:
         return None

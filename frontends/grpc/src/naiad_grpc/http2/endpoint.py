@@ -7,6 +7,7 @@ from naiad_grpc.http2 import peer_settings
 from naiad_grpc.http2.budgets import OUR_RESETS, Budgets
 from naiad_grpc.http2.events import ConnectionEnded, Event, OutputSent, StreamEnded
 from naiad_grpc.http2.frames import (
+    DEFAULT_FRAME,
     DEFAULT_WINDOW,
     MAX_WINDOW,
     PING,
@@ -83,7 +84,7 @@ class Endpoint:
         """Send a whole response and end the stream. False if some of its data must wait; OutputSent comes then."""
         stream = self.streams[stream_id]
         self._timers.answered_at = self._now = now
-        self._budgets.answered += 1
+        self._budgets.answered += 1 + size // DEFAULT_FRAME
         if not self.outbox.respond(stream, head, content, size, trailers, now):
             return False
         self._finish(stream)
@@ -97,6 +98,7 @@ class Endpoint:
     def send_data(self, stream_id: int, content: Sequence[Buffer], now: float) -> bool:
         """Send data of a response. False if some of it must wait; OutputSent comes then."""
         self._timers.data_sent(now)
+        self._budgets.answered += 1 + sum(map(len, content)) // DEFAULT_FRAME
         return self.outbox.send_data(self.streams[stream_id], content, now)
 
     def send_trailers(self, stream_id: int, block: bytes, now: float) -> bool:
@@ -109,6 +111,10 @@ class Endpoint:
             return False
         self._finish(stream)
         return True
+
+    def discard(self, stream_id: int) -> None:
+        """Drop the data of a stream that is queued."""
+        self.outbox.forget(self.streams[stream_id])
 
     def reset(self, stream_id: int, code: ErrorCode, now: float) -> None:
         """End a stream at once, without what is queued."""
@@ -275,7 +281,11 @@ class Endpoint:
 
     def _pump(self, events: list[Event]) -> None:
         """Send what the windows have room for."""
-        for stream in self.outbox.pump(self._now):
+        frames = len(self.outbox.frames)
+        emptied = self.outbox.pump(self._now)
+        if len(self.outbox.frames) > frames:
+            self._timers.data_sent(self._now)
+        for stream in emptied:
             if stream.sent_all:
                 self._finish(stream)
             events.append(OutputSent(stream.id))

@@ -208,7 +208,7 @@ class Call(ABC):
 class UnaryCall(Call):
     """A call of one message each way, without a task if its operation can do so."""
 
-    __slots__ = ("_cancel", "_message", "_operation")
+    __slots__ = ("_body", "_cancel", "_message", "_operation")
 
     def __init__(
         self,
@@ -221,6 +221,7 @@ class UnaryCall(Call):
         super().__init__(connection, stream_id, head, now)
         self._operation = operation
         self._message: Framed | None = None
+        self._body = b""
         self._cancel: Callable[[], object] | None = None
 
     def receive(self, content: bytes | memoryview, ended: bool) -> None:
@@ -244,16 +245,21 @@ class UnaryCall(Call):
 
     def _start(self, message: bytes) -> None:
         """Begin the work, in this turn of the event loop or, above its share of calls, in a later one."""
-        begin = partial(self._begin, message)
-        if self._connection.take_turn(begin):
-            begin()
+        self._body = message
+        if self._connection.take_turn(self._begin):
+            self._begin()
 
-    def _begin(self, message: bytes) -> None:
+    def _begin(self) -> None:
+        message, self._body = self._body, b""
         if self.over:
             return
         operation = self._operation
         if operation.begin is not None and len(message) < COSTLY_BYTES:
-            cancel = operation.begin(message, self.context(), self._answer)
+            try:
+                cancel = operation.begin(message, self.context(), self._answer)
+            except Exception as error:  # noqa: BLE001 - a bug must not harm the other calls of the connection
+                self._answer(rpc_error(error))
+                return
             if self.over:
                 cancel()
             else:
@@ -306,7 +312,7 @@ class UnaryCall(Call):
 
     def _abandon(self) -> None:
         cancel, self._cancel = self._cancel, None
-        self._message = None
+        self._message, self._body = None, b""
         if cancel is not None:
             cancel()
 

@@ -6,7 +6,6 @@ from typing import cast
 
 from naiad_grpc.http2.connection import Connection
 from naiad_grpc.http2.events import ConnectionEnded, DataReceived, Event, OutputSent, RequestReceived, StreamEnded
-from naiad_grpc.http2.frames import ErrorCode
 from naiad_grpc.server.calls import Call, UnaryCall
 from naiad_grpc.server.methods import Method
 from naiad_grpc.server.shared import ListenerContext
@@ -182,11 +181,6 @@ class GrpcProtocol(asyncio.Protocol):
         """End an answer with a status."""
         block = answers.trailers(error) if head_sent else answers.trailers_only(error)
         self.http2.send_trailers(stream_id, block, self._loop.time())
-        self._flush_soon()
-
-    def reset(self, stream_id: int, code: ErrorCode) -> None:
-        """End a stream without what is queued."""
-        self.http2.reset(stream_id, code, self._loop.time())
         self._flush_soon()
 
     def forget(self, stream_id: int) -> None:

@@ -8,7 +8,6 @@ from typing import Protocol
 from naiad_grpc.admission import Admission
 from naiad_grpc.http2.connection import Connection
 from naiad_grpc.http2.endpoint import Limits
-from naiad_grpc.http2.frames import ErrorCode
 from naiad_grpc.http2.header_blocks import HeadCache
 from naiad_grpc.server.methods import Method
 from naiad_grpc.statuses import RpcError
@@ -85,10 +84,6 @@ class CallConnection(Protocol):
 
     def send_status(self, stream_id: int, error: RpcError, head_sent: bool = False) -> None:
         """End an answer with a status."""
-        ...
-
-    def reset(self, stream_id: int, code: ErrorCode) -> None:
-        """End a stream without what is queued."""
         ...
 
     def forget(self, stream_id: int) -> None:

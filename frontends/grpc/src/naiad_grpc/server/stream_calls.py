@@ -8,7 +8,6 @@ from contextlib import aclosing
 from naiad.errors import NaiadError
 from naiad_grpc.admission import SHUTTING_DOWN
 from naiad_grpc.codec import COSTLY_BYTES
-from naiad_grpc.http2.frames import ErrorCode
 from naiad_grpc.server.calls import Call
 from naiad_grpc.server.methods import Method
 from naiad_grpc.server.shared import CallConnection
@@ -66,12 +65,9 @@ class StreamingCall(Call):
             self._abandon()
 
     def _expire(self) -> None:
-        if self._blocked and not self.over:
-            self._timer = None
-            self._connection.reset(self._id, ErrorCode.CANCEL)
-            self.cancel()
-        else:
-            super()._expire()
+        if self._blocked and not self.over:  # the status does not wait behind data that the client takes no more
+            self._connection.http2.discard(self._id)
+        super()._expire()
 
     def _end(self) -> None:
         super()._end()
