@@ -39,13 +39,15 @@ def test_a_begun_call_of_a_fake_model_has_its_error_in_the_future() -> None:
     assert isinstance(FakeModels().begin(request("nobody")).exception(), NotFoundError)
 
 
-def test_the_responses_of_a_fake_model_come_one_by_one_without_the_empty_last_one() -> None:
+def test_the_responses_of_a_fake_model_come_one_by_one_with_the_empty_last_one() -> None:
     last = Response("count", 1, "", {})
     models = FakeModels(count=lambda requests: [double(requests), double(requests), last])
 
     responses = models.stream(request("count"))
 
-    assert [response.outputs["OUTPUT"].array.tolist() for response in responses] == [[2], [2]]
+    first, second, empty = responses
+    assert [response.outputs["OUTPUT"].array.tolist() for response in (first, second)] == [[2], [2]]
+    assert not empty.outputs
     assert responses.begin_next().result() is None
 
 

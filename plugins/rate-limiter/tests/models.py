@@ -1,7 +1,7 @@
 """Models that do what a test says, in a server with the rate limiter."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -183,3 +183,8 @@ def value_of(batch: Batch) -> float:
 def value(response: Response) -> float:
     """The first value of a response."""
     return float(response.outputs["OUTPUT"].array[0])
+
+
+def with_outputs(responses: Iterable[Response]) -> Iterator[Response]:
+    """The responses but for the empty last one."""
+    return (response for response in responses if response.outputs)

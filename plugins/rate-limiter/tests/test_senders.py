@@ -7,7 +7,7 @@ import pytest
 from naiad.backend import Answer, Batch, Reply
 from naiad_kit.calls import ModelCalls
 
-from .models import Models, double, group, output, request, sends_many, units, value, value_of
+from .models import Models, double, group, output, request, sends_many, units, value, value_of, with_outputs
 
 ONE_UNIT = group(units(1))
 DECOUPLED = "model_transaction_policy { decoupled: true }\n"
@@ -17,7 +17,7 @@ MANY = 500
 def passes_on(batch: Batch, models: ModelCalls) -> Answer:
     """Reads what another streams, and sends it on."""
     sender = batch.sender(0)
-    for response in models.stream(request("many", value_of(batch))):
+    for response in with_outputs(models.stream(request("many", value_of(batch)))):
         sender.send(Reply(output(value(response))))
     sender.send(None, final=True)
     return [None]

@@ -5,14 +5,14 @@ import pytest
 from naiad.backend import Answer, Batch
 from naiad_kit.calls import ModelCalls
 
-from .models import Behaviour, Models, double, group, output, request, sends_many, units, value
+from .models import Behaviour, Models, double, group, output, request, sends_many, units, value, with_outputs
 
 ONE_UNIT = group(units(1))
 DECOUPLED = "model_transaction_policy { decoupled: true }\n"
 
 
 def only_reads(batch: Batch, models: ModelCalls) -> Answer:
-    return output(sum(1 for _ in models.stream(request("many", 500))))
+    return output(sum(1 for _ in with_outputs(models.stream(request("many", 500)))))
 
 
 def asks_at_once(batch: Batch, models: ModelCalls) -> Answer:
@@ -20,20 +20,20 @@ def asks_at_once(batch: Batch, models: ModelCalls) -> Answer:
     responses = models.stream(request("many", 500))
     next(responses)
     models.infer(request("double", 1))
-    return output(1 + sum(1 for _ in responses))
+    return output(1 + sum(1 for _ in with_outputs(responses)))
 
 
 def begins_before_it_reads(batch: Batch, models: ModelCalls) -> Answer:
     responses = models.stream(request("many", 500))
     begun = models.begin(request("double", 1))
     begun.result()
-    return output(sum(1 for _ in responses))
+    return output(sum(1 for _ in with_outputs(responses)))
 
 
 def asks_in_between(batch: Batch, models: ModelCalls) -> Answer:
     """The stream occupies the resource until it has been read; the other model needs it, too."""
     read = 0
-    for response in models.stream(request("many", 500)):
+    for response in with_outputs(models.stream(request("many", 500))):
         if value(response) == 499:
             models.infer(request("double", 1))
         read += 1

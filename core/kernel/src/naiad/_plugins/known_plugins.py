@@ -42,7 +42,7 @@ KNOWN_PLUGINS = (
             "grpc-keepalive-time grpc-keepalive-timeout grpc-max-calls grpc-max-concurrent-streams "
             "grpc-max-connection-age grpc-max-connection-age-grace grpc-max-connection-idle grpc-max-connections "
             "grpc-max-message-size grpc-max-response-size grpc-port "
-            "grpc-restricted-protocol grpc-root-cert grpc-server-cert grpc-server-key grpc-use-ssl "
+            "grpc-restricted-protocol grpc-root-cert grpc-server-cert grpc-server-key grpc-transport grpc-use-ssl "
             "grpc-use-ssl-mutual reuse-grpc-port",
         },
     ),
