@@ -24,7 +24,7 @@ OPTIONS: Mapping[str, str] = {
     "test_switches_and_the_interval_have_options_of_their_own",
     "allow-grpc": "frontends/grpc/tests/server/test_frontend.py::test_it_can_be_switched_off",
     "allow-http": "frontends/http/tests/server/test_frontend.py::test_it_can_be_switched_off",
-    "allow-metrics": "frontends/metrics/tests/test_frontend.py::test_without_metrics_nobody_listens",
+    "allow-metrics": "frontends/metrics/tests/test_frontend.py::test_without_metrics_no_port_is_open",
     "allow-sagemaker": _UNUSED,
     "allow-vertex-ai": _UNUSED,
     "backend-config": "core/kernel/tests/kernel/test_loading.py::test_a_backend_gets_all_it_needs_to_load",

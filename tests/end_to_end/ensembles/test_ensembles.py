@@ -76,7 +76,7 @@ def test_clients_use_the_dims_of_an_ensemble_and_its_steps_the_reshape(client: D
 def test_an_output_that_no_step_produced_is_left_out(
     client: Driven, first: int, produced: list[str], by_name: bool
 ) -> None:
-    outputs = {"outputs": [client.wanted(name) for name in ("Y", "Z")]} if by_name else {}
+    outputs = {"outputs": [client.output(name) for name in ("Y", "Z")]} if by_name else {}
 
     result = client.infer("halving", inputs(client, np.full((1, 4), first, np.float32)), **outputs)
 
@@ -84,6 +84,6 @@ def test_an_output_that_no_step_produced_is_left_out(
 
 
 def test_an_ensemble_may_answer_without_any_output(client: Driven) -> None:
-    result = client.infer("halving", inputs(client, np.ones((1, 4), np.float32)), outputs=[client.wanted("Z")])
+    result = client.infer("halving", inputs(client, np.ones((1, 4), np.float32)), outputs=[client.output("Z")])
 
     assert result.as_numpy("Z") is None

@@ -13,7 +13,7 @@ from naiad_testing.tracing import FakeTrace
 from .loops import jump
 from .schedulers import AllAtOnce, Scheduling
 from .serving import request, rows, running
-from .streaming import asked, reply, sending, serving
+from .streaming import answers_of, reply, sending, serving
 
 QUEUED = ["REQUEST_START", "QUEUE_START"]
 COMPUTED = ["COMPUTE_START", "COMPUTE_INPUT_END", "COMPUTE_OUTPUT_START", "COMPUTE_END"]
@@ -133,7 +133,7 @@ async def test_each_response_of_many_is_reported(tmp_path: Path) -> None:
     trace = FakeTrace()
 
     async with serving(tmp_path, sending((reply(1), False), (reply(2, 3), False), (None, True))) as server:
-        await asked(server, trace=trace)
+        await answers_of(server, trace=trace)
 
     completed = ["INFER_RESPONSE_COMPLETE"] * 2
     assert trace.events == [*QUEUED, COMPUTED[0], *completed, *COMPUTED[1:], "REQUEST_END"]

@@ -170,7 +170,7 @@ def test_a_request_is_traced_from_its_bytes_to_those_of_its_response(infer, serv
     infer(ask("7"), caller=context(("traceparent", "00-1"), ("tracestate", "a=b")))
 
     (trace,) = server.tracing.traces
-    assert server.tracing.asked == [("m", 0, "7", "00-1", "a=b")]
+    assert server.tracing.requests == [("m", 0, "7", "00-1", "a=b")]
     assert server.calls[0].request.trace is trace
     assert trace.events == ["GRPC_WAITREAD_START", "GRPC_WAITREAD_END", "GRPC_SEND_START", "GRPC_SEND_END", "END"]
 
