@@ -8,6 +8,7 @@ from hypothesis import strategies as some
 
 from naiad_grpc.http2.events import DataReceived, RequestReceived, StreamEnded
 from naiad_grpc.http2.header_blocks import encode_fields
+from naiad_grpc.http2.timers import Timeouts
 
 from .conftest import FIELDS, Peer
 
@@ -27,7 +28,7 @@ class Client:
 
     def __init__(self, cuts=()):
         self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True))
-        self.peer = Peer()
+        self.peer = Peer(timeouts=Timeouts(most_ping_strikes=0))  # the clock stands: any second ping would be too early
         self.cuts = list(cuts)
         self.events = []
         self.received = []
