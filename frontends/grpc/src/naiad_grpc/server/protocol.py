@@ -62,20 +62,25 @@ class GrpcProtocol(asyncio.Protocol):
             self.drain()
 
     def data_received(self, data: bytes) -> None:
-        """Act on the frames of the client, and write what they led to."""
+        """Act on the frames of the client, and write what they led to.
+
+        An event can be about a stream that a later frame has reset: then nothing may be sent on it.
+        """
         if self._closing:
             return
         self._flushing = True  # everything is written below
         now = self._loop.time()
+        streams = self.http2.streams
         try:
             for event in self.http2.receive(data, now):
                 kind = type(event)
                 if kind is DataReceived:
                     call = self._calls.get(event.stream_id)  # type: ignore[union-attr]
-                    if call is not None:
+                    if call is not None and event.stream_id in streams:  # type: ignore[union-attr]
                         call.receive(event.content, event.ended)  # type: ignore[union-attr]
                 elif kind is RequestReceived:
-                    self._begin(event.stream_id, event.head, event.ended, now)  # type: ignore[union-attr]
+                    if event.stream_id in streams:  # type: ignore[union-attr]
+                        self._begin(event.stream_id, event.head, event.ended, now)  # type: ignore[union-attr]
                 else:
                     self._act(event)
         finally:
@@ -241,7 +246,7 @@ class GrpcProtocol(asyncio.Protocol):
             return
         if isinstance(event, StreamEnded):
             call.cancel()
-        elif isinstance(event, OutputSent):
+        elif isinstance(event, OutputSent) and event.stream_id in self.http2.streams:
             call.sent()
 
     def _end_calls(self) -> None:
