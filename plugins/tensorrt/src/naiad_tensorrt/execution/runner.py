@@ -39,7 +39,7 @@ class _NoMarks:
 
 
 NO_MARKS: Marks = _NoMarks()
-"""Nobody wants to know."""
+"""For a batch whose phases nothing records."""
 
 
 class Runner:
