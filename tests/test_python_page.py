@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[1]
-QUIET = {"TF_ENABLE_ONEDNN_OPTS": "0"}
-"""TensorFlow, which serves one of the examples, says otherwise on stderr that it uses oneDNN."""
+QUIET = {"TF_ENABLE_ONEDNN_OPTS": "0", "PYTHONWARNINGS": "ignore"}
+"""TensorFlow, which serves one of the examples, says otherwise on stderr that it uses oneDNN. It also imports requests, whose
+filter of a warning is lost when another thread, which loads another model, puts the filters back at that moment."""
 
 
 def test_the_program_of_the_page_prints_what_the_page_says() -> None:
