@@ -33,6 +33,12 @@ def is_ensemble(config: ModelConfig) -> bool:
     return config.ensemble_scheduling is not None or config.platform == "ensemble"
 
 
+def is_isolated(config: ModelConfig) -> bool:
+    """Whether the parameter `isolation` keeps the instances out of the server's process."""
+    parameter = config.parameters.get("isolation")
+    return parameter is not None and parameter.string_value.strip() not in ("", "thread")
+
+
 def scheduler_name(config: ModelConfig) -> str:
     """The parameter `scheduler` where there is one, else the member of `scheduling_choice`, else the default."""
     parameter = config.parameters.get("scheduler")

@@ -94,6 +94,20 @@ async def test_a_model_that_asks_for_a_kind_that_is_not_installed_is_refused(tmp
         assert "parameter 'execute_on' of model 'm' is 'counted'; it can be thread or event_loop" in entry.reason
 
 
+@pytest.mark.parametrize(("isolation", "loads"), [("process", False), ("model", False), ("thread", True), ("", True)])
+async def test_isolation_without_its_plugin_is_refused_with_what_to_install(
+    tmp_path: Path, isolation: str, loads: bool
+) -> None:
+    write_model(tmp_path, "m", FLOATS + f'parameters {{ key: "isolation" value {{ string_value: "{isolation}" }} }}')
+
+    async with running(tmp_path, Steered()) as server:
+        (entry,) = server.index()
+        assert (entry.state == "READY") is loads
+        if not loads:
+            assert "no plugin offers the worker 'process'; installed workers: event_loop, thread." in entry.reason
+            assert "pip install 'naiad-process-workers'" in entry.reason
+
+
 async def test_two_plugins_with_a_kind_of_one_name_are_refused(tmp_path: Path) -> None:
     with pytest.raises(PluginError, match="both offer the kind of worker 'counted'"):
         async with running(tmp_path, Steered(), Counting(), Counting()):

@@ -12,6 +12,7 @@ from naiad._engine.statistics import VersionCounters
 from naiad._engine.worker_kinds import hosted, worker_for
 from naiad._lifecycle.prepared import Prepared, PreparedDependent, PreparedModel
 from naiad._lifecycle.servables import loading
+from naiad._plugins.known_plugins import needs_of
 from naiad._plugins.registry import PluginRegistry
 from naiad.backend import Backend, ModelContext
 from naiad.errors import InvalidArgumentError
@@ -85,6 +86,8 @@ class Preparer:
             return self._prepare_dependent(servables, folder)
         with folder.locate_problems():
             config = self._with_backend(folder)
+            for need in needs_of(config, "worker"):
+                self._plugins.find("worker", need.name, {kind.name: kind for kind in self._workers})
             backend = hosted(config, self._plugins.backend(config.backend), self._workers)
             context = self._context(config, folder, -1)
             try:

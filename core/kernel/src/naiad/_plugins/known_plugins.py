@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from naiad_config import ModelConfig
-from naiad_config.normalisation import is_ensemble
+from naiad_config.normalisation import is_ensemble, is_isolated
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ KNOWN_PLUGINS = (
     KnownPlugin("naiad-model-calls", {"service": "model-calls"}),
     KnownPlugin("naiad-onnx", {"backend": "onnxruntime"}, extra="cpu"),
     KnownPlugin("naiad-openvino", {"backend": "openvino"}, extra="cpu"),
-    KnownPlugin("naiad-process-workers", {"option": "isolation"}),
+    KnownPlugin("naiad-process-workers", {"worker": "process", "option": "isolation"}),
     KnownPlugin("naiad-rate-limiter", {"option": "rate-limit rate-limit-resource"}),
     KnownPlugin("naiad-scheduler-dynamic", {"scheduler": "dynamic dynamic_batching"}),
     KnownPlugin("naiad-scheduler-ensemble", {"servable": "ensemble"}),
@@ -112,6 +112,7 @@ CONFIGURATION_NEEDS = (
     ConfigurationNeed("warmup", "samples", "a warm-up", _section("model_warmup")),
     ConfigurationNeed("servable", "ensemble", "an ensemble", is_ensemble),
     ConfigurationNeed("codec", "sequence", "sequence_batching", _section("sequence_batching")),
+    ConfigurationNeed("worker", "process", "isolation", is_isolated),
 )
 """Without the plugin, an option or a warm-up is ignored with a warning; a model that takes anything else is refused."""
 

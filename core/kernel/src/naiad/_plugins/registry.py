@@ -97,21 +97,21 @@ class PluginRegistry:
 
     def cache(self, name: str) -> "CacheFactory":
         """The kind of cache of that name."""
-        return self._find("cache", name, self.caches())
+        return self.find("cache", name, self.caches())
 
     def backend(self, name: str) -> "Backend":
         """The backend of that name or alias."""
-        return self._find("backend", name, self.backends())
+        return self.find("backend", name, self.backends())
 
     def frontend(self, name: str) -> "Frontend":
         """The frontend of that name."""
-        return self._find("frontend", name, self.frontends())
+        return self.find("frontend", name, self.frontends())
 
     def scheduler(self, name: str) -> "SchedulerFactory":
         """The kind of scheduler of that name, or for that scheduling choice (`dynamic_batching`)."""
         factories = self.schedulers()
         by_choice = {factory.choice: factory for factory in factories if factory.choice}
-        return self._find("scheduler", name, by_choice | {factory.name: factory for factory in factories})
+        return self.find("scheduler", name, by_choice | {factory.name: factory for factory in factories})
 
     def servable(self, config: "ModelConfig") -> "ServableFactory | None":
         """The factory that serves a configuration, None where a backend is to serve it.
@@ -123,7 +123,7 @@ class PluginRegistry:
         if len(claiming) > 1:
             names = " and ".join(f"'{each.name}'" for each in claiming)
             raise PluginError(f"the servables {names} both claim model '{config.name}'; uninstall one of them")
-        needed = [self._find("servable", need.name, servables) for need in needs_of(config, "servable") if not claiming]
+        needed = [self.find("servable", need.name, servables) for need in needs_of(config, "servable") if not claiming]
         return next(iter(claiming or needed), None)
 
     # Hooks of a server and of a model; raise NaiadError as `Plugin.call`
@@ -190,11 +190,11 @@ class PluginRegistry:
         every = ((plugin, name, each) for plugin in self._loaded for name, each in named(plugin.contributions))
         return _unique(kind, every, own)
 
-    def _find(self, kind: str, name: str, named: Mapping[str, _T]) -> _T:
+    def find(self, kind: str, name: str, named: Mapping[str, _T]) -> _T:
+        """That contribution."""
         if name in named:
             return named[name]
-        installed = ", ".join(sorted(named)) or "none"
-        message = f"no plugin offers the {kind} '{name}'; installed {kind}s: {installed}."
+        message = f"no plugin offers the {kind} '{name}'; installed {kind}s: {', '.join(sorted(named)) or 'none'}."
         raise NotFoundError(" ".join([message, *self.where_to_get(kind, name)]))
 
 
