@@ -8,8 +8,8 @@ from pathlib import Path
 
 PROJECT = Path(__file__).parents[1]
 QUIET = {"TF_ENABLE_ONEDNN_OPTS": "0", "PYTHONWARNINGS": "ignore"}
-"""TensorFlow, which serves one of the examples, says otherwise on stderr that it uses oneDNN. It also imports requests,
-whose filter of a warning is lost when another thread, which loads another model, puts the filters back meanwhile."""
+"""TensorFlow, which serves one of the examples, says otherwise on stderr that it uses oneDNN. It also imports requests:
+its filter of a warning is lost when another thread, which loads another model, restores the filters at that moment."""
 
 
 def test_the_program_of_the_page_prints_what_the_page_says() -> None:
