@@ -18,7 +18,7 @@ PROTOS    := frontends/grpc/src/naiad_grpc/protos
 PIP       := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test test-gpu check house format protos bench torture soak
+.PHONY: help install serve test test-gpu check house format protos dist bench torture soak
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,17 @@ format: $(DEVELOPED) ## format the code and mend what can be mended
 protos: $(DEVELOPED) ## compile the .proto files of naiad-grpc
 	@cd $(PROTOS) && $(abspath $(BIN))/python -m grpc_tools.protoc --proto_path=. --descriptor_set_out=services.binpb \
 		$$(find . -name '*.proto' ! -name model_config.proto | sort)
+
+# links of a README that lead to other files of the source become text: there they lead nowhere
+dist: $(DEVELOPED) ## build the wheels of all members into dist/
+	@rm -rf dist build/source && mkdir -p dist build/source
+	@git ls-files -z | xargs -0 tar -c | tar -x -C build/source
+	@sed -E -i 's#\[([^]]*)\]\((\.\./)+[^)]*\)#\1#g' $(MEMBERS:%=build/source/%/README.md)
+	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist $(MEMBERS:%=build/source/%)
+	@for wheel in dist/*-linux_*.whl; do \
+		[ ! -e "$$wheel" ] || { PATH="$(abspath $(BIN)):$$PATH" auditwheel repair --wheel-dir dist "$$wheel" >/dev/null && rm "$$wheel"; }; done
+	@rm -rf build/source
+	@ls dist
 
 bench: $(DEVELOPED) $(EXAMPLES) ## measure Naiad, beside its peer where that is set up
 	@$(BIN)/python bench/run.py $(ARGS)

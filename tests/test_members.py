@@ -46,7 +46,7 @@ COMPILING = {"plugins/shared-memory": {"hatch_build.py"}}
 def test_each_member_has_the_same_shape(member: Path) -> None:
     results = {path.name for path in member.iterdir() if not path.name.startswith((".", "__")) and path.name != "dist"}
 
-    assert results == {"README.md", "pyproject.toml", "src", "tests"} | COMPILING.get(named(member), set())
+    assert results == {"LICENSE", "README.md", "pyproject.toml", "src", "tests"} | COMPILING.get(named(member), set())
     assert package(member).is_dir()
     assert (package(member) / "py.typed").read_text() == ""
     assert (member / "README.md").read_text().startswith(f"# {project(member)['project']['name']}\n")

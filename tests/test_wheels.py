@@ -5,6 +5,7 @@ the distributions that the wheels' own metadata asks for, and what these ask for
 the tests, and `pip check` says whether anything is missing.
 """
 
+import email
 import os
 import shutil
 import subprocess
@@ -20,7 +21,7 @@ import pytest
 import tritonclient.grpc as triton
 
 from .environments import PIP, empty, link, members_of, needed
-from .house.workspace import members
+from .house.workspace import Member, members
 from .proofs import PROOFS
 
 if TYPE_CHECKING:
@@ -80,6 +81,25 @@ def environment(folder: Path, wheels: Mapping[str, Path], member: str, extras: I
             link(distribution, packages)
     subprocess.run([*PIP, "--python", python, "check"], check=True)
     return python
+
+
+@pytest.mark.parametrize("member", members(), ids=lambda member: member.name)
+def test_a_wheel_says_what_it_is_and_brings_its_licence(member: Member, wheels: dict[str, Path]) -> None:
+    with ZipFile(wheels[member.distribution]) as wheel:
+        names = wheel.namelist()
+        (text,) = [wheel.read(name).decode() for name in names if name.endswith(".dist-info/METADATA")]
+        (licence,) = [wheel.read(name) for name in names if name.endswith(".dist-info/licenses/LICENSE")]
+
+    described = email.message_from_string(text)
+    assert described["License-Expression"] == "Apache-2.0"
+    assert licence == (ROOT / "LICENSE").read_bytes()
+    assert any(name.endswith("/py.typed") for name in names)
+    assert all(described[name] for name in ("Summary", "Keywords", "Author"))
+    kinds = described.get_all("Classifier")
+    assert {"Operating System :: POSIX :: Linux", "Programming Language :: Python :: 3.11", "Typing :: Typed"} <= {
+        *kinds
+    }
+    assert described.get_payload().startswith(f"# {member.distribution}\n")
 
 
 def test_the_kernel_is_pure_python(wheels: dict[str, Path]) -> None:
