@@ -34,7 +34,7 @@ LISTENING_OPTIONS = (
     Option("grpc-port", 8001, "the port to listen on for gRPC; 0 takes any free one", _whole(0, 65535), "PORT"),
     Option(
         "grpc-transport",
-        "grpcio",
+        "naiad",
         "what speaks HTTP/2: naiad, the server's own, or grpcio",
         choices=("naiad", "grpcio"),
     ),
